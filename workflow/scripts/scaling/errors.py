@@ -1,0 +1,17 @@
+"""The error a user can act on, and how a script ends with it."""
+
+import sys
+from collections.abc import Callable
+
+
+class UserError(Exception):
+    """Something the user can mend. Its message is one sentence: what, where, what to do instead."""
+
+
+def run_script(main: Callable[[], None]) -> None:
+    """Run a script's main(); a UserError ends it with its one sentence and exit status 1."""
+    try:
+        main()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,59 @@
+"""Files that exist whole or not at all."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from scaling.errors import UserError
+
+
+@contextmanager
+def atomic_path(target: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `target` that replaces it when the block succeeds.
+
+    When the block raises, `target` is left as it was and nothing half-written stays.
+    Raises UserError when the disk is full or the folder cannot be written.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        os.close(handle)
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror}") from error
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        temporary.replace(target)
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write `text` to `target` atomically, as UTF-8."""
+    with atomic_path(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(target: Path, document: Any) -> None:
+    """Write `document` to `target` atomically, as indented JSON; NaN and infinity are refused."""
+    write_text(target, json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def read_json(source: Path) -> Any:
+    """The JSON document in `source`; a missing or broken file is a UserError that names it."""
+    try:
+        return json.loads(source.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{source} does not exist") from error
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{source} is not valid JSON (line {error.lineno}: {error.msg}); "
+            "delete it so that it is made again"
+        ) from error

@@ -1,0 +1,59 @@
+"""The grid of a study: which cells it has and where the record of each run lies."""
+
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+CELL_KEYS = ["recipe", "strategy", "gpus", "batch_size"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of the grid: a cell (recipe, strategy, gpus, batch_size per GPU) and its seed."""
+
+    recipe: str
+    strategy: str
+    gpus: int
+    batch_size: int
+    seed: int
+
+    @property
+    def global_batch_size(self) -> int:
+        """Samples of one update, over all GPUs."""
+        return self.gpus * self.batch_size
+
+    def record_path(self, runs: Path) -> Path:
+        """Where the record of this run lies below the folder `runs`."""
+        return runs.joinpath(*(f"{key}~{value}" for key, value in asdict(self).items()), "run.json")
+
+    def __str__(self) -> str:
+        return (
+            f"{self.recipe}/{self.strategy}, {self.gpus} GPU{'s' if self.gpus > 1 else ''}, "
+            f"batch {self.batch_size} per GPU, seed {self.seed}"
+        )
+
+
+def expand(
+    recipes: list[str],
+    strategies: list[str],
+    gpus: list[int],
+    batch_sizes: list[int],
+    seeds: list[int],
+) -> list[Cell]:
+    """Every combination, in the order of the contracts' path."""
+    return [Cell(*values) for values in product(recipes, strategies, gpus, batch_sizes, seeds)]
+
+
+def to_table(cells: list[Cell]) -> pd.DataFrame:
+    """One row per run: recipe, strategy, gpus, batch_size, seed."""
+    return pd.DataFrame([asdict(cell) for cell in cells])
+
+
+def read_table(path: Path) -> list[Cell]:
+    """The cells that `to_table` wrote to `path` as CSV."""
+    return [
+        Cell(str(row.recipe), str(row.strategy), int(row.gpus), int(row.batch_size), int(row.seed))
+        for row in pd.read_csv(path).itertuples(index=False)
+    ]

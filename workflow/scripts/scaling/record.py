@@ -1,0 +1,53 @@
+"""The record of one run, `run.json`: its statuses and its fields."""
+
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from scaling import files
+
+Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
+Role = Literal["warmup", "measured", "instrumented"]
+
+
+class EpochRow(TypedDict):
+    """One epoch as one rank saw it. Seconds are host seconds between device synchronisations."""
+
+    epoch: int
+    rank: int
+    role: Role
+    seconds: float
+    loader_seconds: float
+    iterations: int
+    samples: int
+    train_loss: float | None
+    train_accuracy: float | None
+
+
+class RunRecord(TypedDict):
+    """The whole document.
+
+    `cell` recipe, strategy, gpus, batch_size, seed; `message` one sentence for a status other than
+    ok, else null; `dataset` source, checksum, train_images, test_images; `model` name, width,
+    parameters, gradient_bytes; `training` every parameter the run used; `evaluation` test_loss,
+    test_accuracy or null; `memory` kind (device or host), peak_bytes (one per rank, may be empty);
+    `communication` backend, bucket_bytes (DDP's gradient buckets, may be empty); `environment` as
+    `scaling.environment` describes it.
+    """
+
+    cell: dict[str, Any]
+    status: Status
+    message: str | None
+    dataset: dict[str, Any]
+    model: dict[str, Any]
+    training: dict[str, Any]
+    epochs: list[EpochRow]
+    evaluation: dict[str, float] | None
+    memory: dict[str, Any]
+    communication: dict[str, Any]
+    environment: dict[str, Any]
+
+
+def read_record(path: Path) -> RunRecord:
+    """The record at `path`; a missing or broken file is a UserError that names it."""
+    record: RunRecord = files.read_json(path)
+    return record
