@@ -1,12 +1,15 @@
 """The grid of a study: which cells it has and where the record of each run lies."""
 
-from dataclasses import asdict, dataclass
+import csv
+from dataclasses import asdict, astuple, dataclass
 from itertools import product
 from pathlib import Path
 
-import pandas as pd
+from scaling import files
 
 CELL_KEYS = ["recipe", "strategy", "gpus", "batch_size"]
+RUN_KEYS = [*CELL_KEYS, "seed"]
+RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS)
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,24 @@ def expand(
     return [Cell(*values) for values in product(recipes, strategies, gpus, batch_sizes, seeds)]
 
 
-def to_table(cells: list[Cell]) -> pd.DataFrame:
-    """One row per run: recipe, strategy, gpus, batch_size, seed."""
-    return pd.DataFrame([asdict(cell) for cell in cells])
+def write_table(cells: list[Cell], target: Path) -> None:
+    """Write one CSV row per run: recipe, strategy, gpus, batch_size, seed."""
+    with files.atomic_path(target) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(RUN_KEYS)
+        writer.writerows(astuple(cell) for cell in cells)
 
 
-def read_table(path: Path) -> list[Cell]:
-    """The cells that `to_table` wrote to `path` as CSV."""
-    return [
-        Cell(str(row.recipe), str(row.strategy), int(row.gpus), int(row.batch_size), int(row.seed))
-        for row in pd.read_csv(path).itertuples(index=False)
-    ]
+def read_table(source: Path) -> list[Cell]:
+    """The runs that `write_table` wrote to `source`."""
+    with source.open(newline="") as file:
+        return [
+            Cell(
+                row["recipe"],
+                row["strategy"],
+                int(row["gpus"]),
+                int(row["batch_size"]),
+                int(row["seed"]),
+            )
+            for row in csv.DictReader(file)
+        ]

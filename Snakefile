@@ -1,0 +1,24 @@
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: "config/config.yaml"
+
+
+report: "report/captions/workflow.rst"
+
+
+include: "rules/common.smk"
+include: "rules/dataset.smk"
+include: "rules/interconnect.smk"
+include: "rules/train.smk"
+include: "rules/tables.smk"
+include: "rules/quantize.smk"
+include: "rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        "results/report.html",

@@ -1,0 +1,90 @@
+# The grid, the configuration and the helpers that all rules share. No rules here.
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import psutil
+from snakemake.exceptions import WorkflowError
+
+sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
+
+from scaling import config as configuration
+from scaling import environment, grid, imports
+from scaling.errors import UserError
+
+try:
+    configuration.check(config, Path(workflow.basedir, "config/schema.yaml"))
+except UserError as error:
+    raise WorkflowError(str(error)) from error
+
+RUNS = grid.expand(**config["grid"])
+STUDY = config["study"]
+DATASET = f"resources/dataset/{config['dataset']['source']}"
+
+
+wildcard_constraints:
+    study=r"[^/]+",
+    recipe=r"\w+",
+    strategy=r"\w+",
+    gpus=r"\d+",
+    batch_size=r"\d+",
+    seed=r"\d+",
+
+
+def code(script):
+    """The rule's script and every module of ours it imports: an edit of one reruns the rule."""
+    return imports.code_of(Path("workflow/scripts", f"{script}.py"))
+
+
+def option(name, value):
+    """`--name value` for the shell, or nothing when the value is null."""
+    return "" if value is None else f"{name} {shlex.quote(str(value))}"
+
+
+def record(run):
+    return str(run.record_path(Path("results/runs")))
+
+
+def records(wildcards):
+    """The records the tables need: all of the grid, or those that exist for a partial report."""
+    paths = [record(run) for run in RUNS]
+    return [path for path in paths if Path(path).exists()] if config["partial"] else paths
+
+
+def timed_threads(wildcards):
+    """All cores on this machine, so that a timed job shares it with no other, unless it may."""
+    loaders = max(recipe["loader_workers"] for recipe in config["recipes"].values())
+    wanted = int(wildcards.gpus) * (config["machine"]["cpu_threads"] + loaders)
+    if workflow.local_exec and not config["machine"]["share"]:
+        return psutil.cpu_count()
+    return wanted
+
+
+def check_devices():
+    """Refuse to start when a job of this run asks for more devices than this machine has."""
+    wanted = max(
+        (int(job.wildcards.gpus) for job in workflow.dag.needrun_jobs() if "gpu" in job.resources),
+        default=0,
+    )
+    if environment.resolve_device(config["device"]) == "cuda":
+        there, what = len(environment.visible_gpus()), "GPUs"
+    else:
+        there = psutil.cpu_count() // config["machine"]["cpu_threads"]
+        what = f"CPU cores for processes of {config['machine']['cpu_threads']} threads"
+    granted = workflow.global_resources.get("gpu")
+    if wanted > there:
+        raise WorkflowError(
+            f"grid.gpus asks for {wanted} and this machine has {there} {what}: "
+            f"remove the larger numbers from grid.gpus or run on a larger machine"
+        )
+    if granted is not None and granted.value is not None and wanted > granted.value:
+        raise WorkflowError(
+            f"grid.gpus asks for {wanted} and --resources gpu={granted.value} grants fewer: "
+            f"raise it, or remove the larger numbers from grid.gpus"
+        )
+
+
+onstart:
+    if workflow.local_exec:
+        check_devices()

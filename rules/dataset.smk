@@ -1,0 +1,45 @@
+localrules:
+    dataset_fetch,
+    dataset_prepare,
+
+
+rule dataset_fetch:
+    input:
+        code=code("dataset_fetch"),
+    output:
+        f"{DATASET}/source.json",
+    log:
+        "logs/dataset_fetch.log",
+    params:
+        source=lookup(dpath="dataset/source", within=config),
+        path=option("--path", config["dataset"]["path"]),
+        mirror_url=option("--mirror-url", config["dataset"]["mirror_url"]),
+        raw=f"{DATASET}/raw",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/dataset_fetch.py --source {params.source} {params.path}"
+        f" {{params.mirror_url}} --attempts {config['dataset']['download_attempts']}"
+        " --raw-folder {params.raw} --output {output} > {log} 2>&1"
+
+
+rule dataset_prepare:
+    input:
+        fetched=f"{DATASET}/source.json",
+        code=code("dataset_prepare"),
+    output:
+        images=f"{DATASET}/images.npz",
+        manifest=f"{DATASET}/manifest.json",
+    log:
+        "logs/dataset_prepare.log",
+    params:
+        synthetic=" ".join(
+            option(f"--{key.replace('_', '-')}", config["dataset"][key])
+            for key in ("train_images", "test_images", "seed")
+            if config["dataset"]["source"] == "synthetic"
+        ),
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/dataset_prepare.py --fetched {input.fetched} {params.synthetic}"
+        " --output {output.images} --manifest {output.manifest} > {log} 2>&1"

@@ -1,0 +1,70 @@
+localrules:
+    tables_quantization,
+
+
+rule quantize_train:
+    input:
+        images=ancient(f"{DATASET}/images.npz"),
+        manifest=f"{DATASET}/manifest.json",
+        code=code("quantize_train"),
+    output:
+        weights="results/quantization/seed~{seed}/float32.pt",
+        summary="results/quantization/seed~{seed}/training.json",
+    log:
+        "logs/quantize_train/seed~{seed}.log",
+    params:
+        device=lookup(dpath="device", within=config),
+        epochs=lookup(dpath="quantization/epochs", within=config),
+        batch_size=lookup(dpath="quantization/batch_size", within=config),
+        learning_rate=lookup(dpath="quantization/learning_rate", within=config),
+        momentum=lookup(dpath="quantization/momentum", within=config),
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/quantize_train.py --dataset {input.images}"
+        " --manifest {input.manifest} --seed {wildcards.seed} --device {params.device}"
+        " --epochs {params.epochs} --batch-size {params.batch_size}"
+        " --learning-rate {params.learning_rate} --momentum {params.momentum}"
+        " --output {output.weights} --summary {output.summary} > {log} 2>&1"
+
+
+rule quantize_evaluate:
+    input:
+        images=ancient(f"{DATASET}/images.npz"),
+        manifest=f"{DATASET}/manifest.json",
+        weights="results/quantization/seed~{seed}/float32.pt",
+        code=code("quantize_evaluate"),
+    output:
+        "results/quantization/seed~{seed}/stages.json",
+    log:
+        "logs/quantize_evaluate/seed~{seed}.log",
+    params:
+        device=lookup(dpath="device", within=config),
+        calibration_images=lookup(dpath="quantization/calibration_images", within=config),
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/quantize_evaluate.py --dataset {input.images}"
+        " --manifest {input.manifest} --weights {input.weights} --seed {wildcards.seed}"
+        " --calibration-images {params.calibration_images} --device {params.device}"
+        " --output {output} > {log} 2>&1"
+
+
+STAGES = expand(
+    "results/quantization/seed~{seed}/stages.json", seed=config["quantization"]["seeds"]
+)
+
+
+rule tables_quantization:
+    input:
+        stages=STAGES,
+        code=code("tables_quantization"),
+    output:
+        "results/tables/quantization.csv",
+    log:
+        "logs/tables_quantization.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/tables_quantization.py --stages {input.stages}"
+        " --output {output} > {log} 2>&1"

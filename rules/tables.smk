@@ -1,0 +1,174 @@
+localrules:
+    grid_cells,
+    tables_timing,
+    tables_speedup,
+    tables_communication,
+    tables_bandwidth,
+    tables_audit,
+    tables_accuracy,
+    tables_provenance,
+    tables_interconnect,
+
+
+PARTIAL = "--partial" if config["partial"] else ""
+MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
+
+
+rule grid_cells:
+    input:
+        code=code("grid_cells"),
+    output:
+        "results/cells.csv",
+    log:
+        "logs/grid_cells.log",
+    params:
+        recipes=lookup(dpath="grid/recipes", within=config),
+        strategies=lookup(dpath="grid/strategies", within=config),
+        gpus=lookup(dpath="grid/gpus", within=config),
+        batch_sizes=lookup(dpath="grid/batch_sizes", within=config),
+        seeds=lookup(dpath="grid/seeds", within=config),
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/grid_cells.py --recipes {params.recipes}"
+        " --strategies {params.strategies} --gpus {params.gpus}"
+        " --batch-sizes {params.batch_sizes} --seeds {params.seeds} --output {output} > {log} 2>&1"
+
+
+rule tables_timing:
+    input:
+        cells="results/cells.csv",
+        records=records,
+        code=code("tables_timing"),
+    output:
+        f"results/tables/{STUDY}/timing.csv",
+    log:
+        f"logs/tables_timing/{STUDY}.log",
+    params:
+        partial=PARTIAL,
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/tables_timing.py --cells {input.cells} --runs results/runs"
+        " {params.partial} --output {output} > {log} 2>&1"
+
+
+rule tables_accuracy:
+    input:
+        cells="results/cells.csv",
+        records=records,
+        code=code("tables_accuracy"),
+    output:
+        "results/tables/accuracy.csv",
+    log:
+        "logs/tables_accuracy.log",
+    params:
+        partial=PARTIAL,
+        study=STUDY,
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/tables_accuracy.py --cells {input.cells} --runs results/runs"
+        " --study {params.study} {params.partial} --output {output} > {log} 2>&1"
+
+
+rule tables_provenance:
+    input:
+        cells="results/cells.csv",
+        records=records,
+        code=code("tables_provenance"),
+    output:
+        f"results/tables/{STUDY}/provenance.csv",
+    log:
+        f"logs/tables_provenance/{STUDY}.log",
+    params:
+        partial=PARTIAL,
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/tables_provenance.py --cells {input.cells} --runs results/runs"
+        " {params.partial} --output {output} > {log} 2>&1"
+
+
+rule tables_interconnect:
+    input:
+        sweeps=expand("results/interconnect/gpus~{gpus}/sweep.json", gpus=MULTI_GPU),
+        code=code("tables_interconnect"),
+    output:
+        table="results/tables/interconnect.csv",
+        fit="results/tables/interconnect_fit.csv",
+    log:
+        "logs/tables_interconnect.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/tables_interconnect.py --sweeps {input.sweeps}"
+        " --output {output.table} --fit {output.fit} > {log} 2>&1"
+
+
+rule tables_speedup:
+    input:
+        timing="results/tables/{study}/timing.csv",
+        code=code("tables_speedup"),
+    output:
+        "results/tables/{study}/speedup.csv",
+    log:
+        "logs/tables_speedup/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/tables_speedup.py --timing {input.timing}"
+        " --output {output} > {log} 2>&1"
+
+
+rule tables_communication:
+    input:
+        timing="results/tables/{study}/timing.csv",
+        code=code("tables_communication"),
+    output:
+        "results/tables/{study}/communication.csv",
+    log:
+        "logs/tables_communication/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/tables_communication.py --timing {input.timing}"
+        " --output {output} > {log} 2>&1"
+
+
+rule tables_bandwidth:
+    input:
+        timing="results/tables/{study}/timing.csv",
+        communication="results/tables/{study}/communication.csv",
+        interconnect="results/tables/interconnect.csv",
+        code=code("tables_bandwidth"),
+    output:
+        "results/tables/{study}/bandwidth.csv",
+    log:
+        "logs/tables_bandwidth/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/tables_bandwidth.py --timing {input.timing}"
+        " --communication {input.communication} --interconnect {input.interconnect}"
+        " --output {output} > {log} 2>&1"
+
+
+rule tables_audit:
+    input:
+        timing="results/tables/{study}/timing.csv",
+        speedup="results/tables/{study}/speedup.csv",
+        communication="results/tables/{study}/communication.csv",
+        bandwidth="results/tables/{study}/bandwidth.csv",
+        manifest=f"{DATASET}/manifest.json",
+        code=code("tables_audit"),
+    output:
+        "results/tables/{study}/audit.csv",
+    log:
+        "logs/tables_audit/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/tables_audit.py --timing {input.timing} --speedup {input.speedup}"
+        " --communication {input.communication} --bandwidth {input.bandwidth}"
+        " --manifest {input.manifest} --output {output} > {log} 2>&1"

@@ -1,0 +1,43 @@
+rule train_run:
+    input:
+        images=ancient(f"{DATASET}/images.npz"),
+        manifest=f"{DATASET}/manifest.json",
+        code=code("train_run"),
+    output:
+        f"results/runs/{grid.RUN_PATTERN}/run.json",
+    log:
+        f"logs/train_run/{grid.RUN_PATTERN}.log",
+    benchmark:
+        f"benchmarks/train_run/{grid.RUN_PATTERN}.tsv"
+    params:
+        device=lookup(dpath="device", within=config),
+        model_width=lookup(dpath="model/width", within=config),
+        warmup_epochs=lookup(dpath="training/warmup_epochs", within=config),
+        measured_epochs=lookup(dpath="training/measured_epochs", within=config),
+        learning_rate=lookup(dpath="training/learning_rate", within=config),
+        momentum=lookup(dpath="training/momentum", within=config),
+        weight_decay=lookup(dpath="training/weight_decay", within=config),
+        crop_padding=lookup(dpath="training/crop_padding", within=config),
+        horizontal_flip="yes" if config["training"]["horizontal_flip"] else "no",
+        recipe_options=lambda wildcards: json.dumps(config["recipes"][wildcards.recipe]),
+        cpu_threads=lookup(dpath="machine/cpu_threads", within=config),
+        time_limit_seconds=lookup(dpath="machine/time_limit_seconds", within=config),
+        collective_timeout_seconds=lookup(dpath="machine/collective_timeout_seconds", within=config),
+    threads: timed_threads
+    resources:
+        gpu=lambda wildcards: int(wildcards.gpus),
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/train_run.py"
+        " --recipe {wildcards.recipe} --strategy {wildcards.strategy} --gpus {wildcards.gpus}"
+        " --batch-size {wildcards.batch_size} --seed {wildcards.seed}"
+        " --dataset {input.images} --manifest {input.manifest} --device {params.device}"
+        " --model-width {params.model_width} --warmup-epochs {params.warmup_epochs}"
+        " --measured-epochs {params.measured_epochs} --learning-rate {params.learning_rate}"
+        " --momentum {params.momentum} --weight-decay {params.weight_decay}"
+        " --crop-padding {params.crop_padding} --horizontal-flip {params.horizontal_flip}"
+        " --recipe-options {params.recipe_options:q} --cpu-threads {params.cpu_threads}"
+        " --time-limit-seconds {params.time_limit_seconds}"
+        " --collective-timeout-seconds {params.collective_timeout_seconds}"
+        " --output {output} > {log} 2>&1"

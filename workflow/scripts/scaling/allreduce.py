@@ -1,0 +1,101 @@
+"""How long an all-reduce takes: one process of the interconnect sweep."""
+
+import os
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from scaling import ranks
+from scaling.ddp import bucket_bytes
+from scaling.rank_log import RankLog
+from scaling.ranks import Rank
+from scaling.resnet import ResNet18
+from scaling.run_spec import Device
+
+BYTES_PER_ELEMENT = 4
+SETTLING_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What to measure. A repeat times `iterations` all-reduces back to back, as nccl-tests does."""
+
+    device: Device
+    message_bytes: list[int]
+    model_width: int
+    classes: int
+    warmup: int
+    repeats: int
+    iterations: int
+    timeout_seconds: float
+
+
+def run(sweep: Sweep, log_folder: Path) -> None:
+    """Measure every size with the other ranks; rank 0 reports to `log_folder`.
+
+    Any error ends the process with status 1, so that the launcher ends the other ranks.
+    """
+    log = RankLog(log_folder, int(os.environ["RANK"]))
+    try:
+        rank = ranks.join(sweep.device, cpu_threads=1, timeout_seconds=sweep.timeout_seconds)
+        log.append("start", ranks.versions(sweep.device))
+        gradient_bytes, buckets = _ddp_messages(sweep, rank)
+        messages = [
+            *(("sweep", size) for size in sweep.message_bytes),
+            *(("bucket", size) for size in buckets),
+            ("gradients", gradient_bytes),
+        ]
+        for kind, size in messages:
+            seconds, correct = _measure(sweep, rank, size)
+            if rank.is_first:
+                row = {"message_bytes": size, "seconds": seconds, "correct": correct}
+                log.append(kind, row)
+                print(f"{kind} {size} B: {min(seconds):.3e} to {max(seconds):.3e} s", flush=True)
+        log.append("end", {"gradient_bytes": gradient_bytes})
+        rank.barrier()
+        ranks.leave(rank)
+    except Exception:
+        traceback.print_exc()
+        os._exit(1)
+
+
+def _ddp_messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int]]:
+    """The bytes of all gradients, and of each bucket DDP sends once it has settled."""
+    model = ResNet18(sweep.model_width, sweep.classes).to(rank.device)
+    parallel = DistributedDataParallel(
+        model, device_ids=[rank.device] if rank.device.type == "cuda" else None
+    )
+    for _ in range(SETTLING_STEPS):
+        parallel(torch.randn(2, 3, 32, 32, device=rank.device)).sum().backward()
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return parameters * BYTES_PER_ELEMENT, bucket_bytes(parallel)
+
+
+def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], bool]:
+    """Seconds of one all-reduce in each repeat, of the slowest rank, and whether sums are right."""
+    pattern = torch.arange(message_bytes // BYTES_PER_ELEMENT, device=rank.device) % 1021
+    pattern = pattern.to(torch.float32) + 1
+    first_sum = rank.processes * (rank.processes + 1) / 2
+    expected = pattern * first_sum * rank.processes ** (sweep.iterations - 1)
+    own_seconds = []
+    correct = True
+    for repeat in range(sweep.warmup + sweep.repeats):
+        message = pattern * (rank.index + 1)
+        rank.barrier()
+        rank.synchronize(1)
+        started = perf_counter()
+        for _ in range(sweep.iterations):
+            dist.all_reduce(message)
+        rank.synchronize(1)
+        if repeat >= sweep.warmup:
+            own_seconds.append((perf_counter() - started) / sweep.iterations)
+        correct = correct and torch.allclose(message, expected, rtol=1e-5)
+    everyone: list[tuple[list[float], bool]] = [([], False)] * rank.processes
+    dist.all_gather_object(everyone, (own_seconds, correct))
+    slowest = [max(times) for times in zip(*(seconds for seconds, _ in everyone), strict=True)]
+    return slowest, all(right for _, right in everyone)

@@ -1,0 +1,102 @@
+"""The configuration, checked before anything runs."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from scaling.errors import UserError
+
+LONGEST_SHOWN = 60
+
+
+def check(config: dict[str, Any], schema_path: Path) -> None:
+    """Raise UserError with one sentence per mistake: the key, what is wrong, what is allowed."""
+    schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
+    errors = sorted(
+        Draft202012Validator(schema).iter_errors(config), key=lambda error: error.json_path
+    )
+    sentences = [_sentence(error) for error in errors] or _beyond_schema(config)
+    if sentences:
+        raise UserError("the configuration is wrong: " + "; ".join(sentences))
+
+
+def _sentence(error: ValidationError) -> str:
+    key = _name(list(error.absolute_path))
+    wanted = error.validator_value
+    shown = repr(error.instance)
+    if len(shown) > LONGEST_SHOWN:
+        shown = shown[:LONGEST_SHOWN] + "…"
+    match error.validator:
+        case "additionalProperties":
+            known = error.schema["properties"]
+            unknown = ", ".join(str(name) for name in error.instance if name not in known)
+            return f"{key} has the unknown key {unknown} (allowed: {', '.join(known)})"
+        case "required":
+            missing = ", ".join(name for name in wanted if name not in error.instance)
+            return f"{key} lacks {missing}"
+        case "type":
+            allowed = wanted if isinstance(wanted, str) else " or ".join(wanted)
+            return f"{key} is {shown} (allowed: {_numeral(error.instance)}{allowed})"
+        case "enum":
+            return f"{key} is {shown} (allowed: {', '.join(map(str, wanted))})"
+        case "minItems":
+            return f"{key} is empty (allowed: a list of at least {wanted})"
+        case "uniqueItems":
+            twice = sorted({str(i) for i in error.instance if error.instance.count(i) > 1})
+            return f"{key} has {', '.join(twice)} more than once (allowed: each value once)"
+        case "minimum":
+            return f"{key} is {shown} (allowed: {wanted} or more)"
+        case "maximum":
+            return f"{key} is {shown} (allowed: {wanted} or less)"
+        case "exclusiveMinimum":
+            return f"{key} is {shown} (allowed: more than {wanted})"
+        case "exclusiveMaximum":
+            return f"{key} is {shown} (allowed: less than {wanted})"
+        case "multipleOf":
+            return f"{key} is {shown} (allowed: multiples of {wanted})"
+        case _:
+            return f"{key} is {shown}: {error.message}"
+
+
+def _numeral(value: object) -> str:
+    """A hint for 5e-4, which YAML reads as text because it has no decimal point."""
+    try:
+        return f"{float(str(value))!r} without quotes and with a decimal point, or another "
+    except ValueError:
+        return ""
+
+
+def _name(path: list[str | int]) -> str:
+    if not path:
+        return "the configuration"
+    keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
+    return "".join(keys).removeprefix(".")
+
+
+def _beyond_schema(config: dict[str, Any]) -> list[str]:
+    """What a schema cannot say: paths exist, and one key fits another."""
+    sentences = []
+    dataset = config["dataset"]
+    grid = config["grid"]
+    if dataset["source"] == "images" and dataset["path"] is None:
+        sentences.append(
+            "dataset.path is null (allowed for images: a folder or archive of train/<class>/*)"
+        )
+    if dataset["source"] in ("digits", "synthetic") and dataset["path"] is not None:
+        sentences.append(
+            f"dataset.path is {dataset['path']!r} (allowed for {dataset['source']}: null)"
+        )
+    elif dataset["path"] is not None and not Path(dataset["path"]).exists():
+        sentences.append(
+            f"dataset.path is {dataset['path']!r}, which does not exist "
+            "(allowed: a file or folder, from the folder Snakemake works in)"
+        )
+    if config["device"] == "cpu" and "dp" in grid["strategies"] and max(grid["gpus"]) > 1:
+        sentences.append(
+            "grid.strategies has dp, which needs GPUs for more than one device "
+            "(allowed with device cpu: ddp)"
+        )
+    return sentences

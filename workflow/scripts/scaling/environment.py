@@ -1,0 +1,111 @@
+"""Where a run took place: hosts, devices, versions, commit. Needs no torch."""
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pynvml
+
+from scaling.run_spec import Device
+
+
+def now() -> str:
+    """The current time in UTC, ISO 8601, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def describe(device: Device) -> dict[str, Any]:
+    """The environment of a run, as far as it is known without starting a device.
+
+    The workers add what only they see: `cuda`, `nccl` and, over several nodes, the other `hosts`.
+    """
+    return {
+        "hosts": [platform.node()],
+        "device": device,
+        "device_names": gpu_names() if device == "cuda" else [],
+        "cpu": _cpu_name(),
+        "cpu_count": psutil.cpu_count() or 0,
+        "driver": _driver_version() if device == "cuda" else None,
+        "topology": _topology() if device == "cuda" else None,
+        "python": platform.python_version(),
+        "torch": _version("torch"),
+        "torchvision": _version("torchvision"),
+        "cuda": None,
+        "nccl": None,
+        "commit": _commit(),
+        "started": now(),
+        "ended": None,
+    }
+
+
+def gpu_names() -> list[str]:
+    """The names of this machine's GPUs in NVML's order; empty without a driver."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+    return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs this process may use, as CUDA_VISIBLE_DEVICES would name them."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [entry.strip() for entry in named.split(",") if entry.strip()]
+    return [str(index) for index in range(len(gpu_names()))]
+
+
+def resolve_device(requested: str) -> Device:
+    """`cpu` or `cuda` for `auto`: cuda exactly where a GPU is visible."""
+    if requested == "auto":
+        return "cuda" if visible_gpus() else "cpu"
+    return "cuda" if requested == "cuda" else "cpu"
+
+
+def _driver_version() -> str | None:
+    try:
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    except pynvml.NVMLError:
+        return None
+
+
+def _topology() -> str | None:
+    return _output(["nvidia-smi", "topo", "-m"])
+
+
+def _cpu_name() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    here = str(Path(__file__).parent)
+    commit = _output(["git", "-C", here, "rev-parse", "HEAD"])
+    changed = _output(["git", "-C", here, "status", "--porcelain", "--untracked-files=no"])
+    return f"{commit}+changes" if commit and changed else commit
+
+
+def _output(command: list[str]) -> str | None:
+    try:
+        finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return finished.stdout.strip()

@@ -1,0 +1,39 @@
+"""Loss and accuracy on the test images."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+def normalized(images: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Tensor:
+    """uint8 [n, 32, 32, 3] to float32 [n, 3, 32, 32]: what ToTensor and Normalize give."""
+    scaled = (images.astype(np.float32) / 255 - mean) / std
+    return torch.from_numpy(scaled.astype(np.float32).transpose(0, 3, 1, 2)).contiguous()
+
+
+@torch.inference_mode()
+def evaluate(
+    model: nn.Module,
+    images: np.ndarray,
+    labels: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray,
+    device: torch.device,
+    batch_size: int = 500,
+) -> dict[str, float | None]:
+    """`test_loss` (mean cross-entropy, null if not finite) and `test_accuracy` (0 to 1)."""
+    model.eval()
+    loss = 0.0
+    correct = 0
+    for start in range(0, len(labels), batch_size):
+        batch = slice(start, start + batch_size)
+        logits = model(normalized(images[batch], mean, std).to(device))
+        target = torch.from_numpy(labels[batch]).to(device)
+        loss += functional.cross_entropy(logits, target, reduction="sum").item()
+        correct += int((logits.argmax(1) == target).sum().item())
+    mean_loss = loss / len(labels)
+    return {
+        "test_loss": mean_loss if np.isfinite(mean_loss) else None,
+        "test_accuracy": correct / len(labels),
+    }

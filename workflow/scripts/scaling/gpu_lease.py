@@ -1,0 +1,57 @@
+"""A lease on GPUs: two jobs on one machine never get the same one."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pynvml
+from filelock import FileLock, Timeout
+
+from scaling.errors import UserError
+
+LOCKS = Path(tempfile.gettempdir()) / f"scaling-study-gpus-{os.getuid()}"
+POLL_SECONDS = 1.0
+
+
+@contextmanager
+def lease(count: int, candidates: list[str], locks: Path = LOCKS) -> Iterator[list[str]]:
+    """Yield `count` of the `candidates` (as CUDA_VISIBLE_DEVICES names them), held until the end.
+
+    All or nothing, in order; while too few are free it waits for other jobs to end. A lease ends
+    with its process, however that ends. Raises UserError when there are too few candidates.
+    """
+    if count > len(candidates):
+        raise UserError(
+            f"{count} GPUs are asked for but this job may use {len(candidates)} "
+            f"({', '.join(candidates) or 'none'}): ask the scheduler for {count}, or for fewer GPUs"
+        )
+    locks.mkdir(parents=True, exist_ok=True)
+    while True:
+        with ExitStack() as held:
+            names: list[str] = []
+            for candidate in candidates:
+                if len(names) == count:
+                    break
+                try:
+                    held.enter_context(FileLock(locks / f"{_identity(candidate)}.lock", timeout=0))
+                except Timeout:
+                    continue
+                names.append(candidate)
+            if len(names) == count:
+                yield names
+                return
+        time.sleep(POLL_SECONDS)
+
+
+def _identity(gpu: str) -> str:
+    """The GPU's UUID: an index means another GPU in another container or job."""
+    if not gpu.isdigit():
+        return gpu
+    try:
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(int(gpu))))
+    except pynvml.NVMLError:
+        return gpu

@@ -1,0 +1,78 @@
+"""The processes of one run: who am I, on which device, and who waits for whom."""
+
+import os
+import platform
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from scaling.run_spec import Device
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One process of a run. `processes` is 1 for DataParallel and for one GPU."""
+
+    index: int
+    local_index: int
+    processes: int
+    device: torch.device
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this rank speaks for all."""
+        return self.index == 0
+
+    def barrier(self) -> None:
+        """Wait until every rank is here."""
+        if self.processes > 1:
+            dist.barrier(device_ids=[self.local_index] if self.device.type == "cuda" else None)
+
+    def synchronize(self, gpus: int) -> None:
+        """Wait until this process's devices are idle: its own one, or `gpus` for DataParallel."""
+        if self.device.type == "cuda":
+            for index in range(gpus) if self.processes == 1 else [self.local_index]:
+                torch.cuda.synchronize(index)
+
+
+def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
+    """This process's rank, from torchrun's environment; starts NCCL or gloo for several."""
+    index, local_index, processes = (
+        int(os.environ.get(name, default))
+        for name, default in (("RANK", 0), ("LOCAL_RANK", 0), ("WORLD_SIZE", 1))
+    )
+    torch.set_num_threads(cpu_threads)
+    own = torch.device("cpu") if device == "cpu" else torch.device("cuda", local_index)
+    if own.type == "cuda":
+        torch.cuda.set_device(own)
+    if processes > 1:
+        dist.init_process_group(
+            backend(device),
+            timeout=timedelta(seconds=timeout_seconds),
+            device_id=own if own.type == "cuda" else None,
+        )
+    return Rank(index, local_index, processes, own)
+
+
+def leave(rank: Rank) -> None:
+    """End the process group."""
+    if rank.processes > 1:
+        dist.destroy_process_group()
+
+
+def backend(device: Device) -> str:
+    """The library that carries the collectives: NCCL between GPUs, gloo between CPU processes."""
+    return "nccl" if device == "cuda" else "gloo"
+
+
+def versions(device: Device) -> dict[str, Any]:
+    """What only a process with torch knows: `host`, `cuda`, `nccl` (null on a CPU)."""
+    nccl = ".".join(map(str, torch.cuda.nccl.version())) if device == "cuda" else None
+    return {
+        "host": platform.node(),
+        "cuda": torch.version.cuda if device == "cuda" else None,
+        "nccl": nccl,
+    }

@@ -1,0 +1,206 @@
+"""Turns one run of the grid into its record: decides, launches, watches, assembles."""
+
+import os
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from scaling import environment, files, gpu_lease, launcher, rank_log
+from scaling.errors import UserError
+from scaling.launcher import Ending
+from scaling.record import RunRecord
+from scaling.run_spec import Device, RunSpec
+
+BYTES_PER_PARAMETER = 4
+
+
+def log_folder(output: Path) -> Path:
+    """Where the ranks of the job that makes `output` report while it is under way."""
+    return output.with_suffix(".ranks")
+
+
+def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[str]) -> RunRecord:
+    """Run the cell of `spec` by `command_line` and write its record to `output`.
+
+    A cell that cannot run, finds no memory, diverges or exceeds its time limit is a record with
+    that status. Any other ending raises UserError and leaves no record.
+    """
+    dataset = files.read_json(manifest)
+    surroundings = environment.describe(spec.device)
+    reason = infeasible_reason(spec, dataset["train_images"])
+    lines: list[dict[str, Any]] = []
+    ending = Ending(0, timed_out=False)
+    if reason is None:
+        ending, lines = launch_ranks(
+            command_line,
+            log_folder(output),
+            spec.device,
+            spec.cell.gpus,
+            spec.cpu_threads,
+            spec.time_limit_seconds,
+        )
+    record = assemble(spec, dataset, surroundings, lines, ending, reason)
+    files.write_json(output, record)
+    return record
+
+
+def launch_ranks(
+    command_line: list[str],
+    ranks_folder: Path,
+    device: Device,
+    gpus: int,
+    cpu_threads: int,
+    time_limit: float,
+) -> tuple[Ending, list[dict[str, Any]]]:
+    """Run the processes of `command_line` on leased GPUs; how they ended and what they reported."""
+    shutil.rmtree(ranks_folder, ignore_errors=True)
+    with ExitStack() as held:
+        variables = {**os.environ, "OMP_NUM_THREADS": str(cpu_threads)}
+        if device == "cuda":
+            names = held.enter_context(gpu_lease.lease(gpus, environment.visible_gpus()))
+            variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
+        ending = launcher.launch(command_line, variables, time_limit)
+    lines = rank_log.read_lines(ranks_folder)
+    shutil.rmtree(ranks_folder, ignore_errors=True)
+    return ending, lines
+
+
+def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
+    """Why the cell can never run, or None. A batch over all GPUs must fit into the dataset."""
+    cell = spec.cell
+    if cell.global_batch_size > train_images:
+        return (
+            f"a global batch of {cell.gpus}·{cell.batch_size} = {cell.global_batch_size} samples "
+            f"is larger than the {train_images} training images"
+        )
+    machine = len(environment.gpu_names())
+    if spec.device == "cuda" and cell.gpus > machine:
+        return f"{cell.gpus} GPUs are asked for and the machine has {machine}"
+    return None
+
+
+def processes(spec: RunSpec) -> int:
+    """How many processes train: one per GPU for ddp, one in all for dp and for a single GPU."""
+    return spec.cell.gpus if spec.cell.strategy == "ddp" else 1
+
+
+def assemble(
+    spec: RunSpec,
+    dataset: dict[str, Any],
+    surroundings: dict[str, Any],
+    lines: list[dict[str, Any]],
+    ending: Ending,
+    infeasible: str | None,
+) -> RunRecord:
+    """The record from what the ranks reported; UserError when the processes failed."""
+    by_kind: dict[str, list[dict[str, Any]]] = {
+        kind: [line for line in lines if line["kind"] == kind]
+        for kind in ("start", "epoch", "outcome", "end")
+    }
+    status, message = _status(spec, by_kind, ending, infeasible)
+    first_start = next(iter(by_kind["start"]), {})
+    first_end = next((end for end in by_kind["end"] if end["rank"] == 0), {})
+    parameters = first_start.get("parameters")
+    hosts = [line["host"] for line in by_kind["start"]]
+    epochs: list[Any] = [
+        {key: value for key, value in line.items() if key != "kind"} for line in by_kind["epoch"]
+    ]
+    return RunRecord(
+        cell=vars(spec.cell).copy(),
+        status=status,
+        message=message,
+        dataset={
+            key: dataset[key] for key in ("source", "checksum", "train_images", "test_images")
+        },
+        model={
+            "name": "resnet18-cifar",
+            "width": spec.model_width,
+            "parameters": parameters,
+            "gradient_bytes": parameters and parameters * BYTES_PER_PARAMETER,
+        },
+        training=spec.parameters(),
+        epochs=sorted(epochs, key=lambda row: (row["epoch"], row["rank"])),
+        evaluation=first_end.get("evaluation"),
+        memory=_memory(by_kind),
+        communication=first_end.get("communication", {"backend": None, "bucket_bytes": []}),
+        environment={
+            **surroundings,
+            "hosts": list(dict.fromkeys(hosts)) or surroundings["hosts"],
+            "cuda": first_start.get("cuda"),
+            "nccl": first_start.get("nccl"),
+            "config_digest": spec.digest(),
+            "ended": environment.now(),
+        },
+    )
+
+
+def _status(
+    spec: RunSpec,
+    by_kind: dict[str, list[dict[str, Any]]],
+    ending: Ending,
+    infeasible: str | None,
+) -> tuple[Any, str | None]:
+    if infeasible is not None:
+        return "infeasible", infeasible
+    for line in by_kind["outcome"]:
+        if line["status"] != "failed":
+            return line["status"], f"rank {line['rank']}: {line['message']}"
+    if ending.timed_out:
+        done = max((row["epoch"] for row in by_kind["epoch"]), default=0)
+        return "timeout", (
+            f"stopped at the time limit of {spec.time_limit_seconds:g} s "
+            f"after {done} of {spec.epochs} epochs"
+        )
+    if ending.returncode != 0 or len(by_kind["end"]) < processes(spec):
+        raise UserError(_failure(spec, by_kind, ending))
+    unfinite = [row["epoch"] for row in by_kind["epoch"] if row["train_loss"] is None]
+    if unfinite:
+        return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
+    return "ok", None
+
+
+def _failure(spec: RunSpec, by_kind: dict[str, list[dict[str, Any]]], ending: Ending) -> str:
+    failed = [f"rank {line['rank']} ({line['message']})" for line in by_kind["outcome"]]
+    ended = {line["rank"] for line in by_kind["end"]}
+    silent = [str(rank) for rank in range(processes(spec)) if rank not in ended]
+    who = ", ".join(failed) or f"rank {', '.join(silent)} ended without a word"
+    return (
+        f"training of {spec.cell} failed with exit status {ending.returncode}: {who}; "
+        "the log above has the traceback, no record is written"
+    )
+
+
+def _memory(by_kind: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    reports = [line["memory"] for line in [*by_kind["end"], *by_kind["outcome"]]]
+    return {
+        "kind": reports[0]["kind"] if reports else None,
+        "peak_bytes": [peak for report in reports for peak in report["peak_bytes"]],
+    }
+
+
+def summary(record: RunRecord) -> str:
+    """The run in a few lines for a person: status, epoch time, loss and accuracy, memory."""
+    cell = record["cell"]
+    lines = [
+        f"{cell['recipe']}/{cell['strategy']} on {cell['gpus']} x "
+        f"{record['environment']['device']}, batch {cell['batch_size']} per GPU: "
+        f"{record['status']}" + (f" ({record['message']})" if record["message"] else "")
+    ]
+    measured = [row for row in record["epochs"] if row["role"] == "measured"]
+    if measured:
+        last = [row for row in measured if row["epoch"] == measured[-1]["epoch"]]
+        seconds = max(row["seconds"] for row in last)
+        waiting = max(row["loader_seconds"] for row in last)
+        lines.append(f"last epoch: {seconds:.3f} s, {seconds - waiting:.3f} s without data loading")
+        if all(row["train_loss"] is not None for row in last):
+            samples = sum(row["samples"] for row in last)
+            loss = sum((row["train_loss"] or 0) * row["samples"] for row in last) / samples
+            right = sum((row["train_accuracy"] or 0) * row["samples"] for row in last) / samples
+            lines.append(f"last epoch: training loss {loss:.4f}, accuracy {100 * right:.2f} %")
+    if record["evaluation"] and record["status"] == "ok":
+        lines.append(f"test accuracy: {100 * record['evaluation']['test_accuracy']:.2f} %")
+    if record["memory"]["peak_bytes"]:
+        peak = max(record["memory"]["peak_bytes"]) / 1e9
+        lines.append(f"peak {record['memory']['kind']} memory of a process: {peak:.2f} GB")
+    return "\n".join(lines)

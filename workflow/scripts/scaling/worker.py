@@ -1,0 +1,107 @@
+"""One process of a run: joins the others, trains, and reports to its rank log."""
+
+import os
+import resource
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from scaling import dataset, evaluation, files, outcome, ranks
+from scaling.ddp import bucket_bytes
+from scaling.rank_log import RankLog
+from scaling.recipes import course
+from scaling.record import EpochRow
+from scaling.resnet import ResNet18
+from scaling.run_spec import RunSpec
+
+RECIPES = {"course": course.train}
+
+
+def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path) -> None:
+    """Train this process's part of `spec` and report to `log_folder`.
+
+    A lack of memory is reported as an outcome and ends the process with status 1, so that the
+    launcher ends the other ranks; any other error is a failure: traceback and status 1.
+    """
+    log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
+    try:
+        _train(spec, images, manifest, log)
+    except Exception as error:
+        status = outcome.classify(error)
+        log.append(
+            "outcome",
+            {
+                "status": status or "failed",
+                "message": outcome.first_sentence(error),
+                "memory": memory(spec),
+            },
+        )
+        traceback.print_exc()
+        sys.stderr.flush()
+        # A rank that waits in a collective would block an orderly shutdown for ever.
+        os._exit(1)
+
+
+def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog) -> None:
+    rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
+    data = dataset.load(images)
+    statistics = files.read_json(manifest)
+    mean, std = np.array(statistics["mean"]), np.array(statistics["std"])
+    torch.manual_seed(spec.cell.seed)
+    model = ResNet18(spec.model_width, len(data.classes)).to(rank.device)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
+
+    def report(row: EpochRow) -> None:
+        log.append("epoch", dict(row))
+        if rank.is_first:
+            _print_progress(row, spec.epochs)
+
+    trained = RECIPES[spec.cell.recipe](spec, rank, model, data, mean, std, report)
+    peak = memory(spec)
+    test: dict[str, float | None] | None = None
+    if rank.is_first:
+        test = evaluation.evaluate(
+            model, data.test_images, data.test_labels, mean, std, rank.device
+        )
+    log.append(
+        "end",
+        {
+            "memory": peak,
+            "evaluation": test,
+            "communication": {
+                "backend": ranks.backend(spec.device) if spec.cell.gpus > 1 else None,
+                "bucket_bytes": bucket_bytes(trained),
+            },
+        },
+    )
+    rank.barrier()
+    ranks.leave(rank)
+
+
+def memory(spec: RunSpec) -> dict[str, Any]:
+    """`kind` and `peak_bytes`: allocated on this process's devices, or its resident set."""
+    if spec.device == "cuda":
+        devices = range(torch.cuda.device_count()) if "RANK" not in os.environ else [None]
+        return {
+            "kind": "device",
+            "peak_bytes": [torch.cuda.max_memory_allocated(d) for d in devices],
+        }
+    return {
+        "kind": "host",
+        "peak_bytes": [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024],
+    }
+
+
+def _print_progress(row: EpochRow, epochs: int) -> None:
+    loss = "not finite" if row["train_loss"] is None else f"{row['train_loss']:.4f}"
+    print(
+        f"epoch {row['epoch']}/{epochs} ({row['role']}): {row['seconds']:.3f} s, "
+        f"waiting for data {row['loader_seconds']:.3f} s, "
+        f"loss {loss}, accuracy {100 * (row['train_accuracy'] or 0):.1f} %",
+        flush=True,
+    )
