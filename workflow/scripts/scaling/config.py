@@ -64,9 +64,12 @@ def _sentence(error: ValidationError) -> str:
 def _numeral(value: object) -> str:
     """A hint for 5e-4, which YAML reads as text because it has no decimal point."""
     try:
-        return f"{float(str(value))!r} without quotes and with a decimal point, or another "
+        number = float(value) if isinstance(value, str) else None
     except ValueError:
+        number = None
+    if number is None:
         return ""
+    return f"{number!r} without quotes and with a decimal point, or another "
 
 
 def _name(path: list[str | int]) -> str:

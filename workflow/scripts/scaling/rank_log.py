@@ -1,8 +1,8 @@
 """What each rank of a run reports, line by line, so that nothing is lost when a rank dies.
 
 A rank appends JSON lines to its own file between epochs, never inside one:
-`start` (versions, host), `epoch` (an EpochRow), `outcome` (status, message of a rank that had to
-stop) and `end` (memory, communication, evaluation).
+`start` (versions, host), `epoch` (an EpochRow), `outcome` (status, message, time of a rank
+that had to stop) and `end` (memory, communication, evaluation).
 """
 
 import json

@@ -161,13 +161,15 @@ def _status(
 
 
 def _failure(spec: RunSpec, by_kind: dict[str, list[dict[str, Any]]], ending: Ending) -> str:
-    failed = [f"rank {line['rank']} ({line['message']})" for line in by_kind["outcome"]]
-    ended = {line["rank"] for line in by_kind["end"]}
-    silent = [str(rank) for rank in range(processes(spec)) if rank not in ended]
-    who = ", ".join(failed) or f"rank {', '.join(silent)} ended without a word"
+    first_to_last = sorted(by_kind["outcome"], key=lambda line: line["time"])
+    causes = [f"rank {line['rank']}: {line['message']}" for line in first_to_last]
+    heard = {line["rank"] for line in [*by_kind["end"], *by_kind["outcome"]]}
+    causes += [
+        f"rank {rank} ended without a word" for rank in range(processes(spec)) if rank not in heard
+    ]
     return (
-        f"training of {spec.cell} failed with exit status {ending.returncode}: {who}; "
-        "the log above has the traceback, no record is written"
+        f"training of {spec.cell} failed with exit status {ending.returncode} "
+        f"({'; '.join(causes)}): no record is written, the log above has the details"
     )
 
 

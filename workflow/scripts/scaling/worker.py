@@ -3,6 +3,7 @@
 import os
 import resource
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path) -> None:
             "outcome",
             {
                 "status": status or "failed",
+                "time": time.time(),
                 "message": outcome.first_sentence(error),
                 "memory": memory(spec),
             },

@@ -1,0 +1,52 @@
+PYTHON ?= python3
+VENV ?= .venv
+CORES ?= all
+BIN := $(abspath $(VENV))/bin
+export PATH := $(BIN):$(PATH)
+SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo study test lint format bench lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 10
+
+env: ## make the environment in .venv; one that matches the lock file is reused
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "error: $(PYTHON) is older than Python 3.11: name a newer one, make env PYTHON=python3.12"; exit 1; }
+	@cmp -s requirements.lock $(VENV)/requirements.lock || { \
+	  { [ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); } \
+	  && $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock \
+	  && cp requirements.lock $(VENV)/requirements.lock; }
+
+demo: env ## the whole study in small, on the CPU: results/report.html in minutes
+	$(SNAKEMAKE) --configfile config/demo.yaml
+	@echo "The report is results/report.html"
+
+study: env ## the study of config/config.yaml on this machine
+	$(SNAKEMAKE)
+
+test: env ## all tests
+	python -m pytest
+
+lint: env ## formatters, linters and the type checker, without changing a file
+	ruff format --check .
+	ruff check .
+	snakefmt --check Snakefile rules
+	mypy
+	snakemake --lint
+
+format: env ## let the formatters change the files
+	ruff format .
+	ruff check --fix .
+	snakefmt Snakefile rules
+
+bench: env ## how fast the pipeline itself is: planning, no-op runs, the demo
+	python tests/bench/bench.py
+
+lock: env ## resolve requirements.in again (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --upgrade requirements.in -o requirements.lock
+
+clean: ## delete everything a study has made
+	rm -rf results logs benchmarks resources .snakemake

@@ -1,0 +1,140 @@
+localrules:
+    plot_epoch_time,
+    plot_speedup,
+    plot_communication,
+    plot_learning,
+    plot_quantization_histograms,
+    report_render,
+
+
+rule plot_epoch_time:
+    input:
+        timing="results/tables/{study}/timing.csv",
+        code=code("plot_epoch_time"),
+    output:
+        report(
+            "results/figures/{study}/epoch_time.svg",
+            caption="../report/captions/epoch_time.rst",
+            category="Timing",
+        ),
+    log:
+        "logs/plot_epoch_time/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/plot_epoch_time.py --timing {input.timing}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_speedup:
+    input:
+        speedup="results/tables/{study}/speedup.csv",
+        code=code("plot_speedup"),
+    output:
+        report(
+            "results/figures/{study}/speedup.svg",
+            caption="../report/captions/speedup.rst",
+            category="Timing",
+        ),
+    log:
+        "logs/plot_speedup/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/plot_speedup.py --speedup {input.speedup}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_communication:
+    input:
+        communication="results/tables/{study}/communication.csv",
+        code=code("plot_communication"),
+    output:
+        report(
+            "results/figures/{study}/communication.svg",
+            caption="../report/captions/communication.rst",
+            category="Communication",
+        ),
+    log:
+        "logs/plot_communication/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/plot_communication.py --communication {input.communication}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_learning:
+    input:
+        accuracy="results/tables/accuracy.csv",
+        code=code("plot_learning"),
+    output:
+        report(
+            "results/figures/{study}/learning.svg",
+            caption="../report/captions/learning.rst",
+            category="Accuracy",
+        ),
+    log:
+        "logs/plot_learning/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/plot_learning.py --accuracy {input.accuracy}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_quantization_histograms:
+    input:
+        stages=STAGES[0],
+        code=code("plot_quantization_histograms"),
+    output:
+        report(
+            "results/figures/{study}/quantization_histograms.svg",
+            caption="../report/captions/quantization_histograms.rst",
+            category="Int8 quantization",
+        ),
+    log:
+        "logs/plot_quantization_histograms/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/plot_quantization_histograms.py --stages {input.stages}"
+        " --output {output} > {log} 2>&1"
+
+
+TABLES = ["timing", "speedup", "communication", "bandwidth", "audit", "provenance"]
+SHARED_TABLES = ["accuracy", "quantization", "interconnect", "interconnect_fit"]
+FIGURES = ["epoch_time", "speedup", "communication", "learning", "quantization_histograms"]
+TEMPLATE = sorted(
+    str(path)
+    for path in Path("report").rglob("*.*")
+    if path.is_file() and "captions" not in path.parts
+)
+
+
+rule report_render:
+    input:
+        tables=expand(f"results/tables/{STUDY}/{{table}}.csv", table=TABLES),
+        shared_tables=expand("results/tables/{table}.csv", table=SHARED_TABLES),
+        figures=expand(f"results/figures/{STUDY}/{{figure}}.svg", figure=FIGURES),
+        manifest=f"{DATASET}/manifest.json",
+        template=TEMPLATE,
+        code=code("report_render"),
+    output:
+        report(
+            "results/report.html",
+            caption="../report/captions/report.rst",
+            category="Report",
+        ),
+    log:
+        "logs/report_render.log",
+    params:
+        partial=PARTIAL,
+        study=STUDY,
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/report_render.py --study {params.study}"
+        " --tables results/tables/{params.study} --shared-tables results/tables"
+        " --figures results/figures/{params.study} --manifest {input.manifest}"
+        " --template report/report.html.j2 {params.partial} --output {output} > {log} 2>&1"

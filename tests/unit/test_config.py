@@ -1,0 +1,125 @@
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scaling import config
+from scaling.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "config/schema.yaml"
+SHIPPED = ["config.yaml", "demo.yaml"]
+
+
+def shipped(name):
+    return yaml.safe_load((ROOT / "config" / name).read_text())
+
+
+def changed(path, value):
+    """The demo's configuration with one value replaced."""
+    document = copy.deepcopy(shipped("demo.yaml"))
+    *parents, last = path.split(".")
+    section = document
+    for parent in parents:
+        section = section[parent]
+    section[last] = value
+    return document
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_configuration_is_valid(name):
+    config.check(shipped(name), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        ("gird", {}, "the configuration has the unknown key gird (allowed: study, "),
+        ("grid.batch_size", [32], "grid has the unknown key batch_size (allowed: recipes, "),
+        ("grid.gpus", 2, "grid.gpus is 2 (allowed: array)"),
+        ("grid.gpus", ["two"], "grid.gpus[0] is 'two' (allowed: integer)"),
+        ("grid.batch_sizes", [], "grid.batch_sizes is empty"),
+        ("grid.gpus", [1, 0], "grid.gpus[1] is 0 (allowed: 1 or more)"),
+        ("grid.batch_sizes", [32, 64, 32], "grid.batch_sizes has 32 more than once"),
+        ("grid.strategies", ["fsdp"], "grid.strategies[0] is 'fsdp' (allowed: dp, ddp)"),
+        ("training.measured_epochs", 2, "training.measured_epochs is 2 (allowed: 3 or more)"),
+        ("training.learning_rate", 0, "training.learning_rate is 0 (allowed: more than 0)"),
+        ("training.weight_decay", "5e-4", "(allowed: 0.0005 without quotes and with a decimal"),
+        ("training.momentum", 1, "training.momentum is 1 (allowed: less than 1)"),
+        ("interconnect.message_bytes", [6], "is 6 (allowed: multiples of 4)"),
+        ("device", "tpu", "device is 'tpu' (allowed: auto, cpu, cuda)"),
+        ("partial", "yes please", "partial is 'yes please' (allowed: boolean)"),
+        ("study", "../up", "study is '../up'"),
+    ],
+)
+def test_a_mistake_is_named_with_its_key_and_what_is_allowed(path, value, sentence):
+    with pytest.raises(UserError) as raised:
+        config.check(changed(path, value), SCHEMA)
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_key_is_named():
+    document = shipped("demo.yaml")
+    del document["grid"]["seeds"]
+    with pytest.raises(UserError, match="grid lacks seeds"):
+        config.check(document, SCHEMA)
+
+
+def test_all_mistakes_are_told_at_once():
+    document = changed("grid.gpus", [0])
+    document["device"] = "tpu"
+    with pytest.raises(UserError, match=r"device is .*; grid\.gpus\[0\] is 0"):
+        config.check(document, SCHEMA)
+
+
+def test_a_dataset_path_that_does_not_exist_is_named():
+    document = changed("dataset.source", "images")
+    document["dataset"]["path"] = "no/such/images.tar"
+    with pytest.raises(UserError, match=r"dataset\.path is 'no/such/images\.tar', which does not"):
+        config.check(document, SCHEMA)
+
+
+def test_images_need_a_path():
+    with pytest.raises(UserError, match=r"dataset\.path is null"):
+        config.check(changed("dataset.source", "images"), SCHEMA)
+
+
+def test_embedded_digits_take_no_path(tmp_path):
+    with pytest.raises(UserError, match=r"allowed for digits: null"):
+        config.check(changed("dataset.path", str(tmp_path)), SCHEMA)
+
+
+def test_data_parallel_over_cpu_processes_is_refused():
+    with pytest.raises(UserError, match=r"grid\.strategies has dp, which needs GPUs"):
+        config.check(changed("grid.strategies", ["dp"]), SCHEMA)
+
+
+def keys(section, prefix=""):
+    """The dotted names of all values in a configuration; the recipes' options too."""
+    for key, value in section.items():
+        if isinstance(value, dict):
+            yield from keys(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def schema_keys(schema, prefix=""):
+    for key, value in schema["properties"].items():
+        if value.get("type") == "object":
+            yield from schema_keys(value, f"{prefix}{key}.")
+        else:
+            assert value["description"], f"{prefix}{key} has no description"
+            yield f"{prefix}{key}"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_configuration_has_exactly_the_keys_of_the_schema(name):
+    assert list(keys(shipped(name))) == list(schema_keys(yaml.safe_load(SCHEMA.read_text())))
+
+
+def test_the_readme_explains_exactly_the_keys_of_the_schema():
+    rows = (ROOT / "config/README.md").read_text().splitlines()
+    explained = [row.split("`")[1] for row in rows if row.startswith("| `")]
+    assert explained == list(schema_keys(yaml.safe_load(SCHEMA.read_text())))

@@ -1,0 +1,29 @@
+from pathlib import Path
+
+from scaling import grid
+from scaling.grid import Cell
+
+
+def test_a_grid_has_every_combination_in_the_order_of_its_lists():
+    runs = grid.expand(["course"], ["dp", "ddp"], [1, 2], [32], [0, 1])
+    assert len(runs) == 8
+    assert runs[0] == Cell("course", "dp", 1, 32, 0)
+    assert runs[-1] == Cell("course", "ddp", 2, 32, 1)
+
+
+def test_the_record_of_a_run_lies_where_the_contract_says():
+    run = Cell("course", "ddp", 4, 512, 0)
+    expected = "results/runs/recipe~course/strategy~ddp/gpus~4/batch_size~512/seed~0/run.json"
+    assert run.record_path(Path("results/runs")) == Path(expected)
+    values = {"recipe": "course", "strategy": "ddp", "gpus": 4, "batch_size": 512, "seed": 0}
+    assert f"results/runs/{grid.RUN_PATTERN}/run.json".format(**values) == expected
+
+
+def test_the_list_of_runs_survives_its_file(tmp_path):
+    runs = grid.expand(["course"], ["ddp"], [1, 4], [32, 128], [0])
+    grid.write_table(runs, tmp_path / "cells.csv")
+    assert grid.read_table(tmp_path / "cells.csv") == runs
+
+
+def test_the_global_batch_is_that_of_all_gpus():
+    assert Cell("course", "ddp", 4, 512, 0).global_batch_size == 2048

@@ -1,0 +1,206 @@
+"""Real training runs in small, and what becomes of a run when a process fails."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+import train_run
+from scaling import dataset, files, launcher, supervisor
+from scaling.dataset import ImageDataset
+from scaling.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "workflow/scripts/train_run.py"
+FAULTY_WORKER = ROOT / "tests/faulty_worker.py"
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """Forty training and ten test images of two classes, as images.npz and manifest.json."""
+    folder = tmp_path_factory.mktemp("images")
+    random = np.random.default_rng(0)
+
+    def split(count):
+        labels = np.arange(count) % 2
+        pixels = random.integers(0, 128, (count, 32, 32, 3)) + 100 * labels[:, None, None, None]
+        return pixels.astype(np.uint8), labels.astype(np.int64)
+
+    data = ImageDataset(*split(40), *split(10), classes=["dark", "light"])
+    dataset.save(data, folder / "images.npz")
+    files.write_json(folder / "manifest.json", dataset.manifest(data, "images", "made for a test"))
+    return folder
+
+
+def arguments(images, output, **changed):
+    options = {
+        "dataset": images / "images.npz",
+        "manifest": images / "manifest.json",
+        "output": output,
+        "device": "cpu",
+        "gpus": 1,
+        "batch-size": 10,
+        "model-width": 1,
+        "recipe-options": json.dumps({"loader_workers": 1}),
+        **changed,
+    }
+    return [text for key, value in options.items() for text in (f"--{key}", str(value))]
+
+
+def run(images, output, **changed):
+    train_run.main(arguments(images, output, **changed))
+    return json.loads(output.read_text())
+
+
+def supervise_faulty(images, output, monkeypatch, fault, **changed):
+    monkeypatch.setenv("FAULT", fault)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "workflow/scripts"))
+    argv = arguments(images, output, gpus=2, **changed)
+    spec = train_run.spec_from(train_run.parse(argv))
+    command = launcher.command(FAULTY_WORKER, argv, supervisor.processes(spec))
+    return supervisor.supervise(spec, images / "manifest.json", output, command)
+
+
+def descendants():
+    return psutil.Process().children(recursive=True)
+
+
+@pytest.fixture(scope="module")
+def single(images, tmp_path_factory):
+    return run(images, tmp_path_factory.mktemp("single") / "run.json")
+
+
+@pytest.fixture(scope="module")
+def double(images, tmp_path_factory):
+    return run(images, tmp_path_factory.mktemp("double") / "run.json", gpus=2)
+
+
+def test_one_process_sees_every_image_once_an_epoch(single):
+    assert single["status"] == "ok"
+    assert [row["role"] for row in single["epochs"]] == ["warmup"] + 3 * ["measured"]
+    assert {(row["iterations"], row["samples"]) for row in single["epochs"]} == {(4, 40)}
+
+
+def test_two_processes_share_the_images_and_both_are_recorded(double):
+    assert double["status"] == "ok"
+    ranks = [(row["epoch"], row["rank"]) for row in double["epochs"]]
+    assert ranks == [(epoch, rank) for epoch in (1, 2, 3, 4) for rank in (0, 1)]
+    assert {(row["iterations"], row["samples"]) for row in double["epochs"]} == {(2, 20)}
+
+
+def test_ddp_says_which_buckets_it_sends(single, double):
+    assert sum(double["communication"]["bucket_bytes"]) == double["model"]["gradient_bytes"]
+    assert single["communication"]["bucket_bytes"] == []
+
+
+def test_waiting_for_data_is_part_of_the_epoch(double):
+    assert all(0 < row["loader_seconds"] < row["seconds"] for row in double["epochs"])
+
+
+def test_the_record_names_its_parameters_and_its_environment(single):
+    assert single["training"]["learning_rate"] == 0.1
+    assert single["environment"]["device"] == "cpu"
+    assert single["environment"]["torch"]
+    assert len(single["environment"]["config_digest"]) == 64
+    assert single["memory"]["kind"] == "host" and single["memory"]["peak_bytes"][0] > 1e7
+
+
+def test_the_same_seed_gives_the_same_training(images, single, tmp_path):
+    again = run(images, tmp_path / "run.json")
+    assert [row["train_loss"] for row in again["epochs"]] == [
+        row["train_loss"] for row in single["epochs"]
+    ]
+    assert again["evaluation"] == single["evaluation"]
+
+
+def test_the_last_lines_tell_a_person_how_it_went(images, tmp_path, capsys):
+    train_run.main(arguments(images, tmp_path / "run.json"))
+    told = capsys.readouterr().out
+    assert "course/ddp on 1 x cpu, batch 10 per GPU: ok" in told
+    assert "without data loading" in told and "training loss" in told and "test accuracy" in told
+
+
+def test_a_batch_larger_than_the_dataset_is_infeasible_without_starting_a_process(
+    images, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(launcher, "launch", lambda *_: pytest.fail("a process was started"))
+    record = run(images, tmp_path / "run.json", gpus=2, **{"batch-size": 21})
+    assert record["status"] == "infeasible"
+    assert record["message"] == (
+        "a global batch of 2·21 = 42 samples is larger than the 40 training images"
+    )
+    assert record["epochs"] == []
+
+
+def test_a_loss_that_is_not_finite_is_diverged_and_its_times_are_kept(images, tmp_path):
+    record = run(images, tmp_path / "run.json", **{"learning-rate": 1e30})
+    assert record["status"] == "diverged"
+    assert record["message"].startswith("the loss was not finite in epoch ")
+    assert len(record["epochs"]) == 4
+    assert any(row["train_loss"] is None for row in record["epochs"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "message"),
+    [
+        ("oom:1:2", "oom", "rank 1: CUDA out of memory. Tried to allocate 2.00 GiB."),
+        ("oom_host:0:2", "oom_host", "rank 0: Cannot allocate memory"),
+    ],
+)
+def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(
+    images, tmp_path, monkeypatch, fault, status, message
+):
+    record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault)
+    assert (record["status"], record["message"]) == (status, message)
+    assert record["memory"]["peak_bytes"]
+    assert {row["epoch"] for row in record["epochs"]} == {1, 2}
+    assert descendants() == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [
+        ("error:1:1", r"\(rank 1: 'a bug'"),
+        ("killed:1:1", r"rank 1 ended without a word"),
+    ],
+)
+def test_a_rank_that_fails_ends_the_run_without_a_record_and_is_named(
+    images, tmp_path, monkeypatch, fault, cause
+):
+    with pytest.raises(UserError, match=cause):
+        supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault)
+    assert list(tmp_path.iterdir()) == []
+    assert descendants() == []
+
+
+def test_a_rank_that_hangs_ends_the_run_after_the_collective_timeout_and_is_named(
+    images, tmp_path, monkeypatch
+):
+    limit = {"collective-timeout-seconds": 3}
+    with pytest.raises(UserError, match=r"rank 1 ended without a word"):
+        supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:1", **limit)
+    assert descendants() == []
+
+
+def test_a_run_over_its_time_limit_keeps_the_epochs_it_finished(images, tmp_path, monkeypatch):
+    limit = {"time-limit-seconds": 25}
+    record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:2", **limit)
+    assert record["status"] == "timeout"
+    assert record["message"] == "stopped at the time limit of 25 s after 2 of 4 epochs"
+    assert {row["epoch"] for row in record["epochs"]} == {1, 2}
+    assert descendants() == []
+
+
+def test_data_parallel_on_the_cpu_is_refused_in_one_sentence(images, tmp_path):
+    with pytest.raises(UserError, match="strategy dp on several GPUs needs CUDA devices"):
+        run(images, tmp_path / "run.json", gpus=2, strategy="dp")
+
+
+def test_a_command_that_is_ended_leaves_no_process_behind(tmp_path):
+    family = "import subprocess, time; subprocess.Popen(['sleep', '3600']); time.sleep(3600)"
+    ending = launcher.launch([sys.executable, "-c", family], {}, time_limit=1)
+    assert ending.timed_out
+    assert descendants() == []
