@@ -49,7 +49,9 @@ def record(run):
 def records(wildcards):
     """The records the tables need: all of the grid, or those that exist for a partial report."""
     paths = [record(run) for run in RUNS]
-    return [path for path in paths if Path(path).exists()] if config["partial"] else paths
+    return (
+        [path for path in paths if Path(path).exists()] if config["partial"] else paths
+    )
 
 
 def timed_threads(wildcards):
@@ -64,7 +66,11 @@ def timed_threads(wildcards):
 def check_devices():
     """Refuse to start when a job of this run asks for more devices than this machine has."""
     wanted = max(
-        (int(job.wildcards.gpus) for job in workflow.dag.needrun_jobs() if "gpu" in job.resources),
+        (
+            int(job.wildcards.gpus)
+            for job in workflow.dag.needrun_jobs()
+            if "gpu" in job.resources
+        ),
         default=0,
     )
     if environment.resolve_device(config["device"]) == "cuda":

@@ -10,13 +10,13 @@ rule dataset_fetch:
         f"{DATASET}/source.json",
     log:
         "logs/dataset_fetch.log",
+    conda:
+        "../workflow/envs/study.yaml"
     params:
         source=lookup(dpath="dataset/source", within=config),
         path=option("--path", config["dataset"]["path"]),
         mirror_url=option("--mirror-url", config["dataset"]["mirror_url"]),
         raw=f"{DATASET}/raw",
-    conda:
-        "../workflow/envs/study.yaml"
     shell:
         "python workflow/scripts/dataset_fetch.py --source {params.source} {params.path}"
         f" {{params.mirror_url}} --attempts {config['dataset']['download_attempts']}"
@@ -32,14 +32,14 @@ rule dataset_prepare:
         manifest=f"{DATASET}/manifest.json",
     log:
         "logs/dataset_prepare.log",
+    conda:
+        "../workflow/envs/study.yaml"
     params:
         synthetic=" ".join(
             option(f"--{key.replace('_', '-')}", config["dataset"][key])
             for key in ("train_images", "test_images", "seed")
             if config["dataset"]["source"] == "synthetic"
         ),
-    conda:
-        "../workflow/envs/study.yaml"
     shell:
         "python workflow/scripts/dataset_prepare.py --fetched {input.fetched} {params.synthetic}"
         " --output {output.images} --manifest {output.manifest} > {log} 2>&1"

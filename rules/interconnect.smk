@@ -6,6 +6,11 @@ rule interconnect_sweep:
         "results/interconnect/gpus~{gpus}/sweep.json",
     log:
         "logs/interconnect_sweep/gpus~{gpus}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    threads: timed_threads
+    resources:
+        gpu=lambda wildcards: int(wildcards.gpus),
     params:
         device=lookup(dpath="device", within=config),
         model_width=lookup(dpath="model/width", within=config),
@@ -14,11 +19,6 @@ rule interconnect_sweep:
         repeats=lookup(dpath="interconnect/repeats", within=config),
         iterations=lookup(dpath="interconnect/iterations", within=config),
         time_limit_seconds=lookup(dpath="machine/time_limit_seconds", within=config),
-    threads: timed_threads
-    resources:
-        gpu=lambda wildcards: int(wildcards.gpus),
-    conda:
-        "../workflow/envs/study.yaml"
     shell:
         "python workflow/scripts/interconnect_sweep.py --gpus {wildcards.gpus}"
         " --device {params.device} --message-bytes {params.message_bytes}"

@@ -12,14 +12,14 @@ rule quantize_train:
         summary="results/quantization/seed~{seed}/training.json",
     log:
         "logs/quantize_train/seed~{seed}.log",
+    conda:
+        "../workflow/envs/study.yaml"
     params:
         device=lookup(dpath="device", within=config),
         epochs=lookup(dpath="quantization/epochs", within=config),
         batch_size=lookup(dpath="quantization/batch_size", within=config),
         learning_rate=lookup(dpath="quantization/learning_rate", within=config),
         momentum=lookup(dpath="quantization/momentum", within=config),
-    conda:
-        "../workflow/envs/study.yaml"
     shell:
         "python workflow/scripts/quantize_train.py --dataset {input.images}"
         " --manifest {input.manifest} --seed {wildcards.seed} --device {params.device}"
@@ -38,11 +38,13 @@ rule quantize_evaluate:
         "results/quantization/seed~{seed}/stages.json",
     log:
         "logs/quantize_evaluate/seed~{seed}.log",
-    params:
-        device=lookup(dpath="device", within=config),
-        calibration_images=lookup(dpath="quantization/calibration_images", within=config),
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        device=lookup(dpath="device", within=config),
+        calibration_images=lookup(
+            dpath="quantization/calibration_images", within=config
+        ),
     shell:
         "python workflow/scripts/quantize_evaluate.py --dataset {input.images}"
         " --manifest {input.manifest} --weights {input.weights} --seed {wildcards.seed}"

@@ -104,7 +104,13 @@ rule plot_quantization_histograms:
 
 TABLES = ["timing", "speedup", "communication", "bandwidth", "audit", "provenance"]
 SHARED_TABLES = ["accuracy", "quantization", "interconnect", "interconnect_fit"]
-FIGURES = ["epoch_time", "speedup", "communication", "learning", "quantization_histograms"]
+FIGURES = [
+    "epoch_time",
+    "speedup",
+    "communication",
+    "learning",
+    "quantization_histograms",
+]
 TEMPLATE = sorted(
     str(path)
     for path in Path("report").rglob("*.*")
@@ -128,11 +134,11 @@ rule report_render:
         ),
     log:
         "logs/report_render.log",
+    conda:
+        "../workflow/envs/study.yaml"
     params:
         partial=PARTIAL,
         study=STUDY,
-    conda:
-        "../workflow/envs/study.yaml"
     shell:
         "python workflow/scripts/report_render.py --study {params.study}"
         " --tables results/tables/{params.study} --shared-tables results/tables"

@@ -21,14 +21,14 @@ rule grid_cells:
         "results/cells.csv",
     log:
         "logs/grid_cells.log",
+    conda:
+        "../workflow/envs/study.yaml"
     params:
         recipes=lookup(dpath="grid/recipes", within=config),
         strategies=lookup(dpath="grid/strategies", within=config),
         gpus=lookup(dpath="grid/gpus", within=config),
         batch_sizes=lookup(dpath="grid/batch_sizes", within=config),
         seeds=lookup(dpath="grid/seeds", within=config),
-    conda:
-        "../workflow/envs/study.yaml"
     shell:
         "python workflow/scripts/grid_cells.py --recipes {params.recipes}"
         " --strategies {params.strategies} --gpus {params.gpus}"
@@ -44,10 +44,10 @@ rule tables_timing:
         f"results/tables/{STUDY}/timing.csv",
     log:
         f"logs/tables_timing/{STUDY}.log",
-    params:
-        partial=PARTIAL,
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        partial=PARTIAL,
     shell:
         "python workflow/scripts/tables_timing.py --cells {input.cells} --runs results/runs"
         " {params.partial} --output {output} > {log} 2>&1"
@@ -62,11 +62,11 @@ rule tables_accuracy:
         "results/tables/accuracy.csv",
     log:
         "logs/tables_accuracy.log",
+    conda:
+        "../workflow/envs/study.yaml"
     params:
         partial=PARTIAL,
         study=STUDY,
-    conda:
-        "../workflow/envs/study.yaml"
     shell:
         "python workflow/scripts/tables_accuracy.py --cells {input.cells} --runs results/runs"
         " --study {params.study} {params.partial} --output {output} > {log} 2>&1"
@@ -81,10 +81,10 @@ rule tables_provenance:
         f"results/tables/{STUDY}/provenance.csv",
     log:
         f"logs/tables_provenance/{STUDY}.log",
-    params:
-        partial=PARTIAL,
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        partial=PARTIAL,
     shell:
         "python workflow/scripts/tables_provenance.py --cells {input.cells} --runs results/runs"
         " {params.partial} --output {output} > {log} 2>&1"

@@ -9,6 +9,11 @@ rule train_run:
         f"logs/train_run/{grid.RUN_PATTERN}.log",
     benchmark:
         f"benchmarks/train_run/{grid.RUN_PATTERN}.tsv"
+    conda:
+        "../workflow/envs/study.yaml"
+    threads: timed_threads
+    resources:
+        gpu=lambda wildcards: int(wildcards.gpus),
     params:
         device=lookup(dpath="device", within=config),
         model_width=lookup(dpath="model/width", within=config),
@@ -22,12 +27,9 @@ rule train_run:
         recipe_options=lambda wildcards: json.dumps(config["recipes"][wildcards.recipe]),
         cpu_threads=lookup(dpath="machine/cpu_threads", within=config),
         time_limit_seconds=lookup(dpath="machine/time_limit_seconds", within=config),
-        collective_timeout_seconds=lookup(dpath="machine/collective_timeout_seconds", within=config),
-    threads: timed_threads
-    resources:
-        gpu=lambda wildcards: int(wildcards.gpus),
-    conda:
-        "../workflow/envs/study.yaml"
+        collective_timeout_seconds=lookup(
+            dpath="machine/collective_timeout_seconds", within=config
+        ),
     shell:
         "python workflow/scripts/train_run.py"
         " --recipe {wildcards.recipe} --strategy {wildcards.strategy} --gpus {wildcards.gpus}"

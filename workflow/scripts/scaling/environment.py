@@ -15,8 +15,8 @@ from scaling.run_spec import Device
 
 
 def now() -> str:
-    """The current time in UTC, ISO 8601, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    """The current time in UTC, ISO 8601, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def describe(device: Device) -> dict[str, Any]:

@@ -1,0 +1,107 @@
+"""How fast the pipeline itself is, apart from training. Run by `make bench`.
+
+Prints seconds to plan grids of 100, 1,000 and 10,000 cells, seconds of a run that has nothing to
+do for 100 and 1,000 finished cells, and the demo's wall time with the share that is not training.
+All in a copy of the project in a temporary folder.
+"""
+
+import csv
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import yaml
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
+
+from scaling import files, grid  # noqa: E402
+
+
+def copy_of_the_project(folder: Path) -> Path:
+    copy = folder / "study"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(copy)], check=True)
+    return copy
+
+
+def seconds_of(command: list[str], folder: Path) -> float:
+    started = time.perf_counter()
+    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if finished.returncode != 0:
+        sys.exit(f"{' '.join(command)} failed:\n{finished.stdout}{finished.stderr}")
+    return time.perf_counter() - started
+
+
+def grid_of(cells: int) -> dict[str, object]:
+    """A configuration with `cells` single-GPU cells of the synthetic dataset."""
+    config = yaml.safe_load((ROOT / "config/demo.yaml").read_text())
+    config["dataset"] |= {"source": "synthetic", "train_images": 60, "test_images": 20}
+    config["grid"] |= {"gpus": [1], "batch_sizes": list(range(1, cells + 1))}
+    return config
+
+
+def plan_seconds(folder: Path, cells: int) -> float:
+    study = copy_of_the_project(folder)
+    (study / "bench.yaml").write_text(yaml.safe_dump(grid_of(cells)))
+    command = ["snakemake", "--cores", "2", "-n", "--quiet", "all", "--configfile", "bench.yaml"]
+    return seconds_of(command, study)
+
+
+def no_op_seconds(folder: Path, cells: int) -> float:
+    """A second run after all cells are finished; their records are copies of one real run."""
+    study = copy_of_the_project(folder)
+    config = grid_of(1)
+    command = ["snakemake", "--cores", "2", "--quiet", "all", "--configfile", "bench.yaml"]
+    (study / "bench.yaml").write_text(yaml.safe_dump(config))
+    seconds_of(command, study)
+    first = grid.expand(**config["grid"])[0].record_path(study / "results/runs")
+    record = json.loads(first.read_text())
+    config = grid_of(cells)
+    for run in grid.expand(**config["grid"]):
+        record["cell"] = vars(run)
+        files.write_json(run.record_path(study / "results/runs"), record)
+    (study / "bench.yaml").write_text(yaml.safe_dump(config))
+    seconds_of([*command, "--touch"], study)
+    seconds_of(command, study)
+    return seconds_of(command, study)
+
+
+def demo_seconds(folder: Path) -> tuple[float, float]:
+    """Wall seconds of the demo, and those in which a training process of the grid ran."""
+    study = copy_of_the_project(folder)
+    total = seconds_of(["snakemake", "--cores", "2", "--configfile", "config/demo.yaml"], study)
+    training = 0.0
+    for benchmark in study.glob("benchmarks/train_run/**/*.tsv"):
+        with benchmark.open() as file:
+            training += sum(float(row["s"]) for row in csv.DictReader(file, delimiter="\t"))
+    return total, training
+
+
+def main() -> None:
+    print(f"{psutil.cpu_count()} cores, Python {sys.version.split()[0]}")
+    numbers = itertools.count()
+    with tempfile.TemporaryDirectory() as scratch:
+
+        def folder() -> Path:
+            path = Path(scratch, str(next(numbers)))
+            path.mkdir()
+            return path
+
+        for cells in (100, 1_000, 10_000):
+            print(f"plan {cells:,} cells: {plan_seconds(folder(), cells):.1f} s", flush=True)
+        for cells in (100, 1_000):
+            print(f"no-op, {cells:,} finished cells: {no_op_seconds(folder(), cells):.1f} s")
+        total, training = demo_seconds(folder())
+        share = 100 * (1 - training / total)
+        print(f"demo: {total:.0f} s, of which {share:.0f} % are not training jobs")
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

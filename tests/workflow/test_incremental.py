@@ -1,0 +1,115 @@
+"""Only what depends on a change runs again."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from scaling.imports import code_of
+
+TABLES_OF_RUNS = {"tables_timing", "tables_accuracy", "tables_provenance"}
+DERIVED_TABLES = {"tables_speedup", "tables_communication", "tables_bandwidth", "tables_audit"}
+FIGURES_OF_RUNS = {"plot_epoch_time", "plot_speedup", "plot_communication", "plot_learning"}
+AFTER_RUNS = TABLES_OF_RUNS | DERIVED_TABLES | FIGURES_OF_RUNS | {"report_render"}
+
+
+def test_a_second_run_does_nothing(study):
+    report = study.folder / "results/report.html"
+    before = report.stat().st_mtime_ns
+    again = study.snakemake()
+    assert again.returncode == 0 and "Nothing to be done" in again.stdout
+    assert report.stat().st_mtime_ns == before
+
+
+def test_adding_a_batch_size_runs_its_cells_and_what_follows(study):
+    study.configure({"grid.batch_sizes": [10, 20, 30]})
+    planned = study.planned()
+    assert planned["train_run"] == 1
+    assert set(planned) == AFTER_RUNS | {"train_run", "grid_cells"}
+
+
+def test_editing_a_plot_script_makes_its_plot_and_the_report_again(study):
+    study.edit("workflow/scripts/plot_epoch_time.py")
+    assert study.planned() == {"plot_epoch_time": 1, "report_render": 1}
+
+
+def test_editing_the_template_makes_only_the_report_again(study):
+    study.edit("report/style.css")
+    assert study.planned() == {"report_render": 1}
+
+
+@pytest.mark.parametrize(
+    "module", ["recipes/course.py", "resnet.py", "timing.py", "speedup.py", "figures.py"]
+)
+def test_editing_a_module_reruns_the_jobs_whose_scripts_import_it(study, monkeypatch, module):
+    edited = f"workflow/scripts/scaling/{module}"
+    study.edit(edited)
+    monkeypatch.chdir(study.folder)
+    scripts = sorted(Path("workflow/scripts").glob("*.py"))
+    importing = {script.stem for script in scripts if edited in code_of(script)}
+    planned = set(study.planned())
+    finished = {path.stem for path in (study.folder / "logs").glob("*")}
+    assert importing & finished
+    assert importing & finished <= planned
+    followers = {
+        "recipes/course.py": AFTER_RUNS,
+        "resnet.py": AFTER_RUNS,
+        "timing.py": AFTER_RUNS - {"tables_accuracy", "tables_provenance", "plot_learning"},
+        "speedup.py": {"plot_speedup", "tables_audit", "report_render"},
+        "figures.py": {"report_render"},
+    }[module]
+    assert planned <= importing | followers
+
+
+def test_touching_files_reruns_nothing(study):
+    study.touch_everything()
+    assert study.planned() == {}
+
+
+def test_changing_a_training_parameter_trains_again_on_the_same_dataset(study):
+    study.configure({"training.learning_rate": 0.05})
+    planned = study.planned()
+    assert planned["train_run"] == 2
+    assert set(planned) == AFTER_RUNS | {"train_run"}
+
+
+def test_changing_the_quantization_leaves_the_timings_alone(study):
+    study.configure({"quantization.calibration_images": 30})
+    assert set(study.planned()) == {
+        "quantize_evaluate",
+        "tables_quantization",
+        "plot_quantization_histograms",
+        "report_render",
+    }
+
+
+def test_changing_the_dataset_trains_again(study):
+    study.configure({"dataset.seed": 1})
+    assert {"dataset_prepare", "train_run", "quantize_train"} <= set(study.planned())
+
+
+def test_a_killed_run_resumes_without_redoing_finished_cells(study):
+    study.configure({"grid.batch_sizes": [10, 15, 20, 25]})
+    killed = subprocess.Popen(
+        study.command(),
+        cwd=study.folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    new = [study.record(batch_size=size) for size in (15, 25)]
+    while killed.poll() is None and not any(record.exists() for record in new):
+        time.sleep(0.05)
+    os.killpg(killed.pid, signal.SIGINT)
+    killed.wait()
+    done = [record for record in new if record.exists()]
+    assert len(done) == 1 and killed.returncode != 0
+    written = done[0].stat().st_mtime_ns
+    assert study.planned()["train_run"] == 1
+    resumed = study.snakemake()
+    assert resumed.returncode == 0, resumed.stdout
+    assert all(record.exists() for record in new)
+    assert done[0].stat().st_mtime_ns == written

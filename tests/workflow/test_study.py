@@ -1,0 +1,92 @@
+"""A study as its user runs it: results, refusals, failures."""
+
+import json
+from datetime import datetime
+
+import pandas as pd
+
+
+def test_a_study_leaves_every_table_of_the_contract_and_one_report(finished_study):
+    results = finished_study.folder / "results"
+    for table in ("timing", "speedup", "communication", "bandwidth", "audit"):
+        assert (results / "tables/tiny" / f"{table}.csv").exists(), table
+    for table in ("accuracy", "quantization", "interconnect"):
+        assert (results / "tables" / f"{table}.csv").exists(), table
+    timing = pd.read_csv(results / "tables/tiny/timing.csv")
+    assert timing["status"].tolist() == ["ok", "ok"]
+    assert timing["count"].tolist() == [3, 3]
+    assert timing["iterations"].tolist() == [6, 3]
+    assert (results / "report.html").read_text().lower().count("<html") == 1
+
+
+def test_timed_jobs_do_not_share_the_machine(finished_study):
+    spans = []
+    for size in (10, 20):
+        environment = json.loads(finished_study.record(batch_size=size).read_text())["environment"]
+        spans.append([datetime.fromisoformat(environment[key]) for key in ("started", "ended")])
+    (_, first_end), (second_start, _) = sorted(spans)
+    assert first_end <= second_start
+
+
+def test_snakemakes_own_report_has_the_figures(finished_study):
+    finished = finished_study.snakemake("--report", "snakemake-report.html")
+    assert finished.returncode == 0, finished.stdout
+    page = (finished_study.folder / "snakemake-report.html").read_text()
+    assert "epoch_time.svg" in page and "Int8 quantization" in page
+
+
+def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study):
+    study = new_study()
+    command = ["snakemake", "--profile", "slurm", "--dry-run"]
+    study.command = lambda *options: command
+    planned = study.planned()
+    assert planned["train_run"] == 2 * 3 * 6
+    assert planned["interconnect_sweep"] == 2
+    assert planned["dataset_fetch"] == 1
+
+
+def test_a_wrong_configuration_is_refused_before_any_job(new_study):
+    study = new_study(grid__gpus=[0])
+    refused = study.snakemake()
+    assert refused.returncode != 0
+    assert "grid.gpus[0] is 0 (allowed: 1 or more)" in refused.stdout
+    assert not (study.folder / "results").exists()
+    assert not (study.folder / "resources").exists()
+
+
+def test_more_devices_than_the_machine_has_are_refused_before_any_job(new_study):
+    study = new_study(grid__gpus=[1, 4096])
+    refused = study.snakemake()
+    assert refused.returncode != 0
+    assert "grid.gpus asks for 4096 and this machine has" in refused.stdout
+    assert not (study.folder / "results").exists()
+
+
+def test_a_smaller_gpu_resource_than_a_cell_needs_is_refused_before_any_job(new_study):
+    study = new_study(grid__gpus=[2])
+    refused = study.snakemake("--resources", "gpu=1")
+    assert refused.returncode != 0
+    assert "grid.gpus asks for 2 and --resources gpu=1 grants fewer" in refused.stdout
+    assert not (study.folder / "results").exists()
+
+
+def test_one_failing_cell_leaves_the_others_done_and_is_named_with_its_log(new_study):
+    study = new_study(
+        grid__gpus=[1, 2], grid__batch_sizes=[10], machine__collective_timeout_seconds=0.001
+    )
+    failed = study.snakemake("--keep-going", "--show-failed-logs")
+    log = "logs/train_run/recipe~course/strategy~ddp/gpus~2/batch_size~10/seed~0.log"
+    assert failed.returncode != 0
+    assert "Error in rule train_run" in failed.stdout and log in failed.stdout
+    assert "training of course/ddp, 2 GPUs, batch 10 per GPU, seed 0 failed" in failed.stdout
+    assert study.record(gpus=1, batch_size=10).exists()
+    assert not study.record(gpus=2, batch_size=10).exists()
+    assert (study.folder / "results/tables/quantization.csv").exists()
+    assert not (study.folder / "results/report.html").exists()
+
+    study.configure({"partial": True})
+    partial = study.snakemake()
+    assert partial.returncode == 0, partial.stdout
+    timing = pd.read_csv(study.folder / "results/tables/tiny/timing.csv")
+    assert timing["status"].tolist() == ["ok", "missing"]
+    assert "partial" in (study.folder / "results/report.html").read_text().lower()
