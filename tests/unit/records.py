@@ -1,0 +1,108 @@
+"""Run records and timing tables made by hand, for tests."""
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from scaling import files, timing
+from scaling.grid import Cell
+from scaling.record import EpochRow, Role, RunRecord, Status
+
+TRAIN_IMAGES = 50_000
+GRADIENT_BYTES = 44_695_848
+
+
+def epoch(
+    number: int,
+    seconds: float,
+    loader_seconds: float = 0.0,
+    *,
+    rank: int = 0,
+    role: Role = "measured",
+    iterations: int = 391,
+    samples: int = TRAIN_IMAGES,
+    train_loss: float | None = 1.5,
+    train_accuracy: float | None = 0.5,
+) -> EpochRow:
+    """One epoch as one rank saw it; the defaults are 50,000 images at batch 128 on one GPU."""
+    return EpochRow(
+        epoch=number,
+        rank=rank,
+        role=role,
+        seconds=seconds,
+        loader_seconds=loader_seconds,
+        iterations=iterations,
+        samples=samples,
+        train_loss=train_loss,
+        train_accuracy=train_accuracy,
+    )
+
+
+def record(
+    cell: Cell,
+    epochs: list[EpochRow],
+    *,
+    status: Status = "ok",
+    message: str | None = None,
+    evaluation: dict[str, float] | None = None,
+    environment: dict[str, Any] | None = None,
+) -> RunRecord:
+    """The record of one run."""
+    return RunRecord(
+        cell=asdict(cell),
+        status=status,
+        message=message,
+        dataset={"train_images": TRAIN_IMAGES},
+        model={"gradient_bytes": GRADIENT_BYTES},
+        training={},
+        epochs=epochs,
+        evaluation=evaluation,
+        memory={"kind": "device", "peak_bytes": []},
+        communication={"backend": "nccl", "bucket_bytes": []},
+        environment=environment or {},
+    )
+
+
+def save(folder: Path, made: RunRecord) -> None:
+    """Put `made` where the tables look for it below the folder of run records."""
+    files.write_json(Cell(**made["cell"]).record_path(folder), made)
+
+
+def timing_row(
+    gpus: int,
+    batch_size: int,
+    seconds: float = math.nan,
+    *,
+    spread: float = 0.0,
+    loader_seconds: float = 0.0,
+    recipe: str = "course",
+    strategy: str = "ddp",
+    status: str = "ok",
+    count: float = 3,
+) -> dict[str, Any]:
+    """One row of timing.csv: `seconds`, give or take `spread`; without seconds, an empty row."""
+    timed = not math.isnan(seconds)
+    return {
+        "recipe": recipe,
+        "strategy": strategy,
+        "gpus": gpus,
+        "batch_size": batch_size,
+        "status": status,
+        "epoch_seconds": seconds,
+        "epoch_seconds_without_loading": seconds - loader_seconds,
+        "loader_seconds": loader_seconds if timed else math.nan,
+        "epoch_seconds_min": seconds - spread,
+        "epoch_seconds_max": seconds + spread,
+        "count": count if timed else math.nan,
+        "iterations": math.ceil(TRAIN_IMAGES / (gpus * batch_size)) if timed else math.nan,
+        "samples": TRAIN_IMAGES if timed else math.nan,
+        "message": "",
+    }
+
+
+def timing_table(*rows: dict[str, Any]) -> pd.DataFrame:
+    """timing.csv with these rows."""
+    return pd.DataFrame(rows, columns=timing.COLUMNS)

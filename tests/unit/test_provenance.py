@@ -1,0 +1,54 @@
+"""Provenance: every run says where, when and with what it was made."""
+
+from scaling.grid import Cell
+from scaling.provenance import provenance
+from unit.records import record
+
+CELL = Cell("course", "ddp", 4, 128, 0)
+
+
+def test_a_run_names_its_machine_versions_commit_and_times():
+    environment = {
+        "hosts": ["node1", "node2", "node1"],
+        "device_names": ["A40", "A40", "V100", "A40"],
+        "torch": "2.11.0",
+        "cuda": "13.0",
+        "nccl": "2.28.9",
+        "driver": "580.1",
+        "commit": "abc123",
+        "config_digest": "d1",
+        "started": "2025-01-01T10:00:00+00:00",
+        "ended": "2025-01-01T10:05:00+00:00",
+        "topology": "not in the table",
+    }
+    table = provenance([(CELL, record(CELL, [], environment=environment))])
+    assert table.iloc[0].to_dict() == {
+        "recipe": "course",
+        "strategy": "ddp",
+        "gpus": 4,
+        "batch_size": 128,
+        "seed": 0,
+        "status": "ok",
+        "hosts": "node1; node2",
+        "device_names": "A40; V100",
+        "torch": "2.11.0",
+        "cuda": "13.0",
+        "nccl": "2.28.9",
+        "driver": "580.1",
+        "commit": "abc123",
+        "config_digest": "d1",
+        "started": "2025-01-01T10:00:00+00:00",
+        "ended": "2025-01-01T10:05:00+00:00",
+    }
+
+
+def test_a_run_on_a_cpu_leaves_the_gpu_fields_empty():
+    environment = {"hosts": ["laptop"], "device_names": [], "cuda": None, "torch": "2.11.0"}
+    row = provenance([(CELL, record(CELL, [], environment=environment))]).iloc[0]
+    assert (row.hosts, row.device_names, row.torch) == ("laptop", "", "2.11.0")
+    assert row.cuda is None
+
+
+def test_a_run_without_record_keeps_its_row():
+    row = provenance([(CELL, None)]).iloc[0]
+    assert (row.status, row.gpus, row.seed, row.hosts) == ("missing", 4, 0, "")

@@ -1,0 +1,148 @@
+"""Seconds per epoch: which epoch is the figure, and what a cell's status says."""
+
+import pytest
+
+from scaling.grid import Cell
+from scaling.timing import timing
+from unit.records import epoch, record
+
+ONE_GPU = Cell("course", "ddp", 1, 128, 0)
+OTHER_SEED = Cell("course", "ddp", 1, 128, 1)
+TWO_GPUS = Cell("course", "ddp", 2, 128, 0)
+
+
+def only_row(runs):
+    table = timing(runs)
+    assert len(table) == 1
+    return table.iloc[0]
+
+
+def test_an_odd_number_of_epochs_gives_the_median_epoch_with_its_own_loading():
+    # Ordered: 18.0, 18.3, 19.0. The median epoch is 18.3, which waited 0.3 s; the median wait
+    # (0.4 s) belongs to another epoch.
+    epochs = [epoch(2, 19.0, 0.9), epoch(3, 18.3, 0.3), epoch(4, 18.0, 0.4)]
+    row = only_row([(ONE_GPU, record(ONE_GPU, epochs))])
+    assert row.epoch_seconds == 18.3
+    assert row.loader_seconds == 0.3
+    assert row.epoch_seconds_without_loading == pytest.approx(18.0)
+    assert (row.epoch_seconds_min, row.epoch_seconds_max, row["count"]) == (18.0, 19.0, 3)
+
+
+def test_an_even_number_of_epochs_gives_the_mean_of_the_two_middle_ones():
+    # Ordered: 10, 12, 13, 20. Middle: 12 and 13, which waited 1 and 3 s.
+    epochs = [epoch(2, 13.0, 3.0), epoch(3, 20.0, 9.0), epoch(4, 10.0, 5.0), epoch(5, 12.0, 1.0)]
+    row = only_row([(ONE_GPU, record(ONE_GPU, epochs))])
+    assert row.epoch_seconds == 12.5
+    assert row.loader_seconds == 2.0
+    assert row.epoch_seconds_without_loading == 10.5
+    assert row["count"] == 4
+
+
+def test_the_slowest_rank_is_the_time_and_the_longest_wait_is_the_loading():
+    # Rank 1 is slowest; rank 0 waited longest, and rank 1 waited for it in the all-reduce.
+    epochs = [
+        epoch(2, 10.0, 2.0, rank=0, iterations=196, samples=25_000),
+        epoch(2, 10.4, 0.5, rank=1, iterations=196, samples=25_000),
+    ]
+    row = only_row([(TWO_GPUS, record(TWO_GPUS, epochs))])
+    assert row.epoch_seconds == 10.4
+    assert row.loader_seconds == 2.0
+    assert row.epoch_seconds_without_loading == pytest.approx(8.4)
+    assert (row.iterations, row.samples, row["count"]) == (196, 50_000, 1)
+
+
+def test_warm_up_and_instrumented_epochs_are_never_averaged():
+    epochs = [epoch(1, 99.0, role="warmup"), epoch(2, 18.0), epoch(3, 77.0, role="instrumented")]
+    row = only_row([(ONE_GPU, record(ONE_GPU, epochs))])
+    assert (row.epoch_seconds, row.epoch_seconds_max, row["count"]) == (18.0, 18.0, 1)
+
+
+def test_the_epochs_of_all_seeds_are_pooled():
+    # Seed 0: 18, 22; seed 1: 19, 20, 21. Pooled and ordered: 18, 19, 20, 21, 22.
+    row = only_row(
+        [
+            (ONE_GPU, record(ONE_GPU, [epoch(2, 18.0), epoch(3, 22.0)])),
+            (OTHER_SEED, record(OTHER_SEED, [epoch(2, 21.0), epoch(3, 19.0), epoch(4, 20.0)])),
+        ]
+    )
+    assert (row.epoch_seconds, row.epoch_seconds_min, row.epoch_seconds_max) == (20.0, 18.0, 22.0)
+    assert (row["count"], row.status) == (5, "ok")
+
+
+def test_a_diverged_run_is_timed_like_any_other():
+    made = record(ONE_GPU, [epoch(2, 18.0)], status="diverged", message="loss became NaN")
+    row = only_row([(ONE_GPU, made)])
+    assert (row.status, row.epoch_seconds, row.message) == ("diverged", 18.0, "loss became NaN")
+
+
+@pytest.mark.parametrize("status", ["oom", "oom_host", "infeasible", "timeout"])
+def test_a_cell_that_could_not_be_measured_keeps_its_row_without_figures(status):
+    made = record(ONE_GPU, [epoch(2, 18.0)], status=status, message="why")
+    row = only_row([(ONE_GPU, made)])
+    assert (row.status, row.message) == (status, "why")
+    figures = row.drop(["recipe", "strategy", "gpus", "batch_size", "status", "message"])
+    assert len(figures) == 8
+    assert figures.isna().all()
+
+
+@pytest.mark.parametrize(
+    ("worse", "better"),
+    [
+        ("timeout", "oom"),
+        ("oom", "oom_host"),
+        ("oom_host", "infeasible"),
+        ("infeasible", "diverged"),
+        ("diverged", "ok"),
+    ],
+)
+def test_a_cell_is_as_good_as_its_worst_seed(worse, better):
+    runs = [
+        (ONE_GPU, record(ONE_GPU, [], status=better)),
+        (OTHER_SEED, record(OTHER_SEED, [], status=worse)),
+    ]
+    assert only_row(runs).status == worse
+    assert only_row(runs[::-1]).status == worse
+
+
+def test_one_seed_out_of_memory_leaves_the_times_of_the_other():
+    runs = [
+        (ONE_GPU, record(ONE_GPU, [epoch(2, 18.0)])),
+        (OTHER_SEED, record(OTHER_SEED, [], status="oom", message="no room")),
+    ]
+    row = only_row(runs)
+    assert (row.status, row.epoch_seconds, row["count"], row.message) == ("oom", 18.0, 1, "no room")
+
+
+def test_a_run_without_record_makes_its_cell_missing_and_the_message_counts_it():
+    runs = [(ONE_GPU, record(ONE_GPU, [epoch(2, 18.0)])), (OTHER_SEED, None)]
+    row = only_row(runs)
+    assert (row.status, row.epoch_seconds) == ("missing", 18.0)
+    assert row.message == "1 of 2 runs have no record"
+
+
+def test_the_same_message_of_several_seeds_is_said_once():
+    runs = [
+        (cell, record(cell, [], status="oom", message="no room")) for cell in (ONE_GPU, OTHER_SEED)
+    ]
+    assert only_row(runs).message == "no room"
+
+
+def test_rows_come_by_recipe_strategy_gpus_and_batch_size_as_numbers():
+    cells = [
+        Cell(*key, 0)
+        for key in [
+            ("tuned", "ddp", 1, 32),
+            ("course", "dp", 1, 32),
+            ("course", "ddp", 4, 32),
+            ("course", "ddp", 1, 128),
+            ("course", "ddp", 1, 32),
+        ]
+    ]
+    table = timing([(cell, record(cell, [epoch(2, 18.0)])) for cell in cells])
+    assert table[["recipe", "strategy", "gpus", "batch_size"]].values.tolist() == [
+        ["course", "ddp", 1, 32],
+        ["course", "ddp", 1, 128],
+        ["course", "ddp", 4, 32],
+        ["course", "dp", 1, 32],
+        ["tuned", "ddp", 1, 32],
+    ]

@@ -1,0 +1,105 @@
+"""Bytes that a cell communicates, and the share of the measured peak that it reaches."""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from scaling import tables
+from scaling.errors import UserError
+from scaling.interconnect import ring_factor
+from scaling.tables import GB, KEYS
+
+COLUMNS = [
+    *(*KEYS, "bytes_per_iteration", "iterations", "bytes_per_epoch", "estimate"),
+    *("communication_seconds", "bandwidth_gb_per_s", "peak_gb_per_s", "utilization", "note"),
+]
+PEAK_KIND = {"ddp": "bucket", "dp": "gradients"}
+"""The messages of the interconnect sweep that a strategy is held against: DDP sends buckets."""
+
+
+def bytes_per_iteration(strategy: str, gpus: int, gradient_bytes: float) -> float:
+    """Bytes of one iteration through the busiest GPU, from K = `gradient_bytes`.
+
+    ddp: a ring all-reduce sends 2(N-1)/N · K from each GPU (Patarasuk & Yuan 2009).
+    dp: K of parameters goes from GPU 0 to each of the others and K of gradients comes back, so
+    2(N-1) · K passes through GPU 0 (inputs and outputs come on top and are not counted).
+    Raises UserError for any other strategy.
+    """
+    if strategy == "ddp":
+        return ring_factor(gpus) * gradient_bytes
+    if strategy == "dp":
+        return 2 * (gpus - 1) * gradient_bytes
+    raise UserError(f"strategy {strategy!r} has no byte count; use ddp or dp")
+
+
+def swept_gradient_bytes(interconnect: pd.DataFrame) -> float:
+    """K as the interconnect sweep sent it, in one message of all gradients; NaN without sweep.
+
+    Raises UserError when the sweeps sent gradients of different models.
+    """
+    sizes = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].unique()
+    if len(sizes) > 1:
+        listed = " and ".join(str(size) for size in sizes)
+        raise UserError(f"the interconnect sweeps sent gradients of {listed} bytes: run them again")
+    return float(sizes[0]) if len(sizes) else math.nan
+
+
+def peak_gb_per_s(interconnect: pd.DataFrame, strategy: str, gpus: int) -> float:
+    """Measured bus bandwidth, in GB/s, at the message sizes the strategy uses; NaN without sweep.
+
+    2(N-1)/N · sum of bytes / sum of seconds over the sweep's rows of the strategy's kind for the
+    same number of GPUs. A sweep whose sums were wrong gives no peak either.
+    """
+    rows = interconnect[
+        (interconnect["gpus"] == gpus) & (interconnect["kind"] == PEAK_KIND[strategy])
+    ]
+    if rows.empty or not rows["correct"].all():
+        return math.nan
+    return float(ring_factor(gpus) * rows["message_bytes"].sum() / rows["seconds"].sum() / GB)
+
+
+def bandwidth(
+    timing: pd.DataFrame,
+    communication: pd.DataFrame,
+    interconnect: pd.DataFrame,
+    gradient_bytes: float,
+) -> pd.DataFrame:
+    """The table of bandwidths: one row per row of `communication`, columns `COLUMNS`.
+
+    bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s;
+    utilization = bandwidth / peak, 1.0 being all of it. Where there is no communication time above
+    0, no sweep (`interconnect` may be empty) or no K (`gradient_bytes` NaN), the figures stay empty
+    and `note` says why. Bytes are rounded to whole ones.
+    """
+    table = communication.drop(columns="note").merge(
+        timing[[*tables.CELL_KEYS, "iterations"]], how="left", on=tables.CELL_KEYS
+    )
+    links = [(row.strategy, row.gpus) for row in table.itertuples()]
+    table["bytes_per_iteration"] = pd.Series(
+        [bytes_per_iteration(*link, gradient_bytes) for link in links], dtype=float
+    ).round()
+    table["bytes_per_epoch"] = table["bytes_per_iteration"] * table["iterations"]
+    positive = table["communication_seconds"].where(table["communication_seconds"] > 0)
+    table["bandwidth_gb_per_s"] = table["bytes_per_epoch"] / positive / GB
+    table["peak_gb_per_s"] = [peak_gb_per_s(interconnect, *link) for link in links]
+    table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
+    table["note"] = [_note(row) for row in table.itertuples()]
+    return tables.arrange(table, COLUMNS)
+
+
+def _note(row: Any) -> str:
+    notes = []
+    if math.isnan(row.bytes_per_iteration):
+        notes.append("size of the gradients unknown")
+    if math.isnan(row.communication_seconds):
+        notes.append(f"no communication time (status {row.status})")
+    elif row.communication_seconds <= 0:
+        notes.append("communication not above 0: no bandwidth")
+    elif math.isnan(row.iterations):
+        notes.append("number of iterations unknown")
+    if math.isnan(row.peak_gb_per_s):
+        notes.append(f"no correct interconnect sweep for {row.gpus} GPUs")
+    elif row.utilization > 1:
+        notes.append("utilization above 100 %")
+    return "; ".join(notes)

@@ -1,0 +1,92 @@
+"""Speedup and efficiency of every cell, in three views of one grid.
+
+strong, per epoch    T(1,b) / T(N,b)            samples and batch per GPU fixed
+weak, per step       N · t(1,b) / t(N,b)        batch per GPU fixed, t = T / iterations
+fixed global batch   T(1,N·b) / T(N,b)          samples and global batch fixed
+
+Each efficiency is its speedup / N. In the weak view a partial last batch counts as a whole step, so
+where an epoch has few steps the weak speedup can exceed N by that rounding alone.
+"""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from scaling import tables
+from scaling.tables import KEYS, no_single_gpu_time, with_single_gpu
+
+COLUMNS = [
+    *KEYS,
+    *("epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count"),
+    *("baseline_epoch_seconds", "speedup", "speedup_min", "speedup_max", "efficiency"),
+    *("weak_speedup", "weak_efficiency"),
+    *("fixed_global_batch_speedup", "fixed_global_batch_efficiency", "within_spread", "note"),
+]
+VIEWS = {
+    "speedup": "speedup",
+    "weak_speedup": "weak speedup",
+    "fixed_global_batch_speedup": "fixed global batch speedup",
+}
+"""The column of each view's speedup, and its name in a sentence."""
+
+
+def speedup(timing: pd.DataFrame) -> pd.DataFrame:
+    """The table of speedups: one row per row of `timing`, columns `COLUMNS`.
+
+    `speedup_min` and `speedup_max` pair the extremes of both times. `within_spread` is True when
+    the ranges of the two times overlap, so that their difference may be noise; it is empty where
+    there is nothing to compare: on 1 GPU, or when either time was measured once only.
+    A cell without time, or without baseline, keeps its row; `note` says what is missing.
+    """
+    table = with_single_gpu(timing, timing, "batch_size")
+    baseline = table["single_epoch_seconds"]
+    gpus, seconds = table["gpus"], table["epoch_seconds"]
+    table["baseline_epoch_seconds"] = baseline
+    table["speedup"] = baseline / seconds
+    table["speedup_min"] = table["single_epoch_seconds_min"] / table["epoch_seconds_max"]
+    table["speedup_max"] = table["single_epoch_seconds_max"] / table["epoch_seconds_min"]
+    table["efficiency"] = table["speedup"] / gpus
+
+    single_step_seconds = baseline / table["single_iterations"]
+    step_seconds = seconds / table["iterations"]
+    table["weak_efficiency"] = single_step_seconds / step_seconds
+    table["weak_speedup"] = gpus * table["weak_efficiency"]
+
+    table["global_batch_size"] = gpus * table["batch_size"]
+    same_global_batch = with_single_gpu(
+        table[["recipe", "strategy", "global_batch_size"]], timing, "global_batch_size"
+    )
+    table["fixed_status"] = same_global_batch["single_status"]
+    table["fixed_global_batch_speedup"] = same_global_batch["single_epoch_seconds"] / seconds
+    table["fixed_global_batch_efficiency"] = table["fixed_global_batch_speedup"] / gpus
+
+    rows = list(table.itertuples())
+    table["within_spread"] = pd.Series([_within_spread(row) for row in rows], dtype=object)
+    table["note"] = [_note(row) for row in rows]
+    return tables.arrange(table, COLUMNS)
+
+
+def _within_spread(row: Any) -> bool | None:
+    # `not (a > 1)` also holds for NaN: no count, no spread.
+    if row.gpus == 1 or not (row.count > 1 and row.single_count > 1):
+        return None
+    return bool(
+        row.epoch_seconds_min <= row.single_epoch_seconds_max
+        and row.single_epoch_seconds_min <= row.epoch_seconds_max
+    )
+
+
+def _note(row: Any) -> str:
+    if math.isnan(row.epoch_seconds):
+        return f"no time (status {row.status})"
+    notes = []
+    if math.isnan(row.speedup):
+        notes.append(no_single_gpu_time(row.batch_size, row.single_status))
+    elif math.isnan(row.weak_speedup):
+        notes.append("number of iterations unknown")
+    if math.isnan(row.fixed_global_batch_speedup):
+        reason = no_single_gpu_time(row.global_batch_size, row.fixed_status)
+        notes.append(f"fixed global batch: {reason}")
+    notes += [f"{name} above N" for view, name in VIEWS.items() if getattr(row, view) > row.gpus]
+    return "; ".join(notes)

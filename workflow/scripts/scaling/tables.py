@@ -1,0 +1,112 @@
+"""What every table shares: keys, row order, the single-GPU rows, and how it is read and written."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pandas as pd
+
+from scaling import files, grid
+from scaling.errors import UserError
+from scaling.grid import CELL_KEYS, RUN_PATTERN, Cell
+from scaling.record import RunRecord, read_record
+
+KEYS = [*CELL_KEYS, "status"]
+GB = 1e9
+"""Bytes of one GB: the decimal unit, as in nccl-tests."""
+
+Run = tuple[Cell, RunRecord | None]
+"""A run of the grid and its record, None while there is none."""
+
+_ORDER = [*CELL_KEYS, "seed", "epoch"]
+_BASELINE_KEYS = ["recipe", "strategy", "batch_size"]
+_INTEGERS = [
+    *("gpus", "batch_size", "seed", "epoch", "count", "iterations", "samples"),
+    *("bytes_per_iteration", "bytes_per_epoch", "message_bytes", "points"),
+]
+
+
+def arrange(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """`table` with exactly `columns`, its rows by recipe, strategy, gpus, batch_size (seed, epoch).
+
+    Rows that agree in all of these keep their order.
+    """
+    order = [key for key in _ORDER if key in columns]
+    return table.sort_values(order, kind="stable", ignore_index=True)[columns]
+
+
+def write(table: pd.DataFrame, path: Path) -> None:
+    """Write `table` as CSV: floats with every digit, whole numbers as such, no value as empty."""
+    # A gap turns a column of whole numbers into floats; Int64 has room for both.
+    whole = {column: "Int64" for column in _INTEGERS if column in table}
+    files.write_text(path, table.astype(whole).to_csv(index=False, lineterminator="\n"))
+
+
+def read(path: Path, columns: list[str]) -> pd.DataFrame:
+    """The table at `path`, which must have `columns`; an empty field is NaN.
+
+    Raises UserError when there is no such file, it is not a CSV table, or a column is missing.
+    """
+    try:
+        table = pd.read_csv(
+            path,
+            dtype={"recipe": str, "strategy": str},
+            keep_default_na=False,
+            na_values=[""],
+        )
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not a CSV table ({error}); make it again") from error
+    absent = [column for column in columns if column not in table]
+    if absent:
+        raise UserError(f"{path} has no column {', '.join(absent)}; make it again or add it")
+    return table
+
+
+def read_runs(cells: Path, runs: Path, partial: bool) -> list[Run]:
+    """Every run that the table `cells` asks for, with its record below the folder `runs`.
+
+    With `partial` a run may have no record (None); without, that is a UserError, as is a record
+    that says it belongs to another run.
+    """
+    found: list[Run] = []
+    for cell in grid.read_table(cells):
+        path = cell.record_path(runs)
+        record = read_record(path) if path.exists() else None
+        if record is not None and not asdict(cell).items() <= record["cell"].items():
+            raise UserError(f"{path} is the record of {record['cell']}, not of {cell}; delete it")
+        found.append((cell, record))
+    absent = [cell for cell, record in found if record is None]
+    if absent and not partial:
+        log = f"logs/train_run/{RUN_PATTERN}.log".format(**asdict(absent[0]))
+        raise UserError(
+            f"{len(absent)} of {len(found)} runs have no record, the first is {absent[0]}: "
+            f"see {log}, run them again, or pass --partial"
+        )
+    return found
+
+
+def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:
+    """`table` beside its single-GPU baseline: every column of `timing` again, as `single_…`.
+
+    The baseline of a row is the 1-GPU row of `timing` with the same recipe and strategy, and the
+    batch size that the row has in its column `batch_size`; without one the columns are NaN.
+    Raises UserError when `timing` has two rows for one such cell.
+    """
+    single = timing[timing["gpus"] == 1].add_prefix("single_")
+    keys = [f"single_{key}" for key in _BASELINE_KEYS]
+    twice = single[single.duplicated(keys)]
+    if not twice.empty:
+        recipe, strategy, size = twice.iloc[0][keys]
+        raise UserError(
+            f"the timing table has two rows for {recipe}/{strategy}, 1 GPU, batch {size}; keep one"
+        )
+    return table.merge(
+        single, how="left", left_on=["recipe", "strategy", batch_size], right_on=keys
+    )
+
+
+def no_single_gpu_time(batch_size: int, status: str | float) -> str:
+    """Why there is no T(1, batch_size): that cell's status (NaN: the grid has no such cell)."""
+    reason = f"status {status}" if isinstance(status, str) else "not in the grid"
+    return f"no single-GPU time for b={batch_size} ({reason})"

@@ -1,0 +1,39 @@
+"""What cannot be right, or is easily misread, in a study's tables."""
+
+import argparse
+from pathlib import Path
+
+from scaling import bandwidth, communication, files, speedup, tables, timing
+from scaling.audit import Study, audit
+from scaling.errors import run_script
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write audit.csv: one row per finding, none when there is nothing to say."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--timing", type=Path, required=True, help="timing.csv of the study")
+    parser.add_argument("--speedup", type=Path, required=True, help="speedup.csv of the study")
+    parser.add_argument(
+        "--communication", type=Path, required=True, help="communication.csv of the study"
+    )
+    parser.add_argument("--bandwidth", type=Path, required=True, help="bandwidth.csv of the study")
+    training_set = parser.add_mutually_exclusive_group(required=True)
+    training_set.add_argument("--train-images", type=int, help="images in the training set")
+    training_set.add_argument("--manifest", type=Path, help="the dataset's, which says so")
+    parser.add_argument("--output", type=Path, required=True, help="audit.csv to write")
+    args = parser.parse_args(argv)
+    train_images = args.train_images
+    if args.manifest:
+        train_images = files.read_json(args.manifest)["train_images"]
+    study = Study(
+        timing=tables.read(args.timing, timing.COLUMNS),
+        speedup=tables.read(args.speedup, speedup.COLUMNS),
+        communication=tables.read(args.communication, communication.COLUMNS),
+        bandwidth=tables.read(args.bandwidth, bandwidth.COLUMNS),
+        train_images=train_images,
+    )
+    tables.write(audit(study), args.output)
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,42 @@
+"""Bytes, bandwidth and utilization of every multi-GPU cell."""
+
+import argparse
+from pathlib import Path
+
+from scaling import communication, interconnect, tables, timing
+from scaling.bandwidth import bandwidth, swept_gradient_bytes
+from scaling.errors import run_script
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write bandwidth.csv: one row per multi-GPU cell and estimate of its communication."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--timing", type=Path, required=True, help="timing.csv of the study")
+    parser.add_argument(
+        "--communication", type=Path, required=True, help="communication.csv of the study"
+    )
+    parser.add_argument(
+        "--interconnect",
+        type=Path,
+        required=True,
+        help="interconnect.csv of the same machine; only its header where there was no sweep",
+    )
+    parser.add_argument(
+        "--gradient-bytes",
+        type=int,
+        help="bytes of all gradients of the model (default: what the interconnect sweep sent)",
+    )
+    parser.add_argument("--output", type=Path, required=True, help="bandwidth.csv to write")
+    args = parser.parse_args(argv)
+    sweep = tables.read(args.interconnect, interconnect.COLUMNS)
+    table = bandwidth(
+        tables.read(args.timing, timing.COLUMNS),
+        tables.read(args.communication, communication.COLUMNS),
+        sweep,
+        swept_gradient_bytes(sweep) if args.gradient_bytes is None else args.gradient_bytes,
+    )
+    tables.write(table, args.output)
+
+
+if __name__ == "__main__":
+    run_script(main)
