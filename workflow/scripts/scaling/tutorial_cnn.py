@@ -1,0 +1,83 @@
+"""The tutorial CNN, the one network of every quantization stage, and its weights file."""
+
+import io
+import pickle
+from collections import OrderedDict
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from scaling import files
+from scaling.errors import UserError
+
+CLASSES = 10
+
+
+def tutorial_cnn() -> nn.Sequential:
+    """A LeNet-like network: images [n, 3, 32, 32] to logits [n, 10]; 62,006 parameters.
+
+    Two 5×5 convolutions (3→6→16), each with ReLU and 2×2 max pooling, then 400→120→84→10. Every
+    step is a module of its own, so that a hook sees it and a quantized layer can take its place.
+    """
+    return nn.Sequential(
+        OrderedDict[str, nn.Module](
+            conv1=nn.Conv2d(3, 6, 5),
+            relu1=nn.ReLU(),
+            pool1=nn.MaxPool2d(2),
+            conv2=nn.Conv2d(6, 16, 5),
+            relu2=nn.ReLU(),
+            pool2=nn.MaxPool2d(2),
+            flatten=nn.Flatten(),
+            fc1=nn.Linear(400, 120),
+            relu3=nn.ReLU(),
+            fc2=nn.Linear(120, 84),
+            relu4=nn.ReLU(),
+            fc3=nn.Linear(84, CLASSES),
+        )
+    )
+
+
+def save_weights(network: nn.Module, target: Path) -> None:
+    """Write the network's parameters to `target` atomically; equal weights give equal bytes."""
+    # Given a path, torch.save would write that path's name, here a random one, into the archive.
+    archive = io.BytesIO()
+    torch.save({name: value.cpu() for name, value in network.state_dict().items()}, archive)
+    with files.atomic_path(target) as temporary:
+        temporary.write_bytes(archive.getvalue())
+
+
+def load_weights(source: Path) -> nn.Sequential:
+    """The network that `save_weights` wrote to `source`, on the CPU and in evaluation mode.
+
+    Only tensors are unpickled. A missing or broken file, weights of another network, and weights
+    that are not finite are UserErrors that name `source`.
+    """
+    network = tutorial_cnn()
+    try:
+        state = torch.load(source, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise UserError(
+            f"{source} does not exist; train the network with quantize_train.py"
+        ) from error
+    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+        raise UserError(
+            f"{source} is not a weights file that can be read; delete it so that it is made again"
+        ) from error
+    expected = network.state_dict()
+    if not isinstance(state, dict) or _shapes(state) != _shapes(expected):
+        raise UserError(
+            f"{source} holds the weights of another network than the tutorial CNN; "
+            "train one with quantize_train.py"
+        )
+    network.load_state_dict(state)
+    if not all(bool(value.isfinite().all()) for value in state.values()):
+        raise UserError(
+            f"{source} holds weights that are infinite or not a number; "
+            "train again with a lower --learning-rate"
+        )
+    return network.eval()
+
+
+def _shapes(state: dict[str, Tensor]) -> dict[str, object]:
+    return {name: getattr(value, "shape", None) for name, value in state.items()}

@@ -1,0 +1,79 @@
+"""The images the tutorial CNN is trained, calibrated and tested on, held as bytes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from scaling import dataset, files
+from scaling.errors import UserError
+
+EVALUATION_BATCH = 250
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images and what the network needs to see them.
+
+    `pixels` uint8 [n, 32, 32, 3], `labels` int64 [n]; `mean` and `std` per channel, of the training
+    images scaled to [0, 1]; `device` is where the batches go.
+    """
+
+    pixels: np.ndarray[Any, Any]
+    labels: np.ndarray[Any, Any]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    device: torch.device
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def normalised(self, index: np.ndarray[Any, Any] | slice) -> Tensor:
+        """The chosen images, float32 [k, 3, 32, 32], (pixel / 255 - mean) / std per channel."""
+        pixels = torch.from_numpy(self.pixels[index]).to(self.device)
+        scaled = pixels.permute(0, 3, 1, 2).contiguous().float() / 255
+        mean = torch.tensor(self.mean, device=self.device).view(1, 3, 1, 1)
+        std = torch.tensor(self.std, device=self.device).view(1, 3, 1, 1)
+        return (scaled - mean) / std
+
+    def batches(self) -> Iterator[Tensor]:
+        """All images in order, normalised, batch by batch."""
+        for start in range(0, len(self), EVALUATION_BATCH):
+            yield self.normalised(slice(start, start + EVALUATION_BATCH))
+
+    def sample(self, count: int, seed: int) -> "Images":
+        """`count` of the images, drawn without replacement by `seed`; all of them for 0."""
+        if not 0 <= count <= len(self):
+            raise UserError(
+                f"{count} images cannot be drawn from {len(self)}; ask for 1 to {len(self)}, "
+                "or 0 for all"
+            )
+        if count == 0:
+            return self
+        index = np.sort(np.random.default_rng(seed).permutation(len(self))[:count])
+        return replace(self, pixels=self.pixels[index], labels=self.labels[index])
+
+
+def read_images(
+    source: Path, manifest: Path, device: torch.device
+) -> tuple[Images, Images, dict[str, str]]:
+    """The training and the test images of the dataset `source`, and what identifies it.
+
+    The mean and standard deviation come from its `manifest`, as do its `source` and `checksum`.
+    """
+    arrays = dataset.load(source)
+    described = files.read_json(manifest)
+    counts = {"train_images": len(arrays.train_images), "test_images": len(arrays.test_images)}
+    if not (isinstance(described, dict) and counts.items() <= described.items()):
+        raise UserError(
+            f"{manifest} does not describe {source} with its {counts['train_images']} training and "
+            f"{counts['test_images']} test images; give the manifest that was written with it"
+        )
+    mean, std = tuple(described["mean"]), tuple(described["std"])
+    train = Images(arrays.train_images, arrays.train_labels, mean, std, device)
+    test = Images(arrays.test_images, arrays.test_labels, mean, std, device)
+    return train, test, {key: described[key] for key in ("source", "checksum")}
