@@ -1,0 +1,63 @@
+"""Synthetic images: balanced, repeatable, and neither trivial nor impossible to learn."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.linear_model import RidgeClassifier
+
+from scaling import dataset
+from scaling.errors import UserError
+from scaling.sources import synthetic
+
+
+def checksum(data: dataset.ImageDataset) -> str:
+    return str(dataset.manifest(data, "synthetic", "")["checksum"])
+
+
+def test_any_number_of_images_has_balanced_classes() -> None:
+    data = synthetic.generate(2_503, 17, seed=0)
+    assert data.train_images.shape == (2_503, 32, 32, 3)
+    assert sorted(np.bincount(data.train_labels)) == [250] * 7 + [251] * 3
+    assert sorted(np.bincount(data.test_labels)) == [1] * 3 + [2] * 7
+
+
+def test_a_seed_fixes_every_image_and_another_seed_changes_them() -> None:
+    first = checksum(synthetic.generate(100, 20, seed=3))
+    assert checksum(synthetic.generate(100, 20, seed=3)) == first
+    assert checksum(synthetic.generate(100, 20, seed=4)) != first
+
+
+def test_no_test_image_is_a_train_image() -> None:
+    data = synthetic.generate(500, 500, seed=0)
+    train = {image.tobytes() for image in data.train_images}
+    assert not train & {image.tobytes() for image in data.test_images}
+
+
+def test_the_order_does_not_reveal_the_class() -> None:
+    assert len(set(synthetic.generate(1000, 10, seed=0).train_labels[:50])) > 5
+
+
+@pytest.mark.parametrize(("train", "test", "split"), [(9, 10, "train"), (10, 9, "test")])
+def test_fewer_images_than_classes_are_refused(train: int, test: int, split: str) -> None:
+    with pytest.raises(UserError, match=f"need at least 10 {split} images, .* not 9"):
+        synthetic.generate(train, test, seed=0)
+
+
+def spectra(images: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """The size of each low spatial frequency of each channel: blind to where the stripes lie."""
+    transformed = np.abs(np.fft.fft2(images.astype(float), axes=(1, 2)))
+    return transformed[:, :7, [*range(7), *range(-6, 0)]].reshape(len(images), -1)
+
+
+def test_pixels_alone_do_not_tell_the_class_but_stripes_do() -> None:
+    data = synthetic.generate(2_000, 1_000, seed=0)
+
+    def accuracy(describe: Callable[[NDArray[np.uint8]], NDArray[np.float64]]) -> float:
+        fitted = RidgeClassifier(alpha=1e4).fit(describe(data.train_images), data.train_labels)
+        return float(fitted.score(describe(data.test_images), data.test_labels))
+
+    # Chance is 0.1. Neither is perfect: neighbouring angles overlap.
+    assert accuracy(lambda images: images.reshape(len(images), -1).astype(float)) < 0.3
+    assert 0.6 < accuracy(spectra) < 0.99

@@ -1,0 +1,34 @@
+"""scikit-learn's handwritten digits, brought to the geometry of CIFAR: real data in no time."""
+
+import numpy as np
+from PIL import Image
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from scaling.dataset import IMAGE_SHAPE, ImageDataset
+
+ORIGIN = "scikit-learn load_digits (1,797 handwritten digits of 8x8), enlarged to 32x32"
+TEST_IMAGES = 297
+
+
+def read() -> ImageDataset:
+    """1,500 train and 297 test images of the digits 0 to 9, the same at every call.
+
+    The 17 grey levels are spread over 0 to 255, enlarged bilinearly, and repeated in three equal
+    channels. The split keeps each digit's share.
+    """
+    digits = load_digits()
+    grey = np.round(digits.images * (255 / 16)).astype(np.uint8)
+    size = IMAGE_SHAPE[:2]
+    enlarged = [Image.fromarray(image).resize(size, Image.Resampling.BILINEAR) for image in grey]
+    images = np.repeat(np.stack([np.asarray(image) for image in enlarged])[..., None], 3, axis=3)
+    train_images, test_images, train_labels, test_labels = train_test_split(
+        images,
+        digits.target.astype(np.int64),
+        test_size=TEST_IMAGES,
+        stratify=digits.target,
+        random_state=0,
+    )
+    return ImageDataset(
+        train_images, train_labels, test_images, test_labels, [str(digit) for digit in range(10)]
+    )
