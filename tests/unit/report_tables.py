@@ -1,0 +1,220 @@
+"""A made-up study with every kind of cell, as the tables the figures and the report read.
+
+The times are chosen so that a reader can work out what follows from them: see TIMES. What is
+derived from them comes from the study's own functions.
+"""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+import scaling.accuracy
+import scaling.bandwidth
+import scaling.communication
+import scaling.interconnect
+import scaling.speedup
+from scaling import tables
+from scaling.audit import Study, audit
+
+STUDY = "example"
+GRADIENT_BYTES = 44_695_848
+TRAIN_IMAGES = 40_000
+GPUS = [1, 2, 4]
+BATCHES = [32, 128, 512, 2048, 16384]
+GROUPS = [("course", "dp"), ("course", "ddp"), ("fast", "ddp")]
+
+# (epoch_seconds, loader_seconds) on 1, 2 and 4 GPUs, or a status. The range is ± 2 %.
+TIMES: dict[tuple[str, str], dict[int, list[tuple[float, float] | str]]] = {
+    ("course", "dp"): {
+        32: [(9.8, 0.4), (14.0, 0.2), (19.6, 0.1)],
+        128: [(4.0, 0.5), (4.02, 0.6), (5.2, 0.7)],
+        512: [(3.0, 1.5), (3.3, 1.6), (2.97, 1.6)],
+        2048: [(3.02, 1.6), (3.1, 1.8), (3.2, 1.9)],
+        16384: [(3.66, 1.9), "oom", "infeasible"],
+    },
+    ("course", "ddp"): {
+        32: [(9.8, 0.4), (5.6, 0.3), (3.1, 0.2)],
+        128: [(4.0, 0.5), (2.2, 0.3), (1.25, 0.2)],
+        512: [(3.0, 1.5), (1.49, 0.7), (0.9, 0.4)],
+        2048: ["timeout", (1.6, 0.8), (0.95, 0.45)],
+        16384: [(3.66, 1.9), (1.9, 1.0), "infeasible"],
+    },
+    ("fast", "ddp"): {
+        32: [(7.2, 0.0), (4.1, 0.0), (2.2, 0.0)],
+        128: [(1.76, 0.0), (0.99, 0.0), (0.6, 0.0)],
+        512: [(1.32, 0.0), (0.66, 0.0), (0.32, 0.0)],
+        2048: [(1.24, 0.0), (0.64, 0.0), (0.33, 0.0)],
+        16384: ["oom", "oom", "infeasible"],
+    },
+}
+MESSAGES = {
+    "oom": "The device had no room: 22.00 GiB were asked for, 139.80 GiB in use.",
+    "infeasible": "One update needs 4 × 16384 = 65536 images, the training set has 40000.",
+    "timeout": "Stopped after the cell's limit of 1800 s.",
+    "missing": "0 of 3 runs have a record.",
+    "diverged": "The loss became NaN in epoch 2 of seed 1.",
+}
+DIVERGED = ("course", "ddp", 2, 16384)
+
+
+def cells(missing: bool) -> pd.DataFrame:
+    """timing.csv; with `missing`, the cell fast/ddp, 4 GPUs, batch 32 has no record."""
+    rows = []
+    for recipe, strategy in GROUPS:
+        for batch, outcomes in TIMES[recipe, strategy].items():
+            for gpus, outcome in zip(GPUS, outcomes, strict=True):
+                status = outcome if isinstance(outcome, str) else "ok"
+                seconds, loader = (None, None) if isinstance(outcome, str) else outcome
+                if (recipe, strategy, gpus, batch) == DIVERGED:
+                    status = "diverged"
+                if missing and (recipe, strategy, gpus, batch) == ("fast", "ddp", 4, 32):
+                    status, seconds, loader = "missing", None, None
+                row = [recipe, strategy, gpus, batch, status]
+                if seconds is None:
+                    row += [None] * 8
+                else:
+                    row += [seconds, seconds - loader, loader, 0.98 * seconds, 1.02 * seconds]
+                    row += [9, -(-TRAIN_IMAGES // (gpus * batch)), TRAIN_IMAGES]
+                rows.append([*row, MESSAGES.get(status, "")])
+    columns = "recipe strategy gpus batch_size status epoch_seconds epoch_seconds_without_loading"
+    columns += " loader_seconds epoch_seconds_min epoch_seconds_max count iterations samples"
+    return pd.DataFrame(rows, columns=[*columns.split(), "message"])
+
+
+def accuracy(timing: pd.DataFrame) -> pd.DataFrame:
+    """accuracy.csv: five epochs, three seeds; a larger global batch learns more slowly.
+
+    Seed 1 of the diverged cell stops after epoch 2, the other two are ok.
+    """
+    rows = []
+    for cell in timing.itertuples():
+        for seed in (0, 1, 2):
+            key = {"study": STUDY, **{key: getattr(cell, key) for key in timing.columns[:4]}}
+            key |= {"seed": seed, "status": cell.status}
+            if pd.isna(cell.epoch_seconds):
+                rows.append(key)
+                continue
+            pace = (128 / (cell.gpus * cell.batch_size)) ** 0.25
+            for epoch in range(1, 6):
+                diverged = cell.status == "diverged" and seed == 1
+                if diverged and epoch > 2:
+                    break
+                share = min(0.95, 0.1 + pace * (0.08 + 0.12 * epoch - 0.01 * seed))
+                row = {**key, "epoch": epoch, "train_loss": 2.4 - 2 * share}
+                row["train_accuracy"] = None if diverged else share
+                last = epoch == 5 and not diverged
+                row["test_loss"] = 2.5 - 2 * share if last else None
+                row["test_accuracy"] = share - 0.02 if last else None
+                rows.append(row | {"status": "diverged" if diverged else "ok"})
+    return pd.DataFrame(rows, columns=scaling.accuracy.COLUMNS)
+
+
+def quantization() -> pd.DataFrame:
+    """quantization.csv: three seeds; biases cost nothing, activations 0.2 points on average."""
+    stages = {
+        "float32": [54.0, 55.0, 56.0],
+        "weights": [54.0, 54.9, 56.1],
+        "weights+activations": [53.9, 54.7, 55.8],
+        "weights+activations+bias": [53.9, 54.7, 55.8],
+    }
+    rows = [
+        [seed, stage, value, value - stages["float32"][seed], 100.0 - 3 * position, 10_000]
+        for position, (stage, values) in enumerate(stages.items())
+        for seed, value in enumerate(values)
+    ]
+    columns = "seed stage accuracy_percent difference_points agreement_percent test_images"
+    return pd.DataFrame(rows, columns=columns.split())
+
+
+def sweeps() -> list[dict[str, object]]:
+    """All-reduces that take 28 µs and the ring's bytes at 329 or 352 GB/s, within 2 %."""
+    sizes = [("sweep", 4096), ("sweep", 70_000), ("sweep", 1 << 20), ("sweep", 1 << 30)]
+    sizes += [("bucket", 9_461_800), ("bucket", 26_494_976), ("bucket", 8_739_072)]
+    sizes += [("gradients", GRADIENT_BYTES)]
+    documents = []
+    for gpus, peak in ((2, 329e9), (4, 352e9)):
+        rows = []
+        for kind, size in sizes:
+            seconds = 28e-6 + size * 2 * (gpus - 1) / gpus / peak
+            seconds *= 1.02 if size % 2048 else 0.98
+            repeats = [0.97 * seconds, seconds, 1.1 * seconds]
+            rows.append({"kind": kind, "message_bytes": size, "seconds": repeats, "correct": True})
+        documents.append({"gpus": gpus, "backend": "nccl", "rows": rows})
+    return documents
+
+
+def provenance(timing: pd.DataFrame, device: str, host: str) -> pd.DataFrame:
+    """provenance.csv: every run on one machine, three seeds a cell."""
+    rows = []
+    for cell in timing[timing["status"] != "missing"].itertuples():
+        for seed in (0, 1, 2):
+            row = {key: getattr(cell, key) for key in timing.columns[:5]} | {"seed": seed}
+            row |= {"hosts": host, "device": device, "cpu": "AMD EPYC 9654", "cpu_count": 16}
+            row["device_names"] = "NVIDIA H200" if device == "cuda" else ""
+            row |= {"torch": "2.11.0", "commit": "1fc5442e0c6f" + "0" * 28}
+            row |= dict.fromkeys(["cuda", "nccl", "driver"])
+            if device == "cuda":
+                row |= {"cuda": "13.0", "nccl": "2.28.9", "driver": "580.95.05"}
+            row["config_digest"] = f"{cell.Index * 3 + seed:064x}"
+            start = pd.Timestamp("2025-11-20T09:00:00+00:00")
+            start += pd.Timedelta(minutes=2 * cell.Index + seed)
+            row |= {"started": start.isoformat()}
+            rows.append(row | {"ended": (start + pd.Timedelta(seconds=50)).isoformat()})
+    return pd.DataFrame(rows)
+
+
+def manifest() -> dict[str, object]:
+    """The dataset's manifest."""
+    return {
+        "source": "images",
+        "origin": "cifar10-images.tar.xz",
+        "checksum": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "train_images": TRAIN_IMAGES,
+        "test_images": 10_000,
+        "classes": [f"class {number}" for number in range(10)],
+        "image_shape": [32, 32, 3],
+        "train_counts": [4_000] * 10,
+        "test_counts": [1_000] * 10,
+        "mean": [0.4914, 0.4822, 0.4465],
+        "std": [0.247, 0.2435, 0.2616],
+    }
+
+
+def derive(timing: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """What follows from the times: every table but those of single runs."""
+    speedups = scaling.speedup.speedup(timing)
+    shares = scaling.communication.communication(timing)
+    sweep = scaling.interconnect.interconnect(sweeps())
+    rates = scaling.bandwidth.bandwidth(timing, shares, sweep, GRADIENT_BYTES)
+    return {
+        "timing": timing,
+        "speedup": speedups,
+        "communication": shares,
+        "bandwidth": rates,
+        "audit": audit(Study(timing, speedups, shares, rates, TRAIN_IMAGES)),
+        "accuracy": accuracy(timing),
+        "interconnect": sweep,
+        "interconnect_fit": scaling.interconnect.fit(sweep),
+    }
+
+
+def make(
+    device: str = "cuda", missing: bool = False, host: str = "node01"
+) -> dict[str, pd.DataFrame]:
+    """All tables by name."""
+    timing = cells(missing)
+    return {
+        **derive(timing),
+        "provenance": provenance(timing, device, host),
+        "quantization": quantization(),
+    }
+
+
+def write(folder: Path, study: dict[str, pd.DataFrame]) -> None:
+    """Lay the tables and the manifest out as the pipeline does, below `folder`."""
+    shared = ["accuracy", "quantization", "interconnect", "interconnect_fit"]
+    for name, table in study.items():
+        place = folder / "tables" / ("" if name in shared else STUDY)
+        tables.write(table, place / f"{name}.csv")
+    (folder / "manifest.json").write_text(json.dumps(manifest()))

@@ -1,0 +1,224 @@
+"""The sentences of the summary: their numbers, their sources, what they admit not to know."""
+
+import pandas as pd
+import pytest
+import report_tables
+
+from scaling import findings, large_batch, noise
+from scaling import report_format as fmt
+from scaling.result_tables import StudyTables, read_study
+
+
+def study(tmp_path, tables: dict[str, pd.DataFrame]) -> StudyTables:
+    report_tables.write(tmp_path, tables)
+    shared = tmp_path / "tables"
+    own = shared / report_tables.STUDY
+    return read_study(report_tables.STUDY, own, shared, tmp_path / "manifest.json")
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory) -> StudyTables:
+    return study(tmp_path_factory.mktemp("study"), report_tables.make())
+
+
+def only(tables: dict[str, pd.DataFrame], **columns: object) -> dict[str, pd.DataFrame]:
+    """The tables with just the cells that have these values."""
+    kept = {}
+    for name, table in tables.items():
+        for column, value in columns.items():
+            if column in table and name not in ("interconnect", "interconnect_fit"):
+                table = table[table[column] == value]
+        kept[name] = table
+    return kept
+
+
+def test_the_outcome_counts_every_status(example):
+    assert findings.outcome(example).text == (
+        "Of 45 cells, 37 ok, 3 oom, 3 infeasible, 1 timeout, 1 diverged."
+    )
+
+
+def test_the_fastest_cell_comes_with_its_range_and_what_is_within_noise(example):
+    found = findings.fastest(example)
+    assert found.text == (
+        "The shortest epoch took 0.320 s (0.314–0.326 s over 9 epochs): "
+        "fast/ddp, 4 GPUs, b\u00a0=\u00a0512. "
+        "Within noise of it: fast/ddp, 4 GPUs, b\u00a0=\u00a02048 (0.330 s)."
+    )
+    assert found.source == (
+        "timing.csv: fast/ddp, 4 GPUs, b\u00a0=\u00a0512; fast/ddp, 4 GPUs, b\u00a0=\u00a02048"
+    )
+
+
+def test_a_fast_cell_that_diverged_does_not_count(tmp_path):
+    tables = report_tables.make()
+    tables["timing"].loc[tables["timing"]["epoch_seconds"] == 0.32, "status"] = "diverged"
+    assert "0.330 s" in findings.fastest(study(tmp_path, tables)).text
+
+
+def test_a_single_measurement_is_called_one(tmp_path):
+    tables = only(report_tables.make(), batch_size=128)
+    tables["timing"]["count"] = 1
+    found = findings.fastest(study(tmp_path, tables)).text
+    assert "over 1 epoch)" in found
+    assert found.endswith("It was measured once, so its spread is unknown.")
+
+
+def test_the_best_speedup_names_efficiency_and_doubt(example):
+    # fast/ddp, batch 512: 1.32 / 0.32 = 4.125 on 4 GPUs.
+    found = findings.best_speedup(example).text
+    assert found.startswith("The best speedup is 4.12× (3.96–4.29) on 4 GPUs, an efficiency of 103")
+    assert "above its 4 GPUs: see the audit" in found
+    # course/dp: 128 and 2048 on 2 GPUs, 512 on 4.
+    assert "3 of 22 cells on several GPUs cannot be told from one GPU" in found
+
+
+def test_the_best_efficiency_is_named_when_another_cell_has_it(tmp_path):
+    tables = only(report_tables.make(), recipe="course", strategy="ddp", batch_size=128)
+    # 4.0 / 2.2 = 1.82 on 2 GPUs is 91 %; 4.0 / 1.25 = 3.2 on 4 is 80 %.
+    assert findings.best_speedup(study(tmp_path, tables)).text == (
+        "The best speedup is 3.20× (3.07–3.33) on 4 GPUs, an efficiency of 80 %: "
+        "course/ddp, 4 GPUs, b\u00a0=\u00a0128. "
+        "The best efficiency is 91 %: course/ddp, 2 GPUs, b\u00a0=\u00a0128."
+    )
+
+
+def test_a_study_slower_on_several_gpus_does_not_boast(tmp_path):
+    tables = only(report_tables.make(), strategy="dp", batch_size=32)
+    # 9.8 / 14.0 on 2 GPUs.
+    found = findings.best_speedup(study(tmp_path, tables)).text
+    assert found.startswith("No cell beats one GPU: the best reaches 0.700×")
+
+
+def test_communication_is_given_beside_its_noise(example):
+    found = findings.communication(example).text
+    # fast/ddp, 4 GPUs, batch 512: 0.32 - 1.32 / 4 = -0.01.
+    assert "communication is −3.1 % of the shortest epoch on several GPUs" in found
+    assert "(−0.0100 of 0.320 s)" in found
+    assert "that is within noise" in found
+    # course/dp, 4 GPUs, batch 32 without loading: 19.5 - 9.4 / 4 = 17.15.
+    assert "The largest share is 88 % (17.1 of 19.5 s)" in found
+    assert "In 1 cell it comes out negative" in found
+
+
+def test_the_noise_of_a_subtraction_is_the_ranges_of_both_times():
+    timing = report_tables.cells(missing=False)
+    table = noise.communication_resolution(timing).set_index(
+        ["recipe", "strategy", "gpus", "batch_size"]
+    )
+    # ± 2 % of 3.1 on 4 GPUs, and of 9.8 / 4: 0.124 + 0.098.
+    found = table.loc[("course", "ddp", 4, 32), "resolution_seconds"]
+    assert found == pytest.approx(0.222)
+
+
+def test_the_noise_of_a_time_measured_once_is_unknown():
+    timing = report_tables.cells(missing=False).assign(count=1)
+    assert noise.communication_resolution(timing)["resolution_seconds"].isna().all()
+
+
+def test_loading_is_given_for_the_fastest_and_the_worst_cell(example):
+    found = findings.loading(example).text
+    assert "Waiting for data takes 0 % of the shortest epoch" in found
+    # course/dp, 4 GPUs, batch 2048: 1.9 / 3.2.
+    assert "at most 59 % (1.90 of 3.20 s): course/dp, 4 GPUs, b\u00a0=\u00a02048" in found
+
+
+def test_the_bandwidth_is_held_against_the_measured_peak(example):
+    found = findings.bandwidth(example)
+    # fast/ddp, 2 GPUs, batch 128: 44,695,848 B · 157 / 0.11 s = 63.8 GB/s.
+    assert "up to 63.8 GB/s" in found.text
+    peak = example.bandwidth[example.bandwidth["gpus"] == 2]["peak_gb_per_s"].iloc[-1]
+    assert f"{63.793 / peak:.0%}".replace("%", " %") in found.text
+
+
+def test_without_a_sweep_the_share_of_the_peak_is_unknown(tmp_path):
+    tables = report_tables.make()
+    tables["bandwidth"][["peak_gb_per_s", "utilization"]] = None
+    found = findings.bandwidth(study(tmp_path, tables)).text
+    assert "unknown, as the interconnect was not measured" in found
+
+
+def test_the_largest_batch_is_held_against_the_reference(example):
+    # Shares fall with the fourth root of the global batch: 0.75 at 128, 0.2792 at 16384.
+    found = findings.large_batch_accuracy(example).text
+    assert "largest global batch with an accuracy, 16384" in found
+    assert "test accuracy is 27.9 %, against 75.0 % at batch 128 on one GPU: −47.08" in found
+    assert "3 infeasible" in found
+
+
+def test_the_reference_is_batch_128_on_one_gpu_or_the_smallest():
+    tables = report_tables.make()
+    compared = large_batch.compare(tables["timing"], tables["accuracy"])
+    reference = compared[compared["reference"]]
+    assert set(reference["batch_size"]) == {128}
+    assert set(reference["gpus"]) == {1}
+    timing = tables["timing"][tables["timing"]["batch_size"] != 128]
+    smaller = large_batch.compare(timing, tables["accuracy"])
+    assert set(smaller[smaller["reference"]]["batch_size"]) == {32}
+
+
+def test_equal_global_batches_are_within_the_spread_of_their_seeds():
+    tables = report_tables.make()
+    compared = large_batch.compare(tables["timing"], tables["accuracy"])
+    same = compared[(compared["global_batch_size"] == 128) & (compared["gpus"] == 4)].iloc[0]
+    assert same["difference"] == pytest.approx(0)
+    assert same["within_spread"]
+
+
+def test_fewer_than_five_epochs_are_compared_at_the_last():
+    tables = report_tables.make()
+    short = tables["accuracy"][tables["accuracy"]["epoch"] <= 3]
+    compared = large_batch.compare(tables["timing"], short)
+    assert set(compared["epoch"]) == {3}
+    reference = compared[compared["reference"]].iloc[0]
+    # 0.1 + 0.08 + 3 · 0.12 = 0.54 for seed 0, 0.01 less for each further seed.
+    assert reference["train_accuracy"] == pytest.approx(0.53)
+    assert (reference["train_accuracy_min"], reference["train_accuracy_max"]) == pytest.approx(
+        (0.52, 0.54)
+    )
+
+
+def test_a_single_seed_has_no_spread_to_judge_by(tmp_path):
+    found = findings.large_batch_accuracy(study(tmp_path, only(report_tables.make(), seed=0)))
+    assert "with fewer than two seeds, its spread is unknown" in found.text
+
+
+def test_quantization_is_the_mean_over_the_seeds(example):
+    found = findings.quantization(example).text
+    assert found == (
+        "Int8 weights, activations, bias changes test accuracy by −0.20 points on average over 3 "
+        "seeds (−0.30 to −0.10)."
+    )
+
+
+def test_a_difference_of_both_signs_is_within_noise(tmp_path):
+    tables = report_tables.make()
+    stages = tables["quantization"]
+    tables["quantization"] = stages[stages["stage"].isin(["float32", "weights"])]
+    found = findings.quantization(study(tmp_path, tables)).text
+    assert found.endswith("(−0.10 to +0.10), which is within noise.")
+
+
+def test_tables_without_evidence_say_what_is_missing(tmp_path):
+    tables = {name: table[:0] for name, table in report_tables.make().items()}
+    found = findings.findings(study(tmp_path, tables))
+    assert len(found) == 9
+    unsupported = [finding.text for finding in found if not finding.supported]
+    assert len(unsupported) == 8
+    assert found[-1].text == "The audit of these tables: no findings."
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (0.345, "0.345"),
+        (12.44, "12.4"),
+        (1234.4, "1,234"),
+        (0.0099999, "0.0100"),
+        (-0.01, "−0.0100"),
+        (0, "0"),
+        (float("nan"), "–"),
+    ],
+)
+def test_numbers_keep_three_significant_digits(value, written):
+    assert fmt.significant(value) == written

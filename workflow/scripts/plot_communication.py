@@ -1,0 +1,129 @@
+"""Draw compute and communication of one epoch as stacked bars, for each batch size and GPUs."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from scaling import figures, result_tables
+from scaling.errors import run_script
+
+GROUP_WIDTH = 0.84
+UNDIVIDED = "#c4c4c4"
+TOPS = ["compute_seconds", "total_seconds"]
+NEGATIVE: dict[str, Any] = {"facecolor": "white", "edgecolor": figures.VERMILLION, "hatch": "////"}
+
+
+def draw(communication: pd.DataFrame) -> Figure:
+    """One panel for each recipe, strategy and estimate; a cell without a bar says why in its place.
+
+    A negative communication hangs below zero, hatched; an epoch that cannot be divided for want of
+    a single GPU's time is a grey bar.
+    """
+    if communication.empty:
+        return figures.message_figure("The study has no cell on more than one GPU.")
+    groups = [
+        (f"{recipe} · {strategy}\n{estimate.replace('_', ' ')}", rows, _limits(of_both))
+        for recipe, strategy, of_both in result_tables.by_configuration(communication)
+        for estimate, rows in of_both.groupby("estimate", sort=False)
+    ]
+    batches = sorted({int(size) for size in communication["batch_size"]})
+    counts = sorted({int(gpus) for gpus in communication["gpus"]})
+    width = GROUP_WIDTH / len(counts)
+    figure, panels, _ = figures.panels(
+        [title for title, _, _ in groups],
+        width=max(figures.PANEL_INCHES[0], 0.26 * len(batches) * len(counts) + 0.9),
+    )
+    for axes, (_, rows, limits) in zip(panels, groups, strict=True):
+        offsets = (rows["gpus"].map(counts.index) - (len(counts) - 1) / 2) * width
+        _draw_bars(axes, rows.assign(x=rows["batch_size"].map(batches.index) + offsets), width)
+        _label(axes, batches, counts, width)
+        axes.set_ylim(limits)
+    for axes in panels[::2]:
+        axes.set_ylabel("seconds per epoch")
+    handles = [
+        Patch(color=figures.BLUE, label="compute"),
+        Patch(color=figures.VERMILLION, label="communication"),
+    ]
+    if (communication["communication_seconds"] < 0).any():
+        handles.append(Patch(label="negative communication", **NEGATIVE))
+    figures.legend(figure, handles)
+    return figure
+
+
+def _draw_bars(axes: Axes, rows: pd.DataFrame, width: float) -> None:
+    known = rows[rows["communication_seconds"].notna()]
+    negative = known[known["communication_seconds"] < 0]
+    positive = known[known["communication_seconds"] >= 0]
+    bar = 0.9 * width
+    axes.bar(known["x"], known["compute_seconds"], bar, color=figures.BLUE)
+    axes.bar(
+        positive["x"],
+        positive["communication_seconds"],
+        bar,
+        bottom=positive["compute_seconds"],
+        color=figures.VERMILLION,
+    )
+    axes.bar(negative["x"], negative["communication_seconds"], bar, **NEGATIVE)
+    axes.axhline(0, color=figures.GREY, linewidth=0.8)
+    undivided = rows[rows["compute_seconds"].isna() & rows["total_seconds"].notna()]
+    axes.bar(undivided["x"], undivided["total_seconds"], bar, color=UNDIVIDED)
+    rows = rows.assign(top=rows[TOPS].max(axis=1))
+    unusual = rows[(rows["status"] != "ok") | rows["communication_seconds"].isna()]
+    for cell in unusual.itertuples():
+        reason = cell.status if cell.status != "ok" else "no 1-GPU time"
+        axes.annotate(
+            f"× {reason}",
+            (cell.x, 0 if pd.isna(cell.total_seconds) else cell.top),
+            xytext=(0, 4),
+            textcoords="offset points",
+            rotation=90,
+            fontsize=6.5,
+            ha="center",
+            va="bottom",
+        )
+
+
+def _limits(rows: pd.DataFrame) -> tuple[float, float]:
+    """The same y range for every estimate of one recipe and strategy, with room for the words."""
+    highest = rows[TOPS].max(axis=None)
+    lowest = rows["communication_seconds"].min()
+    return min(0.0, lowest) * 1.15, highest * 1.3 if highest > 0 else 1.0
+
+
+def _label(axes: Axes, batches: list[int], counts: list[int], width: float) -> None:
+    """The GPU count under each bar, the batch size under each group of bars."""
+    middle = (len(counts) - 1) / 2
+    places = [
+        (group + (index - middle) * width, str(gpus))
+        for group in range(len(batches))
+        for index, gpus in enumerate(counts)
+    ]
+    axes.set_xticks([x for x, _ in places], [text for _, text in places], minor=True)
+    axes.set_xticks(range(len(batches)), [f"b = {size}" for size in batches])
+    axes.tick_params(axis="x", which="minor", length=0, labelsize=6.5, labelcolor=figures.GREY)
+    axes.tick_params(axis="x", which="major", length=0, pad=14)
+    axes.grid(visible=False, axis="x")
+    axes.set_xlim(-0.6, len(batches) - 0.4)
+    axes.set_xlabel("GPUs (small), batch size per GPU")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write the figure as SVG."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--communication", type=Path, required=True, help="communication.csv of the study"
+    )
+    parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
+    arguments = parser.parse_args(argv)
+    communication = result_tables.read("communication", arguments.communication)
+    with figures.style("communication"):
+        figures.save(draw(communication), arguments.output)
+
+
+if __name__ == "__main__":
+    run_script(main)

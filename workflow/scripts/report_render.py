@@ -1,0 +1,45 @@
+"""Render the report of one study: its tables and figures in one self-contained HTML page."""
+
+import argparse
+from pathlib import Path
+
+from scaling import files, report, result_tables
+from scaling.errors import run_script
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--study", required=True, help="name of the study")
+    parser.add_argument("--tables", type=Path, required=True, help="folder of the study's tables")
+    parser.add_argument(
+        "--shared-tables",
+        type=Path,
+        required=True,
+        help="folder of accuracy, quantization, interconnect and interconnect_fit (CSV)",
+    )
+    parser.add_argument(
+        "--figures",
+        type=Path,
+        required=True,
+        help=f"folder of the study's figures (SVG): {', '.join(report.FIGURES)}",
+    )
+    parser.add_argument("--manifest", type=Path, required=True, help="the dataset's manifest.json")
+    parser.add_argument(
+        "--template", type=Path, required=True, help="report.html.j2, beside its sections"
+    )
+    parser.add_argument(
+        "--partial", action="store_true", help="accept missing cells, and say so at the top"
+    )
+    parser.add_argument("--output", type=Path, required=True, help="the HTML file to write")
+    arguments = parser.parse_args(argv)
+    tables = result_tables.read_study(
+        arguments.study, arguments.tables, arguments.shared_tables, arguments.manifest
+    )
+    figures = report.read_figures(arguments.figures)
+    page = report.render(tables, figures, arguments.template, arguments.partial)
+    files.write_text(arguments.output, page)
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,203 @@
+"""What the figures share: style, palette, batch-size axes, marks for cells without a value."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from scaling import files
+
+matplotlib.use("agg")
+
+# Okabe & Ito, "Color Universal Design", 2008: distinguishable with any colour vision.
+BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
+ORANGE, SKY, INK, GREY = "#e69f00", "#56b4e9", "#222222", "#767676"
+GPU_COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+LINE_STYLES = ["-", "--", ":", "-."]
+
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.7,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5,
+    "errorbar.capsize": 2.5,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "svg.fonttype": "path",
+}
+PANEL_INCHES = (3.7, 2.5)
+STRIP_ROW_INCHES = 0.17
+LEGEND_ENTRY_INCHES = 1.0
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A cell without a value: where it would lie on x, its row in the strip, and what it says."""
+
+    x: float
+    row: int
+    text: str
+    colour: Any
+
+
+@contextmanager
+def style(name: str) -> Iterator[None]:
+    """Draw and save the figure `name` in the common style, the same bytes for the same table.
+
+    `name` salts the ids inside the SVG, so that two figures can share one page.
+    """
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
+        yield
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write `figure` as SVG without date or program version, atomically."""
+    with files.atomic_path(path) as temporary:
+        figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
+
+
+def panels(
+    titles: Sequence[str], strip_rows: int = 0, width: float = PANEL_INCHES[0]
+) -> tuple[Figure, list[Axes], list[Axes]]:
+    """A figure with one panel for each title, two abreast, `width` inches each.
+
+    With `strip_rows` each panel has a strip of that many lines below it, on the same x axis, for
+    `draw_marks`; without, the third value is the panels themselves. The axis at the bottom of a
+    panel, where the x label belongs, is the third value's in both cases.
+    """
+    columns = min(2, len(titles))
+    rows = -(-len(titles) // columns)
+    strip = STRIP_ROW_INCHES * strip_rows
+    heights = [PANEL_INCHES[1], strip] if strip_rows else [PANEL_INCHES[1]]
+    figure = Figure(
+        figsize=(width * columns, rows * (sum(heights) + 0.75) + 0.45), layout="constrained"
+    )
+    grid = figure.add_gridspec(rows * len(heights), columns, height_ratios=heights * rows)
+    upper, lower = [], []
+    for index, title in enumerate(titles):
+        row, column = divmod(index, columns)
+        axes = figure.add_subplot(grid[row * len(heights), column])
+        axes.set_title(title)
+        upper.append(axes)
+        if strip_rows:
+            below = figure.add_subplot(grid[row * 2 + 1, column], sharex=axes)
+            axes.tick_params(axis="x", labelbottom=False)
+            lower.append(below)
+        else:
+            lower.append(axes)
+    return figure, upper, lower
+
+
+def draw_marks(axes: Axes, marks: Sequence[Mark], rows: Sequence[str]) -> None:
+    """Fill the strip below a panel: one line for each of `rows`, a labelled × for each mark.
+
+    Without `rows` there is no strip, and nothing to do.
+    """
+    if not rows:
+        return
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_yticks(range(len(rows)), rows, fontsize=6.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="x")
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+    for mark in marks:
+        axes.text(
+            mark.x,
+            mark.row,
+            f"× {mark.text}",
+            color=mark.colour,
+            fontsize=6.5,
+            ha="center",
+            va="center",
+        )
+
+
+def message_figure(message: str) -> Figure:
+    """A figure that says why there is nothing to draw."""
+    figure = Figure(figsize=(2 * PANEL_INCHES[0], 1.2), layout="constrained")
+    figure.text(0.5, 0.5, message, ha="center", va="center", color=GREY)
+    return figure
+
+
+def log2_axis(axis: Any, values: Sequence[float]) -> None:
+    """A base-2 logarithmic axis with a tick, labelled in plain digits, at each of `values`."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_ticks(list(values))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def gpu_label(gpus: int) -> str:
+    """`1 GPU`, `2 GPUs`."""
+    return f"{gpus} GPU" if gpus == 1 else f"{gpus} GPUs"
+
+
+def gpu_styles(counts: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Colour and marker for each GPU count."""
+    return {
+        gpus: {
+            "color": GPU_COLOURS[index % len(GPU_COLOURS)],
+            "marker": MARKERS[index % len(MARKERS)],
+        }
+        for index, gpus in enumerate(sorted(counts))
+    }
+
+
+def batch_styles(sizes: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Colour and marker for each batch size: dark to light, as sizes have an order."""
+    ordered = sorted(sizes)
+    shades = matplotlib.colormaps["viridis"]
+    last = max(1, len(ordered) - 1)
+    return {
+        size: {"color": shades(0.82 * index / last), "marker": MARKERS[index % len(MARKERS)]}
+        for index, size in enumerate(ordered)
+    }
+
+
+def open_marker(style: dict[str, Any]) -> dict[str, Any]:
+    """`style` as a lone marker that is not filled."""
+    return {**style, "linestyle": "none", "markerfacecolor": "white"}
+
+
+def legend(figure: Figure, handles: Sequence[Any], longest_row: int = 10) -> None:
+    """One legend above all panels, in rows that fit the figure and read from left to right."""
+    fitting = int(figure.get_figwidth() / LEGEND_ENTRY_INCHES)
+    columns = min(len(handles), fitting, longest_row)
+    figure.legend(
+        handles=[handle for first in range(columns) for handle in handles[first::columns]],
+        loc="outside upper left",
+        ncols=columns,
+        handletextpad=0.5,
+        columnspacing=1.4,
+    )
+
+
+def line_handle(label: str, **style: Any) -> Line2D:
+    """A legend entry for a line."""
+    return Line2D([], [], label=label, **style)

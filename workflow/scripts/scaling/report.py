@@ -1,0 +1,118 @@
+"""The report: one self-contained page from the tables and figures of one study.
+
+A section is a context function and a template of its name below report/sections/.
+"""
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.exceptions import TemplateError
+
+from scaling import (
+    report_audit,
+    report_communication,
+    report_learning,
+    report_provenance,
+    report_quantization,
+    report_scaling,
+)
+from scaling import report_format as fmt
+from scaling.errors import UserError
+from scaling.findings import findings
+from scaling.result_tables import StudyTables
+
+FIGURES = ["epoch_time", "speedup", "communication", "learning", "quantization_histograms"]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section: its name (anchor and template), its title, and what its template shows."""
+
+    name: str
+    title: str
+    context: Callable[[StudyTables], dict[str, Any]]
+
+
+def _summary(tables: StudyTables) -> dict[str, Any]:
+    return {"findings": findings(tables)}
+
+
+def _method(tables: StudyTables) -> dict[str, Any]:
+    counts = sorted({int(count) for count in tables.timing["count"].dropna()}) or [0]
+    low, high = counts[0], counts[-1]
+    return {"epochs": str(low) if low == high else f"{low} to {high}"}
+
+
+SECTIONS = [
+    Section("summary", "Summary", _summary),
+    Section("batch_size", "Question 1. Batch size and epoch time", report_scaling.batch_size),
+    Section("speedup", "Question 2. Time and speedup", report_scaling.speedup),
+    Section(
+        "communication",
+        "Question 3.1. Compute and communication",
+        report_communication.compute_and_communication,
+    ),
+    Section("bandwidth", "Question 3.2. Bandwidth", report_communication.bandwidth),
+    Section("large_batches", "Question 4. Large batches", report_learning.large_batches),
+    Section("quantization", "Part B. Int8 quantization", report_quantization.stages),
+    Section("audit", "Audit", report_audit.findings),
+    Section("method", "Method", _method),
+    Section("provenance", "Provenance", report_provenance.provenance),
+]
+
+
+def render(tables: StudyTables, figures: dict[str, str], template: Path, partial: bool) -> str:
+    """The page as HTML, from `template` and its neighbours (sections/, macros, style.css).
+
+    `figures` are data URIs by name. A study with missing cells is refused unless `partial`; the
+    page then says so at its top. Raises UserError for that, and for a template that does not fit.
+    """
+    missing = [fmt.cell_name(row) for row in tables.missing.itertuples()]
+    if missing and not partial:
+        raise UserError(
+            f"{fmt.plural(len(missing), 'cell')} of {tables.study} are missing, the first is "
+            f"{missing[0]}; run them, or ask for a partial report with --partial"
+        )
+    environment = Environment(
+        loader=FileSystemLoader(template.parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    sections = [
+        {"name": section.name, "title": section.title, "context": section.context(tables)}
+        for section in SECTIONS
+    ]
+    try:
+        return environment.get_template(template.name).render(
+            study=tables.study,
+            facts=report_provenance.facts(tables),
+            on_cpu=tables.on_cpu,
+            cells=len(tables.timing),
+            missing=missing,
+            sections=sections,
+            figures=figures,
+        )
+    except TemplateError as error:
+        raise UserError(f"{template}: {type(error).__name__}: {error}") from error
+
+
+def read_figures(folder: Path) -> dict[str, str]:
+    """The SVG files of `FIGURES` in `folder` as data URIs, by name.
+
+    As images they keep their ids, clip paths and styles to themselves, and run no script.
+    """
+    uris = {}
+    for name in FIGURES:
+        path = folder / f"{name}.svg"
+        try:
+            encoded = base64.b64encode(path.read_bytes()).decode("ascii")
+        except OSError as error:
+            raise UserError(f"cannot read the figure {path}: {error.strerror}") from error
+        uris[name] = f"data:image/svg+xml;base64,{encoded}"
+    return uris

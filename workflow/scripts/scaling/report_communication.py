@@ -1,0 +1,205 @@
+"""Question 3 of the report: compute and communication, bytes, bandwidth, the interconnect."""
+
+from typing import Any
+
+import pandas as pd
+
+from scaling import noise
+from scaling import report_format as fmt
+from scaling.report_table import (
+    Entry,
+    Table,
+    collect_notes,
+    flags_of,
+    head,
+    no_single,
+    status,
+    text,
+)
+from scaling.result_tables import StudyTables, by_configuration
+
+CELL = ["batch_size", "gpus"]
+
+
+def compute_and_communication(tables: StudyTables) -> dict[str, Any]:
+    """Table 2: a row for each batch size and estimate, a group of columns for each GPU count."""
+    shares = noise.with_resolution(tables.communication, tables.timing)
+    return {
+        "tables": [
+            _table_2(f"Table 2: {recipe}, {strategy}", rows)
+            for recipe, strategy, rows in by_configuration(shares)
+        ]
+    }
+
+
+def bandwidth(tables: StudyTables) -> dict[str, Any]:
+    """Table 3, and the sweep over the interconnect with the line fitted through it."""
+    rates = noise.with_resolution(tables.bandwidth, tables.timing)
+    return {
+        "tables": [
+            _table_3(f"Table 3: {recipe}, {strategy}", rows)
+            for recipe, strategy, rows in by_configuration(rates)
+        ],
+        "sweeps": _sweeps(tables.interconnect),
+        "fits": _fits(tables.interconnect_fit),
+    }
+
+
+def _table_2(title: str, rows: pd.DataFrame) -> Table:
+    counts = sorted(int(count) for count in rows["gpus"].unique())
+    cells = {(row.batch_size, row.gpus, row.estimate): row for row in rows.itertuples()}
+    names = list(rows["estimate"].unique())
+    lines = []
+    for batch in sorted(int(size) for size in rows["batch_size"].unique()):
+        for name in names:
+            line = [head(str(batch), rows=len(names))] if name == names[0] else []
+            line.append(text(fmt.estimate(name)))
+            for count in counts:
+                found = cells.get((batch, count, name))
+                line += _parts(found) if found else [status("not in the grid", 3)]
+            lines.append(line)
+    return Table(
+        title=title,
+        groups=[("", 2), *((fmt.gpus(count), 3) for count in counts)],
+        columns=["batch size per GPU", "estimate"]
+        + ["compute, s", "communication, s", "share of total"] * len(counts),
+        rows=lines,
+        notes=collect_notes(rows[rows["total_seconds"].notna()], "note"),
+        text_columns=frozenset({"estimate"}),
+    )
+
+
+def _parts(row: Any) -> list[Entry]:
+    if pd.isna(row.total_seconds):
+        return [status(row.status, 3)]
+    if pd.isna(row.communication_seconds):
+        return [no_single(row.batch_size, 3)]
+    parts = {"exposed": row.exposed_seconds, "overlapped": row.overlapped_seconds}
+    known = [f"{name} {fmt.significant(part)}" for name, part in parts.items() if pd.notna(part)]
+    communication = Entry(
+        fmt.significant(row.communication_seconds),
+        detail=", ".join(known),
+        flags=flags_of(row, negative=row.communication_seconds < 0, within_noise=row.within_noise),
+    )
+    share = fmt.percent(row.communication_seconds / row.total_seconds)
+    return [Entry(fmt.significant(row.compute_seconds)), communication, Entry(share)]
+
+
+def _table_3(title: str, rows: pd.DataFrame) -> Table:
+    lines = []
+    for (batch, count), cell in rows.groupby(CELL):
+        for index, row in enumerate(cell.itertuples()):
+            line = []
+            if index == 0:
+                line = [
+                    head(str(batch), rows=len(cell)),
+                    Entry(str(int(count)), rows=len(cell)),
+                    Entry(fmt.data(row.bytes_per_iteration), rows=len(cell)),
+                    *_per_epoch(row, len(cell)),
+                ]
+            lines.append([*line, text(fmt.estimate(row.estimate)), *_rate(row)])
+    return Table(
+        title=title,
+        columns=[
+            *("batch size per GPU", "GPUs", "bytes per iteration", "iterations"),
+            *("bytes per epoch", "estimate", "communication, s", "GB/s"),
+            *("peak measured, GB/s", "utilization"),
+        ],
+        rows=lines,
+        notes=collect_notes(rows[rows["communication_seconds"].notna()], "note"),
+        text_columns=frozenset({"estimate"}),
+    )
+
+
+def _per_epoch(row: Any, extent: int) -> list[Entry]:
+    if pd.isna(row.iterations):
+        return [Entry("–", rows=extent), Entry("–", rows=extent)]
+    return [
+        Entry(f"{int(row.iterations):,}", rows=extent),
+        Entry(fmt.data(row.bytes_per_epoch), rows=extent),
+    ]
+
+
+def _rate(row: Any) -> list[Entry]:
+    peak = status("no sweep")
+    if pd.notna(row.peak_gb_per_s):
+        peak = Entry(fmt.significant(row.peak_gb_per_s))
+    if pd.isna(row.communication_seconds):
+        reason = no_single(row.batch_size, 2) if row.status == "ok" else status(row.status, 2)
+        return [reason, peak, status("none")]
+    seconds = Entry(
+        fmt.significant(row.communication_seconds),
+        flags=flags_of(row, within_noise=row.within_noise),
+    )
+    if pd.isna(row.bandwidth_gb_per_s):
+        negative = "negative" if row.communication_seconds < 0 else "none"
+        return [seconds, status(negative), peak, status("none")]
+    if pd.isna(row.utilization):
+        used = status("no peak")
+    else:
+        above = ("above 100 %",) if row.utilization > 1 else ()
+        used = Entry(fmt.percent(row.utilization), flags=above)
+    return [seconds, Entry(fmt.significant(row.bandwidth_gb_per_s)), peak, used]
+
+
+def _sweeps(interconnect: pd.DataFrame) -> list[Table]:
+    """One table for each backend and number of GPUs: time and bandwidth by message size."""
+    return [
+        Table(
+            title=f"All-reduce on {fmt.gpus(int(gpus))}, {backend}",
+            columns=[
+                *("message", "what it is", "time, µs", "repeats"),
+                *("algorithm bandwidth, GB/s", "bus bandwidth, GB/s"),
+            ],
+            rows=[_message(row) for row in rows.sort_values("message_bytes").itertuples()],
+            text_columns=frozenset({"what it is"}),
+        )
+        for (backend, gpus), rows in interconnect.groupby(["backend", "gpus"])
+    ]
+
+
+def _message(row: Any) -> list[Entry]:
+    kinds = {"sweep": "sweep", "bucket": "bucket of DDP", "gradients": "all gradients"}
+    return [
+        head(f"{int(row.message_bytes):,} B"),
+        Entry(
+            kinds.get(row.kind, row.kind),
+            kind="text",
+            flags=() if row.correct else ("wrong result",),
+        ),
+        Entry(
+            fmt.significant(1e6 * row.seconds),
+            detail=fmt.span(1e6 * row.seconds_min, 1e6 * row.seconds_max),
+        ),
+        Entry(f"{int(row.count)}"),
+        Entry(fmt.significant(row.algbw_gb_per_s)),
+        Entry(fmt.significant(row.busbw_gb_per_s)),
+    ]
+
+
+def _fits(fit: pd.DataFrame) -> list[Table]:
+    if fit.empty:
+        return []
+    rows = []
+    for row in fit.itertuples():
+        line = [head(f"{fmt.gpus(int(row.gpus))}, {row.backend}")]
+        if pd.isna(row.latency_seconds):
+            line.append(status("fewer than 3 message sizes", 3))
+        else:
+            line += [
+                Entry(_plus_minus(1e6 * row.latency_seconds, 1e6 * row.latency_error_seconds)),
+                Entry(_plus_minus(1e12 * row.seconds_per_byte, 1e12 * row.seconds_per_byte_error)),
+                Entry(fmt.significant(row.asymptotic_busbw_gb_per_s)),
+            ]
+        rows.append([*line, Entry(f"{int(row.points)}")])
+    return [
+        Table(
+            title="Time of an all-reduce of m bytes, fitted as α + β·m",
+            columns=["GPUs", "α, µs", "β, ps per byte", "bus bandwidth for large m, GB/s", "sizes"],
+            rows=rows,
+        )
+    ]
+
+
+def _plus_minus(value: float, error: float) -> str:
+    return f"{fmt.significant(value)} ± {fmt.significant(error, 2)}"

@@ -1,0 +1,78 @@
+"""How numbers and cells are written in the report."""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`digits` significant digits, but never fewer than all before the point: 0.345, 12.4, 1,234.
+
+    A value without a number is an en dash.
+    """
+    if pd.isna(value):
+        return "–"
+    if value == 0 or math.isinf(value):
+        return f"{value:g}"
+    # The exponent after rounding: 0.00999… is 0.0100, not 0.01000.
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    decimals = max(0, digits - 1 - exponent)
+    return f"{value:,.{decimals}f}".replace("-", "−")
+
+
+def seconds(value: float) -> str:
+    """`0.345 s`."""
+    return f"{significant(value)} s"
+
+
+def span(low: float, high: float, digits: int = 3) -> str:
+    """`0.341–0.352`."""
+    return f"{significant(low, digits)}–{significant(high, digits)}"
+
+
+def times(value: float) -> str:
+    """A ratio: `1.87×`."""
+    return f"{significant(value)}×"
+
+
+def percent(share: float) -> str:
+    """A share, 1.0 being all of it: `86 %`, `0.4 %`."""
+    value = 100 * share
+    decimals = 0 if value == 0 or abs(value) >= 10 else 1
+    return f"{value:.{decimals}f} %".replace("-", "−")
+
+
+def points(value: float) -> str:
+    """A difference of percentages: `+0.20`, `−1.35`."""
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def data(count: float) -> str:
+    """Bytes in decimal units: `44.7 MB`, `6.57 GB`."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{significant(count / size)} {unit}"
+    return f"{count:,.0f} B"
+
+
+def gpus(count: int) -> str:
+    """`1 GPU`, `4 GPUs`."""
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 cell`, `3 cells`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def cell_name(row: Any) -> str:
+    """`course/ddp, 4 GPUs, b = 512` for a table row."""
+    return (
+        f"{row.recipe}/{row.strategy}, {gpus(int(row.gpus))}, b\u00a0=\u00a0{int(row.batch_size)}"
+    )
+
+
+def estimate(name: str) -> str:
+    """An estimate of the communication as words."""
+    return name.replace("_", " ")

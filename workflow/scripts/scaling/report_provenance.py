@@ -1,0 +1,148 @@
+"""What was run on what: the facts at the head of the report, and its last section."""
+
+from typing import Any
+
+import pandas as pd
+
+from scaling import report_format as fmt
+from scaling.report_table import Entry, Table, head, status, text
+from scaling.result_tables import StudyTables
+
+# What differs between two runs of one environment.
+OF_A_RUN = [
+    *("recipe", "strategy", "gpus", "batch_size", "seed", "status"),
+    *("config_digest", "started", "ended"),
+]
+DIGEST_CHARACTERS = 12
+
+
+def facts(tables: StudyTables) -> list[tuple[str, str]]:
+    """(what, value) pairs for the head of the report, from provenance, grid and manifest."""
+    runs = _recorded(tables)
+    devices = _distinct(runs, "device_names")
+    if tables.on_cpu:
+        devices = "none: CPU only"
+    pairs = [
+        ("Dataset", _dataset(tables.manifest)),
+        ("Model", _distinct(runs, "model")),
+        ("Grid", _grid(tables)),
+        ("GPUs", devices),
+        ("CPU", _distinct(runs, "cpu")),
+        ("Machine", _distinct(runs, "hosts")),
+        ("Software", _software(runs)),
+        ("Run", _period(runs)),
+        ("Commit", ", ".join(dict.fromkeys(map(_commit, _values(runs, "commit"))))),
+    ]
+    return [(what, value or "not recorded") for what, value in pairs]
+
+
+def provenance(tables: StudyTables) -> dict[str, Any]:
+    """One row for each distinct environment, and one for each run that names its environment."""
+    runs = _recorded(tables)
+    kept = [column for column in runs.columns if column not in OF_A_RUN]
+    environments = runs.groupby(kept, sort=False) if len(runs) else []
+    numbers: dict[Any, int] = {}
+    table = []
+    for number, (_, rows) in enumerate(environments, start=1):
+        numbers |= dict.fromkeys(rows.index, number)
+        first = rows.iloc[0]
+        table.append(
+            [head(f"E{number}"), Entry(f"{len(rows):,}")]
+            + [text(_commit(first[key]) if key == "commit" else first[key] or "–") for key in kept]
+            + [text(_period(rows))]
+        )
+    return {
+        "environments": Table(
+            title="Environments",
+            columns=["name", "runs", *(column.replace("_", " ") for column in kept), "run"],
+            rows=table,
+            text_columns=frozenset([*(column.replace("_", " ") for column in kept), "run"]),
+        ),
+        "runs": Table(
+            title="Runs",
+            columns=["run", "status", "environment", "started", "ended", "config digest"],
+            rows=[_run(row, numbers.get(row.Index)) for row in tables.provenance.itertuples()],
+            text_columns=frozenset({"status", "environment", "started", "ended", "config digest"}),
+        ),
+    }
+
+
+def _run(row: Any, environment: int | None) -> list[Entry]:
+    name = head(f"{fmt.cell_name(row)}, seed {int(row.seed)}")
+    if environment is None:
+        return [name, status(row.status, 5)]
+    return [
+        name,
+        text("ok") if row.status == "ok" else status(row.status),
+        text(f"E{environment}"),
+        text(_time(row.started)),
+        text(_time(row.ended)),
+        text(str(row.config_digest)[:DIGEST_CHARACTERS] or "–"),
+    ]
+
+
+def _recorded(tables: StudyTables) -> pd.DataFrame:
+    return tables.provenance[tables.provenance["status"] != "missing"]
+
+
+def _dataset(manifest: dict[str, Any]) -> str:
+    classes = manifest["classes"]
+    return (
+        f"{manifest['source']} ({manifest['origin']}): {manifest['train_images']:,} training and "
+        f"{manifest['test_images']:,} test images, {len(classes)} classes; "
+        f"SHA-256 {manifest['checksum'][:DIGEST_CHARACTERS]}…"
+    )
+
+
+def _grid(tables: StudyTables) -> str:
+    timing = tables.timing
+    seeds = tables.provenance["seed"].nunique()
+    batches = ", ".join(f"{int(size)}" for size in sorted(timing["batch_size"].unique()))
+    counts = ", ".join(f"{int(count)}" for count in sorted(timing["gpus"].unique()))
+    return (
+        f"recipes {', '.join(timing['recipe'].unique())}; strategies "
+        f"{', '.join(timing['strategy'].unique())}; GPUs {counts}; batch sizes per GPU {batches}; "
+        f"{fmt.plural(seeds, 'seed')}"
+    )
+
+
+def _software(runs: pd.DataFrame) -> str:
+    names = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
+    return ", ".join(
+        f"{name} {_distinct(runs, column)}"
+        for column, name in names.items()
+        if _values(runs, column)
+    )
+
+
+def _values(runs: pd.DataFrame, column: str) -> list[str]:
+    """The distinct values of a column that has some, in order."""
+    return [value for value in runs[column].unique() if value] if column in runs else []
+
+
+def _distinct(runs: pd.DataFrame, column: str) -> str:
+    return "; ".join(_values(runs, column))
+
+
+def _commit(commit: str) -> str:
+    """The first characters of a commit, with the mark of a changed checkout."""
+    name, changes, _ = commit.partition("+changes")
+    short = name[:DIGEST_CHARACTERS] or "–"
+    return f"{short} with uncommitted changes" if changes else short
+
+
+def _period(runs: pd.DataFrame) -> str:
+    """From the first start to the last end."""
+    started, ended = _values(runs, "started"), _values(runs, "ended")
+    if not started:
+        return ""
+    first, last = _time(min(started)), _time(max(ended or started))
+    return first if first == last else f"{first} to {last}"
+
+
+def _time(stamp: str) -> str:
+    """An ISO time to the minute: `2025-11-20 09:00 UTC`."""
+    if not stamp:
+        return "–"
+    zone = " UTC" if stamp.endswith(("+00:00", "Z")) else stamp[19:]
+    return stamp[:16].replace("T", " ") + zone

@@ -1,0 +1,133 @@
+"""Questions 1 and 2 of the report: epoch time over the batch size, speedup, three views."""
+
+from typing import Any
+
+import pandas as pd
+
+from scaling import report_format as fmt
+from scaling.report_table import (
+    Entry,
+    Table,
+    by_batch_and_gpus,
+    collect_notes,
+    flags_of,
+    head,
+    no_single,
+    status,
+)
+from scaling.result_tables import StudyTables, by_configuration
+
+STATUSES = {
+    "ok": "measured",
+    "oom": "the device had no room",
+    "oom_host": "the host had no room",
+    "infeasible": "could never run: the global batch exceeds the training set, or the machine has "
+    "fewer GPUs; decided without starting",
+    "diverged": "the loss became NaN or infinite; the time counts, the accuracy does not",
+    "timeout": "stopped at the cell's time limit",
+    "missing": "not run, or without a record; this report is partial",
+}
+
+
+def batch_size(tables: StudyTables) -> dict[str, Any]:
+    """Question 1: epoch time without loading, and loading, over the batch size."""
+    return {
+        "tables": [
+            by_batch_and_gpus(
+                f"{recipe}, {strategy}: seconds per epoch without loading, and waiting for data",
+                rows,
+                ["without loading, s", "loading, s"],
+                _loading,
+            )
+            for recipe, strategy, rows in by_configuration(tables.timing)
+        ]
+    }
+
+
+def speedup(tables: StudyTables) -> dict[str, Any]:
+    """Question 2: Table 1, the three views of scaling, the statuses that occur."""
+    occurring = set(tables.timing["status"]) - {"ok"}
+    messages = tables.timing[["recipe", "strategy", "gpus", "batch_size", "message"]]
+    rows = tables.speedup.merge(messages, how="left")
+    configurations = by_configuration(rows)
+    return {
+        "table_1": [
+            by_batch_and_gpus(
+                f"Table 1: {recipe}, {strategy}",
+                cells,
+                ["epoch time, s", "speedup"],
+                _time_and_speedup,
+            )
+            for recipe, strategy, cells in configurations
+        ],
+        "views": [
+            _views(f"Three views of scaling: {recipe}, {strategy}", cells[cells["gpus"] > 1])
+            for recipe, strategy, cells in configurations
+            if (cells["gpus"] > 1).any()
+        ],
+        "statuses": [(name, words) for name, words in STATUSES.items() if name in occurring],
+    }
+
+
+def _loading(row: Any) -> list[Entry]:
+    if pd.isna(row.epoch_seconds):
+        return [status(row.status, 2)]
+    share = row.loader_seconds / row.epoch_seconds
+    return [
+        Entry(fmt.significant(row.epoch_seconds_without_loading), flags=flags_of(row)),
+        Entry(fmt.significant(row.loader_seconds), detail=f"{fmt.percent(share)} of the epoch"),
+    ]
+
+
+def _time_and_speedup(row: Any) -> list[Entry]:
+    if pd.isna(row.epoch_seconds):
+        return [status(row.status, 2)]
+    time = Entry(
+        fmt.significant(row.epoch_seconds),
+        detail=fmt.span(row.epoch_seconds_min, row.epoch_seconds_max),
+        flags=flags_of(row, measured_once=row.count == 1),
+    )
+    if pd.isna(row.speedup):
+        return [time, no_single(row.batch_size)]
+    noise = row.gpus > 1 and row.within_spread
+    ratio = Entry(
+        fmt.times(row.speedup),
+        detail=fmt.span(row.speedup_min, row.speedup_max) if row.gpus > 1 else "",
+        flags=("within noise",) * noise + (f"above {int(row.gpus)}",) * (row.speedup > row.gpus),
+    )
+    return [time, ratio]
+
+
+def _views(title: str, cells: pd.DataFrame) -> Table:
+    rows = []
+    for batch, same in cells.sort_values(["batch_size", "gpus"]).groupby("batch_size"):
+        for index, row in enumerate(same.itertuples()):
+            line = [head(str(batch), rows=len(same))] if index == 0 else []
+            line += [Entry(str(int(row.gpus)))]
+            if pd.isna(row.epoch_seconds):
+                line.append(status(row.status, 4))
+            else:
+                global_batch = int(row.gpus) * int(row.batch_size)
+                line += [
+                    _view(row, "", row.batch_size),
+                    _view(row, "weak_", row.batch_size),
+                    Entry(str(global_batch)),
+                    _view(row, "fixed_global_batch_", global_batch),
+                ]
+            rows.append(line)
+    return Table(
+        title=title,
+        groups=[("", 2), ("strong", 1), ("weak", 1), ("fixed global batch", 2)],
+        columns=["batch size per GPU", "GPUs", "speedup", "speedup", "global batch", "speedup"],
+        rows=rows,
+        notes=collect_notes(cells[cells["epoch_seconds"].notna()], "note"),
+    )
+
+
+def _view(row: Any, view: str, baseline: int) -> Entry:
+    """Speedup and efficiency of one view, whose baseline is T(1, `baseline`)."""
+    ratio, efficiency = getattr(row, f"{view}speedup"), getattr(row, f"{view}efficiency")
+    if pd.isna(ratio):
+        return no_single(baseline)
+    above = (f"above {int(row.gpus)}",) if ratio > row.gpus else ()
+    return Entry(fmt.times(ratio), detail=f"efficiency {fmt.percent(efficiency)}", flags=above)

@@ -1,0 +1,104 @@
+"""The tables of one study, as the figures and the report read them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from scaling import (
+    accuracy,
+    audit,
+    bandwidth,
+    communication,
+    files,
+    interconnect,
+    provenance,
+    speedup,
+    tables,
+    timing,
+)
+
+OWN = {
+    "timing": timing.COLUMNS,
+    "speedup": speedup.COLUMNS,
+    "communication": communication.COLUMNS,
+    "bandwidth": bandwidth.COLUMNS,
+    "audit": audit.COLUMNS,
+    "provenance": provenance.COLUMNS,
+}
+SHARED = {
+    "accuracy": accuracy.COLUMNS,
+    "interconnect": interconnect.COLUMNS,
+    "interconnect_fit": interconnect.FIT_COLUMNS,
+    # Not from the module that writes it: that one imports torch.
+    "quantization": [
+        *("seed", "stage", "accuracy_percent", "difference_points"),
+        *("agreement_percent", "test_images"),
+    ],
+}
+TRUTHS = {"within_spread", "correct"}
+TEXT = {"note", "message", "recipe", "strategy", "check"}
+
+
+@dataclass(frozen=True)
+class StudyTables:
+    """The tables of one study, each as `read` returns it, and its dataset's manifest."""
+
+    study: str
+    timing: pd.DataFrame
+    speedup: pd.DataFrame
+    communication: pd.DataFrame
+    bandwidth: pd.DataFrame
+    audit: pd.DataFrame
+    provenance: pd.DataFrame
+    accuracy: pd.DataFrame
+    quantization: pd.DataFrame
+    interconnect: pd.DataFrame
+    interconnect_fit: pd.DataFrame
+    manifest: dict[str, Any]
+
+    @property
+    def missing(self) -> pd.DataFrame:
+        """The rows of `timing` for which a run has no record."""
+        return self.timing[self.timing["status"] == "missing"]
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether "GPU" means a process: runs are recorded and none of them names a device."""
+        recorded = self.provenance[self.provenance["status"] != "missing"]
+        return len(recorded) > 0 and not (recorded["device_names"] != "").any()
+
+
+def read(name: str, path: Path) -> pd.DataFrame:
+    """The table called `name` from the CSV at `path`; an empty text is "", an empty truth False.
+
+    Raises UserError when the file does not exist, is no table or lacks a column.
+    """
+    table = tables.read(path, (OWN | SHARED)[name])
+    text = list(table.columns) if name == "provenance" else [*(TEXT & set(table.columns))]
+    numbers = {"gpus", "batch_size", "seed"}
+    for column in set(text) - numbers:
+        table[column] = table[column].astype(object).where(table[column].notna(), "").astype(str)
+    for column in TRUTHS & set(table.columns):
+        table[column] = table[column].eq(True)
+    return table
+
+
+def read_study(study: str, own: Path, shared: Path, manifest: Path) -> StudyTables:
+    """Every table of `study`: its own below `own`, those of all studies below `shared`."""
+    found = {name: read(name, own / f"{name}.csv") for name in OWN}
+    found |= {name: read(name, shared / f"{name}.csv") for name in SHARED}
+    found["accuracy"] = of_study(found["accuracy"], study)
+    return StudyTables(study=study, manifest=files.read_json(manifest), **found)
+
+
+def of_study(table: pd.DataFrame, study: str) -> pd.DataFrame:
+    """The rows of one study."""
+    return table[table["study"] == study].reset_index(drop=True)
+
+
+def by_configuration(table: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    """(recipe, strategy, rows) for each combination, in the order in which they first appear."""
+    groups = table.groupby(["recipe", "strategy"], sort=False)
+    return [(str(recipe), str(strategy), rows) for (recipe, strategy), rows in groups]
