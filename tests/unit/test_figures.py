@@ -39,9 +39,10 @@ def panel(figure: Figure, title: str) -> Axes:
 
 
 def points(axes: Axes) -> set[tuple[float, float]]:
-    """Every point of every line with markers."""
+    """Every point of every line, at the tick on x it stands beside."""
+    ticks = axes.get_xticks()
     return {
-        (round(float(x), 6), round(float(y), 6))
+        (min(ticks, key=lambda tick: abs(tick - x)), round(float(y), 6))
         for line in axes.lines
         for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
     }

@@ -186,8 +186,8 @@ def test_a_single_seed_has_no_spread_to_judge_by(tmp_path):
 def test_quantization_is_the_mean_over_the_seeds(example):
     found = findings.quantization(example).text
     assert found == (
-        "Int8 weights, activations, bias changes test accuracy by −0.20 points on average over 3 "
-        "seeds (−0.30 to −0.10)."
+        "Int8 quantization (weights+activations+bias) changes test accuracy by −0.20 points on "
+        "average over 3 seeds (−0.30 to −0.10)."
     )
 
 

@@ -177,6 +177,17 @@ def test_question_4_compares_with_batch_128_on_one_gpu(page):
     assert by_cell["2 × 16384"][2:] == ["oom", "0", "no accuracy"]
 
 
+def test_question_4_says_when_the_reference_has_no_accuracy(tmp_path):
+    tables = report_tables.make()
+    runs = tables["accuracy"]
+    tables["accuracy"] = runs[(runs["gpus"] != 1) | (runs["batch_size"] != 128)]
+    page = render(tmp_path, tables)
+    by_cell = {row[1]: row for row in page.rows("course, dp: after epoch 5")}
+    assert by_cell["4 × 32"][-1] == "no reference"
+    assert "batch 128 on 1 GPU. It has no accuracy to compare with." in page.text
+    assert "What a large batch costs in accuracy cannot be said" in page.text
+
+
 def test_question_4_counts_only_seeds_with_an_accuracy(page):
     by_cell = {row[1]: row for row in page.rows("course, ddp: after epoch 5")}
     assert by_cell["2 × 16384"][2:4] == ["diverged", "2"]

@@ -30,9 +30,10 @@ def draw(timing: pd.DataFrame) -> Figure:
         width=max(figures.PANEL_INCHES[0], 0.68 * len(batches) + 0.5),
     )
     for axes, bottom, (_, _, rows) in zip(panels, bottoms, groups, strict=True):
-        for gpus in counts:
+        for index, gpus in enumerate(counts):
             cells = rows[rows["gpus"] == gpus].sort_values("batch_size")
-            _draw_line(axes, cells, styles[gpus])
+            x = figures.beside(cells["batch_size"], index, len(counts), step=1.06)
+            _draw_line(axes, cells.assign(x=x), styles[gpus])
         figures.log2_axis(axes.xaxis, batches)
         axes.set_xlim(batches[0] / 1.6, batches[-1] * 1.6)
         marks = [
@@ -58,11 +59,9 @@ def _draw_line(axes: Axes, cells: pd.DataFrame, style: dict[str, Any]) -> None:
     timed = cells[cells["epoch_seconds"].notna()]
     below = timed["epoch_seconds"] - timed["epoch_seconds_min"]
     above = timed["epoch_seconds_max"] - timed["epoch_seconds"]
-    axes.errorbar(timed["batch_size"], timed["epoch_seconds"], yerr=[below, above], **style)
+    axes.errorbar(timed["x"], timed["epoch_seconds"], yerr=[below, above], **style)
     doubtful = timed[timed["status"] != "ok"]
-    axes.plot(
-        doubtful["batch_size"], doubtful["epoch_seconds"], zorder=3, **figures.open_marker(style)
-    )
+    axes.plot(doubtful["x"], doubtful["epoch_seconds"], zorder=3, **figures.open_marker(style))
 
 
 def _scale(panels: list[Axes], timing: pd.DataFrame) -> None:

@@ -28,12 +28,15 @@ def draw(speedup: pd.DataFrame) -> Figure:
     highest = max(float(counts[-1]), speedup["speedup_max"].max())
     for axes, bottom, (_, _, rows) in zip(panels, bottoms, groups, strict=True):
         axes.plot(counts, counts, color=figures.GREY, linestyle="--", linewidth=1, zorder=1)
-        for batch in batches:
+        for index, batch in enumerate(batches):
             cells = rows[rows["batch_size"] == batch].sort_values("gpus")
             known = cells[cells["speedup"].notna()]
-            below = known["speedup"] - known["speedup_min"]
-            above = known["speedup_max"] - known["speedup"]
-            axes.errorbar(known["gpus"], known["speedup"], yerr=[below, above], **styles[batch])
+            # On one GPU the speedup is 1 by definition, whatever the spread of its time.
+            several = known["gpus"] > 1
+            below = (known["speedup"] - known["speedup_min"]).where(several, 0)
+            above = (known["speedup_max"] - known["speedup"]).where(several, 0)
+            x = figures.beside(known["gpus"], index, len(batches), step=1.02)
+            axes.errorbar(x, known["speedup"], yerr=[below, above], **styles[batch])
         figures.log2_axis(axes.xaxis, counts)
         axes.set_xlim(counts[0] / 1.35, counts[-1] * 1.35)
         figures.log2_axis(axes.yaxis, [2.0**power for power in range(-6, 12)])

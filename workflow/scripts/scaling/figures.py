@@ -51,6 +51,7 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "path",
 }
 PANEL_INCHES = (3.7, 2.5)
+LONE_PANEL_INCHES = 5.4
 STRIP_ROW_INCHES = 0.17
 LEGEND_ENTRY_INCHES = 1.0
 
@@ -84,7 +85,7 @@ def save(figure: Figure, path: Path) -> None:
 def panels(
     titles: Sequence[str], strip_rows: int = 0, width: float = PANEL_INCHES[0]
 ) -> tuple[Figure, list[Axes], list[Axes]]:
-    """A figure with one panel for each title, two abreast, `width` inches each.
+    """A figure with one panel for each title, two abreast, each at least `width` inches wide.
 
     With `strip_rows` each panel has a strip of that many lines below it, on the same x axis, for
     `draw_marks`; without, the third value is the panels themselves. The axis at the bottom of a
@@ -92,6 +93,7 @@ def panels(
     """
     columns = min(2, len(titles))
     rows = -(-len(titles) // columns)
+    width = max(width, LONE_PANEL_INCHES) if columns == 1 else width
     strip = STRIP_ROW_INCHES * strip_rows
     heights = [PANEL_INCHES[1], strip] if strip_rows else [PANEL_INCHES[1]]
     figure = Figure(
@@ -151,6 +153,14 @@ def log2_axis(axis: Any, values: Sequence[float]) -> None:
     axis.set_ticks(list(values))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def beside(values: Any, index: int, count: int, step: float) -> Any:
+    """`values` on a logarithmic axis, moved so that error bars of `count` lines do not overlap.
+
+    Line number `index` is moved by `step` (a factor) for each place it is from the middle one.
+    """
+    return values * step ** (index - (count - 1) / 2)
 
 
 def gpu_label(gpus: int) -> str:

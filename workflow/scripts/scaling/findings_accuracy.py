@@ -12,7 +12,7 @@ def large_batch_accuracy(tables: StudyTables) -> Finding:
     if tables.timing.empty:
         return Finding(f"{lacking}the study has no cells.", "accuracy.csv", supported=False)
     cells = large_batch.compare(tables.timing, tables.accuracy)
-    known = measured(cells, "difference") if "difference" in cells else cells[:0]
+    known = measured(cells, "difference")
     if known.empty:
         return Finding(
             f"{lacking}no cell has an accuracy beside that of its reference, a small batch on one "
@@ -55,7 +55,7 @@ def quantization(tables: StudyTables) -> Finding:
     rows = table[table["stage"] == stages[-1]]
     differences = rows["difference_points"]
     sentence = (
-        f"Int8 {stages[-1].replace('+', ', ')} changes test accuracy by "
+        f"Int8 quantization ({stages[-1]}) changes test accuracy by "
         f"{fmt.points(differences.mean())} points"
     )
     if len(rows) == 1:

@@ -1,5 +1,6 @@
 """Loss and accuracy after equal epochs: every cell against a small batch on one GPU."""
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -58,8 +59,9 @@ def _reference(cells: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 def _against(row: dict[str, Any], reference: dict[str, Any] | None) -> dict[str, Any]:
     """What `compare` says about one cell and the reference."""
+    unknown = {"difference": math.nan, "difference_of": "", "within_spread": None}
     if reference is None or row is reference:
-        return {"reference": row is reference}
+        return {"reference": row is reference, **unknown}
     for quantity in ("test_accuracy", "train_accuracy"):
         seeds = min(row[f"{quantity}_count"], reference[f"{quantity}_count"])
         if seeds == 0:
@@ -72,4 +74,4 @@ def _against(row: dict[str, Any], reference: dict[str, Any] | None) -> dict[str,
             "difference_of": quantity,
             "within_spread": overlap if seeds > 1 else None,
         }
-    return {"reference": False}
+    return {"reference": False, **unknown}

@@ -65,7 +65,7 @@ def _row(row: Any) -> list[Entry]:
         if pd.isna(values[0]):
             line.append(status("none"))
         else:
-            spread = fmt.span(*values[1:]) if row.seeds > 1 else "one seed"
+            spread = fmt.span(*values[1:]) if row.seeds > 1 else ""
             line.append(Entry(fmt.significant(values[0]), detail=spread))
     return [*line, _difference(row)]
 
