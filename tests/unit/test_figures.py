@@ -166,6 +166,17 @@ def test_compute_and_communication_stack_up_to_the_total():
     assert bars(axes)[-0.21] == [(0, 4.9), (4.9, 5.6)]
 
 
+def test_every_bar_is_labelled_with_its_number_of_gpus():
+    pairs = TABLES["communication"][TABLES["communication"]["gpus"] == 2]
+    figure = plot_communication.draw(pairs)
+    figure.draw_without_rendering()
+    axes = panel(figure, "course · ddp\nsubtraction")
+    small = [label.get_text() for label in axes.get_xticklabels(minor=True)]
+    assert small == ["2"] * 5
+    large = [label.get_text() for label in axes.get_xticklabels()]
+    assert large == ["b = 32", "b = 128", "b = 512", "b = 2048", "b = 16384"]
+
+
 def test_negative_communication_hangs_below_zero():
     figure = plot_communication.draw(TABLES["communication"])
     # course/ddp, batch 512, 2 GPUs: 1.49 - 3.0 / 2 = -0.01.

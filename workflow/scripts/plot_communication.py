@@ -14,6 +14,8 @@ from scaling.errors import run_script
 
 GROUP_WIDTH = 0.84
 UNDIVIDED = "#c4c4c4"
+# The height of the words above a bar, in heights of a panel.
+WORDS_SHARE = 0.36
 TOPS = ["compute_seconds", "total_seconds"]
 NEGATIVE: dict[str, Any] = {"facecolor": "white", "edgecolor": figures.VERMILLION, "hatch": "////"}
 
@@ -73,8 +75,7 @@ def _draw_bars(axes: Axes, rows: pd.DataFrame, width: float) -> None:
     undivided = rows[rows["compute_seconds"].isna() & rows["total_seconds"].notna()]
     axes.bar(undivided["x"], undivided["total_seconds"], bar, color=UNDIVIDED)
     rows = rows.assign(top=rows[TOPS].max(axis=1))
-    unusual = rows[(rows["status"] != "ok") | rows["communication_seconds"].isna()]
-    for cell in unusual.itertuples():
+    for cell in rows[_unusual(rows)].itertuples():
         reason = cell.status if cell.status != "ok" else "no 1-GPU time"
         axes.annotate(
             f"× {reason}",
@@ -90,9 +91,16 @@ def _draw_bars(axes: Axes, rows: pd.DataFrame, width: float) -> None:
 
 def _limits(rows: pd.DataFrame) -> tuple[float, float]:
     """The same y range for every estimate of one recipe and strategy, with room for the words."""
-    highest = rows[TOPS].max(axis=None)
     lowest = rows["communication_seconds"].min()
-    return min(0.0, lowest) * 1.15, highest * 1.3 if highest > 0 else 1.0
+    highest = rows[TOPS].max(axis=None)
+    named = rows.loc[_unusual(rows), "total_seconds"].max()
+    top = pd.Series([1.08 * highest, named / (1 - WORDS_SHARE)]).max()
+    return min(0.0, lowest) * 1.15, top if top > 0 else 1.0
+
+
+def _unusual(rows: pd.DataFrame) -> pd.Series:
+    """Whether a cell is to be named: it is not ok, or its epoch cannot be divided."""
+    return (rows["status"] != "ok") | rows["communication_seconds"].isna()
 
 
 def _label(axes: Axes, batches: list[int], counts: list[int], width: float) -> None:
@@ -103,6 +111,8 @@ def _label(axes: Axes, batches: list[int], counts: list[int], width: float) -> N
         for group in range(len(batches))
         for index, gpus in enumerate(counts)
     ]
+    # Else the label of a bar in the middle of its group is dropped for the group's.
+    axes.xaxis.remove_overlapping_locs = False
     axes.set_xticks([x for x, _ in places], [text for _, text in places], minor=True)
     axes.set_xticks(range(len(batches)), [f"b = {size}" for size in batches])
     axes.tick_params(axis="x", which="minor", length=0, labelsize=6.5, labelcolor=figures.GREY)
