@@ -152,6 +152,7 @@ def provenance(timing: pd.DataFrame, device: str, host: str) -> pd.DataFrame:
             row = {key: getattr(cell, key) for key in timing.columns[:5]} | {"seed": seed}
             row |= {"hosts": host, "device": device, "cpu": "AMD EPYC 9654", "cpu_count": 16}
             row["device_names"] = "NVIDIA H200" if device == "cuda" else ""
+            row |= {"model": "resnet18-cifar, width 64", "cpu_threads": 1, "python": "3.12.3"}
             row |= {"torch": "2.11.0", "commit": "1fc5442e0c6f" + "0" * 28}
             row |= dict.fromkeys(["cuda", "nccl", "driver"])
             if device == "cuda":

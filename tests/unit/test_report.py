@@ -230,7 +230,7 @@ def test_another_machine_is_another_row(tmp_path):
 
 
 def test_on_a_cpu_the_page_says_what_a_gpu_is(tmp_path, page):
-    sentence = "“GPU” here means one process with one thread on a CPU."
+    sentence = "“GPU” here means one process with 1 thread on a CPU."
     assert sentence in render(tmp_path, report_tables.make(device="cpu")).text
     assert sentence not in page.text
 

@@ -25,27 +25,29 @@ def check(config: dict[str, Any], schema_path: Path) -> None:
 
 def _sentence(error: ValidationError) -> str:
     key = _name(list(error.absolute_path))
-    wanted = error.validator_value
-    shown = repr(error.instance)
+    wanted: Any = error.validator_value
+    schema: Any = error.schema
+    entries: Any = error.instance
+    shown = repr(entries)
     if len(shown) > LONGEST_SHOWN:
         shown = shown[:LONGEST_SHOWN] + "…"
     match error.validator:
         case "additionalProperties":
-            known = error.schema["properties"]
-            unknown = ", ".join(str(name) for name in error.instance if name not in known)
+            known = schema["properties"]
+            unknown = ", ".join(str(name) for name in entries if name not in known)
             return f"{key} has the unknown key {unknown} (allowed: {', '.join(known)})"
         case "required":
-            missing = ", ".join(name for name in wanted if name not in error.instance)
+            missing = ", ".join(name for name in wanted if name not in entries)
             return f"{key} lacks {missing}"
         case "type":
             allowed = wanted if isinstance(wanted, str) else " or ".join(wanted)
-            return f"{key} is {shown} (allowed: {_numeral(error.instance)}{allowed})"
+            return f"{key} is {shown} (allowed: {_numeral(entries)}{allowed})"
         case "enum":
             return f"{key} is {shown} (allowed: {', '.join(map(str, wanted))})"
         case "minItems":
             return f"{key} is empty (allowed: a list of at least {wanted})"
         case "uniqueItems":
-            twice = sorted({str(i) for i in error.instance if error.instance.count(i) > 1})
+            twice = sorted({str(i) for i in entries if entries.count(i) > 1})
             return f"{key} has {', '.join(twice)} more than once (allowed: each value once)"
         case "minimum":
             return f"{key} is {shown} (allowed: {wanted} or more)"

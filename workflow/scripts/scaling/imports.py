@@ -15,5 +15,5 @@ def code_of(script: Path) -> list[str]:
     """
     finder = ModuleFinder(path=[str(script.parent)])
     finder.run_script(str(script))
-    files = {module.__file__ for module in finder.modules.values() if module.__file__}
-    return sorted(os.path.relpath(file) for file in files)
+    files = (getattr(module, "__file__", None) for module in finder.modules.values())
+    return sorted({os.path.relpath(file) for file in files if file})

@@ -93,6 +93,7 @@ def render(tables: StudyTables, figures: dict[str, str], template: Path, partial
             study=tables.study,
             facts=report_provenance.facts(tables),
             on_cpu=tables.on_cpu,
+            cpu_threads=report_provenance.cpu_threads(tables),
             cells=len(tables.timing),
             missing=missing,
             sections=sections,

@@ -36,6 +36,11 @@ def facts(tables: StudyTables) -> list[tuple[str, str]]:
     return [(what, value or "not recorded") for what, value in pairs]
 
 
+def cpu_threads(tables: StudyTables) -> str:
+    """The threads of each training process, "" where no run recorded them."""
+    return _distinct(_recorded(tables), "cpu_threads")
+
+
 def provenance(tables: StudyTables) -> dict[str, Any]:
     """One row for each distinct environment, and one for each run that names its environment."""
     runs = _recorded(tables)

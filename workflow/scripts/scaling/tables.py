@@ -41,6 +41,10 @@ def write(table: pd.DataFrame, path: Path) -> None:
     files.write_text(path, table.astype(whole).to_csv(index=False, lineterminator="\n"))
 
 
+WORDS = ["recipe", "strategy", "python", "torch", "cuda", "nccl", "driver", "commit"]
+"""Columns that stay text although they may look like numbers: version 12.10 is not 12.1."""
+
+
 def read(path: Path, columns: list[str]) -> pd.DataFrame:
     """The table at `path`, which must have `columns`; an empty field is NaN.
 
@@ -49,7 +53,7 @@ def read(path: Path, columns: list[str]) -> pd.DataFrame:
     try:
         table = pd.read_csv(
             path,
-            dtype={"recipe": str, "strategy": str},
+            dtype=dict.fromkeys(WORDS, str),
             keep_default_na=False,
             na_values=[""],
         )
