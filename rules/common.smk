@@ -69,7 +69,7 @@ def check_devices():
         (
             int(job.wildcards.gpus)
             for job in workflow.dag.needrun_jobs()
-            if "gpu" in job.resources
+            if "gpu" in job.resources.keys()
         ),
         default=0,
     )
