@@ -56,7 +56,7 @@ def records(wildcards):
 
 def timed_threads(wildcards):
     """All cores on this machine, so that a timed job shares it with no other, unless it may."""
-    loaders = max(recipe["loader_workers"] for recipe in config["recipes"].values())
+    loaders = config["recipes"]["course"]["loader_workers"]
     wanted = int(wildcards.gpus) * (config["machine"]["cpu_threads"] + loaders)
     if workflow.local_exec and not config["machine"]["share"]:
         return psutil.cpu_count()

@@ -16,11 +16,12 @@ rule dataset_fetch:
         source=lookup(dpath="dataset/source", within=config),
         path=option("--path", config["dataset"]["path"]),
         mirror_url=option("--mirror-url", config["dataset"]["mirror_url"]),
+        attempts=lookup(dpath="dataset/download_attempts", within=config),
         raw=f"{DATASET}/raw",
     shell:
         "python workflow/scripts/dataset_fetch.py --source {params.source} {params.path}"
-        f" {{params.mirror_url}} --attempts {config['dataset']['download_attempts']}"
-        " --raw-folder {params.raw} --output {output} > {log} 2>&1"
+        " {params.mirror_url} --attempts {params.attempts} --raw-folder {params.raw}"
+        " --output {output} > {log} 2>&1"
 
 
 rule dataset_prepare:

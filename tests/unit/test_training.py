@@ -176,6 +176,35 @@ def test_a_rank_that_fails_ends_the_run_without_a_record_and_is_named(
     assert descendants() == []
 
 
+TUNED = {
+    "recipe": "tuned",
+    "recipe-options": json.dumps(
+        {"precision": "bf16", "channels_last": True, "compile": False, "cuda_graph": False}
+    ),
+}
+
+
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_the_tuned_recipe_trains_on_every_image_too(images, tmp_path, gpus):
+    record = run(images, tmp_path / "run.json", gpus=gpus, **TUNED, **{"batch-size": 15})
+    assert record["status"] == "ok"
+    assert {row["samples"] for row in record["epochs"]} == {40 // gpus}
+    # 40 images: batches of 15, 15, 10; 20 images on each of two ranks: 15, 5.
+    assert {row["iterations"] for row in record["epochs"]} == {3 if gpus == 1 else 2}
+    assert record["training"]["recipe_applied"]["precision"] == "bf16"
+    assert record["epochs"][-1]["train_loss"] < record["epochs"][0]["train_loss"]
+
+
+def test_a_cuda_graph_without_a_gpu_is_one_clear_sentence(images, tmp_path):
+    options = json.loads(TUNED["recipe-options"]) | {"cuda_graph": True}
+    with pytest.raises(UserError, match=r"recipes\.tuned\.cuda_graph is true and there is no GPU"):
+        run(
+            images,
+            tmp_path / "run.json",
+            **{"recipe": "tuned", "recipe-options": json.dumps(options)},
+        )
+
+
 def test_a_rank_that_hangs_ends_the_run_after_the_collective_timeout_and_is_named(
     images, tmp_path, monkeypatch
 ):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scaling.imports import code_of
+from scaling.supervisor import log_folder
 
 TABLES_OF_RUNS = {"tables_timing", "tables_accuracy", "tables_provenance"}
 DERIVED_TABLES = {"tables_speedup", "tables_communication", "tables_bandwidth", "tables_audit"}
@@ -94,22 +95,25 @@ def test_changing_the_dataset_trains_again(study):
 def test_a_killed_run_resumes_without_redoing_finished_cells(study):
     study.configure({"grid.batch_sizes": [10, 15, 20, 25]})
     killed = subprocess.Popen(
-        study.command(),
+        study.command("--rerun-incomplete"),
         cwd=study.folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     new = [study.record(batch_size=size) for size in (15, 25)]
-    while killed.poll() is None and not any(record.exists() for record in new):
+    under_way = [log_folder(record) for record in new]
+    while killed.poll() is None and not (
+        any(record.exists() for record in new) and any(folder.exists() for folder in under_way)
+    ):
         time.sleep(0.05)
     os.killpg(killed.pid, signal.SIGINT)
     killed.wait()
     done = [record for record in new if record.exists()]
     assert len(done) == 1 and killed.returncode != 0
     written = done[0].stat().st_mtime_ns
-    assert study.planned()["train_run"] == 1
-    resumed = study.snakemake()
+    assert study.planned("--rerun-incomplete")["train_run"] == 1
+    resumed = study.snakemake("--rerun-incomplete")
     assert resumed.returncode == 0, resumed.stdout
     assert all(record.exists() for record in new)
     assert done[0].stat().st_mtime_ns == written

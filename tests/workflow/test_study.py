@@ -41,7 +41,7 @@ def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study):
     command = ["snakemake", "--profile", "slurm", "--dry-run"]
     study.command = lambda *options: command
     planned = study.planned()
-    assert planned["train_run"] == 2 * 3 * 6
+    assert planned["train_run"] == 2 * 2 * 3 * 6
     assert planned["interconnect_sweep"] == 2
     assert planned["dataset_fetch"] == 1
 

@@ -25,7 +25,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--recipe", default="course", choices=["course"], help="how to train (default: course)")
+    add(
+        "--recipe",
+        default="course",
+        choices=["course", "tuned"],
+        help="how to train (default: course)",
+    )
     add("--strategy", default="ddp", choices=["dp", "ddp"], help="default: ddp")
     add("--gpus", type=int, default=1, help="GPUs; on a CPU, processes (default: 1)")
     add("--batch-size", type=int, default=128, help="samples per GPU and step (default: 128)")

@@ -119,7 +119,7 @@ def assemble(
             "parameters": parameters,
             "gradient_bytes": parameters and parameters * BYTES_PER_PARAMETER,
         },
-        training=spec.parameters(),
+        training={**spec.parameters(), "recipe_applied": first_end.get("applied")},
         epochs=sorted(epochs, key=lambda row: (row["epoch"], row["rank"])),
         evaluation=first_end.get("evaluation"),
         memory=_memory(by_kind),

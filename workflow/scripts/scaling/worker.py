@@ -12,14 +12,13 @@ import numpy as np
 import torch
 
 from scaling import dataset, evaluation, files, outcome, ranks
-from scaling.ddp import bucket_bytes
 from scaling.rank_log import RankLog
-from scaling.recipes import course
+from scaling.recipes import course, tuned
 from scaling.record import EpochRow
 from scaling.resnet import ResNet18
 from scaling.run_spec import RunSpec
 
-RECIPES = {"course": course.train}
+RECIPES = {"course": course.train, "tuned": tuned.train}
 
 
 def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path) -> None:
@@ -77,8 +76,9 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog) -> None:
             "evaluation": test,
             "communication": {
                 "backend": ranks.backend(spec.device) if spec.cell.gpus > 1 else None,
-                "bucket_bytes": bucket_bytes(trained),
+                "bucket_bytes": trained.bucket_bytes,
             },
+            "applied": trained.applied,
         },
     )
     rank.barrier()

@@ -17,11 +17,11 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler
 from torchvision import transforms
 
 from scaling.dataset import ImageDataset
+from scaling.ddp import bucket_bytes
 from scaling.ranks import Rank
+from scaling.recipes.trained import Report, Trained
 from scaling.record import EpochRow
 from scaling.run_spec import RunSpec
-
-Report = Callable[[EpochRow], None]
 
 
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
@@ -77,8 +77,8 @@ def train(
     mean: np.ndarray,
     std: np.ndarray,
     report: Report,
-) -> nn.Module:
-    """Train `model` (on the rank's device) for the epochs of `spec`; return the wrapped model.
+) -> Trained:
+    """Train `model` (on the rank's device) for the epochs of `spec`.
 
     `mean` and `std` are the three channels' of the training images in [0, 1]. Each finished epoch
     is handed to `report`. Times are host seconds with the device idle at both ends.
@@ -154,4 +154,4 @@ def train(
                 train_accuracy=correct.item() / samples,
             )
         )
-    return parallel
+    return Trained(parallel, bucket_bytes(parallel), spec.recipe_options)

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+import torch
+from torchvision import transforms
+
+from scaling.dataset import ImageDataset
+from scaling.resident import ResidentImages
+
+MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
+
+
+def images_of(count):
+    pixels = np.random.default_rng(1).integers(0, 256, (count, 32, 32, 3), dtype=np.uint8)
+    labels = np.arange(count, dtype=np.int64)
+    return ImageDataset(pixels, labels, pixels, labels, [str(label) for label in labels])
+
+
+def resident(data, padding=4, flip=True, rank=0, ranks=1, seed=0):
+    device = torch.device("cpu")
+    return ResidentImages(data, MEAN, STD, padding, flip, device, rank, ranks, seed)
+
+
+def test_every_batch_is_what_torchvisions_crop_flip_and_normalise_give():
+    data = images_of(40)
+    images = resident(data)
+    images.draw(1)
+    batch, labels = images.next_batch(40)
+    pad = transforms.Pad(4)
+    normalise = transforms.Normalize(MEAN.tolist(), STD.tolist())
+    for image, label in zip(batch, labels, strict=True):
+        original = torch.from_numpy(data.train_images[label]).permute(2, 0, 1)
+        padded = pad(original) / 255
+        crops = [padded[:, y : y + 32, x : x + 32] for y in range(9) for x in range(9)]
+        candidates = torch.stack([normalise(c) for crop in crops for c in (crop, crop.flip(2))])
+        assert (candidates - image).abs().amax((1, 2, 3)).min() < 1e-5
+
+
+def test_crops_and_flips_are_as_frequent_as_in_torchvision():
+    """A black image with one white pixel shows where it was cropped and whether it was flipped."""
+    count = 16_200
+    pixels = np.zeros((count, 32, 32, 3), np.uint8)
+    pixels[:, 10, 12] = 255
+    labels = np.zeros(count, np.int64)
+    data = ImageDataset(pixels, labels, pixels, labels, ["one"])
+    images = resident(data)
+    images.draw(1)
+    batch, _ = images.next_batch(count)
+    place = batch[:, 0].flatten(1).argmax(1)
+    rows, columns = place // 32, place % 32
+    row_counts = torch.bincount(14 - rows, minlength=9)
+    # Unflipped, the pixel lands in columns 8 to 16; flipped, in columns 15 to 23.
+    assert row_counts.shape == (9,) and row_counts.sum() == count
+    assert (row_counts - count / 9).abs().max() < 5 * (count / 9) ** 0.5
+    column_counts = torch.bincount(columns, minlength=32)
+    expected = torch.zeros(32)
+    for shift in range(9):
+        expected[16 - shift] += count / 18
+        expected[31 - (16 - shift)] += count / 18
+    assert (column_counts - expected).abs().max() < 5 * expected.max() ** 0.5
+
+
+@pytest.mark.parametrize(("count", "ranks"), [(12, 3), (13, 3)])
+def test_the_ranks_share_out_every_image_of_an_epoch(count, ranks):
+    data = images_of(count)
+    seen = []
+    for rank in range(ranks):
+        images = resident(data, rank=rank, ranks=ranks)
+        images.draw(2)
+        seen += images.next_batch(images.samples)[1].tolist()
+    assert set(seen) == set(range(count))
+    assert len(seen) == -(-count // ranks) * ranks
+
+
+def test_each_epoch_has_its_own_order_and_each_seed_too():
+    data = images_of(30)
+    orders = []
+    for seed, epoch in [(0, 1), (0, 2), (1, 1)]:
+        images = resident(data, seed=seed)
+        images.draw(epoch)
+        orders.append(tuple(images.next_batch(30)[1].tolist()))
+    assert len(set(orders)) == 3
+
+
+def test_batches_follow_one_another_through_the_epoch():
+    images = resident(images_of(10))
+    images.draw(1)
+    labels = [label for size in (4, 4, 2) for label in images.next_batch(size)[1].tolist()]
+    assert sorted(labels) == list(range(10))
+
+
+def test_without_padding_and_flip_images_stay_as_they_are():
+    data = images_of(5)
+    images = resident(data, padding=0, flip=False)
+    images.draw(1)
+    batch, labels = images.next_batch(5)
+    expected = (data.train_images[labels] / 255 - MEAN) / STD
+    assert np.allclose(batch.permute(0, 2, 3, 1).numpy(), expected, atol=1e-5)
