@@ -7,6 +7,7 @@ localrules:
     tables_audit,
     tables_accuracy,
     tables_provenance,
+    tables_readings,
     tables_interconnect,
 
 
@@ -90,6 +91,24 @@ rule tables_provenance:
         " {params.partial} --output {output} > {log} 2>&1"
 
 
+rule tables_readings:
+    input:
+        cells="results/cells.csv",
+        records=records,
+        code=code("tables_readings"),
+    output:
+        f"results/tables/{STUDY}/readings.csv",
+    log:
+        f"logs/tables_readings/{STUDY}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        partial=PARTIAL,
+    shell:
+        "python workflow/scripts/tables_readings.py --cells {input.cells} --runs results/runs"
+        " {params.partial} --output {output} > {log} 2>&1"
+
+
 rule tables_interconnect:
     input:
         sweeps=expand("results/interconnect/gpus~{gpus}/sweep.json", gpus=MULTI_GPU),
@@ -124,6 +143,7 @@ rule tables_speedup:
 rule tables_communication:
     input:
         timing="results/tables/{study}/timing.csv",
+        readings=f"results/tables/{STUDY}/readings.csv",
         code=code("tables_communication"),
     output:
         "results/tables/{study}/communication.csv",
@@ -133,7 +153,7 @@ rule tables_communication:
         "../workflow/envs/study.yaml"
     shell:
         "python workflow/scripts/tables_communication.py --timing {input.timing}"
-        " --output {output} > {log} 2>&1"
+        " --readings {input.readings} --output {output} > {log} 2>&1"
 
 
 rule tables_bandwidth:

@@ -19,6 +19,9 @@ rule train_run:
         model_width=lookup(dpath="model/width", within=config),
         warmup_epochs=lookup(dpath="training/warmup_epochs", within=config),
         measured_epochs=lookup(dpath="training/measured_epochs", within=config),
+        instrumented_iterations=lookup(
+            dpath="training/instrumented_iterations", within=config
+        ),
         learning_rate=lookup(dpath="training/learning_rate", within=config),
         momentum=lookup(dpath="training/momentum", within=config),
         weight_decay=lookup(dpath="training/weight_decay", within=config),
@@ -36,7 +39,9 @@ rule train_run:
         " --batch-size {wildcards.batch_size} --seed {wildcards.seed}"
         " --dataset {input.images} --manifest {input.manifest} --device {params.device}"
         " --model-width {params.model_width} --warmup-epochs {params.warmup_epochs}"
-        " --measured-epochs {params.measured_epochs} --learning-rate {params.learning_rate}"
+        " --measured-epochs {params.measured_epochs}"
+        " --instrumented-iterations {params.instrumented_iterations}"
+        " --learning-rate {params.learning_rate}"
         " --momentum {params.momentum} --weight-decay {params.weight_decay}"
         " --crop-padding {params.crop_padding} --horizontal-flip {params.horizontal_flip}"
         " --recipe-options {params.recipe_options:q} --cpu-threads {params.cpu_threads}"

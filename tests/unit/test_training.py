@@ -64,8 +64,13 @@ def supervise_faulty(images, output, monkeypatch, fault, **changed):
     return supervisor.supervise(spec, images / "manifest.json", output, command)
 
 
-def descendants():
-    return psutil.Process().children(recursive=True)
+@pytest.fixture
+def left_behind():
+    """A function that lists the processes started since the test began and still there."""
+    before = psutil.Process().children(recursive=True)
+    return lambda: [
+        process for process in psutil.Process().children(recursive=True) if process not in before
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +99,19 @@ def test_two_processes_share_the_images_and_both_are_recorded(double):
 def test_ddp_says_which_buckets_it_sends(single, double):
     assert sum(double["communication"]["bucket_bytes"]) == double["model"]["gradient_bytes"]
     assert single["communication"]["bucket_bytes"] == []
+
+
+def test_three_instruments_read_the_communication_of_each_rank(single, double):
+    readings = double["communication"]["readings"]
+    read = {(reading["rank"], reading["estimate"]) for reading in readings}
+    estimates = ("without_communication", "profiler", "ddp_log")
+    assert read == {(rank, estimate) for rank in (0, 1) for estimate in estimates}
+    assert all(reading["iterations"] == 2 for reading in readings)
+    for reading in readings:
+        if reading["estimate"] != "without_communication":
+            assert reading["communication_seconds"] > 0
+            assert reading["exposed_seconds"] >= 0
+    assert single["communication"]["readings"] == []
 
 
 def test_waiting_for_data_is_part_of_the_epoch(double):
@@ -151,13 +169,13 @@ def test_a_loss_that_is_not_finite_is_diverged_and_its_times_are_kept(images, tm
     ],
 )
 def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(
-    images, tmp_path, monkeypatch, fault, status, message
+    images, tmp_path, monkeypatch, fault, status, message, left_behind
 ):
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault)
     assert (record["status"], record["message"]) == (status, message)
     assert record["memory"]["peak_bytes"]
     assert {row["epoch"] for row in record["epochs"]} == {1, 2}
-    assert descendants() == []
+    assert left_behind() == []
 
 
 @pytest.mark.parametrize(
@@ -168,12 +186,12 @@ def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(
     ],
 )
 def test_a_rank_that_fails_ends_the_run_without_a_record_and_is_named(
-    images, tmp_path, monkeypatch, fault, cause
+    images, tmp_path, monkeypatch, fault, cause, left_behind
 ):
     with pytest.raises(UserError, match=cause):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault)
     assert list(tmp_path.iterdir()) == []
-    assert descendants() == []
+    assert left_behind() == []
 
 
 TUNED = {
@@ -206,21 +224,23 @@ def test_a_cuda_graph_without_a_gpu_is_one_clear_sentence(images, tmp_path):
 
 
 def test_a_rank_that_hangs_ends_the_run_after_the_collective_timeout_and_is_named(
-    images, tmp_path, monkeypatch
+    images, tmp_path, monkeypatch, left_behind
 ):
     limit = {"collective-timeout-seconds": 3}
     with pytest.raises(UserError, match=r"rank 1 ended without a word"):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:1", **limit)
-    assert descendants() == []
+    assert left_behind() == []
 
 
-def test_a_run_over_its_time_limit_keeps_the_epochs_it_finished(images, tmp_path, monkeypatch):
+def test_a_run_over_its_time_limit_keeps_the_epochs_it_finished(
+    images, tmp_path, monkeypatch, left_behind
+):
     limit = {"time-limit-seconds": 25}
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:2", **limit)
     assert record["status"] == "timeout"
     assert record["message"] == "stopped at the time limit of 25 s after 2 of 4 epochs"
     assert {row["epoch"] for row in record["epochs"]} == {1, 2}
-    assert descendants() == []
+    assert left_behind() == []
 
 
 def test_data_parallel_on_the_cpu_is_refused_in_one_sentence(images, tmp_path):
@@ -228,8 +248,8 @@ def test_data_parallel_on_the_cpu_is_refused_in_one_sentence(images, tmp_path):
         run(images, tmp_path / "run.json", gpus=2, strategy="dp")
 
 
-def test_a_command_that_is_ended_leaves_no_process_behind(tmp_path):
+def test_a_command_that_is_ended_leaves_no_process_behind(tmp_path, left_behind):
     family = "import subprocess, time; subprocess.Popen(['sleep', '3600']); time.sleep(3600)"
     ending = launcher.launch([sys.executable, "-c", family], {}, time_limit=1)
     assert ending.timed_out
-    assert descendants() == []
+    assert left_behind() == []

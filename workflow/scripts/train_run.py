@@ -41,6 +41,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--model-width", type=int, default=64, help="channels of the first stage (default: 64)")
     add("--warmup-epochs", type=int, default=1, help="recorded, not averaged (default: 1)")
     add("--measured-epochs", type=int, default=3, help="default: 3")
+    add("--instrumented-iterations", type=int, default=50, help="0: none (default: 50)")
     add("--learning-rate", type=float, default=0.1, help="default: 0.1")
     add("--momentum", type=float, default=0.9, help="default: 0.9")
     add("--weight-decay", type=float, default=5e-4, help="default: 5e-4")
@@ -70,6 +71,7 @@ def spec_from(args: argparse.Namespace) -> RunSpec:
         model_width=args.model_width,
         warmup_epochs=args.warmup_epochs,
         measured_epochs=args.measured_epochs,
+        instrumented_iterations=args.instrumented_iterations,
         learning_rate=args.learning_rate,
         momentum=args.momentum,
         weight_decay=args.weight_decay,

@@ -67,7 +67,8 @@ def bandwidth(
 ) -> pd.DataFrame:
     """The table of bandwidths: one row per row of `communication`, columns `COLUMNS`.
 
-    bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s;
+    bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s, where overlapped
+    communication counts as well: bytes that travel behind computation travel all the same;
     utilization = bandwidth / peak, 1.0 being all of it. Where there is no communication time above
     0, no sweep (`interconnect` may be empty) or no K (`gradient_bytes` NaN), the figures stay empty
     and `note` says why. Bytes are rounded to whole ones.
@@ -75,6 +76,8 @@ def bandwidth(
     table = communication.drop(columns="note").merge(
         timing[[*tables.CELL_KEYS, "iterations"]], how="left", on=tables.CELL_KEYS
     )
+    hidden = table["overlapped_seconds"].fillna(0)
+    table["communication_seconds"] = table["communication_seconds"] + hidden
     links = [(row.strategy, row.gpus) for row in table.itertuples()]
     table["bytes_per_iteration"] = pd.Series(
         [bytes_per_iteration(*link, gradient_bytes) for link in links], dtype=float

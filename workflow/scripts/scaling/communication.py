@@ -19,14 +19,21 @@ SUBTRACTIONS = {
 """Each estimate by subtraction, and the column of the timing table it subtracts in."""
 
 
-def communication(timing: pd.DataFrame) -> pd.DataFrame:
+def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> pd.DataFrame:
     """The table of communication seconds per epoch: the multi-GPU cells of `timing`, `COLUMNS`.
+
+    `communication_seconds` is what communication adds to the epoch, so that compute +
+    communication = total: exposed communication, where an estimate tells it from overlapped.
 
     By subtraction: compute = T(1,b) / N, communication = T(N,b) - T(1,b) / N. A negative value is
     kept, and `note` says so. Subtraction cannot tell exposed from overlapped communication: these
-    two stay empty. A cell without time or baseline keeps its rows; `note` says what is missing.
+    two stay empty. The instruments' `readings` (see `scaling.readings`; a published study has
+    none) are those of one iteration times the epoch's iterations, beside the time without
+    loading. A cell without time or baseline keeps its rows; `note` says what is missing.
     """
     estimates = [_subtraction(timing, estimate) for estimate in SUBTRACTIONS]
+    if readings is not None:
+        estimates.append(_measured(timing, readings))
     return tables.arrange(pd.concat(estimates), COLUMNS)
 
 
@@ -39,6 +46,20 @@ def _subtraction(timing: pd.DataFrame, estimate: str) -> pd.DataFrame:
     table["communication_seconds"] = table["total_seconds"] - table["compute_seconds"]
     table["exposed_seconds"] = table["overlapped_seconds"] = math.nan
     table["note"] = [_note(row) for row in table.itertuples()]
+    return table
+
+
+def _measured(timing: pd.DataFrame, readings: pd.DataFrame) -> pd.DataFrame:
+    table = timing[timing["gpus"] > 1].merge(readings, on=tables.CELL_KEYS, suffixes=("", "_read"))
+    for part in ("exposed_seconds", "overlapped_seconds"):
+        table[part] = table[part] * table["iterations"]
+    table["communication_seconds"] = table["exposed_seconds"]
+    table["total_seconds"] = table["epoch_seconds_without_loading"]
+    table["compute_seconds"] = table["total_seconds"] - table["communication_seconds"]
+    negative = table["communication_seconds"] < 0
+    table.loc[negative, "note"] = "communication below 0: the epoch was no slower with it"
+    untimed = table["epoch_seconds"].isna()
+    table.loc[untimed, "note"] = "no time (status " + table["status"] + ")"
     return table
 
 

@@ -5,6 +5,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from scaling.recipes.trainer import Material, finite
+
 
 def normalized(images: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Tensor:
     """uint8 [n, 32, 32, 3] to float32 [n, 3, 32, 32]: what ToTensor and Normalize give."""
@@ -14,26 +16,17 @@ def normalized(images: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Tensor:
 
 @torch.inference_mode()
 def evaluate(
-    model: nn.Module,
-    images: np.ndarray,
-    labels: np.ndarray,
-    mean: np.ndarray,
-    std: np.ndarray,
-    device: torch.device,
-    batch_size: int = 500,
+    model: nn.Module, material: Material, device: torch.device, batch_size: int = 500
 ) -> dict[str, float | None]:
     """`test_loss` (mean cross-entropy, null if not finite) and `test_accuracy` (0 to 1)."""
     model.eval()
+    images, labels = material.data.test_images, material.data.test_labels
     loss = 0.0
     correct = 0
     for start in range(0, len(labels), batch_size):
         batch = slice(start, start + batch_size)
-        logits = model(normalized(images[batch], mean, std).to(device))
+        logits = model(normalized(images[batch], material.mean, material.std).to(device))
         target = torch.from_numpy(labels[batch]).to(device)
         loss += functional.cross_entropy(logits, target, reduction="sum").item()
         correct += int((logits.argmax(1) == target).sum().item())
-    mean_loss = loss / len(labels)
-    return {
-        "test_loss": mean_loss if np.isfinite(mean_loss) else None,
-        "test_accuracy": correct / len(labels),
-    }
+    return {"test_loss": finite(loss / len(labels)), "test_accuracy": correct / len(labels)}

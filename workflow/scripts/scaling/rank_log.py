@@ -2,7 +2,8 @@
 
 A rank appends JSON lines to its own file between epochs, never inside one:
 `start` (versions, host), `epoch` (an EpochRow), `outcome` (status, message, time of a rank
-that had to stop) and `end` (memory, communication, evaluation, applied).
+that had to stop) and `end` (memory, communication, evaluation, applied,
+readings).
 """
 
 import json

@@ -31,7 +31,8 @@ class RunRecord(TypedDict):
     parameters, gradient_bytes; `training` every parameter the run used, and in `recipe_applied` the
     recipe's options as they could be applied (null before the end); `evaluation` test_loss,
     test_accuracy or null; `memory` kind (device or host), peak_bytes (one per rank, may be empty);
-    `communication` backend, bucket_bytes (DDP's gradient buckets, may be empty); `environment` as
+    `communication` backend, bucket_bytes (DDP's gradient buckets, may be empty), readings (of each
+    rank, as `scaling.instruments` describes them); `environment` as
     `scaling.environment` describes it.
     """
 

@@ -15,6 +15,7 @@ class RunSpec:
     """The parameters of one run; they are all in its record.
 
     `cpu_threads` is the number of threads of each process, `crop_padding` is in pixels,
+    `instrumented_iterations` bounds each instrumented epoch (0: none),
     `collective_timeout_seconds` bounds the wait of one rank for another,
     `recipe_options` are the recipe's own switches.
     """
@@ -24,6 +25,7 @@ class RunSpec:
     model_width: int
     warmup_epochs: int
     measured_epochs: int
+    instrumented_iterations: int
     learning_rate: float
     momentum: float
     weight_decay: float

@@ -123,7 +123,10 @@ def assemble(
         epochs=sorted(epochs, key=lambda row: (row["epoch"], row["rank"])),
         evaluation=first_end.get("evaluation"),
         memory=_memory(by_kind),
-        communication=first_end.get("communication", {"backend": None, "bucket_bytes": []}),
+        communication={
+            **first_end.get("communication", {"backend": None, "bucket_bytes": []}),
+            "readings": [reading for end in by_kind["end"] for reading in end["readings"]],
+        },
         environment={
             **surroundings,
             "hosts": list(dict.fromkeys(hosts)) or surroundings["hosts"],

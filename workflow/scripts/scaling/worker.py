@@ -5,20 +5,28 @@ import resource
 import sys
 import time
 import traceback
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
-from scaling import dataset, evaluation, files, outcome, ranks
+from scaling import dataset, evaluation, files, instruments, outcome, ranks
 from scaling.rank_log import RankLog
+from scaling.ranks import Rank
 from scaling.recipes import course, tuned
-from scaling.record import EpochRow
+from scaling.recipes.trainer import Material, Trainer
+from scaling.record import EpochRow, Role
 from scaling.resnet import ResNet18
 from scaling.run_spec import RunSpec
 
-RECIPES = {"course": course.train, "tuned": tuned.train}
+RECIPES: dict[str, Callable[[RunSpec, Rank, nn.Module, Material], Trainer]] = {
+    "course": course.Course,
+    "tuned": tuned.Tuned,
+}
 
 
 def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path) -> None:
@@ -49,25 +57,32 @@ def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path) -> None:
 
 def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog) -> None:
     rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
-    data = dataset.load(images)
     statistics = files.read_json(manifest)
-    mean, std = np.array(statistics["mean"]), np.array(statistics["std"])
+    material = Material(
+        dataset.load(images), np.array(statistics["mean"]), np.array(statistics["std"])
+    )
     torch.manual_seed(spec.cell.seed)
-    model = ResNet18(spec.model_width, len(data.classes)).to(rank.device)
+    model = ResNet18(spec.model_width, len(material.data.classes)).to(rank.device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
 
-    def report(row: EpochRow) -> None:
-        log.append("epoch", dict(row))
+    trainer = RECIPES[spec.cell.recipe](spec, rank, model, material)
+    for epoch in range(1, spec.epochs + 1):
+        role: Role = "warmup" if epoch <= spec.warmup_epochs else "measured"
+        result = asdict(trainer.run_epoch(epoch))
+        row: Any = {"epoch": epoch, "role": role, **result}
+        log.append("epoch", row)
         if rank.is_first:
             _print_progress(row, spec.epochs)
-
-    trained = RECIPES[spec.cell.recipe](spec, rank, model, data, mean, std, report)
     peak = memory(spec)
     test: dict[str, float | None] | None = None
     if rank.is_first:
-        test = evaluation.evaluate(
-            model, data.test_images, data.test_labels, mean, std, rank.device
+        test = evaluation.evaluate(model, material, rank.device)
+    rank.barrier()
+    readings = []
+    if spec.cell.gpus > 1 and spec.instrumented_iterations:
+        readings = instruments.read_all(
+            trainer, rank, spec.epochs + 1, spec.instrumented_iterations
         )
     log.append(
         "end",
@@ -76,9 +91,10 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog) -> None:
             "evaluation": test,
             "communication": {
                 "backend": ranks.backend(spec.device) if spec.cell.gpus > 1 else None,
-                "bucket_bytes": trained.bucket_bytes,
+                "bucket_bytes": trainer.bucket_bytes,
             },
-            "applied": trained.applied,
+            "readings": readings,
+            "applied": trainer.applied,
         },
     )
     rank.barrier()

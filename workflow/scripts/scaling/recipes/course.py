@@ -6,9 +6,9 @@ nothing is held back.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from time import perf_counter
 
-import numpy as np
 import torch
 from PIL import Image
 from torch import nn
@@ -16,27 +16,23 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 from torchvision import transforms
 
-from scaling.dataset import ImageDataset
 from scaling.ddp import bucket_bytes
 from scaling.ranks import Rank
-from scaling.recipes.trained import Report, Trained
-from scaling.record import EpochRow
+from scaling.recipes.trainer import EpochResult, Material, finite
 from scaling.run_spec import RunSpec
 
 
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
     """The training images, augmented by torchvision, as (float [3, 32, 32], label)."""
 
-    def __init__(
-        self, data: ImageDataset, mean: list[float], std: list[float], spec: RunSpec
-    ) -> None:
-        self._images = data.train_images
-        self._labels = data.train_labels.tolist()
+    def __init__(self, material: Material, spec: RunSpec) -> None:
+        self._images = material.data.train_images
+        self._labels = material.data.train_labels.tolist()
         steps: list[Callable[..., object]] = [
             transforms.RandomCrop(32, padding=spec.crop_padding),
             *([transforms.RandomHorizontalFlip()] if spec.horizontal_flip else []),
             transforms.ToTensor(),
-            transforms.Normalize(mean, std),
+            transforms.Normalize(material.mean.tolist(), material.std.tolist()),
         ]
         self._transform = transforms.Compose(steps)
 
@@ -69,89 +65,86 @@ class WaitingClock:
         return batch
 
 
-def train(
-    spec: RunSpec,
-    rank: Rank,
-    model: nn.Module,
-    data: ImageDataset,
-    mean: np.ndarray,
-    std: np.ndarray,
-    report: Report,
-) -> Trained:
-    """Train `model` (on the rank's device) for the epochs of `spec`.
+class Course:
+    """The course's training of one model; see `recipes.trainer.Trainer`."""
 
-    `mean` and `std` are the three channels' of the training images in [0, 1]. Each finished epoch
-    is handed to `report`. Times are host seconds with the device idle at both ends.
-    """
-    images = TrainingImages(data, mean.tolist(), std.tolist(), spec)
-    cell = spec.cell
-    sampler: DistributedSampler | None = None
-    parallel: nn.Module = model
-    batch_size = cell.global_batch_size
-    if rank.processes > 1:
-        parallel = DistributedDataParallel(
-            model, device_ids=[rank.device] if rank.device.type == "cuda" else None
+    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, material: Material) -> None:
+        self._spec, self._rank = spec, rank
+        cell = spec.cell
+        images = TrainingImages(material, spec)
+        self._sampler: DistributedSampler | None = None
+        self.model: nn.Module = model
+        batch_size = cell.global_batch_size
+        if rank.processes > 1:
+            self.model = DistributedDataParallel(
+                model, device_ids=[rank.device] if rank.device.type == "cuda" else None
+            )
+            self._sampler = DistributedSampler(images, shuffle=True, seed=cell.seed)
+            batch_size = cell.batch_size
+        elif cell.gpus > 1:
+            self.model = DataParallel(model, device_ids=list(range(cell.gpus)))
+        self._loader = DataLoader(
+            images,
+            batch_size=batch_size,
+            sampler=self._sampler,
+            shuffle=self._sampler is None,
+            num_workers=spec.recipe_options["loader_workers"],
+            pin_memory=rank.device.type == "cuda",
         )
-        sampler = DistributedSampler(images, shuffle=True, seed=cell.seed)
-        batch_size = cell.batch_size
-    elif cell.gpus > 1:
-        parallel = DataParallel(model, device_ids=list(range(cell.gpus)))
-    loader = DataLoader(
-        images,
-        batch_size=batch_size,
-        sampler=sampler,
-        shuffle=sampler is None,
-        num_workers=spec.recipe_options["loader_workers"],
-        pin_memory=rank.device.type == "cuda",
-    )
-    criterion = nn.CrossEntropyLoss()
-    optimizer = torch.optim.SGD(
-        model.parameters(),
-        lr=spec.learning_rate,
-        momentum=spec.momentum,
-        weight_decay=spec.weight_decay,
-    )
-    torch.manual_seed(cell.seed * 1000 + rank.index)
+        self._criterion = nn.CrossEntropyLoss()
+        self._optimizer = torch.optim.SGD(
+            model.parameters(),
+            lr=spec.learning_rate,
+            momentum=spec.momentum,
+            weight_decay=spec.weight_decay,
+        )
+        self.applied = spec.recipe_options
+        torch.manual_seed(cell.seed * 1000 + rank.index)
 
-    parallel.train()
-    for epoch in range(1, spec.epochs + 1):
-        if sampler is not None:
-            sampler.set_epoch(epoch)
-        loss_sum = torch.zeros((), device=rank.device)
-        correct = torch.zeros((), device=rank.device, dtype=torch.long)
+    @property
+    def bucket_bytes(self) -> list[int]:
+        return bucket_bytes(self.model)
+
+    def without_communication(self) -> AbstractContextManager[None] | None:
+        if isinstance(self.model, DistributedDataParallel):
+            return self.model.no_sync()
+        return None
+
+    def run_epoch(self, epoch: int, limit: int | None = None) -> EpochResult:
+        device = self._rank.device
+        if self._sampler is not None:
+            self._sampler.set_epoch(epoch)
+        self.model.train()
+        loss_sum = torch.zeros((), device=device)
+        correct = torch.zeros((), device=device, dtype=torch.long)
         iterations = samples = 0
 
-        rank.barrier()
-        rank.synchronize(cell.gpus)
+        self._rank.barrier()
+        self._rank.synchronize(self._spec.cell.gpus)
         started = perf_counter()
-        batches = WaitingClock(loader)
+        batches = WaitingClock(self._loader)
         for inputs, labels in batches:
-            inputs = inputs.to(rank.device, non_blocking=True)
-            labels = labels.to(rank.device, non_blocking=True)
-            optimizer.zero_grad()
-            outputs = parallel(inputs)
-            loss = criterion(outputs, labels)
+            inputs = inputs.to(device, non_blocking=True)
+            labels = labels.to(device, non_blocking=True)
+            self._optimizer.zero_grad()
+            outputs = self.model(inputs)
+            loss = self._criterion(outputs, labels)
             loss.backward()
-            optimizer.step()
+            self._optimizer.step()
             loss_sum += loss.detach() * len(labels)
             correct += (outputs.detach().argmax(1) == labels).sum()
             iterations += 1
             samples += len(labels)
-        rank.synchronize(cell.gpus)
+            if iterations == limit:
+                break
+        self._rank.synchronize(self._spec.cell.gpus)
         seconds = perf_counter() - started
 
-        mean_loss = loss_sum.item() / samples
-        report(
-            EpochRow(
-                epoch=epoch,
-                rank=rank.index,
-                role="warmup" if epoch <= spec.warmup_epochs else "measured",
-                seconds=seconds,
-                loader_seconds=batches.seconds,
-                iterations=iterations,
-                samples=samples,
-                train_loss=mean_loss if np.isfinite(mean_loss) else None,
-                train_accuracy=correct.item() / samples,
-            )
+        return EpochResult(
+            seconds=seconds,
+            loader_seconds=batches.seconds,
+            iterations=iterations,
+            samples=samples,
+            train_loss=finite(loss_sum.item() / samples),
+            train_accuracy=correct.item() / samples,
         )
-    return Trained(parallel, bucket_bytes(parallel), spec.recipe_options)

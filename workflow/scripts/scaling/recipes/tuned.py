@@ -9,21 +9,20 @@ from host threads, which neither a compiled model nor a CUDA graph can hold: the
 the record says so.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from time import perf_counter
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.parallel import DataParallel
 
-from scaling.dataset import ImageDataset
 from scaling.errors import UserError
 from scaling.gradients import GradientBuckets
 from scaling.ranks import Rank
-from scaling.recipes.trained import Report, Trained
-from scaling.record import EpochRow
+from scaling.recipes.trainer import EpochResult, Material, finite
 from scaling.resident import ResidentImages
 from scaling.run_spec import RunSpec
 
@@ -74,8 +73,14 @@ class Step:
             self._launch(size)
 
     def capture(self, sizes: list[int]) -> None:
-        """Record a graph for each batch size; the model and its optimizer stay as they were."""
-        held = [*self._model.state_dict().values()]
+        """Record a graph for each of the batch sizes, in place of earlier ones.
+
+        The model and its optimizer stay as they were.
+        """
+        sizes = sorted(set(sizes), reverse=True)
+        self._graphs.clear()
+        momenta = [state["momentum_buffer"] for state in self._optimizer.state.values()]
+        held = [*self._model.state_dict().values(), *momenta]
         saved = [tensor.clone() for tensor in held]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -94,8 +99,9 @@ class Step:
         with torch.no_grad():
             for tensor, value in zip(held, saved, strict=True):
                 tensor.copy_(value)
-            for state in self._optimizer.state.values():
-                state["momentum_buffer"].zero_()
+            if not momenta:
+                for state in self._optimizer.state.values():
+                    state["momentum_buffer"].zero_()
         self.reset()
 
     def reset(self) -> None:
@@ -126,92 +132,111 @@ class Step:
         return functional.cross_entropy(logits, labels), correct
 
 
-def train(
-    spec: RunSpec,
-    rank: Rank,
-    model: nn.Module,
-    data: ImageDataset,
-    mean: np.ndarray,
-    std: np.ndarray,
-    report: Report,
-) -> Trained:
-    """Train `model` as `recipes.course.train` does; the same model, schedule and augmentation.
+class Tuned:
+    """Training at the GPUs' pace; see `recipes.trainer.Trainer`.
 
-    The last, smaller batch of an epoch is trained on as well. `loader_seconds` is the host time of
-    drawing the epoch's order. Raises UserError for a CUDA graph without a GPU.
+    Model, schedule and distribution of the augmentation are those of `course`; the last, smaller
+    batch of an epoch is trained on as well. `loader_seconds` is the host time of drawing the
+    epoch's order. Raises UserError for a CUDA graph without a GPU.
     """
-    options, applied = _options(spec, rank)
-    cell = spec.cell
-    images = ResidentImages(
-        data,
-        mean,
-        std,
-        spec.crop_padding,
-        spec.horizontal_flip,
-        rank.device,
-        rank.index,
-        rank.processes,
-        cell.seed,
-    )
-    _set_precision(options.precision)
-    if options.channels_last:
-        model.to(memory_format=torch.channels_last)
-    replicated = rank.processes == 1 and cell.gpus > 1
-    parallel = DataParallel(model, device_ids=list(range(cell.gpus))) if replicated else model
-    parallel.train()
-    buckets = GradientBuckets(model) if rank.processes > 1 else None
-    optimizer = torch.optim.SGD(
-        model.parameters(),
-        lr=spec.learning_rate,
-        momentum=spec.momentum,
-        weight_decay=spec.weight_decay,
-        fused=True,
-    )
-    batch_size = cell.global_batch_size if replicated else cell.batch_size
-    step = Step(
-        parallel, images, optimizer, buckets, options, rank.processes, rank.device, batch_size
-    )
-    sizes = _batch_sizes(images.samples, batch_size)
-    if options.cuda_graph:
-        step.capture(sorted(set(sizes), reverse=True))
 
-    for epoch in range(1, spec.epochs + 1):
-        step.reset()
-        rank.barrier()
-        rank.synchronize(cell.gpus)
+    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, material: Material) -> None:
+        options = _options(spec, rank)
+        cell = spec.cell
+        self._rank, self._gpus = rank, cell.gpus
+        self._images = ResidentImages(
+            material.data,
+            material.mean,
+            material.std,
+            spec.crop_padding,
+            spec.horizontal_flip,
+            rank.device,
+            rank.index,
+            rank.processes,
+            cell.seed,
+        )
+        _set_precision(options.precision)
+        if options.channels_last:
+            model.to(memory_format=torch.channels_last)
+        replicated = rank.processes == 1 and cell.gpus > 1
+        self.model: nn.Module = (
+            DataParallel(model, device_ids=list(range(cell.gpus))) if replicated else model
+        )
+        self.model.train()
+        self._buckets = GradientBuckets(model) if rank.processes > 1 else None
+        self.applied = vars(options).copy()
+        optimizer = torch.optim.SGD(
+            model.parameters(),
+            lr=spec.learning_rate,
+            momentum=spec.momentum,
+            weight_decay=spec.weight_decay,
+            fused=True,
+        )
+        batch_size = cell.global_batch_size if replicated else cell.batch_size
+        self._sizes = _batch_sizes(self._images.samples, batch_size)
+        self._step = Step(
+            self.model,
+            self._images,
+            optimizer,
+            self._buckets,
+            options,
+            rank.processes,
+            rank.device,
+            batch_size,
+        )
+        self._captured = options.cuda_graph
+        if self._captured:
+            self._step.capture(self._sizes)
+
+    @property
+    def bucket_bytes(self) -> list[int]:
+        return self._buckets.bucket_bytes if self._buckets else []
+
+    def without_communication(self) -> AbstractContextManager[None] | None:
+        return self._local_gradients() if self._buckets is not None else None
+
+    @contextmanager
+    def _local_gradients(self) -> Iterator[None]:
+        assert self._buckets is not None
+        for enabled in (False, True):
+            self._buckets.enabled = enabled
+            if self._captured:
+                self._step.capture(self._sizes)
+            if not enabled:
+                yield
+
+    def run_epoch(self, epoch: int, limit: int | None = None) -> EpochResult:
+        sizes = self._sizes[:limit]
+        self.model.train()
+        self._step.reset()
+        self._rank.barrier()
+        self._rank.synchronize(self._gpus)
         started = perf_counter()
-        images.draw(epoch)
+        self._images.draw(epoch)
         drawn = perf_counter()
         for size in sizes:
-            step.run(size)
-        rank.synchronize(cell.gpus)
+            self._step.run(size)
+        self._rank.synchronize(self._gpus)
         seconds = perf_counter() - started
 
-        mean_loss = step.loss_sum.item() / images.samples
-        report(
-            EpochRow(
-                epoch=epoch,
-                rank=rank.index,
-                role="warmup" if epoch <= spec.warmup_epochs else "measured",
-                seconds=seconds,
-                loader_seconds=drawn - started,
-                iterations=len(sizes),
-                samples=images.samples,
-                train_loss=mean_loss if np.isfinite(mean_loss) else None,
-                train_accuracy=step.correct.item() / images.samples,
-            )
+        return EpochResult(
+            seconds=seconds,
+            loader_seconds=drawn - started,
+            iterations=len(sizes),
+            samples=sum(sizes),
+            train_loss=finite(self._step.loss_sum.item() / sum(sizes)),
+            train_accuracy=self._step.correct.item() / sum(sizes),
         )
-    return Trained(parallel, buckets.bucket_bytes if buckets else [], applied)
 
 
-def _options(spec: RunSpec, rank: Rank) -> tuple[Options, dict[str, object]]:
-    """The switches as they can be applied to this cell, and the same for the record."""
+def _options(spec: RunSpec, rank: Rank) -> Options:
+    """The switches as they can be applied to this cell."""
     options = Options(**spec.recipe_options)
     if options.cuda_graph and rank.device.type != "cuda":
         raise UserError("recipes.tuned.cuda_graph is true and there is no GPU: set it to false")
     if rank.processes == 1 and spec.cell.gpus > 1:
-        options = Options(options.precision, options.channels_last, False, False)
-    return options, vars(options)
+        options = replace(options, compile=False, cuda_graph=False)
+    return options
 
 
 def _set_precision(precision: str) -> None:

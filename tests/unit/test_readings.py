@@ -1,0 +1,110 @@
+"""What instruments read becomes communication seconds of an epoch."""
+
+import math
+
+import pytest
+
+from scaling.bandwidth import bandwidth
+from scaling.communication import communication
+from scaling.grid import Cell
+from scaling.interconnect import interconnect
+from scaling.readings import readings
+from scaling.timing import timing
+from unit.records import GRADIENT_BYTES, epoch, record
+
+CELL = Cell("course", "ddp", 2, 128, 0)
+ALONE = Cell("course", "ddp", 1, 128, 0)
+
+
+def read(rank, estimate, iterations=10, **values):
+    return {"rank": rank, "estimate": estimate, "iterations": iterations, **values}
+
+
+def traced(rank, total, hidden):
+    return read(
+        rank,
+        "profiler",
+        communication_seconds=total,
+        exposed_seconds=total - hidden,
+        overlapped_seconds=hidden,
+    )
+
+
+def run(cell, seconds, found):
+    made = record(cell, [epoch(number, seconds, iterations=200) for number in (2, 3, 4)])
+    made["communication"]["readings"] = found
+    return cell, made
+
+
+RUNS = [
+    run(ALONE, 20.0, []),
+    run(
+        CELL,
+        12.0,
+        [
+            traced(0, 0.1, 0.04),
+            traced(1, 0.3, 0.08),
+            read(0, "without_communication", seconds=0.6, seconds_without=0.5),
+            read(1, "without_communication", seconds=0.6, seconds_without=0.4),
+            read(0, "ddp_log", 0, note="not logged"),
+        ],
+    ),
+]
+
+
+def row(table, estimate):
+    return table[table["estimate"] == estimate].iloc[0]
+
+
+def test_a_reading_is_the_median_over_ranks_of_one_iteration():
+    table = readings(RUNS)
+    assert table["estimate"].tolist() == ["without_communication", "profiler", "ddp_log"]
+    profiler = row(table, "profiler")
+    # Totals 0.01 and 0.03 s an iteration, hidden 0.004 and 0.008, exposed 0.006 and 0.022.
+    assert profiler["communication_seconds"] == pytest.approx(0.02)
+    assert profiler["exposed_seconds"] == pytest.approx(0.014)
+    assert profiler["overlapped_seconds"] == pytest.approx(0.006)
+    assert profiler["count"] == 2
+
+
+def test_leaving_communication_out_gives_what_it_adds():
+    without = row(readings(RUNS), "without_communication")
+    # (0.6 - 0.5) / 10 and (0.6 - 0.4) / 10.
+    assert without["exposed_seconds"] == pytest.approx(0.015)
+    assert math.isnan(without["overlapped_seconds"])
+
+
+def test_a_missing_reading_says_why():
+    assert row(readings(RUNS), "ddp_log")["note"] == "not logged"
+    assert row(readings([(CELL, None)]), "profiler")["note"] == "not instrumented"
+
+
+def test_an_epochs_communication_is_its_iterations_times_the_reading():
+    table = communication(timing(RUNS), readings(RUNS))
+    profiler = row(table, "profiler")
+    assert profiler["communication_seconds"] == pytest.approx(200 * 0.014)
+    assert profiler["compute_seconds"] == pytest.approx(12.0 - 200 * 0.014)
+    assert profiler["overlapped_seconds"] == pytest.approx(200 * 0.006)
+    log = row(table, "ddp_log")
+    assert math.isnan(log["communication_seconds"]) and log["note"] == "not logged"
+
+
+def test_bytes_behind_computation_travel_all_the_same():
+    table = bandwidth(
+        timing(RUNS),
+        communication(timing(RUNS), readings(RUNS)),
+        interconnect([]),
+        GRADIENT_BYTES,
+    )
+    # The ring of two sends K each iteration; 0.02 s of it, exposed or not.
+    profiler = row(table, "profiler")
+    assert profiler["communication_seconds"] == pytest.approx(200 * 0.02)
+    assert profiler["bandwidth_gb_per_s"] == pytest.approx(GRADIENT_BYTES / 0.02 / 1e9)
+
+
+def test_a_cell_that_took_no_longer_with_communication_is_flagged():
+    found = [read(0, "without_communication", seconds=0.5, seconds_without=0.6)]
+    runs = [run(CELL, 12.0, found)]
+    without = row(communication(timing(runs), readings(runs)), "without_communication")
+    assert without["communication_seconds"] == pytest.approx(-2.0)
+    assert without["note"] == "communication below 0: the epoch was no slower with it"

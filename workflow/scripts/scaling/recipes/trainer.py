@@ -1,0 +1,59 @@
+"""What a recipe makes of a run: something that trains one epoch at a time."""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from torch import nn
+
+from scaling.dataset import ImageDataset
+
+
+@dataclass(frozen=True)
+class Material:
+    """The dataset and the three channels' mean and deviation of its training images in [0, 1]."""
+
+    data: ImageDataset
+    mean: np.ndarray
+    std: np.ndarray
+
+
+@dataclass(frozen=True)
+class EpochResult:
+    """One epoch of one rank; seconds are host seconds with the device idle at both ends.
+
+    `train_loss` is null when it was not finite; `train_accuracy` is a fraction.
+    """
+
+    seconds: float
+    loader_seconds: float
+    iterations: int
+    samples: int
+    train_loss: float | None
+    train_accuracy: float
+
+
+class Trainer(Protocol):
+    """A model under training on one rank. Made by `recipe(spec, rank, model, material)`."""
+
+    model: nn.Module
+    """The model as it is called, wrapped for several GPUs."""
+
+    applied: dict[str, Any]
+    """The recipe's options as they could be applied to this cell."""
+
+    @property
+    def bucket_bytes(self) -> list[int]:
+        """The gradient buckets sent in each step; empty on one process."""
+
+    def run_epoch(self, epoch: int, limit: int | None = None) -> EpochResult:
+        """Train epoch number `epoch` (from 1), or only its first `limit` iterations."""
+
+    def without_communication(self) -> AbstractContextManager[None] | None:
+        """A context in which gradients stay local, or None where they cannot."""
+
+
+def finite(value: float) -> float | None:
+    """The value, or None where JSON has no word for it."""
+    return value if np.isfinite(value) else None
