@@ -13,6 +13,12 @@ from scaling import config as configuration
 from scaling import environment, grid, imports
 from scaling.errors import UserError
 
+# `--config partial=true` gives a text: only Python's True and False are read as truth values.
+if isinstance(config.get("partial"), str):
+    config["partial"] = {"true": True, "false": False}.get(
+        config["partial"], config["partial"]
+    )
+
 try:
     configuration.check(config, Path(workflow.basedir, "config/schema.yaml"))
 except UserError as error:
@@ -59,7 +65,7 @@ def timed_threads(wildcards):
     loaders = config["recipes"]["course"]["loader_workers"]
     wanted = int(wildcards.gpus) * (config["machine"]["cpu_threads"] + loaders)
     if workflow.local_exec and not config["machine"]["share"]:
-        return psutil.cpu_count()
+        return max(psutil.cpu_count(), workflow._cores or 1)
     return wanted
 
 
@@ -76,6 +82,17 @@ def check_devices():
     if environment.resolve_device(config["device"]) == "cuda":
         there, what = len(environment.visible_gpus()), "GPUs"
     else:
+        if wanted > 1 and "dp" in config["grid"]["strategies"]:
+            raise WorkflowError(
+                "no GPU is visible and grid.strategies has dp: use ddp on a CPU"
+            )
+        if (
+            "tuned" in config["grid"]["recipes"]
+            and config["recipes"]["tuned"]["cuda_graph"]
+        ):
+            raise WorkflowError(
+                "no GPU is visible and recipes.tuned.cuda_graph is true"
+            )
         there = psutil.cpu_count() // config["machine"]["cpu_threads"]
         what = f"CPU cores for processes of {config['machine']['cpu_threads']} threads"
     granted = workflow.global_resources.get("gpu")

@@ -8,7 +8,7 @@ import time
 import torch
 
 import train_run
-from scaling import supervisor, worker
+from scaling import launcher, worker
 from scaling.recipes.course import Course
 
 
@@ -37,6 +37,4 @@ def fail(kind):
 if __name__ == "__main__":
     worker.RECIPES["course"] = FaultyCourse
     args = train_run.parse(sys.argv[1:])
-    worker.run(
-        train_run.spec_from(args), args.dataset, args.manifest, supervisor.log_folder(args.output)
-    )
+    worker.run(train_run.spec_from(args), args.dataset, args.manifest, launcher.worker_folder())

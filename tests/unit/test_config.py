@@ -37,8 +37,8 @@ def test_a_shipped_configuration_is_valid(name):
     [
         ("gird", {}, "the configuration has the unknown key gird (allowed: study, "),
         ("grid.batch_size", [32], "grid has the unknown key batch_size (allowed: recipes, "),
-        ("grid.gpus", 2, "grid.gpus is 2 (allowed: array)"),
-        ("grid.gpus", ["two"], "grid.gpus[0] is 'two' (allowed: integer)"),
+        ("grid.gpus", 2, "grid.gpus is 2 (allowed: a list)"),
+        ("grid.gpus", ["two"], "grid.gpus[0] is 'two' (allowed: an integer)"),
         ("grid.batch_sizes", [], "grid.batch_sizes is empty"),
         ("grid.gpus", [1, 0], "grid.gpus[1] is 0 (allowed: 1 or more)"),
         ("grid.batch_sizes", [32, 64, 32], "grid.batch_sizes has 32 more than once"),
@@ -49,7 +49,9 @@ def test_a_shipped_configuration_is_valid(name):
         ("training.momentum", 1, "training.momentum is 1 (allowed: less than 1)"),
         ("interconnect.message_bytes", [6], "is 6 (allowed: multiples of 4)"),
         ("device", "tpu", "device is 'tpu' (allowed: auto, cpu, cuda)"),
-        ("partial", "yes please", "partial is 'yes please' (allowed: boolean)"),
+        ("partial", "yes please", "partial is 'yes please' (allowed: true or false)"),
+        ("grid.gpus", [1.0], "grid.gpus[0] is 1.0 (allowed: an integer)"),
+        ("machine.time_limit_seconds", float("inf"), "is inf (allowed: a number)"),
         ("study", "../up", "study is '../up'"),
     ],
 )
@@ -94,6 +96,13 @@ def test_embedded_digits_take_no_path(tmp_path):
 def test_data_parallel_over_cpu_processes_is_refused():
     with pytest.raises(UserError, match=r"grid\.strategies has dp, which needs GPUs"):
         config.check(changed("grid.strategies", ["dp"]), SCHEMA)
+
+
+def test_a_cuda_graph_on_a_cpu_is_refused():
+    document = changed("grid.recipes", ["tuned"])
+    document["recipes"]["tuned"]["cuda_graph"] = True
+    with pytest.raises(UserError, match=r"cuda_graph is true \(allowed with device cpu: false\)"):
+        config.check(document, SCHEMA)
 
 
 def keys(section, prefix=""):

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -42,7 +41,6 @@ def test_a_job_waits_for_a_gpu_that_another_process_holds_even_if_that_is_killed
         text=True,
     )
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-    started = time.monotonic()
 
     def kill_holder_once(seconds):
         holder.kill()
@@ -55,7 +53,6 @@ def test_a_job_waits_for_a_gpu_that_another_process_holds_even_if_that_is_killed
     finally:
         gpu_lease.time.sleep = sleep
     assert holder.returncode == -9
-    assert time.monotonic() >= started
 
 
 def test_more_gpus_than_there_are_is_one_clear_sentence(tmp_path):

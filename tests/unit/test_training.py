@@ -1,6 +1,7 @@
 """Real training runs in small, and what becomes of a run when a process fails."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -241,6 +242,20 @@ def test_a_run_over_its_time_limit_keeps_the_epochs_it_finished(
     assert record["message"] == "stopped at the time limit of 25 s after 2 of 4 epochs"
     assert {row["epoch"] for row in record["epochs"]} == {1, 2}
     assert left_behind() == []
+
+
+def test_a_killed_run_leaves_no_process_that_could_write_into_the_next_one(
+    images, tmp_path, left_behind
+):
+    command = [sys.executable, str(SCRIPT), *arguments(images, tmp_path / "run.json", gpus=2)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor_process:
+        assert supervisor_process.stdout is not None
+        assert "epoch 1/4" in supervisor_process.stdout.readline()
+        family = psutil.Process(supervisor_process.pid).children(recursive=True)
+        supervisor_process.kill()
+        _, alive = psutil.wait_procs(family, timeout=30)
+    assert len(family) >= 3
+    assert alive == []
 
 
 def test_data_parallel_on_the_cpu_is_refused_in_one_sentence(images, tmp_path):

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from scaling.imports import code_of
-from scaling.supervisor import log_folder
 
 TABLES_OF_RUNS = {"tables_timing", "tables_accuracy", "tables_provenance", "tables_readings"}
 DERIVED_TABLES = {"tables_speedup", "tables_communication", "tables_bandwidth", "tables_audit"}
@@ -102,9 +101,9 @@ def test_a_killed_run_resumes_without_redoing_finished_cells(study):
         start_new_session=True,
     )
     new = [study.record(batch_size=size) for size in (15, 25)]
-    under_way = [log_folder(record) for record in new]
     while killed.poll() is None and not (
-        any(record.exists() for record in new) and any(folder.exists() for folder in under_way)
+        any(record.exists() for record in new)
+        and any(list(record.parent.glob(".run.ranks.*")) for record in new)
     ):
         time.sleep(0.05)
     os.killpg(killed.pid, signal.SIGINT)

@@ -32,8 +32,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     device = environment.resolve_device(args.device)
-    log_folder = supervisor.log_folder(args.output)
-    if launcher.is_worker():
+    ranks_folder = launcher.worker_folder()
+    if ranks_folder is not None:
         from scaling import allreduce
 
         classes = len(files.read_json(args.manifest)["classes"])
@@ -47,13 +47,13 @@ def main(argv: list[str] | None = None) -> None:
             args.iterations,
             args.time_limit_seconds,
         )
-        allreduce.run(sweep, log_folder)
+        allreduce.run(sweep, ranks_folder)
         return
     surroundings = environment.describe(device)
     arguments = sys.argv[1:] if argv is None else argv
     command = launcher.command(Path(__file__), arguments, args.gpus)
     ending, lines = supervisor.launch_ranks(
-        command, log_folder, device, args.gpus, cpu_threads=1, time_limit=args.time_limit_seconds
+        command, args.output, device, args.gpus, cpu_threads=1, time_limit=args.time_limit_seconds
     )
     document = sweep_record.assemble(args.gpus, surroundings, lines, ending)
     files.write_json(args.output, document)

@@ -87,10 +87,11 @@ def spec_from(args: argparse.Namespace) -> RunSpec:
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     spec = spec_from(args)
-    if launcher.is_worker():
+    ranks_folder = launcher.worker_folder()
+    if ranks_folder is not None:
         from scaling import worker
 
-        worker.run(spec, args.dataset, args.manifest, supervisor.log_folder(args.output))
+        worker.run(spec, args.dataset, args.manifest, ranks_folder)
         return
     if launcher.under_torchrun():
         raise UserError(

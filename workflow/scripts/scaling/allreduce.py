@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from scaling import ranks
+from scaling import launcher, ranks
 from scaling.ddp import bucket_bytes
 from scaling.rank_log import RankLog
 from scaling.ranks import Rank
@@ -40,6 +40,7 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 
     Any error ends the process with status 1, so that the launcher ends the other ranks.
     """
+    launcher.die_with_parent()
     log = RankLog(log_folder, int(os.environ["RANK"]))
     try:
         rank = ranks.join(sweep.device, cpu_threads=1, timeout_seconds=sweep.timeout_seconds)
@@ -78,8 +79,8 @@ def _ddp_messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int]]:
 
 def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], bool]:
     """Seconds of one all-reduce in each repeat, of the slowest rank, and whether sums are right."""
-    pattern = torch.arange(message_bytes // BYTES_PER_ELEMENT, device=rank.device) % 1021
-    pattern = pattern.to(torch.float32) + 1
+    elements = message_bytes // BYTES_PER_ELEMENT
+    pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1
     first_sum = rank.processes * (rank.processes + 1) / 2
     expected = pattern * first_sum * rank.processes ** (sweep.iterations - 1)
     own_seconds = []

@@ -1,23 +1,30 @@
 """The configuration, checked before anything runs."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 
 from scaling.errors import UserError
 
 LONGEST_SHOWN = 60
+WORDS = {"array": "a list", "object": "a section", "boolean": "true or false", "null": "null"}
+# JSON Schema takes 1.0 for an integer; in a path 1.0 is not 1.
+Validator = validators.extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: type(value) is int
+    ).redefine("number", lambda _, value: type(value) in (int, float) and math.isfinite(value)),
+)
 
 
 def check(config: dict[str, Any], schema_path: Path) -> None:
     """Raise UserError with one sentence per mistake: the key, what is wrong, what is allowed."""
     schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
-    errors = sorted(
-        Draft202012Validator(schema).iter_errors(config), key=lambda error: error.json_path
-    )
+    errors = sorted(Validator(schema).iter_errors(config), key=lambda error: error.json_path)
     sentences = [_sentence(error) for error in errors] or _beyond_schema(config)
     if sentences:
         raise UserError("the configuration is wrong: " + "; ".join(sentences))
@@ -40,7 +47,9 @@ def _sentence(error: ValidationError) -> str:
             missing = ", ".join(name for name in wanted if name not in entries)
             return f"{key} lacks {missing}"
         case "type":
-            allowed = wanted if isinstance(wanted, str) else " or ".join(wanted)
+            kinds = [wanted] if isinstance(wanted, str) else wanted
+            allowed = " or ".join(WORDS.get(kind, f"a {kind}") for kind in kinds)
+            allowed = allowed.replace("a integer", "an integer")
             return f"{key} is {shown} (allowed: {_numeral(entries)}{allowed})"
         case "enum":
             return f"{key} is {shown} (allowed: {', '.join(map(str, wanted))})"
@@ -71,7 +80,7 @@ def _numeral(value: object) -> str:
         number = None
     if number is None:
         return ""
-    return f"{number!r} without quotes and with a decimal point, or another "
+    return f"{number!r} without quotes and with a decimal point, or other "
 
 
 def _name(path: list[str | int]) -> str:
@@ -94,7 +103,7 @@ def _beyond_schema(config: dict[str, Any]) -> list[str]:
         sentences.append(
             f"dataset.path is {dataset['path']!r} (allowed for {dataset['source']}: null)"
         )
-    elif dataset["path"] is not None and not Path(dataset["path"]).exists():
+    elif dataset["path"] is not None and not Path(dataset["path"]).expanduser().exists():
         sentences.append(
             f"dataset.path is {dataset['path']!r}, which does not exist "
             "(allowed: a file or folder, from the folder Snakemake works in)"
@@ -104,4 +113,7 @@ def _beyond_schema(config: dict[str, Any]) -> list[str]:
             "grid.strategies has dp, which needs GPUs for more than one device "
             "(allowed with device cpu: ddp)"
         )
+    graph = "tuned" in grid["recipes"] and config["recipes"]["tuned"]["cuda_graph"]
+    if config["device"] == "cpu" and graph:
+        sentences.append("recipes.tuned.cuda_graph is true (allowed with device cpu: false)")
     return sentences

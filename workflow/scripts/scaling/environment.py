@@ -5,6 +5,7 @@ import platform
 import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,12 @@ def gpu_names() -> list[str]:
 
 def visible_gpus() -> list[str]:
     """The GPUs this process may use, as CUDA_VISIBLE_DEVICES would name them."""
+    there = len(gpu_names())
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if named is not None:
-        return [entry.strip() for entry in named.split(",") if entry.strip()]
-    return [str(index) for index in range(len(gpu_names()))]
+    if named is None or not there:
+        return [str(index) for index in range(there)]
+    entries = (entry.strip() for entry in named.split(","))
+    return list(takewhile(lambda entry: entry not in ("", "-1", "NoDevFiles"), entries))
 
 
 def resolve_device(requested: str) -> Device:

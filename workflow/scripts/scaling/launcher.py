@@ -1,5 +1,6 @@
 """Starts the processes of a run, bounds their time, and leaves none behind."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -14,7 +15,8 @@ from typing import NoReturn
 import psutil
 
 KILL_GRACE_SECONDS = 3.0
-WORKER_VARIABLE = "SCALING_STUDY_WORKER"
+WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
+PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -25,9 +27,16 @@ class Ending:
     timed_out: bool
 
 
-def is_worker() -> bool:
-    """Whether this process is one of those a supervisor launched."""
-    return WORKER_VARIABLE in os.environ
+def worker_folder() -> Path | None:
+    """Where this process reports if a supervisor launched it, else None."""
+    folder = os.environ.get(WORKER_VARIABLE)
+    return Path(folder) if folder else None
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when its parent dies, so that none is left behind."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def under_torchrun() -> bool:
@@ -45,8 +54,10 @@ def command(script: Path, arguments: list[str], processes: int) -> list[str]:
 
 def launch(command_line: list[str], environment: dict[str, str], time_limit: float) -> Ending:
     """Run a command with its output on ours; kill it and all it started after `time_limit` s."""
-    variables = {**environment, WORKER_VARIABLE: "1"}
-    with _terminable(), subprocess.Popen(command_line, env=variables) as process:
+    with (
+        _terminable(),
+        subprocess.Popen(command_line, env=environment, preexec_fn=die_with_parent) as process,
+    ):
         try:
             return Ending(process.wait(timeout=time_limit), timed_out=False)
         except subprocess.TimeoutExpired:

@@ -9,6 +9,8 @@ DEVICE_FULL = (
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
+    "Cuda failure 2 'out of memory'",
+    "Failed to CUDA calloc",
 )
 HOST_FULL = (
     "DefaultCPUAllocator",

@@ -1,7 +1,7 @@
 """Turns one run of the grid into its record: decides, launches, watches, assembles."""
 
 import os
-import shutil
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,6 @@ from scaling.record import RunRecord
 from scaling.run_spec import Device, RunSpec
 
 BYTES_PER_PARAMETER = 4
-
-
-def log_folder(output: Path) -> Path:
-    """Where the ranks of the job that makes `output` report while it is under way."""
-    return output.with_suffix(".ranks")
 
 
 def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[str]) -> RunRecord:
@@ -34,7 +29,7 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
     if reason is None:
         ending, lines = launch_ranks(
             command_line,
-            log_folder(output),
+            output,
             spec.device,
             spec.cell.gpus,
             spec.cpu_threads,
@@ -47,23 +42,34 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
 
 def launch_ranks(
     command_line: list[str],
-    ranks_folder: Path,
+    output: Path,
     device: Device,
     gpus: int,
     cpu_threads: int,
     time_limit: float,
 ) -> tuple[Ending, list[dict[str, Any]]]:
-    """Run the processes of `command_line` on leased GPUs; how they ended and what they reported."""
-    shutil.rmtree(ranks_folder, ignore_errors=True)
+    """Run the processes of `command_line` on leased GPUs; how they ended and what they reported.
+
+    They report to a folder beside `output` (seen by all nodes of a cluster) that is theirs alone.
+    """
+    output.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
-        variables = {**os.environ, "OMP_NUM_THREADS": str(cpu_threads)}
+        ranks_folder = Path(
+            held.enter_context(
+                tempfile.TemporaryDirectory(prefix=f".{output.stem}.ranks.", dir=output.parent)
+            )
+        )
+        variables = {
+            **os.environ,
+            "OMP_NUM_THREADS": str(cpu_threads),
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            launcher.WORKER_VARIABLE: str(ranks_folder),
+        }
         if device == "cuda":
             names = held.enter_context(gpu_lease.lease(gpus, environment.visible_gpus()))
             variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
         ending = launcher.launch(command_line, variables, time_limit)
-    lines = rank_log.read_lines(ranks_folder)
-    shutil.rmtree(ranks_folder, ignore_errors=True)
-    return ending, lines
+        return ending, rank_log.read_lines(ranks_folder)
 
 
 def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
@@ -146,10 +152,11 @@ def _status(
 ) -> tuple[Any, str | None]:
     if infeasible is not None:
         return "infeasible", infeasible
-    for line in by_kind["outcome"]:
+    outcomes = sorted(by_kind["outcome"], key=lambda line: line["time"])
+    for line in outcomes:
         if line["status"] != "failed":
             return line["status"], f"rank {line['rank']}: {line['message']}"
-    if ending.timed_out:
+    if ending.timed_out and not outcomes:
         done = max((row["epoch"] for row in by_kind["epoch"]), default=0)
         return "timeout", (
             f"stopped at the time limit of {spec.time_limit_seconds:g} s "

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from scaling import dataset, evaluation, files, instruments, outcome, ranks
+from scaling import dataset, evaluation, files, instruments, launcher, outcome, ranks
 from scaling.rank_log import RankLog
 from scaling.ranks import Rank
 from scaling.recipes import course, tuned
@@ -35,24 +35,27 @@ def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path) -> None:
     A lack of memory is reported as an outcome and ends the process with status 1, so that the
     launcher ends the other ranks; any other error is a failure: traceback and status 1.
     """
+    launcher.die_with_parent()
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
     try:
         _train(spec, images, manifest, log)
     except Exception as error:
         status = outcome.classify(error)
-        log.append(
-            "outcome",
-            {
-                "status": status or "failed",
-                "time": time.time(),
-                "message": outcome.first_sentence(error),
-                "memory": memory(spec),
-            },
-        )
         traceback.print_exc()
         sys.stderr.flush()
-        # A rank that waits in a collective would block an orderly shutdown for ever.
-        os._exit(1)
+        try:
+            log.append(
+                "outcome",
+                {
+                    "status": status or "failed",
+                    "time": time.time(),
+                    "message": outcome.first_sentence(error),
+                    "memory": memory(spec),
+                },
+            )
+        finally:
+            # A rank that waits in a collective would block an orderly shutdown for ever.
+            os._exit(1)
 
 
 def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog) -> None:

@@ -156,6 +156,8 @@ class Tuned:
             cell.seed,
         )
         _set_precision(options.precision)
+        # DataParallel's replicas are new threads in each step: cuDNN would search again in each.
+        torch.backends.cudnn.benchmark = rank.processes > 1 or cell.gpus == 1
         if options.channels_last:
             model.to(memory_format=torch.channels_last)
         replicated = rank.processes == 1 and cell.gpus > 1
@@ -243,7 +245,6 @@ def _set_precision(precision: str) -> None:
     allowed = precision in ("tf32", "bf16")
     torch.backends.cuda.matmul.allow_tf32 = allowed
     torch.backends.cudnn.allow_tf32 = allowed
-    torch.backends.cudnn.benchmark = True
 
 
 def _batch_sizes(samples: int, batch_size: int) -> list[int]:

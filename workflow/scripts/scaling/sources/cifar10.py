@@ -2,7 +2,6 @@
 
 import socket
 import ssl
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,12 @@ from urllib.error import URLError
 import numpy as np
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 from torchvision.datasets import CIFAR10
-from torchvision.datasets.utils import calculate_md5, check_integrity, download_url
+from torchvision.datasets.utils import (
+    calculate_md5,
+    check_integrity,
+    download_url,
+    extract_archive,
+)
 
 from scaling import files
 from scaling.dataset import ImageDataset
@@ -61,8 +65,7 @@ def read(path: Path) -> ImageDataset:
         return _read_batches(place)
     with tempfile.TemporaryDirectory(prefix="cifar10-") as folder:
         try:
-            with tarfile.open(place) as archive:
-                archive.extractall(folder, filter="data")
+            extract_archive(str(place), folder)
         except OSError as error:
             raise UserError(
                 f"cannot unpack {place} into {folder}: {error.strerror or error}; "
