@@ -62,7 +62,18 @@ def record(
             "parameters": GRADIENT_BYTES // 4,
             "gradient_bytes": GRADIENT_BYTES,
         },
-        training={"cpu_threads": 1},
+        training={
+            "learning_rate": 0.1,
+            "momentum": 0.9,
+            "weight_decay": 5e-4,
+            "crop_padding": 4,
+            "horizontal_flip": True,
+            "warmup_epochs": 1,
+            "measured_epochs": 3,
+            "recipe_options": {"loader_workers": 2},
+            "recipe_applied": None,
+            "cpu_threads": 1,
+        },
         epochs=epochs,
         evaluation=evaluation,
         memory={"kind": "device", "peak_bytes": []},
@@ -88,7 +99,10 @@ def timing_row(
     status: str = "ok",
     count: float = 3,
 ) -> dict[str, Any]:
-    """One row of timing.csv: `seconds`, give or take `spread`; without seconds, an empty row."""
+    """One row of timing.csv: `seconds`, give or take `spread`; without seconds, an empty row.
+
+    All of the spread is in the part without loading.
+    """
     timed = not math.isnan(seconds)
     return {
         "recipe": recipe,
@@ -101,6 +115,8 @@ def timing_row(
         "loader_seconds": loader_seconds if timed else math.nan,
         "epoch_seconds_min": seconds - spread,
         "epoch_seconds_max": seconds + spread,
+        "epoch_seconds_without_loading_min": seconds - loader_seconds - spread,
+        "epoch_seconds_without_loading_max": seconds - loader_seconds + spread,
         "count": count if timed else math.nan,
         "iterations": math.ceil(TRAIN_IMAGES / (gpus * batch_size)) if timed else math.nan,
         "samples": TRAIN_IMAGES if timed else math.nan,

@@ -6,7 +6,9 @@ import report_tables
 
 from scaling import findings, large_batch, noise
 from scaling import report_format as fmt
+from scaling.communication import communication
 from scaling.result_tables import StudyTables, read_study
+from unit.records import timing_row, timing_table
 
 
 def study(tmp_path, tables: dict[str, pd.DataFrame]) -> StudyTables:
@@ -103,12 +105,36 @@ def test_communication_is_given_beside_its_noise(example):
 
 def test_the_noise_of_a_subtraction_is_the_ranges_of_both_times():
     timing = report_tables.cells(missing=False)
-    table = noise.communication_resolution(timing).set_index(
-        ["recipe", "strategy", "gpus", "batch_size"]
+    table = (
+        noise.communication_resolution(timing)
+        .set_index(["recipe", "strategy", "gpus", "batch_size", "estimate"])
+        .sort_index()
     )
-    # ± 2 % of 3.1 on 4 GPUs, and of 9.8 / 4: 0.124 + 0.098.
     found = table.loc[("course", "ddp", 4, 32), "resolution_seconds"]
-    assert found == pytest.approx(0.222)
+    # ± 2 % of 3.1 on 4 GPUs, and of 9.8 / 4: 0.124 + 0.098.
+    assert found["subtraction"] == pytest.approx(0.222)
+    # Without loading ± 1 % of 2.9, and of 9.4 / 4: 0.058 + 0.047.
+    assert found["subtraction_without_loading"] == pytest.approx(0.105)
+
+
+def test_noisy_loading_does_not_make_a_time_without_loading_uncertain():
+    # 5.4 - 10 / 2 is 0.4 s in both estimates; the whole epochs vary by 1 s, all of it loading.
+    one, two = timing_row(1, 128, 10.0, spread=0.5), timing_row(2, 128, 5.4, spread=0.5)
+    for row in (one, two):
+        row["epoch_seconds_without_loading_min"] = row["epoch_seconds_without_loading_max"] = row[
+            "epoch_seconds_without_loading"
+        ]
+    timing = timing_table(one, two)
+    judged = noise.with_resolution(communication(timing), timing)
+    assert judged["estimate"].tolist() == ["subtraction", "subtraction_without_loading"]
+    assert judged["within_noise"].tolist() == [True, False]
+
+
+def test_a_reading_of_an_instrument_is_never_within_the_noise_of_a_subtraction():
+    timing = timing_table(timing_row(1, 128, 10.0, spread=0.5), timing_row(2, 128, 5.4, spread=0.5))
+    reading = communication(timing).head(1).assign(estimate="profiler")
+    judged = noise.with_resolution(reading, timing).iloc[0]
+    assert not judged["within_noise"] and pd.isna(judged["resolution_seconds"])
 
 
 def test_the_noise_of_a_time_measured_once_is_unknown():
@@ -129,6 +155,15 @@ def test_the_bandwidth_is_held_against_the_measured_peak(example):
     assert "up to 63.8 GB/s" in found.text
     peak = example.bandwidth[example.bandwidth["gpus"] == 2]["peak_gb_per_s"].iloc[-1]
     assert f"{63.793 / peak:.0%}".replace("%", " %") in found.text
+
+
+def test_more_than_the_measured_peak_is_doubted(example, tmp_path):
+    assert "Above 100 %" not in findings.bandwidth(example).text
+    tables = report_tables.make()
+    tables["bandwidth"]["utilization"] = 1.5
+    found = findings.bandwidth(study(tmp_path, tables)).text
+    assert "150 % of the" in found
+    assert "Above 100 %, the estimate is too low to be a communication time" in found
 
 
 def test_without_a_sweep_the_share_of_the_peak_is_unknown(tmp_path):

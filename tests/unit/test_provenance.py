@@ -34,6 +34,10 @@ def test_a_run_names_its_machine_versions_commit_and_times():
         "seed": 0,
         "status": "ok",
         "model": "resnet18-cifar, width 64, 11,173,962 parameters",
+        "training": "SGD, learning rate 0.1, momentum 0.9, weight decay 0.0005; "
+        "random crop with 4 pixels of padding, random horizontal flip; "
+        "1 warm-up and 3 measured epochs",
+        "recipe_options": "loader_workers 2",
         "cpu_threads": 1,
         "hosts": "node1; node2",
         "device_names": "A40; V100",
@@ -62,3 +66,15 @@ def test_a_run_on_a_cpu_leaves_the_gpu_fields_empty():
 def test_a_run_without_record_keeps_its_row():
     row = provenance([(CELL, None)]).iloc[0]
     assert (row.status, row.gpus, row.seed, row.hosts) == ("missing", 4, 0, "")
+
+
+def test_the_options_are_those_applied_and_those_asked_for_where_nothing_was():
+    started, never = record(CELL, []), record(CELL, [], status="infeasible")
+    started["training"] |= {
+        "recipe_options": {"precision": "bf16", "compile": True},
+        "recipe_applied": {"precision": "bf16", "compile": False},
+        "horizontal_flip": False,
+    }
+    table = provenance([(CELL, started), (CELL, never)])
+    assert table.recipe_options.tolist() == ["precision bf16, compile False", "loader_workers 2"]
+    assert "no horizontal flip" in table.training[0]

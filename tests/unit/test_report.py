@@ -2,7 +2,6 @@
 
 import re
 
-import pandas as pd
 import pytest
 import report_tables
 from report_page import REPORT, Page, arguments, lay_out, render
@@ -59,6 +58,8 @@ def test_the_head_says_what_ran_on_what(page):
         "2025-11-20 09:00 UTC to 2025-11-20 10:30 UTC",
         "1fc5442e0c6f",
         "GPUs 1, 2, 4; batch sizes per GPU 32, 128, 512, 2048, 16384; 3 seeds",
+        "SGD, learning rate 0.1",
+        "course: loader_workers 2; fast: precision bf16",
     ):
         assert fact in page.text
 
@@ -113,58 +114,6 @@ def test_question_1_separates_loading_from_the_rest(page):
     assert page.row(title, "512")[:2] == ["1.50", "1.50 50 % of the epoch"]
 
 
-def test_table_2_splits_each_epoch_by_each_estimate(page):
-    rows = page.rows("Table 2: course, ddp")
-    assert rows[0] == ["32", "subtraction", "4.90", "0.700", "12 %", "2.45", "0.650", "21 %"]
-    assert rows[1][:4] == ["subtraction without loading", "4.70", "0.600", "11 %"]
-
-
-def test_table_2_flags_negative_communication(page):
-    rows = page.rows("Table 2: course, ddp")
-    assert rows[4][:5] == ["512", "subtraction", "1.50", "−0.0100 negative within noise", "−0.7 %"]
-    assert "2 GPUs × 512: communication below 0" in page.text
-
-
-def test_another_estimate_becomes_another_row(tmp_path):
-    tables = report_tables.make()
-    shares = tables["communication"]
-    extra = shares[shares["estimate"] == "subtraction"].assign(
-        estimate="profiler", exposed_seconds=0.25, overlapped_seconds=0.5
-    )
-    tables["communication"] = pd.concat([shares, extra])
-    row = render(tmp_path, tables).rows("Table 2: course, ddp")[2]
-    assert row[0] == "profiler"
-    assert row[2] == "0.700 exposed 0.250, overlapped 0.500"
-
-
-def test_table_3_multiplies_bytes_by_iterations(page):
-    # A ring of 2 sends K = 44.7 MB; 40000 / 64 = 625 iterations; 27.9 GB / 0.7 s = 39.9 GB/s.
-    row = page.rows("Table 3: course, ddp")[0]
-    assert row[:8] == [*("32", "2", "44.7 MB", "625", "27.9 GB", "subtraction", "0.700", "39.9")]
-
-
-def test_table_3_has_no_bandwidth_for_negative_communication(page):
-    row = page.rows("Table 3: course, ddp")[8]
-    assert row[:2] == ["512", "2"]
-    assert row[6:8] == ["−0.0100 within noise", "negative"]
-
-
-def test_the_interconnect_shows_its_fit(page):
-    row = page.row("Time of an all-reduce of m bytes, fitted as α + β·m", "2 GPUs, nccl")
-    assert re.fullmatch(r"2[78]\.\d ± \S+", row[0])
-    assert row[3] == "4"
-
-
-def test_without_a_sweep_the_page_says_that_none_was_made(tmp_path):
-    tables = report_tables.make()
-    tables["interconnect"] = tables["interconnect"][:0]
-    tables["interconnect_fit"] = tables["interconnect_fit"][:0]
-    tables["bandwidth"][["peak_gb_per_s", "utilization"]] = None
-    page = render(tmp_path, tables)
-    assert "The interconnect was not measured in this study" in page.text
-    assert page.rows("Table 3: course, ddp")[0][-2:] == ["no sweep", "no peak"]
-
-
 def test_question_4_compares_with_batch_128_on_one_gpu(page):
     rows = page.rows("course, dp: after epoch 5")
     by_cell = {row[1]: row for row in rows}
@@ -217,8 +166,10 @@ def test_a_clean_audit_says_so(tmp_path):
 
 
 def test_equal_environments_are_one_row(page):
-    (environment,) = page.rows("Environments")
-    assert environment[:3] == ["E1", "135", "node01"]
+    # The recipes differ in their options.
+    rows = page.rows("Environments")
+    assert [row[:3] for row in rows] == [["E1", "90", "node01"], ["E2", "45", "node01"]]
+    assert ["loader_workers 2" in row for row in rows] == [True, False]
     assert len(page.rows("Runs")) == 135
 
 
@@ -226,7 +177,23 @@ def test_another_machine_is_another_row(tmp_path):
     tables = report_tables.make()
     tables["provenance"].loc[:9, "hosts"] = "node02"
     rows = render(tmp_path, tables).rows("Environments")
-    assert [row[:3] for row in rows] == [["E1", "10", "node02"], ["E2", "125", "node01"]]
+    assert [row[:3] for row in rows] == [
+        *(["E1", "10", "node02"], ["E2", "80", "node01"], ["E3", "45", "node01"])
+    ]
+
+
+def test_options_of_runs_that_never_started_are_not_said_to_have_been_used(tmp_path):
+    tables = report_tables.make()
+    runs = tables["provenance"]
+    runs.loc[runs["status"] == "infeasible", "recipe_options"] = "asked for"
+    facts = render(tmp_path, tables).text.partition("Contents")[0]
+    assert "course: loader_workers 2; fast: precision bf16" in facts
+
+
+def test_a_gpu_without_a_recorded_name_is_no_cpu(tmp_path):
+    tables = report_tables.make()
+    tables["provenance"]["device_names"] = ""
+    assert "on a CPU." not in render(tmp_path, tables).text
 
 
 def test_on_a_cpu_the_page_says_what_a_gpu_is(tmp_path, page):

@@ -118,13 +118,15 @@ def test_timing_csv_reads_as_its_contract_says(study: Path):
     lines = (study / "timing.csv").read_text().splitlines()
     assert lines[0] == (
         "recipe,strategy,gpus,batch_size,status,epoch_seconds,epoch_seconds_without_loading,"
-        "loader_seconds,epoch_seconds_min,epoch_seconds_max,count,iterations,samples,message"
+        "loader_seconds,epoch_seconds_min,epoch_seconds_max,epoch_seconds_without_loading_min,"
+        "epoch_seconds_without_loading_max,count,iterations,samples,message"
     )
     # Whole numbers as such, in spite of the empty fields below them.
     assert lines[1] == (
-        f"course,ddp,1,128,ok,18.311,18.311,0.0,{18.311 - 0.1!r},{18.311 + 0.1!r},6,391,50000,"
+        "course,ddp,1,128,ok,18.311,18.311,0.0,"
+        f"{18.311 - 0.1!r},{18.311 + 0.1!r},{18.311 - 0.1!r},{18.311 + 0.1!r},6,391,50000,"
     )
-    assert lines[2] == "course,ddp,1,8192,oom,,,,,,,,,no room"
+    assert lines[2] == "course,ddp,1,8192,oom,,,,,,,,,,,no room"
 
 
 def test_accuracy_and_provenance_have_a_row_for_every_run(study: Path):

@@ -28,6 +28,14 @@ def test_an_odd_number_of_epochs_gives_the_median_epoch_with_its_own_loading():
     assert (row.epoch_seconds_min, row.epoch_seconds_max, row["count"]) == (18.0, 19.0, 3)
 
 
+def test_the_range_without_loading_is_over_the_epochs_without_loading():
+    # 19.0 - 1.5, 18.3 - 0.3 and 18.0 - 0.4: the longest epoch is the shortest without loading.
+    epochs = [epoch(2, 19.0, 1.5), epoch(3, 18.3, 0.3), epoch(4, 18.0, 0.4)]
+    row = only_row([(ONE_GPU, record(ONE_GPU, epochs))])
+    assert row.epoch_seconds_without_loading_min == pytest.approx(17.5)
+    assert row.epoch_seconds_without_loading_max == pytest.approx(18.0)
+
+
 def test_an_even_number_of_epochs_gives_the_mean_of_the_two_middle_ones():
     # Ordered: 10, 12, 13, 20. Middle: 12 and 13, which waited 1 and 3 s.
     epochs = [epoch(2, 13.0, 3.0), epoch(3, 20.0, 9.0), epoch(4, 10.0, 5.0), epoch(5, 12.0, 1.0)]
@@ -81,7 +89,7 @@ def test_a_cell_that_could_not_be_measured_keeps_its_row_without_figures(status)
     row = only_row([(ONE_GPU, made)])
     assert (row.status, row.message) == (status, "why")
     figures = row.drop(["recipe", "strategy", "gpus", "batch_size", "status", "message"])
-    assert len(figures) == 8
+    assert len(figures) == 10
     assert figures.isna().all()
 
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from scaling import figures, result_tables
+from scaling.communication import SUBTRACTIONS, with_values
 from scaling.errors import run_script
 
 GROUP_WIDTH = 0.84
@@ -24,13 +25,13 @@ def draw(communication: pd.DataFrame) -> Figure:
     """One panel for each recipe, strategy and estimate; a cell without a bar says why in its place.
 
     A negative communication hangs below zero, hatched; an epoch that cannot be divided for want of
-    a single GPU's time is a grey bar.
+    a single GPU's time or of a reading is a grey bar.
     """
     if communication.empty:
         return figures.message_figure("The study has no cell on more than one GPU.")
     groups = [
         (f"{recipe} · {strategy}\n{estimate.replace('_', ' ')}", rows, _limits(of_both))
-        for recipe, strategy, of_both in result_tables.by_configuration(communication)
+        for recipe, strategy, of_both in result_tables.by_configuration(with_values(communication))
         for estimate, rows in of_both.groupby("estimate", sort=False)
     ]
     batches = sorted({int(size) for size in communication["batch_size"]})
@@ -76,7 +77,8 @@ def _draw_bars(axes: Axes, rows: pd.DataFrame, width: float) -> None:
     axes.bar(undivided["x"], undivided["total_seconds"], bar, color=UNDIVIDED)
     rows = rows.assign(top=rows[TOPS].max(axis=1))
     for cell in rows[_unusual(rows)].itertuples():
-        reason = cell.status if cell.status != "ok" else "no 1-GPU time"
+        lacking = "no 1-GPU time" if cell.estimate in SUBTRACTIONS else "no reading"
+        reason = cell.status if cell.status != "ok" else lacking
         axes.annotate(
             f"× {reason}",
             (cell.x, 0 if pd.isna(cell.total_seconds) else cell.top),

@@ -15,7 +15,10 @@ COLUMNS = [
     *("communication_seconds", "bandwidth_gb_per_s", "peak_gb_per_s", "utilization", "note"),
 ]
 PEAK_KIND = {"ddp": "bucket", "dp": "gradients"}
-"""The messages of the interconnect sweep that a strategy is held against: DDP sends buckets."""
+"""The messages of the interconnect sweep that a strategy is held against.
+
+ddp: the buckets that DistributedDataParallel makes, also for a recipe that makes its own.
+"""
 
 
 def bytes_per_iteration(strategy: str, gpus: int, gradient_bytes: float) -> float:
@@ -46,7 +49,7 @@ def swept_gradient_bytes(interconnect: pd.DataFrame) -> float:
 
 
 def peak_gb_per_s(interconnect: pd.DataFrame, strategy: str, gpus: int) -> float:
-    """Measured bus bandwidth, in GB/s, at the message sizes the strategy uses; NaN without sweep.
+    """Measured bus bandwidth, in GB/s, over the messages of `PEAK_KIND`; NaN without sweep.
 
     2(N-1)/N · sum of bytes / sum of seconds over the sweep's rows of the strategy's kind for the
     same number of GPUs. A sweep whose sums were wrong gives no peak either.
@@ -73,7 +76,7 @@ def bandwidth(
     0, no sweep (`interconnect` may be empty) or no K (`gradient_bytes` NaN), the figures stay empty
     and `note` says why. Bytes are rounded to whole ones.
     """
-    table = communication.drop(columns="note").merge(
+    table = communication.rename(columns={"note": "communication_note"}).merge(
         timing[[*tables.CELL_KEYS, "iterations"]], how="left", on=tables.CELL_KEYS
     )
     hidden = table["overlapped_seconds"].fillna(0)
@@ -96,7 +99,9 @@ def _note(row: Any) -> str:
     if math.isnan(row.bytes_per_iteration):
         notes.append("size of the gradients unknown")
     if math.isnan(row.communication_seconds):
-        notes.append(f"no communication time (status {row.status})")
+        status = f"status {row.status}"
+        why = row.communication_note if row.status == "ok" else status
+        notes.append(f"no communication time ({why or status})")
     elif row.communication_seconds <= 0:
         notes.append("communication not above 0: no bandwidth")
     elif math.isnan(row.iterations):

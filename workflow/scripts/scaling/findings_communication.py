@@ -84,6 +84,11 @@ def bandwidth(tables: StudyTables) -> Finding:
             f"{fmt.percent(best.utilization)} of the {fmt.significant(best.peak_gb_per_s)} GB/s "
             "measured on the same GPUs."
         )
+        if best.utilization > 1:
+            sentence += (
+                " Above 100 %, the estimate is too low to be a communication time, or the messages "
+                "are not those of the measurement (see the audit)."
+            )
     return Finding(sentence, source("bandwidth", best))
 
 

@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from scaling.tables import with_single_gpu
+from scaling.communication import SUBTRACTIONS
+from scaling.tables import CELL_KEYS, with_single_gpu
 
 
 def ranges_overlap(low: float, high: float, other_low: float, other_high: float) -> bool:
@@ -11,27 +12,32 @@ def ranges_overlap(low: float, high: float, other_low: float, other_high: float)
 
 
 def communication_resolution(timing: pd.DataFrame) -> pd.DataFrame:
-    """The smallest communication time, in seconds, that subtraction can tell from none.
+    """The smallest communication time, in seconds, that a subtraction can tell from none.
 
-    Columns recipe, strategy, gpus, batch_size, resolution_seconds, one row per multi-GPU cell of
-    `timing`. The difference T(N,b) - T(1,b)/N is uncertain by the ranges (maximum - minimum) of
-    both of its terms together; the figure is their sum. NaN where a time was measured only once.
+    Columns recipe, strategy, gpus, batch_size, estimate, resolution_seconds, one row per multi-GPU
+    cell of `timing` and estimate by subtraction. The difference T(N,b) - T(1,b)/N is uncertain by
+    the ranges (maximum - minimum) of both of its terms together; the figure is their sum. NaN where
+    a time was measured only once, or has no range.
     """
     table = with_single_gpu(timing[timing["gpus"] > 1], timing, "batch_size")
-    own = table["epoch_seconds_max"] - table["epoch_seconds_min"]
-    single = table["single_epoch_seconds_max"] - table["single_epoch_seconds_min"]
     repeated = (table["count"] > 1) & (table["single_count"] > 1)
-    table["resolution_seconds"] = (own + single / table["gpus"]).where(repeated)
-    return table[["recipe", "strategy", "gpus", "batch_size", "resolution_seconds"]]
+    found = []
+    for estimate, seconds in SUBTRACTIONS.items():
+        own = table[f"{seconds}_max"] - table[f"{seconds}_min"]
+        single = table[f"single_{seconds}_max"] - table[f"single_{seconds}_min"]
+        resolution = (own + single / table["gpus"]).where(repeated)
+        found.append(
+            table[CELL_KEYS].assign(estimate=estimate, resolution_seconds=resolution.astype(float))
+        )
+    return pd.concat(found, ignore_index=True)
 
 
 def with_resolution(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
     """`communication` with `resolution_seconds` and whether its communication is `within_noise`.
 
-    Only an estimate by subtraction can be within this noise; for others it is False.
+    The noise of an estimate that is no subtraction is unknown: NaN, and never `within_noise`.
     """
-    keys = ["recipe", "strategy", "gpus", "batch_size"]
+    keys = [*CELL_KEYS, "estimate"]
     table = communication.merge(communication_resolution(timing), how="left", on=keys)
-    subtracted = table["estimate"].str.startswith("subtraction")
     small = table["communication_seconds"].abs() <= table["resolution_seconds"]
-    return table.assign(within_noise=subtracted & small)
+    return table.assign(within_noise=small)

@@ -15,14 +15,16 @@ _FIELDS = [
     *("device", "cpu", "cpu_count", "python", "torch", "cuda", "nccl", "driver"),
     *("commit", "config_digest", "started", "ended"),
 ]
-COLUMNS = [*CELL_KEYS, "seed", "status", "model", "cpu_threads", *_LISTS, *_FIELDS]
+_OF_TRAINING = ["training", "recipe_options", "cpu_threads"]
+COLUMNS = [*CELL_KEYS, "seed", "status", "model", *_OF_TRAINING, *_LISTS, *_FIELDS]
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
     """One row per run, columns `COLUMNS`: its record's environment, empty where it says nothing.
 
     Hosts and device names are listed once each, with "; " between them. `cpu_threads` is of each
-    process.
+    process. `recipe_options` are those that were applied; of a run that ended before they were,
+    those that were asked for.
     """
     rows = []
     for cell, record in runs:
@@ -32,7 +34,7 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
                 **asdict(cell),
                 "status": record["status"] if record else "missing",
                 "model": _model(record) if record else None,
-                "cpu_threads": record["training"]["cpu_threads"] if record else None,
+                **(_training(record["training"]) if record else dict.fromkeys(_OF_TRAINING)),
                 **{key: "; ".join(dict.fromkeys(environment.get(key, []))) for key in _LISTS},
                 **{key: environment.get(key) for key in _FIELDS},
             }
@@ -45,3 +47,20 @@ def _model(record: RunRecord) -> str:
     model = record["model"]
     parameters = f", {model['parameters']:,} parameters" if model["parameters"] else ""
     return f"{model['name']}, width {model['width']}{parameters}"
+
+
+def _training(training: dict[str, Any]) -> dict[str, Any]:
+    """The columns `_OF_TRAINING`, as a person would say them."""
+    flip = "random" if training["horizontal_flip"] else "no"
+    options = training.get("recipe_applied") or training["recipe_options"]
+    return {
+        "training": (
+            f"SGD, learning rate {training['learning_rate']:g}, "
+            f"momentum {training['momentum']:g}, weight decay {training['weight_decay']:g}; "
+            f"random crop with {training['crop_padding']} pixels of padding, "
+            f"{flip} horizontal flip; {training['warmup_epochs']} warm-up and "
+            f"{training['measured_epochs']} measured epochs"
+        ),
+        "recipe_options": ", ".join(f"{name} {value}" for name, value in options.items()),
+        "cpu_threads": training["cpu_threads"],
+    }

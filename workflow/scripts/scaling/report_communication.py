@@ -6,6 +6,8 @@ import pandas as pd
 
 from scaling import noise
 from scaling import report_format as fmt
+from scaling.communication import SUBTRACTIONS, with_values
+from scaling.grid import CELL_KEYS
 from scaling.report_table import (
     Entry,
     Table,
@@ -19,22 +21,40 @@ from scaling.report_table import (
 from scaling.result_tables import StudyTables, by_configuration
 
 CELL = ["batch_size", "gpus"]
+ESTIMATES = {
+    "subtraction": "compute is T(1, b) / N, communication what is left of T(N, b): whatever does "
+    "not shrink with N, waiting for data included",
+    "subtraction_without_loading": "the same, with the wait for data left out of both times",
+    "without_communication": "iterations with gradient synchronisation minus the same ones without "
+    "it: what communication adds",
+    "profiler": "time of the communication operations in a trace; exposed is the part during which "
+    "no computation runs, overlapped the rest",
+    "ddp_log": "what DistributedDataParallel logs of its own all-reduces, and how much of that the "
+    "backward pass overlaps",
+}
+"""What each estimate of the communication measures."""
 
 
 def compute_and_communication(tables: StudyTables) -> dict[str, Any]:
     """Table 2: a row for each batch size and estimate, a group of columns for each GPU count."""
     shares = noise.with_resolution(tables.communication, tables.timing)
+    occurring = set(with_values(shares)["estimate"])
     return {
+        "estimates": [
+            (fmt.estimate(name), words) for name, words in ESTIMATES.items() if name in occurring
+        ],
+        "instruments": bool(occurring - set(SUBTRACTIONS)),
         "tables": [
             _table_2(f"Table 2: {recipe}, {strategy}", rows)
             for recipe, strategy, rows in by_configuration(shares)
-        ]
+        ],
     }
 
 
 def bandwidth(tables: StudyTables) -> dict[str, Any]:
     """Table 3, and the sweep over the interconnect with the line fitted through it."""
-    rates = noise.with_resolution(tables.bandwidth, tables.timing)
+    totals = tables.communication[[*CELL_KEYS, "estimate", "total_seconds"]]
+    rates = noise.with_resolution(tables.bandwidth, tables.timing).merge(totals, how="left")
     return {
         "tables": [
             _table_3(f"Table 3: {recipe}, {strategy}", rows)
@@ -48,7 +68,7 @@ def bandwidth(tables: StudyTables) -> dict[str, Any]:
 def _table_2(title: str, rows: pd.DataFrame) -> Table:
     counts = sorted(int(count) for count in rows["gpus"].unique())
     cells = {(row.batch_size, row.gpus, row.estimate): row for row in rows.itertuples()}
-    names = list(rows["estimate"].unique())
+    names = list(with_values(rows)["estimate"].unique())
     lines = []
     for batch in sorted(int(size) for size in rows["batch_size"].unique()):
         for name in names:
@@ -70,24 +90,33 @@ def _table_2(title: str, rows: pd.DataFrame) -> Table:
 
 
 def _parts(row: Any) -> list[Entry]:
-    if pd.isna(row.total_seconds):
-        return [status(row.status, 3)]
     if pd.isna(row.communication_seconds):
-        return [no_single(row.batch_size, 3)]
-    parts = {"exposed": row.exposed_seconds, "overlapped": row.overlapped_seconds}
-    known = [f"{name} {fmt.significant(part)}" for name, part in parts.items() if pd.notna(part)]
+        return [_no_communication(row, 3)]
+    parts = ""
+    if pd.notna(row.overlapped_seconds):
+        exposed, overlapped = map(fmt.significant, (row.exposed_seconds, row.overlapped_seconds))
+        parts = f"exposed {exposed}, overlapped {overlapped}"
     communication = Entry(
         fmt.significant(row.communication_seconds),
-        detail=", ".join(known),
+        detail=parts,
         flags=flags_of(row, negative=row.communication_seconds < 0, within_noise=row.within_noise),
     )
     share = fmt.percent(row.communication_seconds / row.total_seconds)
     return [Entry(fmt.significant(row.compute_seconds)), communication, Entry(share)]
 
 
+def _no_communication(row: Any, columns: int) -> Entry:
+    """What stands where a cell has no communication time; the notes below the table say more."""
+    if pd.isna(row.total_seconds):
+        return status("loading unknown" if row.status == "ok" else row.status, columns)
+    if row.estimate in SUBTRACTIONS:
+        return no_single(row.batch_size, columns)
+    return status("no reading", columns)
+
+
 def _table_3(title: str, rows: pd.DataFrame) -> Table:
     lines = []
-    for (batch, count), cell in rows.groupby(CELL):
+    for (batch, count), cell in with_values(rows).groupby(CELL):
         for index, row in enumerate(cell.itertuples()):
             line = []
             if index == 0:
@@ -125,8 +154,7 @@ def _rate(row: Any) -> list[Entry]:
     if pd.notna(row.peak_gb_per_s):
         peak = Entry(fmt.significant(row.peak_gb_per_s))
     if pd.isna(row.communication_seconds):
-        reason = no_single(row.batch_size, 2) if row.status == "ok" else status(row.status, 2)
-        return [reason, peak, status("none")]
+        return [_no_communication(row, 2), peak, status("none")]
     seconds = Entry(
         fmt.significant(row.communication_seconds),
         flags=flags_of(row, within_noise=row.within_noise),

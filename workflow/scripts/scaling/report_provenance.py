@@ -7,6 +7,7 @@ import pandas as pd
 from scaling import report_format as fmt
 from scaling.report_table import Entry, Table, head, status, text
 from scaling.result_tables import StudyTables
+from scaling.timing import TIMED
 
 # What differs between two runs of one environment.
 OF_A_RUN = [
@@ -25,6 +26,8 @@ def facts(tables: StudyTables) -> list[tuple[str, str]]:
     pairs = [
         ("Dataset", _dataset(tables.manifest)),
         ("Model", _distinct(runs, "model")),
+        ("Training", _per_recipe(runs, "training")),
+        ("Recipe options", _per_recipe(runs, "recipe_options")),
         ("Grid", _grid(tables)),
         ("GPUs", devices),
         ("CPU", _distinct(runs, "cpu")),
@@ -109,6 +112,20 @@ def _grid(tables: StudyTables) -> str:
         f"{', '.join(timing['strategy'].unique())}; GPUs {counts}; batch sizes per GPU {batches}; "
         f"{fmt.plural(seeds, 'seed')}"
     )
+
+
+def _per_recipe(runs: pd.DataFrame, column: str) -> str:
+    """The distinct values for each recipe, from its runs with a time where it has some.
+
+    A value that all recipes share is said once, without their names.
+    """
+    said: dict[str, str] = {}
+    for recipe, rows in runs.groupby("recipe", sort=False):
+        timed = rows[rows["status"].isin(TIMED)]
+        said[str(recipe)] = " or ".join(_values(timed if len(timed) else rows, column))
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return "; ".join(f"{recipe}: {value or 'none'}" for recipe, value in said.items())
 
 
 def _software(runs: pd.DataFrame) -> str:

@@ -65,9 +65,9 @@ class StudyTables:
 
     @property
     def on_cpu(self) -> bool:
-        """Whether "GPU" means a process: runs are recorded and none of them names a device."""
+        """Whether "GPU" means a process: there are runs, and all of them recorded a CPU."""
         recorded = self.provenance[self.provenance["status"] != "missing"]
-        return len(recorded) > 0 and not (recorded["device_names"] != "").any()
+        return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
 
 
 def read(name: str, path: Path) -> pd.DataFrame:

@@ -18,7 +18,9 @@ from scaling.tables import KEYS, Run
 COLUMNS = [
     *KEYS,
     *("epoch_seconds", "epoch_seconds_without_loading", "loader_seconds"),
-    *("epoch_seconds_min", "epoch_seconds_max", "count", "iterations", "samples", "message"),
+    *("epoch_seconds_min", "epoch_seconds_max"),
+    *("epoch_seconds_without_loading_min", "epoch_seconds_without_loading_max"),
+    *("count", "iterations", "samples", "message"),
 ]
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
 TIMED = ("ok", "diverged")
@@ -56,7 +58,8 @@ def summarise(epochs: list[Epoch]) -> dict[str, float]:
     """The median epoch, with minimum, maximum and count; empty when there is no epoch.
 
     Every figure is of the same epoch (of the mean of the two middle ones for an even count), so
-    that epoch_seconds = epoch_seconds_without_loading + loader_seconds.
+    that epoch_seconds = epoch_seconds_without_loading + loader_seconds. Minimum and maximum are
+    over all epochs, with and without loading each for itself.
     """
     if not epochs:
         return {}
@@ -64,12 +67,15 @@ def summarise(epochs: list[Epoch]) -> dict[str, float]:
     middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
     seconds = fmean(epoch.seconds for epoch in middle)
     loader_seconds = fmean(epoch.loader_seconds for epoch in middle)
+    without_loading = [epoch.seconds - epoch.loader_seconds for epoch in epochs]
     return {
         "epoch_seconds": seconds,
         "epoch_seconds_without_loading": seconds - loader_seconds,
         "loader_seconds": loader_seconds,
         "epoch_seconds_min": ordered[0].seconds,
         "epoch_seconds_max": ordered[-1].seconds,
+        "epoch_seconds_without_loading_min": min(without_loading),
+        "epoch_seconds_without_loading_max": max(without_loading),
         "count": len(ordered),
         "iterations": middle[0].iterations,
         "samples": middle[0].samples,

@@ -1,0 +1,120 @@
+"""Question 3 on the page: communication by each estimate, bandwidth, the interconnect."""
+
+import re
+
+import pandas as pd
+import pytest
+import report_tables
+from report_page import Page, render
+
+from scaling.grid import CELL_KEYS
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> Page:
+    return render(tmp_path_factory.mktemp("study"), report_tables.make())
+
+
+def test_table_2_splits_each_epoch_by_each_estimate(page):
+    rows = page.rows("Table 2: course, ddp")
+    assert rows[0] == ["32", "subtraction", "4.90", "0.700", "12 %", "2.45", "0.650", "21 %"]
+    assert rows[1][:4] == ["subtraction without loading", "4.70", "0.600", "11 %"]
+
+
+def test_table_2_flags_negative_communication(page):
+    rows = page.rows("Table 2: course, ddp")
+    assert rows[4][:5] == ["512", "subtraction", "1.50", "−0.0100 negative within noise", "−0.7 %"]
+    assert "2 GPUs × 512: communication below 0" in page.text
+
+
+def test_another_estimate_becomes_another_row(tmp_path):
+    tables = report_tables.make()
+    shares = tables["communication"]
+    extra = shares[shares["estimate"] == "subtraction"].assign(
+        estimate="profiler", exposed_seconds=0.25, overlapped_seconds=0.5
+    )
+    tables["communication"] = pd.concat([shares, extra])
+    row = render(tmp_path, tables).rows("Table 2: course, ddp")[2]
+    assert row[0] == "profiler"
+    assert row[2] == "0.700 exposed 0.250, overlapped 0.500"
+
+
+def instrumented() -> dict[str, pd.DataFrame]:
+    """A study of DDP on 2 GPUs whose traces and timed iterations were read, but no log of DDP.
+
+    Each iteration communicates for 1 ms, 0.4 ms of it behind computation.
+    """
+    timing = report_tables.cells(missing=False)
+    timing = timing[(timing["strategy"] == "ddp") & (timing["recipe"] == "course")]
+    timing = timing[(timing["gpus"] <= 2) & (timing["batch_size"] <= 512)]
+    cells = timing[timing["gpus"] == 2][CELL_KEYS]
+    seconds = {"exposed_seconds": 6e-4, "overlapped_seconds": 4e-4, "count": 2, "note": ""}
+    read = [
+        cells.assign(estimate="without_communication", exposed_seconds=4.8e-4, count=2, note=""),
+        cells.assign(estimate="profiler", **seconds),
+        cells.assign(estimate="ddp_log", count=0, note="no log"),
+    ]
+    read[1].loc[read[1]["batch_size"] == 512, ["exposed_seconds", "note"]] = [None, "no trace"]
+    return report_tables.make() | report_tables.derive(timing, pd.concat(read))
+
+
+def test_instruments_have_rows_beside_the_subtractions(tmp_path):
+    page = render(tmp_path, instrumented())
+    rows = page.rows("Table 2: course, ddp")
+    # 625 iterations of 2 × 32 images, 5.3 s without loading: 0.3 s; 0.375 and 0.25 s.
+    assert rows[2] == ["without communication", "5.00", "0.300", "5.7 %"]
+    assert rows[3] == ["profiler", "4.92", "0.375 exposed 0.375, overlapped 0.250", "7.1 %"]
+    # Nothing of 512 was traced, and DDP logged nothing anywhere.
+    assert rows[11] == ["profiler", "no reading"]
+    assert len(rows) == 12
+    assert "2 GPUs × 512: no trace" in page.text
+    assert "2 GPUs × 32, 2 GPUs × 128, 2 GPUs × 512: no log" in page.text
+    # What is overlapped travels as well: 0.625 s.
+    assert page.rows("Table 3: course, ddp")[3][:2] == ["profiler", "0.625"]
+
+
+def test_each_estimate_that_occurs_is_explained(tmp_path, page):
+    explained = render(tmp_path, instrumented()).text
+    assert "time of the communication operations in a trace" in explained
+    assert "DistributedDataParallel logs" not in explained
+    assert "Their noise is unknown" in explained
+    assert "Their noise is unknown" not in page.text
+
+
+def test_a_study_that_did_not_time_its_loading_says_so(tmp_path):
+    timing = report_tables.cells(missing=False)
+    without = [name for name in timing if "loading" in name]
+    page = render(
+        tmp_path,
+        report_tables.make()
+        | report_tables.derive(timing.assign(**dict.fromkeys(without, float("nan")))),
+    )
+    assert page.rows("Table 2: course, ddp")[1][1] == "loading unknown"
+
+
+def test_table_3_multiplies_bytes_by_iterations(page):
+    # A ring of 2 sends K = 44.7 MB; 40000 / 64 = 625 iterations; 27.9 GB / 0.7 s = 39.9 GB/s.
+    row = page.rows("Table 3: course, ddp")[0]
+    assert row[:8] == [*("32", "2", "44.7 MB", "625", "27.9 GB", "subtraction", "0.700", "39.9")]
+
+
+def test_table_3_has_no_bandwidth_for_negative_communication(page):
+    row = page.rows("Table 3: course, ddp")[8]
+    assert row[:2] == ["512", "2"]
+    assert row[6:8] == ["−0.0100 within noise", "negative"]
+
+
+def test_the_interconnect_shows_its_fit(page):
+    row = page.row("Time of an all-reduce of m bytes, fitted as α + β·m", "2 GPUs, nccl")
+    assert re.fullmatch(r"2[78]\.\d ± \S+", row[0])
+    assert row[3] == "4"
+
+
+def test_without_a_sweep_the_page_says_that_none_was_made(tmp_path):
+    tables = report_tables.make()
+    tables["interconnect"] = tables["interconnect"][:0]
+    tables["interconnect_fit"] = tables["interconnect_fit"][:0]
+    tables["bandwidth"][["peak_gb_per_s", "utilization"]] = None
+    page = render(tmp_path, tables)
+    assert "The interconnect was not measured in this study" in page.text
+    assert page.rows("Table 3: course, ddp")[0][-2:] == ["no sweep", "no peak"]
