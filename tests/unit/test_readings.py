@@ -4,11 +4,12 @@ import math
 
 import pytest
 
+from scaling import tables
 from scaling.bandwidth import bandwidth
 from scaling.communication import communication
 from scaling.grid import Cell
 from scaling.interconnect import interconnect
-from scaling.readings import readings
+from scaling.readings import COLUMNS, readings
 from scaling.timing import timing
 from unit.records import GRADIENT_BYTES, epoch, record
 
@@ -100,6 +101,20 @@ def test_bytes_behind_computation_travel_all_the_same():
     profiler = row(table, "profiler")
     assert profiler["communication_seconds"] == pytest.approx(200 * 0.02)
     assert profiler["bandwidth_gb_per_s"] == pytest.approx(GRADIENT_BYTES / 0.02 / 1e9)
+
+
+def test_readings_without_any_note_survive_their_file(tmp_path):
+    found = [
+        traced(0, 0.1, 0.04),
+        read(0, "without_communication", seconds=0.5, seconds_without=0.6),
+        read(0, "ddp_log", communication_seconds=1, exposed_seconds=1, overlapped_seconds=0),
+    ]
+    runs = [run(CELL, 12.0, found)]
+    tables.write(readings(runs), tmp_path / "readings.csv")
+    read_again = tables.read(tmp_path / "readings.csv", COLUMNS)
+    assert (
+        "below 0" in row(communication(timing(runs), read_again), "without_communication")["note"]
+    )
 
 
 def test_a_cell_that_took_no_longer_with_communication_is_flagged():

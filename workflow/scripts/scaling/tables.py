@@ -41,8 +41,11 @@ def write(table: pd.DataFrame, path: Path) -> None:
     files.write_text(path, table.astype(whole).to_csv(index=False, lineterminator="\n"))
 
 
-WORDS = ["recipe", "strategy", "python", "torch", "cuda", "nccl", "driver", "commit"]
-"""Columns that stay text although they may look like numbers: version 12.10 is not 12.1."""
+WORDS = [
+    *("recipe", "strategy", "note", "message"),
+    *("python", "torch", "cuda", "nccl", "driver", "commit"),
+]
+"""Columns that are text even when empty or when they look like numbers: 12.10 is not 12.1."""
 
 
 def read(path: Path, columns: list[str]) -> pd.DataFrame:
