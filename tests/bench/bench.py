@@ -7,7 +7,6 @@ All in a copy of the project in a temporary folder.
 
 import itertools
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -101,7 +100,6 @@ def main() -> None:
         total, training = demo_seconds(folder())
         share = 100 * (1 - training / total)
         print(f"demo: {total:.0f} s, of which {share:.0f} % are not training epochs")
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 if __name__ == "__main__":

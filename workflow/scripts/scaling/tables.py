@@ -1,5 +1,6 @@
 """What every table shares: keys, row order, the single-GPU rows, and how it is read and written."""
 
+import argparse
 from dataclasses import asdict
 from pathlib import Path
 
@@ -68,6 +69,16 @@ def read(path: Path, columns: list[str]) -> pd.DataFrame:
     if absent:
         raise UserError(f"{path} has no column {', '.join(absent)}; make it again or add it")
     return table
+
+
+def run_options(description: str | None) -> argparse.ArgumentParser:
+    """A parser with the options of every script that reads run records, for `read_runs`."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--cells", type=Path, required=True, help="CSV: every run of the grid")
+    parser.add_argument("--runs", type=Path, required=True, help="folder of the run records")
+    parser.add_argument("--partial", action="store_true", help="accept runs without a record")
+    parser.add_argument("--output", type=Path, required=True, help="the table to write, CSV")
+    return parser
 
 
 def read_runs(cells: Path, runs: Path, partial: bool) -> list[Run]:
