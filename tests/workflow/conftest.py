@@ -1,96 +1,11 @@
-"""A small study in a copy of the project, run by the real Snakemake."""
+"""Small studies to run, to change and to break."""
 
-import os
-import re
 import shutil
-import subprocess
-from collections import Counter
-from pathlib import Path
 
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[2]
-JOB = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)
-
-
-class Study:
-    """A copy of the project with the configuration `tiny.yaml`, and Snakemake to run it."""
-
-    def __init__(self, folder, overrides):
-        self.folder = folder
-        names = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split("\0")
-        for name in filter(None, names):
-            target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, target, follow_symlinks=False)
-        self.config = yaml.safe_load((ROOT / "config/demo.yaml").read_text())
-        self.configure(overrides)
-
-    def configure(self, overrides):
-        """Change values, given as {"section.key": value}, and write the configuration."""
-        for path, value in overrides.items():
-            *parents, last = path.split(".")
-            section = self.config
-            for parent in parents:
-                section = section[parent]
-            section[last] = value
-        (self.folder / "tiny.yaml").write_text(yaml.safe_dump(self.config))
-
-    def command(self, *options):
-        return ["snakemake", "--cores", "2", *options, "--configfile", "tiny.yaml"]
-
-    def snakemake(self, *options):
-        """Run Snakemake; stdout and stderr together in .stdout."""
-        return subprocess.run(
-            self.command(*options),
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def planned(self, *options):
-        """How many jobs of each rule would run, the targets `all` and so on left out."""
-        finished = self.snakemake("--dry-run", *options)
-        assert finished.returncode == 0, finished.stdout
-        return Counter(rule for rule in JOB.findall(finished.stdout) if rule != "all")
-
-    def record(self, **cell):
-        values = {"recipe": "course", "strategy": "ddp", "gpus": 1, "seed": 0, **cell}
-        keys = ("recipe", "strategy", "gpus", "batch_size", "seed")
-        run = "/".join(f"{key}~{values[key]}" for key in keys)
-        return self.folder / "results/runs" / run / "run.json"
-
-    def edit(self, name, text="\n# edited\n"):
-        path = self.folder / name
-        path.write_text(path.read_text() + text)
-
-    def touch_everything(self):
-        for path in self.folder.rglob("*"):
-            if path.is_file() and ".snakemake" not in path.parts:
-                os.utime(path)
-
-
-TINY = {
-    "study": "tiny",
-    "dataset.source": "synthetic",
-    "dataset.train_images": 60,
-    "dataset.test_images": 20,
-    "model.width": 1,
-    "grid.gpus": [1],
-    "grid.batch_sizes": [10, 20],
-    "training.measured_epochs": 3,
-    "recipes.course.loader_workers": 1,
-    "quantization.seeds": [0],
-    "quantization.epochs": 1,
-}
+from small_study import TINY, Study
 
 
 @pytest.fixture
