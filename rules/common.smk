@@ -10,8 +10,20 @@ from snakemake.exceptions import WorkflowError
 sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 
 from scaling import config as configuration
-from scaling import environment, grid, imports
+from scaling import environment, grid, imports, stored_study
 from scaling.errors import UserError
+
+REPLAY = "replay" in config
+if REPLAY:
+    try:
+        STORED = stored_study.find(Path("studies"), str(config["replay"] or ""))
+    except UserError as error:
+        raise WorkflowError(str(error)) from error
+
+    configfile: STORED / stored_study.CONFIG
+
+    del config["replay"]
+
 
 # `--config partial=true` gives a text: only Python's True and False are read as truth values.
 if isinstance(config.get("partial"), str):
@@ -20,13 +32,31 @@ if isinstance(config.get("partial"), str):
     )
 
 try:
-    configuration.check(config, Path(workflow.basedir, "config/schema.yaml"))
+    configuration.check(
+        config, Path(workflow.basedir, "config/schema.yaml"), reads_images=not REPLAY
+    )
+    if REPLAY:
+        stored_study.check(STORED, config)
 except UserError as error:
     raise WorkflowError(str(error)) from error
 
 RUNS = grid.expand(**config["grid"])
 STUDY = config["study"]
-DATASET = f"resources/dataset/{config['dataset']['source']}"
+# What is measured lies below RECORDS and DATASET, what is derived from it below RESULTS.
+if REPLAY:
+    RECORDS = DATASET = STORED.as_posix()
+    RESULTS = f"results/replay/{STORED.name}"
+    LOGS = f"logs/replay/{STORED.name}"
+else:
+    RECORDS = RESULTS = "results"
+    DATASET = f"resources/dataset/{config['dataset']['source']}"
+    LOGS = "logs"
+
+
+pathvars:
+    records=RECORDS,
+    results=RESULTS,
+    logs=LOGS,
 
 
 wildcard_constraints:
@@ -49,7 +79,7 @@ def option(name, value):
 
 
 def record(run):
-    return str(run.record_path(Path("results/runs")))
+    return str(run.record_path(Path(RECORDS, "runs")))
 
 
 def records(wildcards):
@@ -79,6 +109,8 @@ def check_devices():
         ),
         default=0,
     )
+    if not wanted:
+        return
     if environment.resolve_device(config["device"]) == "cuda":
         there, what = len(environment.visible_gpus()), "GPUs"
     else:

@@ -3,7 +3,7 @@ rule interconnect_sweep:
         manifest=f"{DATASET}/manifest.json",
         code=code("interconnect_sweep"),
     output:
-        "results/interconnect/gpus~{gpus}/sweep.json",
+        "<records>/interconnect/gpus~{gpus}/sweep.json",
     log:
         "logs/interconnect_sweep/gpus~{gpus}.log",
     conda:

@@ -1,15 +1,11 @@
-localrules:
-    tables_quantization,
-
-
 rule quantize_train:
     input:
         images=ancient(f"{DATASET}/images.npz"),
         manifest=f"{DATASET}/manifest.json",
         code=code("quantize_train"),
     output:
-        weights="results/quantization/seed~{seed}/float32.pt",
-        summary="results/quantization/seed~{seed}/training.json",
+        weights="<records>/quantization/seed~{seed}/float32.pt",
+        summary="<records>/quantization/seed~{seed}/training.json",
     log:
         "logs/quantize_train/seed~{seed}.log",
     conda:
@@ -32,10 +28,10 @@ rule quantize_evaluate:
     input:
         images=ancient(f"{DATASET}/images.npz"),
         manifest=f"{DATASET}/manifest.json",
-        weights="results/quantization/seed~{seed}/float32.pt",
+        weights="<records>/quantization/seed~{seed}/float32.pt",
         code=code("quantize_evaluate"),
     output:
-        "results/quantization/seed~{seed}/stages.json",
+        "<records>/quantization/seed~{seed}/stages.json",
     log:
         "logs/quantize_evaluate/seed~{seed}.log",
     conda:
@@ -49,24 +45,4 @@ rule quantize_evaluate:
         "python workflow/scripts/quantize_evaluate.py --dataset {input.images}"
         " --manifest {input.manifest} --weights {input.weights} --seed {wildcards.seed}"
         " --calibration-images {params.calibration_images} --device {params.device}"
-        " --output {output} > {log} 2>&1"
-
-
-STAGES = expand(
-    "results/quantization/seed~{seed}/stages.json", seed=config["quantization"]["seeds"]
-)
-
-
-rule tables_quantization:
-    input:
-        stages=STAGES,
-        code=code("tables_quantization"),
-    output:
-        "results/tables/quantization.csv",
-    log:
-        "logs/tables_quantization.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    shell:
-        "python workflow/scripts/tables_quantization.py --stages {input.stages}"
         " --output {output} > {log} 2>&1"

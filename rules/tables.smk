@@ -9,19 +9,25 @@ localrules:
     tables_provenance,
     tables_readings,
     tables_interconnect,
+    tables_quantization,
 
 
 PARTIAL = "--partial" if config["partial"] else ""
+RUN_RECORDS = f"{RECORDS}/runs"
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
+STAGES = expand(
+    "<records>/quantization/seed~{seed}/stages.json",
+    seed=config["quantization"]["seeds"],
+)
 
 
 rule grid_cells:
     input:
         code=code("grid_cells"),
     output:
-        "results/cells.csv",
+        "<results>/cells.csv",
     log:
-        "logs/grid_cells.log",
+        "<logs>/grid_cells.log",
     conda:
         "../workflow/envs/study.yaml"
     params:
@@ -38,86 +44,90 @@ rule grid_cells:
 
 rule tables_timing:
     input:
-        cells="results/cells.csv",
+        cells="<results>/cells.csv",
         records=records,
         code=code("tables_timing"),
     output:
-        f"results/tables/{STUDY}/timing.csv",
+        f"<results>/tables/{STUDY}/timing.csv",
     log:
-        f"logs/tables_timing/{STUDY}.log",
+        f"<logs>/tables_timing/{STUDY}.log",
     conda:
         "../workflow/envs/study.yaml"
     params:
+        runs=RUN_RECORDS,
         partial=PARTIAL,
     shell:
-        "python workflow/scripts/tables_timing.py --cells {input.cells} --runs results/runs"
+        "python workflow/scripts/tables_timing.py --cells {input.cells} --runs {params.runs}"
         " {params.partial} --output {output} > {log} 2>&1"
 
 
 rule tables_accuracy:
     input:
-        cells="results/cells.csv",
+        cells="<results>/cells.csv",
         records=records,
         code=code("tables_accuracy"),
     output:
-        "results/tables/accuracy.csv",
+        "<results>/tables/accuracy.csv",
     log:
-        "logs/tables_accuracy.log",
+        "<logs>/tables_accuracy.log",
     conda:
         "../workflow/envs/study.yaml"
     params:
+        runs=RUN_RECORDS,
         partial=PARTIAL,
         study=STUDY,
     shell:
-        "python workflow/scripts/tables_accuracy.py --cells {input.cells} --runs results/runs"
+        "python workflow/scripts/tables_accuracy.py --cells {input.cells} --runs {params.runs}"
         " --study {params.study} {params.partial} --output {output} > {log} 2>&1"
 
 
 rule tables_provenance:
     input:
-        cells="results/cells.csv",
+        cells="<results>/cells.csv",
         records=records,
         code=code("tables_provenance"),
     output:
-        f"results/tables/{STUDY}/provenance.csv",
+        f"<results>/tables/{STUDY}/provenance.csv",
     log:
-        f"logs/tables_provenance/{STUDY}.log",
+        f"<logs>/tables_provenance/{STUDY}.log",
     conda:
         "../workflow/envs/study.yaml"
     params:
+        runs=RUN_RECORDS,
         partial=PARTIAL,
     shell:
-        "python workflow/scripts/tables_provenance.py --cells {input.cells} --runs results/runs"
+        "python workflow/scripts/tables_provenance.py --cells {input.cells} --runs {params.runs}"
         " {params.partial} --output {output} > {log} 2>&1"
 
 
 rule tables_readings:
     input:
-        cells="results/cells.csv",
+        cells="<results>/cells.csv",
         records=records,
         code=code("tables_readings"),
     output:
-        f"results/tables/{STUDY}/readings.csv",
+        f"<results>/tables/{STUDY}/readings.csv",
     log:
-        f"logs/tables_readings/{STUDY}.log",
+        f"<logs>/tables_readings/{STUDY}.log",
     conda:
         "../workflow/envs/study.yaml"
     params:
+        runs=RUN_RECORDS,
         partial=PARTIAL,
     shell:
-        "python workflow/scripts/tables_readings.py --cells {input.cells} --runs results/runs"
+        "python workflow/scripts/tables_readings.py --cells {input.cells} --runs {params.runs}"
         " {params.partial} --output {output} > {log} 2>&1"
 
 
 rule tables_interconnect:
     input:
-        sweeps=expand("results/interconnect/gpus~{gpus}/sweep.json", gpus=MULTI_GPU),
+        sweeps=expand("<records>/interconnect/gpus~{gpus}/sweep.json", gpus=MULTI_GPU),
         code=code("tables_interconnect"),
     output:
-        table="results/tables/interconnect.csv",
-        fit="results/tables/interconnect_fit.csv",
+        table="<results>/tables/interconnect.csv",
+        fit="<results>/tables/interconnect_fit.csv",
     log:
-        "logs/tables_interconnect.log",
+        "<logs>/tables_interconnect.log",
     conda:
         "../workflow/envs/study.yaml"
     shell:
@@ -127,12 +137,12 @@ rule tables_interconnect:
 
 rule tables_speedup:
     input:
-        timing="results/tables/{study}/timing.csv",
+        timing="<results>/tables/{study}/timing.csv",
         code=code("tables_speedup"),
     output:
-        "results/tables/{study}/speedup.csv",
+        "<results>/tables/{study}/speedup.csv",
     log:
-        "logs/tables_speedup/{study}.log",
+        "<logs>/tables_speedup/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
     shell:
@@ -142,13 +152,13 @@ rule tables_speedup:
 
 rule tables_communication:
     input:
-        timing="results/tables/{study}/timing.csv",
-        readings=f"results/tables/{STUDY}/readings.csv",
+        timing="<results>/tables/{study}/timing.csv",
+        readings=f"<results>/tables/{STUDY}/readings.csv",
         code=code("tables_communication"),
     output:
-        "results/tables/{study}/communication.csv",
+        "<results>/tables/{study}/communication.csv",
     log:
-        "logs/tables_communication/{study}.log",
+        "<logs>/tables_communication/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
     shell:
@@ -158,14 +168,14 @@ rule tables_communication:
 
 rule tables_bandwidth:
     input:
-        timing="results/tables/{study}/timing.csv",
-        communication="results/tables/{study}/communication.csv",
-        interconnect="results/tables/interconnect.csv",
+        timing="<results>/tables/{study}/timing.csv",
+        communication="<results>/tables/{study}/communication.csv",
+        interconnect="<results>/tables/interconnect.csv",
         code=code("tables_bandwidth"),
     output:
-        "results/tables/{study}/bandwidth.csv",
+        "<results>/tables/{study}/bandwidth.csv",
     log:
-        "logs/tables_bandwidth/{study}.log",
+        "<logs>/tables_bandwidth/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
     shell:
@@ -176,19 +186,34 @@ rule tables_bandwidth:
 
 rule tables_audit:
     input:
-        timing="results/tables/{study}/timing.csv",
-        speedup="results/tables/{study}/speedup.csv",
-        communication="results/tables/{study}/communication.csv",
-        bandwidth="results/tables/{study}/bandwidth.csv",
+        timing="<results>/tables/{study}/timing.csv",
+        speedup="<results>/tables/{study}/speedup.csv",
+        communication="<results>/tables/{study}/communication.csv",
+        bandwidth="<results>/tables/{study}/bandwidth.csv",
         manifest=f"{DATASET}/manifest.json",
         code=code("tables_audit"),
     output:
-        "results/tables/{study}/audit.csv",
+        "<results>/tables/{study}/audit.csv",
     log:
-        "logs/tables_audit/{study}.log",
+        "<logs>/tables_audit/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
     shell:
         "python workflow/scripts/tables_audit.py --timing {input.timing} --speedup {input.speedup}"
         " --communication {input.communication} --bandwidth {input.bandwidth}"
         " --manifest {input.manifest} --output {output} > {log} 2>&1"
+
+
+rule tables_quantization:
+    input:
+        stages=STAGES,
+        code=code("tables_quantization"),
+    output:
+        "<results>/tables/quantization.csv",
+    log:
+        "<logs>/tables_quantization.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/tables_quantization.py --stages {input.stages}"
+        " --output {output} > {log} 2>&1"

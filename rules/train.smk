@@ -4,7 +4,7 @@ rule train_run:
         manifest=f"{DATASET}/manifest.json",
         code=code("train_run"),
     output:
-        f"results/runs/{grid.RUN_PATTERN}/run.json",
+        f"<records>/runs/{grid.RUN_PATTERN}/run.json",
     log:
         f"logs/train_run/{grid.RUN_PATTERN}.log",
     benchmark:

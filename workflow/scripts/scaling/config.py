@@ -21,11 +21,14 @@ Validator = validators.extend(
 )
 
 
-def check(config: dict[str, Any], schema_path: Path) -> None:
-    """Raise UserError with one sentence per mistake: the key, what is wrong, what is allowed."""
+def check(config: dict[str, Any], schema_path: Path, *, reads_images: bool = True) -> None:
+    """Raise UserError with one sentence per mistake: the key, what is wrong, what is allowed.
+
+    A study that no longer reads its images may name a dataset.path that does not exist here.
+    """
     schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
     errors = sorted(Validator(schema).iter_errors(config), key=lambda error: error.json_path)
-    sentences = [_sentence(error) for error in errors] or _beyond_schema(config)
+    sentences = [_sentence(error) for error in errors] or _beyond_schema(config, reads_images)
     if sentences:
         raise UserError("the configuration is wrong: " + "; ".join(sentences))
 
@@ -90,7 +93,7 @@ def _name(path: list[str | int]) -> str:
     return "".join(keys).removeprefix(".")
 
 
-def _beyond_schema(config: dict[str, Any]) -> list[str]:
+def _beyond_schema(config: dict[str, Any], reads_images: bool) -> list[str]:
     """What a schema cannot say: paths exist, and one key fits another."""
     sentences = []
     dataset = config["dataset"]
@@ -103,7 +106,7 @@ def _beyond_schema(config: dict[str, Any]) -> list[str]:
         sentences.append(
             f"dataset.path is {dataset['path']!r} (allowed for {dataset['source']}: null)"
         )
-    elif dataset["path"] is not None and not Path(dataset["path"]).expanduser().exists():
+    elif reads_images and dataset["path"] and not Path(dataset["path"]).expanduser().exists():
         sentences.append(
             f"dataset.path is {dataset['path']!r}, which does not exist "
             "(allowed: a file or folder, from the folder Snakemake works in)"

@@ -1,0 +1,71 @@
+"""A measured study kept as data: one folder with its configuration and the records it asked for.
+
+Beside them a person may keep what they like (README.md): only `config.yaml`, `manifest.json` and
+the folders of records are the study's own.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from scaling import grid
+from scaling.errors import UserError
+
+CONFIG = "config.yaml"
+MANIFEST = "manifest.json"
+RECORDS = ["runs", "interconnect", "quantization", "peaks"]
+"""Folders of what was measured, named and laid out as below results/."""
+
+
+def find(studies: Path, name: str) -> Path:
+    """The folder of the study `name` below `studies`; UserError names those there are."""
+    there = sorted(path.parent.name for path in studies.glob(f"*/{CONFIG}"))
+    if name not in there:
+        known = f"there are {', '.join(there)}" if there else "there are none yet: see make pack"
+        raise UserError(f"{studies} has no study {name!r}: {known}")
+    return studies / name
+
+
+def run_records(config: dict[str, Any]) -> list[Path]:
+    """The record of each run of the grid, from the study's folder."""
+    return [run.record_path(Path("runs")) for run in grid.expand(**config["grid"])]
+
+
+def other_records(config: dict[str, Any]) -> list[Path]:
+    """What was measured beside the runs, from the study's folder: no report can do without it."""
+    sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in config["grid"]["gpus"] if gpus > 1]
+    stages = [f"quantization/seed~{seed}/stages.json" for seed in config["quantization"]["seeds"]]
+    peaks = ["peaks/peaks.json"] if "peaks" in config else []
+    return [Path(path) for path in [*sweeps, *stages, *peaks]]
+
+
+def own_files(folder: Path) -> set[Path]:
+    """The study's own files that `folder` has, from there; none when there is no such folder."""
+    return {
+        path.relative_to(folder)
+        for name in [CONFIG, MANIFEST, *RECORDS]
+        for path in [folder / name, *folder.glob(f"{name}/**/*")]
+        if path.is_file()
+    }
+
+
+def check(folder: Path, config: dict[str, Any]) -> None:
+    """Raise UserError unless `folder` has exactly the files that its configuration asks for.
+
+    With `partial` in the configuration, runs may have no record.
+    """
+    runs, others = run_records(config), [Path(CONFIG), Path(MANIFEST), *other_records(config)]
+    there = own_files(folder)
+    needed = others if config["partial"] else [*runs, *others]
+    missing = [path for path in needed if path not in there]
+    if missing:
+        partial = "" if set(missing) & set(others) else ", or pass --config partial=true"
+        raise UserError(
+            f"{folder} lacks {len(missing)} of the {len(needed)} files its {CONFIG} asks for, the "
+            f"first is {missing[0]}: restore them{partial}"
+        )
+    unknown = sorted(there - {*runs, *others})
+    if unknown:
+        raise UserError(
+            f"{folder / unknown[0]} is no part of the study that its {CONFIG} describes: remove "
+            "it, or add it to the grid there"
+        )
