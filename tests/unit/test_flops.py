@@ -1,0 +1,36 @@
+"""What a training step costs: counted, and checked against counting by hand."""
+
+import copy
+
+import torch
+from torch import nn
+
+from scaling.flops import training_flops_per_image
+from scaling.resnet import ResNet18
+
+
+def test_resnet18_for_cifar_costs_3_329_gflop_per_image():
+    model = ResNet18(width=64, classes=10)
+    assert round(training_flops_per_image(model) / 1e9, 3) == 3.329
+
+
+def test_two_layers_cost_what_a_person_counts():
+    # First layer, 5 inputs and 4 outputs: 2·5·4 forward and as much for the weights' gradients,
+    # none for the inputs', which are images. Second, 4 and 3: 2·4·3 forward and twice that backward.
+    model = nn.Sequential(nn.Linear(5, 4, bias=False), nn.Linear(4, 3, bias=False))
+    assert training_flops_per_image(model, image_shape=(5,)) == 2 * 40 + 3 * 24
+
+
+def test_a_convolution_costs_its_window_at_every_place():
+    # 3×3 windows of 2 channels, 6×6 places, 4 channels out: 2·(3·3·2)·(6·6)·4 = 5184 forward, and
+    # as much again for the weights' gradients.
+    model = nn.Conv2d(2, 4, 3, bias=False)
+    assert training_flops_per_image(model, image_shape=(2, 8, 8)) == 2 * 5184
+
+
+def test_batch_normalisation_is_not_counted_and_not_moved():
+    model = nn.Sequential(nn.Conv2d(2, 4, 3, bias=False), nn.BatchNorm2d(4))
+    before = copy.deepcopy(model.state_dict())
+    assert training_flops_per_image(model, image_shape=(2, 8, 8)) == 2 * 5184
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
