@@ -6,7 +6,7 @@ A sentence is never written ahead of its numbers: where a table lacks the eviden
 from collections.abc import Callable
 
 from scaling.finding import Finding
-from scaling.findings_accuracy import large_batch_accuracy, quantization
+from scaling.findings_accuracy import large_batch_accuracy, quantization, recipes
 from scaling.findings_communication import bandwidth, communication
 from scaling.findings_time import best_speedup, fastest, loading, outcome
 from scaling.report_audit import counts
@@ -21,7 +21,7 @@ def audit(tables: StudyTables) -> Finding:
 
 TOPICS: list[Callable[[StudyTables], Finding]] = [
     *(outcome, fastest, best_speedup, communication, loading, bandwidth),
-    *(large_batch_accuracy, quantization, audit),
+    *(large_batch_accuracy, recipes, quantization, audit),
 ]
 
 

@@ -1,6 +1,6 @@
-"""Sentences on accuracy: large batches, int8 quantization."""
+"""Sentences on accuracy: large batches, one recipe against another, int8 quantization."""
 
-from scaling import large_batch
+from scaling import large_batch, recipe_quality
 from scaling import report_format as fmt
 from scaling.finding import Finding, measured, source
 from scaling.result_tables import StudyTables
@@ -38,6 +38,44 @@ def large_batch_accuracy(tables: StudyTables) -> Finding:
         f"{fmt.points(100 * row.difference)} points{verdict}."
         + (f" Of larger ones there is none to state: {rest}." if rest else ""),
         source("accuracy", row, reference),
+    )
+
+
+def recipes(tables: StudyTables) -> Finding:
+    """The test accuracy of two recipes in the cell nearest to batch 128 on one GPU."""
+    lacking = "Whether recipes train the same model to the same quality cannot be said: "
+    pairs = recipe_quality.compare(tables.accuracy)
+    if pairs.empty:
+        reason = "no cell of the study was trained with two recipes."
+        return Finding(lacking + reason, "accuracy.csv", supported=False)
+    decided = pairs[pairs["verdict"] != recipe_quality.UNDECIDED]
+    tested = decided[decided["quantity"] == "test_accuracy"]
+    if tested.empty:
+        untold = pairs[pairs["quantity"] == "test_accuracy"]
+        reasons = "; ".join(untold["reason"].drop_duplicates())
+        return Finding(f"{lacking}{reasons}.", "accuracy.csv", supported=False)
+    tested = tested.assign(other=tested["batch_size"] != large_batch.REFERENCE_BATCH)
+    row = next(tested.sort_values(["gpus", "other", "batch_size"], kind="stable").itertuples())
+    low, high = 100 * row.low, 100 * row.high
+    cell = f"{row.strategy}, {fmt.gpus(row.gpus)}, b\u00a0=\u00a0{row.batch_size}"
+    verdict = (
+        f"agrees within noise, which leaves room for up to {max(-low, high):.2f} points"
+        if row.verdict == recipe_quality.AGREE
+        else "differs by more than noise"
+    )
+    agreeing = (decided["verdict"] == recipe_quality.AGREE).sum()
+    undecided = len(pairs) - len(decided)
+    return Finding(
+        f"After {row.first_epochs[0]} epochs, test accuracy of {row.first} and {row.second} "
+        f"{verdict}: {100 * row.first_mean:.1f}\u00a0±\u00a0{100 * row.first_std:.1f} % over "
+        f"{row.first_seeds} seeds against {100 * row.second_mean:.1f}\u00a0±\u00a0"
+        f"{100 * row.second_std:.1f} % over {row.second_seeds}, a difference of "
+        f"{fmt.points(100 * row.difference)} points (95 % interval {fmt.points(low)} to "
+        f"{fmt.points(high)}; {cell}). The interval contains 0 in {agreeing} of "
+        f"{fmt.plural(len(decided), 'comparison')} of training loss, training accuracy or test "
+        "accuracy, over all cells that recipes share"
+        + (f"; {undecided} more could not be decided." if undecided else "."),
+        f"accuracy.csv: {row.first} and {row.second}, {cell}; all cells that recipes share",
     )
 
 

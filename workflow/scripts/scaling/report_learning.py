@@ -1,25 +1,27 @@
-"""Question 4 of the report: what a large batch does to loss and accuracy."""
+"""Question 4 of the report: loss and accuracy, with large batches and from recipe to recipe."""
 
 from typing import Any
 
 import pandas as pd
 
-from scaling import large_batch
+from scaling import large_batch, recipe_quality
 from scaling import report_format as fmt
 from scaling.report_table import Entry, Table, head, status, text
 from scaling.result_tables import StudyTables, by_configuration
 
 
 def large_batches(tables: StudyTables) -> dict[str, Any]:
-    """Loss and accuracy of every cell after the same number of epochs, against the reference."""
+    """Every cell after the same number of epochs against the reference; recipes side by side."""
+    recipes = _recipe_tables(tables.accuracy)
     if tables.timing.empty:
-        return {"tables": []}
+        return {"tables": [], "recipes": recipes}
     cells = large_batch.compare(tables.timing, tables.accuracy)
     return {
         "tables": [
             _table(f"{recipe}, {strategy}", rows)
             for recipe, strategy, rows in by_configuration(cells)
-        ]
+        ],
+        "recipes": recipes,
     }
 
 
@@ -97,3 +99,58 @@ def _reference_note(rows: pd.DataFrame) -> str:
     )
     without = " It has no accuracy to compare with." if reference.iloc[0]["seeds"] == 0 else ""
     return f"The reference is batch {batch} on 1 GPU{why}.{without}"
+
+
+def _recipe_tables(accuracy: pd.DataFrame) -> list[Table]:
+    """One table for each pair of recipes that share a cell."""
+    pairs = recipe_quality.compare(accuracy)
+    if pairs.empty:
+        return []
+    return [
+        Table(
+            title=f"{first} and {second}: after the last epoch",
+            columns=[
+                *("strategy, GPUs × batch size", "quantity", "epochs", str(first), str(second)),
+                *(f"{second} minus {first}", "95 % interval", "verdict"),
+            ],
+            rows=[
+                _recipe_row(row, heads=index % len(QUANTITIES) == 0)
+                for index, row in enumerate(rows.itertuples())
+            ],
+            text_columns=frozenset({"strategy, GPUs × batch size", "quantity", "verdict"}),
+        )
+        for (first, second), rows in pairs.groupby(["first", "second"], sort=False)
+    ]
+
+
+QUANTITIES = {
+    "train_loss": ("training loss", 1, 3),
+    "train_accuracy": ("training accuracy, %", 100, 2),
+    "test_accuracy": ("test accuracy, %", 100, 2),
+}
+"""Of each quantity of `recipe_quality`: its name, the factor and the decimals it is shown with."""
+
+
+def _recipe_row(row: Any, heads: bool) -> list[Entry]:
+    name, factor, decimals = QUANTITIES[row.quantity]
+
+    def written(value: float, sign: str = "") -> str:
+        return f"{factor * value:{sign}.{decimals}f}".replace("-", "−")
+
+    line = []
+    if heads:
+        place = f"{row.strategy}, {row.gpus} × {row.batch_size}"
+        line.append(head(place, rows=len(QUANTITIES)))
+    epochs = [*dict.fromkeys((*row.first_epochs, *row.second_epochs))]
+    line += [text(name), Entry(" and ".join(map(str, epochs)) or "none")]
+    for recipe in ("first", "second"):
+        mean, deviation, seeds = (
+            getattr(row, f"{recipe}_{figure}") for figure in ("mean", "std", "seeds")
+        )
+        spread = "" if pd.isna(deviation) else f"± {written(deviation)}, "
+        detail = spread + fmt.plural(seeds, "seed")
+        line.append(Entry(written(mean), detail=detail) if seeds else status("none"))
+    line.append(status("none") if pd.isna(row.difference) else Entry(written(row.difference, "+")))
+    if row.verdict == recipe_quality.UNDECIDED:
+        return [*line, status("none"), Entry(row.verdict, detail=row.reason, kind="status")]
+    return [*line, Entry(f"{written(row.low, '+')} to {written(row.high, '+')}"), text(row.verdict)]
