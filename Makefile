@@ -6,10 +6,10 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo study test lint format bench lock clean
+.PHONY: help env demo study test lint format bench bench-course lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
 env: ## make the environment in .venv; one that matches the lock file is reused
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -50,3 +50,6 @@ lock: env ## resolve requirements.in again (needs uv)
 
 clean: ## delete everything a study has made
 	rm -rf results logs benchmarks resources .snakemake
+
+bench-course: env ## recipe course against a plain script, once `make study` has made the images
+	python tests/bench/course_against_plain.py $(OPTIONS)
