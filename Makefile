@@ -6,7 +6,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo study test lint format bench bench-course lock clean
+.PHONY: help env demo study pack replay test lint format bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -25,6 +25,13 @@ demo: env ## the whole study in small, on the CPU: results/report.html in minute
 
 study: env ## the study of config/config.yaml on this machine
 	$(SNAKEMAKE)
+
+pack: env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
+	python workflow/scripts/study_pack.py --study "$(STUDY)" $(if $(FORCE),--force)
+
+replay: env ## tables and report of a stored study, without a GPU: make replay STUDY=name
+	$(SNAKEMAKE) --config replay="$(STUDY)"
+	@echo "The report is results/replay/$(STUDY)/report.html"
 
 test: env ## all tests
 	python -m pytest

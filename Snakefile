@@ -29,3 +29,4 @@ rule all:
     default_target: True
     input:
         "<results>/report.html",
+        "<results>/config.yaml",

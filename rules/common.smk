@@ -13,14 +13,15 @@ from scaling import config as configuration
 from scaling import environment, grid, imports, stored_study
 from scaling.errors import UserError
 
-REPLAY = "replay" in config
-if REPLAY:
+# The folder of the stored study that is replayed, None where a study is measured.
+REPLAY = None
+if "replay" in config:
     try:
-        STORED = stored_study.find(Path("studies"), str(config["replay"] or ""))
+        REPLAY = stored_study.find(Path("studies"), str(config["replay"] or ""))
     except UserError as error:
         raise WorkflowError(str(error)) from error
 
-    configfile: STORED / stored_study.CONFIG
+    configfile: REPLAY / stored_study.CONFIG
 
     del config["replay"]
 
@@ -36,7 +37,7 @@ try:
         config, Path(workflow.basedir, "config/schema.yaml"), reads_images=not REPLAY
     )
     if REPLAY:
-        stored_study.check(STORED, config)
+        stored_study.check(REPLAY, config)
 except UserError as error:
     raise WorkflowError(str(error)) from error
 
@@ -44,9 +45,9 @@ RUNS = grid.expand(**config["grid"])
 STUDY = config["study"]
 # What is measured lies below RECORDS and DATASET, what is derived from it below RESULTS.
 if REPLAY:
-    RECORDS = DATASET = STORED.as_posix()
-    RESULTS = f"results/replay/{STORED.name}"
-    LOGS = f"logs/replay/{STORED.name}"
+    RECORDS = DATASET = REPLAY.as_posix()
+    RESULTS = f"results/replay/{REPLAY.name}"
+    LOGS = f"logs/replay/{REPLAY.name}"
 else:
     RECORDS = RESULTS = "results"
     DATASET = f"resources/dataset/{config['dataset']['source']}"

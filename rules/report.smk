@@ -9,16 +9,16 @@ localrules:
 
 rule plot_epoch_time:
     input:
-        timing="results/tables/{study}/timing.csv",
+        timing="<results>/tables/{study}/timing.csv",
         code=code("plot_epoch_time"),
     output:
         report(
-            "results/figures/{study}/epoch_time.svg",
+            "<results>/figures/{study}/epoch_time.svg",
             caption="../report/captions/epoch_time.rst",
             category="Timing",
         ),
     log:
-        "logs/plot_epoch_time/{study}.log",
+        "<logs>/plot_epoch_time/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
     shell:
@@ -28,16 +28,16 @@ rule plot_epoch_time:
 
 rule plot_speedup:
     input:
-        speedup="results/tables/{study}/speedup.csv",
+        speedup="<results>/tables/{study}/speedup.csv",
         code=code("plot_speedup"),
     output:
         report(
-            "results/figures/{study}/speedup.svg",
+            "<results>/figures/{study}/speedup.svg",
             caption="../report/captions/speedup.rst",
             category="Timing",
         ),
     log:
-        "logs/plot_speedup/{study}.log",
+        "<logs>/plot_speedup/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
     shell:
@@ -47,16 +47,16 @@ rule plot_speedup:
 
 rule plot_communication:
     input:
-        communication="results/tables/{study}/communication.csv",
+        communication="<results>/tables/{study}/communication.csv",
         code=code("plot_communication"),
     output:
         report(
-            "results/figures/{study}/communication.svg",
+            "<results>/figures/{study}/communication.svg",
             caption="../report/captions/communication.rst",
             category="Communication",
         ),
     log:
-        "logs/plot_communication/{study}.log",
+        "<logs>/plot_communication/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
     shell:
@@ -66,16 +66,16 @@ rule plot_communication:
 
 rule plot_learning:
     input:
-        accuracy="results/tables/accuracy.csv",
+        accuracy="<results>/tables/accuracy.csv",
         code=code("plot_learning"),
     output:
         report(
-            "results/figures/{study}/learning.svg",
+            "<results>/figures/{study}/learning.svg",
             caption="../report/captions/learning.rst",
             category="Accuracy",
         ),
     log:
-        "logs/plot_learning/{study}.log",
+        "<logs>/plot_learning/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
     shell:
@@ -89,12 +89,12 @@ rule plot_quantization_histograms:
         code=code("plot_quantization_histograms"),
     output:
         report(
-            "results/figures/{study}/quantization_histograms.svg",
+            "<results>/figures/{study}/quantization_histograms.svg",
             caption="../report/captions/quantization_histograms.rst",
             category="Int8 quantization",
         ),
     log:
-        "logs/plot_quantization_histograms/{study}.log",
+        "<logs>/plot_quantization_histograms/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
     shell:
@@ -120,27 +120,30 @@ TEMPLATE = sorted(
 
 rule report_render:
     input:
-        tables=expand(f"results/tables/{STUDY}/{{table}}.csv", table=TABLES),
-        shared_tables=expand("results/tables/{table}.csv", table=SHARED_TABLES),
-        figures=expand(f"results/figures/{STUDY}/{{figure}}.svg", figure=FIGURES),
+        tables=expand(f"<results>/tables/{STUDY}/{{table}}.csv", table=TABLES),
+        shared_tables=expand("<results>/tables/{table}.csv", table=SHARED_TABLES),
+        figures=expand(f"<results>/figures/{STUDY}/{{figure}}.svg", figure=FIGURES),
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
         code=code("report_render"),
     output:
         report(
-            "results/report.html",
+            "<results>/report.html",
             caption="../report/captions/report.rst",
             category="Report",
         ),
     log:
-        "logs/report_render.log",
+        "<logs>/report_render.log",
     conda:
         "../workflow/envs/study.yaml"
     params:
         partial=PARTIAL,
+        replayed_from=option("--replayed-from", REPLAY),
         study=STUDY,
+        results=RESULTS,
     shell:
         "python workflow/scripts/report_render.py --study {params.study}"
-        " --tables results/tables/{params.study} --shared-tables results/tables"
-        " --figures results/figures/{params.study} --manifest {input.manifest}"
-        " --template report/report.html.j2 {params.partial} --output {output} > {log} 2>&1"
+        " --tables {params.results}/tables/{params.study} --shared-tables {params.results}/tables"
+        " --figures {params.results}/figures/{params.study} --manifest {input.manifest}"
+        " --template report/report.html.j2 {params.partial} {params.replayed_from}"
+        " --output {output} > {log} 2>&1"

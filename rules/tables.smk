@@ -1,4 +1,5 @@
 localrules:
+    study_config,
     grid_cells,
     tables_timing,
     tables_speedup,
@@ -19,6 +20,23 @@ STAGES = expand(
     "<records>/quantization/seed~{seed}/stages.json",
     seed=config["quantization"]["seeds"],
 )
+
+
+# Nothing here reads its output, so the whole configuration may be its parameter.
+rule study_config:
+    input:
+        code=code("study_config"),
+    output:
+        "<results>/config.yaml",
+    log:
+        "<logs>/study_config.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        config=json.dumps(config),
+    shell:
+        "python workflow/scripts/study_config.py --config {params.config:q}"
+        " --output {output} > {log} 2>&1"
 
 
 rule grid_cells:

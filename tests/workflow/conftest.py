@@ -18,7 +18,7 @@ def new_study(tmp_path):
     return make
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def finished_study(tmp_path_factory):
     """A study that has run to its report. A test that edits it works on a copy: see `study`."""
     study = Study(tmp_path_factory.mktemp("study"), TINY)

@@ -28,7 +28,7 @@ def test_adding_a_batch_size_runs_its_cells_and_what_follows(study):
     study.configure({"grid.batch_sizes": [10, 20, 30]})
     planned = study.planned()
     assert planned["train_run"] == 1
-    assert set(planned) == AFTER_RUNS | {"train_run", "grid_cells"}
+    assert set(planned) == AFTER_RUNS | {"train_run", "grid_cells", "study_config"}
 
 
 def test_editing_a_plot_script_makes_its_plot_and_the_report_again(study):
@@ -73,7 +73,7 @@ def test_changing_a_training_parameter_trains_again_on_the_same_dataset(study):
     study.configure({"training.learning_rate": 0.05})
     planned = study.planned()
     assert planned["train_run"] == 2
-    assert set(planned) == AFTER_RUNS | {"train_run"}
+    assert set(planned) == AFTER_RUNS | {"train_run", "study_config"}
 
 
 def test_changing_the_quantization_leaves_the_timings_alone(study):
@@ -83,6 +83,7 @@ def test_changing_the_quantization_leaves_the_timings_alone(study):
         "tables_quantization",
         "plot_quantization_histograms",
         "report_render",
+        "study_config",
     }
 
 

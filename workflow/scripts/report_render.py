@@ -31,13 +31,18 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--partial", action="store_true", help="accept missing cells, and say so at the top"
     )
+    parser.add_argument(
+        "--replayed-from", help="the stored study that the tables were made from, to be said so"
+    )
     parser.add_argument("--output", type=Path, required=True, help="the HTML file to write")
     arguments = parser.parse_args(argv)
     tables = result_tables.read_study(
         arguments.study, arguments.tables, arguments.shared_tables, arguments.manifest
     )
     figures = report.read_figures(arguments.figures)
-    page = report.render(tables, figures, arguments.template, arguments.partial)
+    page = report.render(
+        tables, figures, arguments.template, arguments.partial, arguments.replayed_from
+    )
     files.write_text(arguments.output, page)
 
 

@@ -65,11 +65,18 @@ SECTIONS = [
 ]
 
 
-def render(tables: StudyTables, figures: dict[str, str], template: Path, partial: bool) -> str:
+def render(
+    tables: StudyTables,
+    figures: dict[str, str],
+    template: Path,
+    partial: bool,
+    replayed_from: str | None = None,
+) -> str:
     """The page as HTML, from `template` and its neighbours (sections/, macros, style.css).
 
     `figures` are data URIs by name. A study with missing cells is refused unless `partial`; the
-    page then says so at its top. Raises UserError for that, and for a template that does not fit.
+    page then says so at its top, where it also names the stored study it was `replayed_from`.
+    Raises UserError for missing cells, and for a template that does not fit.
     """
     missing = [fmt.cell_name(row) for row in tables.missing.itertuples()]
     if missing and not partial:
@@ -96,6 +103,7 @@ def render(tables: StudyTables, figures: dict[str, str], template: Path, partial
             cpu_threads=report_provenance.cpu_threads(tables),
             cells=len(tables.timing),
             missing=missing,
+            replayed_from=replayed_from,
             sections=sections,
             figures=figures,
         )

@@ -1,0 +1,68 @@
+"""The files that a finished study leaves, made by hand, for tests."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import records
+import yaml
+
+from scaling import grid
+
+CONFIG: dict[str, Any] = {
+    "study": "mine",
+    "partial": False,
+    "dataset": {"source": "digits"},
+    "model": {"width": 64},
+    "grid": {
+        "recipes": ["course"],
+        "strategies": ["ddp"],
+        "gpus": [1, 2],
+        "batch_sizes": [128],
+        "seeds": [0],
+    },
+    "training": {"learning_rate": 0.1, "measured_epochs": 3},
+    "recipes": {"course": {"loader_workers": 2}},
+    "machine": {"share": False, "cpu_threads": 1},
+    "quantization": {"seeds": [0]},
+    "peaks": {"repeats": 3},
+}
+CHECKSUM = "fae71f"
+RECORDS = [
+    "interconnect/gpus~2/sweep.json",
+    "peaks/peaks.json",
+    "quantization/seed~0/stages.json",
+    "runs/recipe~course/strategy~ddp/gpus~1/batch_size~128/seed~0/run.json",
+    "runs/recipe~course/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json",
+]
+FILES = sorted(["config.yaml", "manifest.json", *RECORDS])
+"""All of a stored study."""
+
+
+def make(folder: Path, **changes: Any) -> None:
+    """Write results/ and resources/ of `CONFIG`, its top keys changed, below `folder`."""
+    config = copy.deepcopy(CONFIG) | changes
+    results = folder / "results"
+    for cell in grid.expand(**config["grid"]):
+        made = records.record(cell, [records.epoch(1, 2.5)])
+        made["dataset"]["checksum"] = CHECKSUM
+        records.save(results / "runs", made)
+    others = {
+        results / "interconnect/gpus~2/sweep.json": {"gpus": 2},
+        results / "quantization/seed~0/stages.json": {"seed": 0},
+        results / "quantization/seed~0/training.json": {"epochs": 1},
+        results / "peaks/peaks.json": {"device": "cpu"},
+        folder / "resources/dataset/digits/manifest.json": {"checksum": CHECKSUM},
+    }
+    for path, document in others.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document))
+    (results / "quantization/seed~0/float32.pt").write_bytes(b"weights")
+    (results / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+
+
+def stored(folder: Path) -> list[str]:
+    """The files in `folder`, hidden ones too, in order."""
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path.relative_to(folder).as_posix() for path in paths)

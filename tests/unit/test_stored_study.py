@@ -1,0 +1,72 @@
+import copy
+
+import finished_study
+import pytest
+
+from scaling import stored_study
+from scaling.errors import UserError
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A stored study with all its files, and a page written by hand."""
+    for path in [*finished_study.FILES, "README.md"]:
+        (tmp_path / "mine" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mine" / path).write_text("{}")
+    return tmp_path / "mine"
+
+
+def config(**changes):
+    return copy.deepcopy(finished_study.CONFIG) | changes
+
+
+def test_a_whole_study_beside_a_page_written_by_hand_is_fine(study):
+    stored_study.check(study, config())
+
+
+def test_a_wrong_name_is_answered_with_the_studies_there_are(study):
+    (study.parent / "published").mkdir()
+    (study.parent / "second").mkdir()
+    (study.parent / "second/config.yaml").write_text("{}")
+    with pytest.raises(UserError, match=r"has no study 'yours': there are mine, second$"):
+        stored_study.find(study.parent, "yours")
+    assert stored_study.find(study.parent, "mine") == study
+
+
+@pytest.mark.parametrize("name", ["", "..", "mine/runs", "published"])
+def test_only_the_name_of_a_study_finds_one(study, name):
+    with pytest.raises(UserError, match="there are mine"):
+        stored_study.find(study.parent, name)
+
+
+def test_without_any_study_the_way_to_make_one_is_named(tmp_path):
+    with pytest.raises(UserError, match="there are none yet: see make pack"):
+        stored_study.find(tmp_path, "mine")
+
+
+@pytest.mark.parametrize("path", finished_study.FILES)
+def test_a_missing_file_is_named(study, path):
+    (study / path).unlink()
+    with pytest.raises(UserError, match=rf"mine lacks 1 of the 7 files .* the first is {path}:"):
+        stored_study.check(study, config())
+
+
+def test_missing_runs_are_accepted_for_a_partial_report_only(study):
+    (study / finished_study.FILES[-1]).unlink()
+    with pytest.raises(UserError, match="or pass --config partial=true"):
+        stored_study.check(study, config())
+    stored_study.check(study, config(partial=True))
+
+
+def test_a_missing_sweep_cannot_be_made_good_by_a_partial_report(study):
+    (study / "interconnect/gpus~2/sweep.json").unlink()
+    with pytest.raises(UserError, match=r"restore them$"):
+        stored_study.check(study, config())
+    with pytest.raises(UserError, match="mine lacks 1 of the 5 files"):
+        stored_study.check(study, config(partial=True))
+
+
+def test_a_record_outside_the_grid_is_named(study):
+    (study / "runs/old.json").write_text("{}")
+    with pytest.raises(UserError, match=r"mine/runs/old\.json is no part of the study"):
+        stored_study.check(study, config())

@@ -1,0 +1,138 @@
+import shutil
+
+import finished_study
+import pytest
+
+import study_pack
+from scaling.errors import UserError
+
+SECOND_RUN = finished_study.FILES[-1]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where a finished study lies in results/; it is the working folder."""
+    finished_study.make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def pack(*options):
+    study_pack.main(["--study", "mine", *options])
+
+
+def test_a_packed_study_is_its_records_byte_for_byte_without_weights(folder):
+    pack()
+    assert finished_study.stored(folder / "studies/mine") == finished_study.FILES
+    for path in finished_study.FILES:
+        source = folder / "results" / path
+        if path == "manifest.json":
+            source = folder / "resources/dataset/digits" / path
+        assert (folder / "studies/mine" / path).read_bytes() == source.read_bytes(), path
+
+
+def test_packing_asks_for_the_words_that_only_a_person_can_write(folder, capsys):
+    pack()
+    assert "packed 7 files" in capsys.readouterr().out
+    (folder / "studies/mine/README.md").write_text("8 GPUs, on Friday")
+    (folder / "studies/mine" / SECOND_RUN).write_text("older")
+    pack("--force")
+    assert "write studies/mine/README.md" not in capsys.readouterr().out
+
+
+def test_packing_twice_changes_nothing(folder, capsys):
+    pack()
+    before = (folder / "studies/mine").stat().st_ino
+    pack()
+    assert "studies/mine holds this study already" in capsys.readouterr().out
+    assert (folder / "studies/mine").stat().st_ino == before
+
+
+def test_a_stored_study_that_differs_is_kept_unless_forced(folder):
+    pack()
+    stored = folder / "studies/mine" / SECOND_RUN
+    stored.write_text("older")
+    with pytest.raises(UserError, match=r"studies/mine holds a study with other content.*FORCE=1"):
+        pack()
+    assert stored.read_text() == "older"
+    pack("--force")
+    assert stored.read_bytes() == (folder / "results" / SECOND_RUN).read_bytes()
+
+
+def test_force_drops_records_of_an_older_grid_and_keeps_what_a_person_wrote(folder):
+    pack()
+    studies = folder / "studies"
+    (studies / "mine/runs/old.json").write_text("{}")
+    (studies / "mine/plots/runs").mkdir(parents=True)
+    (studies / "mine/plots/runs/trace.txt").write_text("by hand")
+    (studies / "mine/README.md").write_text("8 GPUs, on Friday")
+    pack("--force")
+    kept = ["README.md", "plots/runs/trace.txt"]
+    assert finished_study.stored(studies / "mine") == sorted([*finished_study.FILES, *kept])
+
+
+def test_what_a_person_wrote_before_the_first_packing_stays(folder):
+    (folder / "studies/mine").mkdir(parents=True)
+    (folder / "studies/mine/README.md").write_text("8 GPUs, on Friday")
+    pack()
+    assert finished_study.stored(folder / "studies/mine") == ["README.md", *finished_study.FILES]
+
+
+def test_another_study_than_the_one_meant_is_refused(folder):
+    with pytest.raises(UserError, match="results holds the study mine, not 'yours'"):
+        study_pack.main(["--study", "yours"])
+
+
+def test_without_a_study_there_is_nothing_to_pack(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"results/config\.yaml does not exist: run a study first"):
+        pack()
+
+
+@pytest.mark.parametrize("path", finished_study.RECORDS)
+def test_a_study_that_lacks_a_file_is_refused_and_leaves_nothing(folder, path):
+    (folder / "results" / path).unlink()
+    with pytest.raises(UserError, match=rf"lacks 1 of its 7 files, the first is results/{path};"):
+        pack()
+    assert not (folder / "studies").exists()
+
+
+def test_a_partial_study_is_packed_without_the_missing_runs(tmp_path, monkeypatch):
+    finished_study.make(tmp_path, partial=True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results" / SECOND_RUN).unlink()
+    pack()
+    assert finished_study.stored(tmp_path / "studies/mine") == finished_study.FILES[:-1]
+
+
+def test_a_record_made_with_another_parameter_is_refused(tmp_path, monkeypatch):
+    finished_study.make(tmp_path, training={"learning_rate": 0.05, "measured_epochs": 3})
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"was made with learning_rate 0\.1, but the study asks"):
+        pack()
+
+
+def test_a_record_made_on_another_dataset_is_refused(folder):
+    (folder / "resources/dataset/digits/manifest.json").write_text('{"checksum": "other"}')
+    with pytest.raises(UserError, match=r"gpus~1/.* was made with dataset checksum fae71f, but"):
+        pack()
+
+
+@pytest.mark.parametrize("before", [[], ["older"]])
+def test_a_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch, before):
+    for text in before:
+        pack()
+        (folder / "studies/mine" / SECOND_RUN).write_text(text)
+    stored = finished_study.stored(folder)
+    copied = []
+
+    def copy_until_full(source, target):
+        copied.append(target)
+        if len(copied) == 3:
+            raise OSError(28, "No space left on device")
+        target.write_bytes(source.read_bytes())
+
+    monkeypatch.setattr(shutil, "copyfile", copy_until_full)
+    with pytest.raises(UserError, match=r"cannot write studies/mine: No space left on device"):
+        pack("--force")
+    assert finished_study.stored(folder) == stored

@@ -1,0 +1,136 @@
+"""A finished study kept as data, and its tables and report made again from there."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pandas as pd
+import pytest
+import yaml
+
+MEASURING = {"dataset_fetch", "dataset_prepare", "train_run", "interconnect_sweep"}
+MEASURING |= {"quantize_train", "quantize_evaluate", "peaks_measure"}
+RUNS = "runs/recipe~course/strategy~ddp"
+RECORD = f"studies/tiny/{RUNS}/gpus~1/batch_size~20/seed~0/run.json"
+
+
+def make(study, *arguments):
+    """`make` with the environment that runs this test."""
+    return subprocess.run(
+        ["make", "--old-file=env", *arguments],
+        cwd=study.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def stored(finished_study):
+    """What packing the finished study leaves in studies/tiny."""
+    packed = make(finished_study, "pack", "STUDY=tiny")
+    assert packed.returncode == 0, packed.stdout
+    return finished_study.folder / "studies/tiny"
+
+
+@pytest.fixture
+def clone(stored, new_study):
+    """A clean copy of the project that has the stored study, and neither results nor a dataset."""
+    fresh = new_study()
+    (fresh.folder / "tiny.yaml").unlink()
+    shutil.copytree(stored, fresh.folder / "studies/tiny")
+    fresh.command = lambda *options: [
+        *("snakemake", "--cores", "2", "--config", "replay=tiny", *options)
+    ]
+    return fresh
+
+
+def tables(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.csv")}
+
+
+def test_a_replay_in_a_clean_clone_gives_the_tables_of_the_study_to_the_byte(finished_study, clone):
+    assert not MEASURING & set(clone.planned())
+    replayed = make(clone, "replay", "STUDY=tiny", "CORES=2")
+    assert replayed.returncode == 0, replayed.stdout
+    assert "The report is results/replay/tiny/report.html" in replayed.stdout
+    made = tables(clone.folder / "results/replay/tiny/tables")
+    assert made == tables(finished_study.folder / "results/tables") and made
+    assert not (clone.folder / "resources").exists()
+    assert [path.name for path in (clone.folder / "results").iterdir()] == ["replay"]
+
+    page = (clone.folder / "results/replay/tiny/report.html").read_text()
+    assert "Replayed from the records in studies/tiny." in page
+    original = (finished_study.folder / "results/report.html").read_text()
+    assert "Replayed from" not in original
+
+    again = clone.snakemake()
+    assert "Nothing to be done" in again.stdout
+
+
+def test_an_edited_record_changes_the_tables_that_depend_on_it(clone):
+    speedup = "results/replay/tiny/tables/tiny/speedup.csv"
+    assert clone.snakemake("--", speedup).returncode == 0
+    before = (clone.folder / speedup).read_text()
+    record = clone.folder / RECORD
+    document = json.loads(record.read_text())
+    for epoch in document["epochs"]:
+        epoch["seconds"] += 100
+    record.write_text(json.dumps(document))
+    edited = clone.snakemake("--", speedup)
+    assert edited.returncode == 0, edited.stdout
+    assert "rule grid_cells" not in edited.stdout
+    assert (clone.folder / speedup).read_text() != before
+
+
+def test_a_replay_reads_the_stored_sweep_of_every_number_of_gpus(clone):
+    folder = clone.folder / "studies/tiny"
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    config["grid"]["gpus"] = [1, 2]
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    shutil.copytree(folder / RUNS / "gpus~1", folder / RUNS / "gpus~2")
+    refused = clone.snakemake("--dry-run")
+    assert refused.returncode != 0
+    assert "the first is interconnect/gpus~2/sweep.json" in refused.stdout
+    (folder / "interconnect/gpus~2").mkdir(parents=True)
+    (folder / "interconnect/gpus~2/sweep.json").write_text("{}")
+    planned = clone.planned()
+    assert planned["tables_interconnect"] == 1
+    assert not MEASURING & set(planned)
+
+
+def test_a_study_that_is_not_there_is_answered_with_those_that_are(clone):
+    for name in ("large", ""):
+        refused = make(clone, "replay", f"STUDY={name}")
+        assert refused.returncode != 0
+        assert re.search(f"studies has no study '{name}': there are .*tiny", refused.stdout)
+    assert not (clone.folder / "results").exists()
+
+
+def test_a_stored_study_that_lacks_a_run_is_replayed_only_as_a_partial_report(clone):
+    (clone.folder / RECORD).unlink()
+    refused = clone.snakemake()
+    assert refused.returncode != 0
+    assert "studies/tiny lacks 1 of the" in refused.stdout
+    assert not (clone.folder / "results").exists()
+    timing = "results/replay/tiny/tables/tiny/timing.csv"
+    partial = clone.snakemake("partial=true", "--", timing)
+    assert partial.returncode == 0, partial.stdout
+    assert pd.read_csv(clone.folder / timing)["status"].tolist() == ["ok", "missing"]
+
+
+def test_a_record_outside_the_grid_is_refused(clone):
+    extra = clone.folder / RECORD.replace("batch_size~20", "batch_size~30")
+    extra.parent.mkdir(parents=True)
+    shutil.copy(clone.folder / RECORD, extra)
+    refused = clone.snakemake()
+    assert refused.returncode != 0
+    assert "batch_size~30/seed~0/run.json is no part of the study" in refused.stdout
+
+
+def test_packing_needs_the_name_of_the_study_in_results(finished_study):
+    refused = make(finished_study, "pack", "STUDY=other")
+    assert refused.returncode != 0
+    assert "results holds the study tiny, not 'other'" in refused.stdout
+    assert not (finished_study.folder / "studies/other").exists()
