@@ -1,7 +1,8 @@
 """What cannot be right, or is easily misread, in a study's derived tables.
 
 A check is a function from the study to its findings; its name is the `check` column of audit.csv,
-its docstring says what it judges and how. A new check is a new function in `CHECKS`.
+its docstring says what it judges and how. A new check is a new function in `CHECKS`; those on
+figures that a document printed are in `scaling.audit_printed`.
 
 Severities: `error` - a table contradicts a definition; `warning` - the arithmetic holds but the
 result is physically implausible, so the estimate behind it does not measure what it is named for;
@@ -9,12 +10,14 @@ result is physically implausible, so the estimate behind it does not measure wha
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field
+from functools import wraps
+from typing import Any
 
 import pandas as pd
 
-from scaling import tables
+from scaling import audit_printed, printed, tables
+from scaling.audit_finding import Finding, finding
 from scaling.communication import SUBTRACTIONS
 from scaling.grid import CELL_KEYS
 from scaling.speedup import VIEWS
@@ -30,32 +33,20 @@ COMMUNICATION_FACTOR = 2.0
 """Largest over smallest communication time of an iteration that noise may explain: subtracting two
 large times leaves a small one, easily wrong by tens of percent, hardly by a factor of 2."""
 
-Severity = Literal["error", "warning", "info"]
-
 
 @dataclass(frozen=True)
 class Study:
-    """The tables under audit, and D: the number of images in the training set."""
+    """The tables under audit, and D: the number of images in the training set.
+
+    `printed` is the table of `scaling.printed`, empty for a study that prints no figures.
+    """
 
     timing: pd.DataFrame
     speedup: pd.DataFrame
     communication: pd.DataFrame
     bandwidth: pd.DataFrame
     train_images: int
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing found in one cell: the figure that stands there, and what it is held against."""
-
-    recipe: str
-    strategy: str
-    gpus: int
-    batch_size: int
-    severity: Severity
-    message: str
-    found: float
-    expected: float
+    printed: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=printed.COLUMNS))
 
 
 Check = Callable[[Study], list[Finding]]
@@ -66,7 +57,7 @@ def parts_differ_from_total(study: Study) -> list[Finding]:
     table = study.communication
     parts = table["compute_seconds"] + table["communication_seconds"]
     return [
-        _finding(row, "error", f"{row.estimate}: compute + communication is not the total", *pair)
+        finding(row, "error", f"{row.estimate}: compute + communication is not the total", *pair)
         for row, *pair in _differing(table, parts, table["total_seconds"])
     ]
 
@@ -75,7 +66,7 @@ def negative_communication(study: Study) -> list[Finding]:
     """Communication takes time: below 0 the estimate has subtracted something else."""
     table = study.communication
     return [
-        _finding(
+        finding(
             row, "warning", f"{row.estimate}: communication below 0", row.communication_seconds, 0
         )
         for row in table[table["communication_seconds"] < 0].itertuples()
@@ -86,7 +77,7 @@ def utilization_above_one(study: Study) -> list[Finding]:
     """No cell can communicate faster than the peak measured on the same GPUs."""
     table = study.bandwidth
     return [
-        _finding(row, "warning", f"{row.estimate}: utilization above 100 %", row.utilization, 1)
+        finding(row, "warning", f"{row.estimate}: utilization above 100 %", row.utilization, 1)
         for row in table[table["utilization"] > 1].itertuples()
     ]
 
@@ -98,7 +89,7 @@ def speedup_above_gpus(study: Study) -> list[Finding]:
     """
     table = study.speedup
     return [
-        _finding(row, "warning", f"{name} above the number of GPUs", getattr(row, view), row.gpus)
+        finding(row, "warning", f"{name} above the number of GPUs", getattr(row, view), row.gpus)
         for view, name in VIEWS.items()
         for row in table[table[view] > table["gpus"] * (1 + TOLERANCE)].itertuples()
     ]
@@ -115,7 +106,7 @@ def bytes_not_multiplied_by_iterations(study: Study) -> list[Finding]:
     moved = table["bandwidth_gb_per_s"] * GB * table["communication_seconds"]
     message = "the bandwidth is not that of bytes per iteration times iterations"
     return [
-        _finding(row, "error", f"{row.estimate}: {message} (in bytes)", *pair)
+        finding(row, "error", f"{row.estimate}: {message} (in bytes)", *pair)
         for row, *pair in _differing(table, moved, table["bytes_per_iteration"] * table.iterations)
     ]
 
@@ -136,7 +127,7 @@ def two_baselines(study: Study) -> list[Finding]:
     groups = table.groupby(["recipe", "strategy", "batch_size", "of"], as_index=False)
     spread = groups.agg(low=("seconds", "min"), high=("seconds", "max")).assign(gpus=1)
     return [
-        _finding(row, "error", f"two different single-GPU times used for one b ({row.of})", *pair)
+        finding(row, "error", f"two different single-GPU times used for one b ({row.of})", *pair)
         for row, *pair in _differing(spread, spread["high"], spread["low"])
     ]
 
@@ -148,19 +139,28 @@ def batch_exceeds_dataset(study: Study) -> list[Finding]:
     impossible = (samples > study.train_images) & table["epoch_seconds"].notna()
     message = "a time for a global batch larger than the training set"
     return [
-        _finding(row, "error", message, row.gpus * row.batch_size, study.train_images)
+        finding(row, "error", message, row.gpus * row.batch_size, study.train_images)
         for row in table[impossible].itertuples()
     ]
 
 
 def loading_does_not_add_up(study: Study) -> list[Finding]:
-    """epoch_seconds = epoch_seconds_without_loading + loader_seconds, within rounding."""
+    """epoch_seconds = epoch_seconds_without_loading + loader_seconds, none of them below 0."""
     table = study.timing
     parts = table["epoch_seconds_without_loading"] + table["loader_seconds"]
+    negative = table[table["loader_seconds"] < -TOLERANCE * table["epoch_seconds"]]
     message = "the time without loading and the loading are not the epoch's time"
     return [
-        _finding(row, "error", message, *pair)
+        finding(row, "error", message, *pair)
         for row, *pair in _differing(table, parts, table["epoch_seconds"])
+    ] + [
+        finding(row, "error", "the epoch is longer without loading than with", *pair)
+        for row, *pair in zip(
+            negative.itertuples(),
+            negative["epoch_seconds_without_loading"],
+            negative["epoch_seconds"],
+            strict=True,
+        )
     ]
 
 
@@ -168,7 +168,7 @@ def single_measurement(study: Study) -> list[Finding]:
     """A count of 1 is no median, its spread is unknown; at least 3 epochs are asked for."""
     table = study.timing
     return [
-        _finding(row, "info", "a time measured once, presented as a median", row.count, 3)
+        finding(row, "info", "a time measured once, presented as a median", row.count, 3)
         for row in table[table["count"] == 1].itertuples()
     ]
 
@@ -188,7 +188,7 @@ def communication_varies_with_batch(study: Study) -> list[Finding]:
     table["smallest"] = groups.transform("min")
     worst = table.loc[groups.idxmax()]
     return [
-        _finding(
+        finding(
             row,
             "warning",
             f"{row.estimate}: communication of one iteration changes with b (in seconds)",
@@ -197,6 +197,16 @@ def communication_varies_with_batch(study: Study) -> list[Finding]:
         )
         for row in worst[worst.seconds > COMMUNICATION_FACTOR * worst.smallest].itertuples()
     ]
+
+
+def _on_printed(check: Callable[[pd.DataFrame, pd.DataFrame], list[Finding]]) -> Check:
+    """A check of `scaling.audit_printed`, as one of a study."""
+
+    @wraps(check)
+    def check_study(study: Study) -> list[Finding]:
+        return check(study.printed, study.timing)
+
+    return check_study
 
 
 CHECKS: list[Check] = [
@@ -210,13 +220,14 @@ CHECKS: list[Check] = [
     loading_does_not_add_up,
     single_measurement,
     communication_varies_with_batch,
+    *map(_on_printed, audit_printed.CHECKS),
 ]
 
 
 def audit(study: Study) -> pd.DataFrame:
     """Every finding of every check, columns `COLUMNS`; no rows when there is nothing to say."""
     rows = [
-        {"check": check.__name__, **asdict(finding)} for check in CHECKS for finding in check(study)
+        {"check": check.__name__, **asdict(found)} for check in CHECKS for found in check(study)
     ]
     return tables.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
 
@@ -229,8 +240,3 @@ def _differing(
     return list(
         zip(table[different].itertuples(), found[different], expected[different], strict=True)
     )
-
-
-def _finding(row: Any, severity: Severity, message: str, found: float, expected: float) -> Finding:
-    cell = (row.recipe, row.strategy, row.gpus, row.batch_size)
-    return Finding(*cell, severity, message, float(found), float(expected))

@@ -1,0 +1,117 @@
+"""A published study without a mistake, as CSV text, and ways to break it.
+
+50,000 images, K = 44,695,848 bytes. An iteration communicates for 4 ms whatever N and b, so
+T(N,b) = T(1,b) / N + iterations · 4 ms, both with and without loading:
+
+    b=128: T(1) 18.0 (17.8 without loading), 196 and 98 iterations on 2 and 4 GPUs
+    b=512: T(1) 17.0 (16.8 without loading), 49 and 25 iterations
+
+A ring of 2 sends K per iteration, 44,695,848 B / 4 ms = 11.173962 GB/s; one of 4 1.5 K.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from scaling import published
+from scaling.audit import Study
+from scaling.bandwidth import bandwidth
+from scaling.communication import communication
+from scaling.interconnect import interconnect
+from scaling.printed import printed_against_derived
+from scaling.published import PublishedStudy
+from scaling.published_tables import published_timing
+from scaling.speedup import speedup
+
+TRAIN_IMAGES = 50_000
+HEADER = (
+    "study,strategy,model,parameters,gpus,batch_size,status,epoch_seconds,"
+    "epoch_seconds_without_loading,printed_speedup,printed_compute_seconds,"
+    "printed_communication_seconds,printed_bandwidth_gb_per_s,printed_utilization_percent,"
+    "count,epoch_seconds_min,epoch_seconds_max"
+)
+CLEAN = f"""{HEADER}
+clean,ddp,resnet18-cifar,11173962,1,128,ok,18.000,17.800,1,,,,,5,17.9,18.1
+clean,ddp,resnet18-cifar,11173962,1,512,ok,17.000,16.800,1,,,,,5,16.9,17.1
+clean,ddp,resnet18-cifar,11173962,2,128,ok,9.784,9.684,1.840,8.900,0.784,11.17,,5,9.7,9.9
+clean,ddp,resnet18-cifar,11173962,2,512,ok,8.696,8.596,1.955,8.400,0.196,11.17,,5,8.6,8.8
+clean,ddp,resnet18-cifar,11173962,4,128,ok,4.892,4.842,3.679,4.450,0.392,16.76,,5,4.8,5.0
+clean,ddp,resnet18-cifar,11173962,4,512,ok,4.350,4.300,3.908,4.200,0.100,16.76,,5,4.3,4.4
+clean,ddp,resnet18-cifar,11173962,4,65536,infeasible,,,,,,,,,,
+"""
+COLUMN = {name: index for index, name in enumerate(HEADER.split(","))}
+
+
+def edited(values: dict[tuple[int, int], dict[str, str]], text: str = CLEAN) -> str:
+    """`text` with other fields in the rows of (gpus, batch_size)."""
+    lines = text.splitlines()
+    for index, line in enumerate(lines[1:], start=1):
+        fields = line.split(",")
+        cell = int(fields[COLUMN["gpus"]]), int(fields[COLUMN["batch_size"]])
+        for column, value in values.get(cell, {}).items():
+            fields[COLUMN[column]] = value
+        lines[index] = ",".join(fields)
+    return "\n".join(lines) + "\n"
+
+
+def column(name: str, *values: str) -> dict[tuple[int, int], dict[str, str]]:
+    """`values` in the column `name` of the four cells on several GPUs, for `edited`."""
+    cells = [(2, 128), (2, 512), (4, 128), (4, 512)]
+    return {cell: {name: value} for cell, value in zip(cells, values, strict=True)}
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A published study and what its times give."""
+
+    source: PublishedStudy
+    tables: Study
+
+    @property
+    def printed(self) -> pd.DataFrame:
+        return self.tables.printed
+
+    def mistakes(self, quantity: str) -> dict[tuple[int, int], str]:
+        """The mistakes of one quantity, by (gpus, batch_size), of the cells on several GPUs."""
+        rows = self.printed[(self.printed["quantity"] == quantity) & (self.printed["gpus"] > 1)]
+        return {(row.gpus, row.batch_size): row.mistakes for row in rows.itertuples()}
+
+    def cell(self, quantity: str, gpus: int, batch_size: int) -> pd.Series:
+        """The row of one printed figure."""
+        rows = self.printed
+        same = (rows["gpus"] == gpus) & (rows["batch_size"] == batch_size)
+        (found,) = rows[same & (rows["quantity"] == quantity)].iloc
+        return found
+
+
+def write(folder: Path, text: str = CLEAN, **beside: str) -> Path:
+    """Lay the study out in `folder`: timings.csv, and for each of `beside` NAME.csv."""
+    folder.mkdir(exist_ok=True, parents=True)
+    for name, content in {"timings": text, **beside}.items():
+        (folder / f"{name}.csv").write_text(content, encoding="utf-8")
+    return folder
+
+
+def derive(source: PublishedStudy) -> Derived:
+    """Everything that follows from the study."""
+    timing = published_timing(source, TRAIN_IMAGES)
+    speedups, parts = speedup(timing), communication(timing)
+    rates = bandwidth(timing, parts, interconnect([]), source.gradient_bytes)
+    printed = printed_against_derived(source, timing, speedups, parts, rates)
+    return Derived(source, Study(timing, speedups, parts, rates, TRAIN_IMAGES, printed))
+
+
+def study(folder: Path, text: str = CLEAN, **beside: str) -> Derived:
+    """The one study of these files, derived."""
+    (found,) = published.read_folder(write(folder, text, **beside))
+    return derive(found)
+
+
+@cache
+def of_repository(name: str) -> Derived:
+    """One of the studies that the repository brings along."""
+    folder = Path(__file__).parents[2] / "studies/published"
+    (found,) = (study for study in published.read_folder(folder) if study.name == name)
+    return derive(found)

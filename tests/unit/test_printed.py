@@ -1,0 +1,262 @@
+"""Printed against derived: each known mistake is told apart, on a small study and on real ones."""
+
+from decimal import Decimal
+
+import pytest
+
+from scaling import printed, tables
+from scaling.printed import closeness
+from unit.published_study import CLEAN, column, edited, of_repository, study
+
+CELLS = [(2, 128), (2, 512), (4, 128), (4, 512)]
+
+
+def everywhere(mistakes: str) -> dict[tuple[int, int], str]:
+    return dict.fromkeys(CELLS, mistakes)
+
+
+def test_a_figure_is_exact_within_one_unit_of_its_last_digit():
+    assert closeness(0.7449, Decimal("0.74")) == "exactly"
+    assert closeness(2.826, Decimal("2.82")) == "exactly"  # truncated, as documents do
+    assert closeness(2.8301, Decimal("2.82")) == "nearly"
+    assert closeness(2.89, Decimal("2.82")) == "no"  # 2.4 % less
+    assert closeness(32.9, Decimal("32")) == "exactly"
+    assert closeness(float("nan"), Decimal("32")) == ""
+
+
+def test_a_clean_study_agrees_in_every_figure(tmp_path):
+    found = study(tmp_path).printed
+    assert len(found) == 2 + 4 * 4
+    assert set(found.agrees) == set(found.reproduced) == {"exactly"}
+    assert set(found.mistakes) == {""}
+    assert found.factor.between(0.999, 1.001).all()
+
+
+def test_speedups_times_the_number_of_gpus(tmp_path):
+    # 2 · 18/9.784, 2 · 17/8.696, 4 · 18/4.892, 4 · 17/4.35
+    values = column("printed_speedup", "3.679", "3.910", "14.72", "15.63")
+    found = study(tmp_path, edited(values))
+    assert found.mistakes("speedup") == everywhere("times_gpus")
+    cell = found.cell("speedup", 4, 512)
+    assert cell.definition == "N · T(1,b) / T(N,b)"
+    assert (cell.reproduced, cell.agrees) == ("exactly", "no")
+    assert cell.factor == pytest.approx(4, rel=1e-3)
+
+
+def test_speedups_over_two_gpus(tmp_path):
+    # 9.784/4.892 = 2.000 and 8.696/4.35 = 1.999
+    found = study(tmp_path, edited(column("printed_speedup", "", "", "2.000", "1.999")))
+    assert found.mistakes("speedup") == {
+        (4, 128): "two_gpu_baseline",
+        (4, 512): "two_gpu_baseline",
+    }
+
+
+def test_speedups_over_the_time_of_the_smallest_batch(tmp_path):
+    # 18/9.784, 18/8.696, 18/4.892, 18/4.35: right only where b is that batch
+    values = column("printed_speedup", "1.840", "2.070", "3.679", "4.138")
+    found = study(tmp_path, edited(values)).mistakes("speedup")
+    assert found == {
+        **{(2, 128): "", (4, 128): ""},
+        **{(2, 512): "one_baseline", (4, 512): "one_baseline"},
+    }
+
+
+def test_a_speedup_over_the_time_of_another_row(tmp_path):
+    # 17/9.784 = 1.738: T(1,512) where T(1,128) belongs
+    found = study(tmp_path, edited({(2, 128): {"printed_speedup": "1.738"}}))
+    assert found.mistakes("speedup") == {**everywhere(""), (2, 128): "another_row"}
+    cell = found.cell("speedup", 2, 128)
+    assert (cell.reproduced, cell.explained_by) == ("no", "T(1,b') / T(N,b)")
+
+
+def test_a_compute_time_of_another_row(tmp_path):
+    # T(1,512)/4 = 17/4
+    found = study(tmp_path, edited({(4, 128): {"printed_compute_seconds": "4.250"}}))
+    assert found.mistakes("compute_seconds") == {**everywhere(""), (4, 128): "another_row"}
+
+
+def test_a_compute_time_of_no_single_gpu_time_that_the_study_has(tmp_path):
+    # 2 · 9.1 = 18.2 where T(1,128) = 18.0
+    found = study(tmp_path, edited({(2, 128): {"printed_compute_seconds": "9.100"}}))
+    assert found.mistakes("compute_seconds") == {**everywhere(""), (2, 128): "other_single_time"}
+    cell = found.cell("compute_seconds", 2, 128)
+    assert (cell.implied_single_seconds, cell.single_seconds) == (pytest.approx(18.2), 18.0)
+
+
+def test_communication_that_follows_from_a_wrong_compute_time(tmp_path):
+    # 9.784 - 9.1 = 0.684
+    values = {"printed_compute_seconds": "9.100", "printed_communication_seconds": "0.684"}
+    found = study(tmp_path, edited({(2, 128): values}))
+    assert found.mistakes("communication_seconds")[2, 128] == "follows_from_compute"
+
+
+def test_the_whole_epoch_printed_as_compute(tmp_path):
+    values = column("printed_compute_seconds", "9.784", "8.696", "4.892", "4.350")
+    found = study(tmp_path, edited(values)).mistakes("compute_seconds")
+    # 4.892 and so on: communication is at least 2 % of the epoch
+    assert found == everywhere("total_as_compute;loading_counted")
+
+
+def test_the_whole_epoch_without_loading_printed_as_compute(tmp_path):
+    values = column("printed_compute_seconds", "9.684", "8.596", "4.842", "4.300")
+    assert study(tmp_path, edited(values)).mistakes("compute_seconds") == everywhere(
+        "total_as_compute"
+    )
+
+
+SLOW_LOADER = {
+    (2, 128): {"epoch_seconds": "10.784", "epoch_seconds_max": "11"},
+    (2, 512): {"epoch_seconds": "9.696", "epoch_seconds_max": "10"},
+}
+"""A second more on 2 GPUs, all of it loading: communication without loading stays as it was."""
+
+
+def test_the_wait_for_data_counted_as_communication(tmp_path):
+    # 10.784 - 18/2 = 1.784, 9.696 - 17/2 = 1.196
+    values = column("printed_communication_seconds", "1.784", "1.196", "0.392", "0.100")
+    found = study(tmp_path, edited(values, edited(SLOW_LOADER)))
+    assert found.mistakes("communication_seconds") == {
+        **{(2, 128): "loading_counted", (2, 512): "loading_counted"},
+        **{(4, 128): "", (4, 512): ""},
+    }
+    assert found.cell("communication_seconds", 2, 128).derived == pytest.approx(0.784)
+
+
+def test_loading_left_out_where_the_times_cannot_tell_it(tmp_path):
+    # No times without loading on several GPUs, but T - T(1)/N of such times, T printed as compute.
+    unknown = edited({cell: {"epoch_seconds_without_loading": ""} for cell in CELLS})
+    slow = edited(SLOW_LOADER, unknown)
+    totals = edited(column("printed_compute_seconds", "9.684", "8.596", "4.842", "4.300"), slow)
+    found = study(tmp_path, totals)
+    assert found.mistakes("communication_seconds") == {
+        **{(2, 128): "loading_left_out", (2, 512): "loading_left_out"},
+        **{(4, 128): "", (4, 512): ""},
+    }
+    assert found.cell("communication_seconds", 2, 128).derived == pytest.approx(1.784)
+
+
+def test_bytes_of_one_iteration_over_seconds_of_an_epoch(tmp_path):
+    # 44,695,848 / 0.784 = 0.05701 GB/s; for 4 GPUs 67,043,772 / 0.392 = 0.1710
+    values = column("printed_bandwidth_gb_per_s", "0.05701", "0.2280", "0.1710", "0.6704")
+    found = study(tmp_path, edited(values))
+    assert found.mistakes("bandwidth_gb_per_s") == everywhere("one_iteration")
+    assert found.cell("bandwidth_gb_per_s", 2, 128).factor == pytest.approx(1 / 196, rel=1e-3)
+
+
+def test_gib_printed_as_gb(tmp_path):
+    # 11.173962e9 / 2^30 = 10.4066, 16.760943e9 / 2^30 = 15.6098
+    values = column("printed_bandwidth_gb_per_s", "10.407", "10.407", "15.610", "15.610")
+    assert study(tmp_path, edited(values)).mistakes("bandwidth_gb_per_s") == everywhere("gib")
+
+
+def test_bytes_over_the_column_called_compute(tmp_path):
+    # 196 · 44,695,848 / 8.9, 49 · …/8.4, 98 · 67,043,772 / 4.45, 25 · …/4.2
+    values = column("printed_bandwidth_gb_per_s", "0.98431", "0.26073", "1.47647", "0.39907")
+    assert study(tmp_path, edited(values)).mistakes("bandwidth_gb_per_s") == everywhere(
+        "over_total"
+    )
+
+
+def test_dataparallel_taken_for_a_ring(tmp_path):
+    # The ring's bandwidth, where GPU 0 passes on 2(N-1)·K: 2 and 4 times as much.
+    found = study(tmp_path, CLEAN.replace(",ddp,", ",dp,"))
+    assert found.mistakes("bandwidth_gb_per_s") == everywhere("ring_for_dp")
+    assert found.cell("bandwidth_gb_per_s", 4, 128).factor == pytest.approx(1 / 4, rel=1e-3)
+
+
+def test_mistakes_that_come_together_are_all_named(tmp_path):
+    # One iteration of the ring in GiB: 44,695,848 / 0.784 / 2^30 = 0.053095
+    values = column("printed_bandwidth_gb_per_s", "0.053095", "0.21238", "0.15928", "0.62439")
+    text = edited(values, CLEAN.replace(",ddp,", ",dp,"))
+    assert study(tmp_path, text).mistakes("bandwidth_gb_per_s") == everywhere(
+        "ring_for_dp;one_iteration;gib"
+    )
+
+
+def test_a_batch_size_printed_as_bandwidth(tmp_path):
+    # 2(N-1)/N · b
+    values = column("printed_bandwidth_gb_per_s", "128", "512", "192", "768")
+    assert study(tmp_path, edited(values)).mistakes("bandwidth_gb_per_s") == everywhere(
+        "batch_as_bandwidth"
+    )
+
+
+def test_utilization_of_a_peak_that_was_typed_in(tmp_path):
+    # 11.173962 and 16.760943 of 50 GB/s
+    values = column("printed_utilization_percent", "22.35", "22.35", "33.52", "33.52")
+    found = study(tmp_path, edited(values))
+    assert found.mistakes("utilization_percent") == everywhere("typed_peak")
+    assert found.cell("utilization_percent", 2, 128).definition == "bandwidth / 50 GB/s"
+
+
+def test_a_figure_that_nothing_gives(tmp_path):
+    found = study(tmp_path, edited({(4, 512): {"printed_bandwidth_gb_per_s": "99"}}))
+    assert found.mistakes("bandwidth_gb_per_s") == {**everywhere(""), (4, 512): "unexplained"}
+
+
+def test_a_second_time_on_one_gpu_that_differs(tmp_path):
+    sweep = "study,gpus,batch_size,epoch_seconds\nclean,1,128,18.2\nclean,1,512,18.0\n"
+    found = study(tmp_path, batch_sweep=sweep)
+    # 18.2 is 1.1 % more than 18.0, as a second measurement may be; 18.0 is 5.9 % more than 17.0
+    assert found.cell("epoch_seconds", 1, 128).mistakes == ""
+    cell = found.cell("epoch_seconds", 1, 512)
+    assert (cell.mistakes, cell.printed, cell.derived) == ("repeated_single_time", 18.0, 17.0)
+
+
+def test_the_table_survives_its_file(tmp_path):
+    found = study(tmp_path / "study").printed
+    tables.write(found, tmp_path / "printed.csv")
+    again = printed.read(tmp_path / "printed.csv")
+    assert again.mistakes.tolist() == found.mistakes.tolist()
+    assert again.printed.tolist() == found.printed.tolist()
+
+
+def test_the_notebooks_speedups_are_n_times_too_large():
+    found = of_repository("notebook-dp")
+    assert set(found.mistakes("speedup").values()) == {"times_gpus"}
+    # 4 · 9.19 / 8.76 where 9.19 / 8.76 = 1.049
+    assert found.cell("speedup", 4, 512).by_definition == pytest.approx(4.196, abs=1e-3)
+    assert found.cell("speedup", 4, 512).derived == pytest.approx(1.049, abs=1e-3)
+
+
+def test_the_notebooks_bandwidths_are_those_of_one_iteration_of_a_ring_in_gib():
+    found = of_repository("notebook-dp").mistakes("bandwidth_gb_per_s")
+    assert set(found.values()) == {"ring_for_dp;one_iteration;gib"}
+    assert len(found) == 6
+
+
+def test_the_a40_studys_row_512_uses_a_time_that_its_own_log_does_not_have():
+    found = of_repository("lab5-a40-ddp")
+    for gpus in (2, 4):
+        cell = found.cell("compute_seconds", gpus, 512)
+        assert cell.mistakes == "other_single_time"
+        assert cell.implied_single_seconds == pytest.approx(19.764)
+        assert cell.single_seconds == 19.704
+        assert found.mistakes("communication_seconds")[gpus, 512] == "follows_from_compute"
+
+
+def test_the_a40_studys_speedups_are_over_2_gpus_and_its_peak_is_one_number():
+    found = of_repository("lab5-a40-ddp")
+    assert set(found.mistakes("speedup").values()) == {"two_gpu_baseline"}
+    assert found.cell("utilization_percent", 4, 512).definition == "bandwidth / 0.9 GB/s"
+    assert set(found.printed.query("quantity == 'utilization_percent'").reproduced) == {"exactly"}
+
+
+def test_the_v100_study_prints_whole_epochs_as_compute_and_divides_by_them():
+    found = of_repository("lab5-v100-dp")
+    assert set(found.mistakes("compute_seconds").values()) == {"total_as_compute"}
+    assert set(found.mistakes("bandwidth_gb_per_s").values()) == {"ring_for_dp;over_total"}
+    assert set(found.mistakes("speedup").values()) == {""}
+
+
+def test_lab_4_prints_batch_sizes_as_bandwidth_and_two_times_that_it_never_measured():
+    found = of_repository("lab4-dp")
+    assert set(found.mistakes("bandwidth_gb_per_s").values()) == {"batch_as_bandwidth"}
+    implied = [found.cell("compute_seconds", n, 32).implied_single_seconds for n in (2, 4)]
+    assert implied == [pytest.approx(21.626), pytest.approx(61.08)]
+
+
+def test_every_printed_figure_of_the_published_studies_is_explained():
+    for name in ("lab5-v100-dp", "lab4-dp", "notebook-dp", "lab5-a40-ddp"):
+        assert "unexplained" not in set(of_repository(name).printed.mistakes)

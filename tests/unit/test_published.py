@@ -1,0 +1,181 @@
+"""Reading a published study: what is accepted, and how each mistake in the file is named."""
+
+import math
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from scaling import published
+from scaling.errors import UserError
+from scaling.published_tables import published_timing
+from unit.published_study import CLEAN, HEADER, edited, of_repository, study, write
+
+SWEEP = "study,gpus,batch_size,epoch_seconds\n"
+
+
+def read(folder: Path, text: str = CLEAN, **beside: str):
+    return published.read_folder(write(folder, text, **beside))
+
+
+def refusal(folder: Path, text: str = CLEAN, **beside: str) -> str:
+    with pytest.raises(UserError) as refused:
+        read(folder, text, **beside)
+    return str(refused.value)
+
+
+def test_printed_figures_keep_the_digits_they_were_printed_with(tmp_path):
+    (found,) = read(tmp_path)
+    printed = found.rows.set_index(["gpus", "batch_size"]).loc[(2, 128)]
+    assert printed.printed_speedup == Decimal("1.840")
+    assert printed.printed_speedup.as_tuple().exponent == -3
+    assert printed.printed_utilization_percent is None
+
+
+def test_gradients_have_four_bytes_for_each_parameter(tmp_path):
+    assert read(tmp_path)[0].gradient_bytes == 44_695_848
+
+
+def test_a_study_that_does_not_state_its_parameters_has_no_gradient_bytes(tmp_path):
+    (found,) = read(tmp_path, CLEAN.replace("11173962", ""))
+    assert found.parameters is None and math.isnan(found.gradient_bytes)
+
+
+def test_a_column_more_and_a_byte_order_mark_do_not_matter(tmp_path):
+    lines = [f"{line},x" for line in CLEAN.splitlines()]
+    assert len(read(tmp_path, "\ufeff" + "\n".join(lines))[0].rows) == 7
+
+
+def test_a_missing_column_is_named(tmp_path):
+    text = CLEAN.replace("epoch_seconds_without_loading", "wihtout_loading")
+    assert refusal(tmp_path, text) == (
+        f"{tmp_path}/timings.csv, line 1: there is no column epoch_seconds_without_loading; add it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "wanted"),
+    [
+        ("epoch_seconds", "fast", "a number, or empty"),
+        ("epoch_seconds", "-9.784", "a time above 0, or empty"),
+        ("epoch_seconds", "0", "a time above 0, or empty"),
+        ("epoch_seconds", "nan", "a number, or empty"),
+        ("epoch_seconds_without_loading", "1e999999999", "a number, or empty"),
+        ("printed_speedup", "1,84", "a number, or empty"),
+        ("gpus", "2.5", "a whole number, 1 or more"),
+        ("batch_size", "0", "a whole number, 1 or more"),
+        ("parameters", "11M", "a whole number, 1 or more"),
+        ("strategy", "fsdp", "one of dp, ddp"),
+        (
+            "status",
+            "failed",
+            "one of ok, oom, oom_host, infeasible, diverged, timeout",
+        ),
+        ("study", "../up", "a name of letters, digits, '.', '_' and '-'"),
+        ("count", "0", "a whole number, 1 or more"),
+    ],
+)
+def test_a_wrong_field_is_named_by_file_line_and_column(tmp_path, column, value, wanted):
+    value_csv = f'"{value}"' if "," in value else value
+    message = refusal(tmp_path, edited({(2, 128): {column: value_csv}}))
+    assert message == (
+        f"{tmp_path}/timings.csv, line 4, column {column}: {value!r} should be {wanted}"
+    )
+
+
+def test_a_line_with_a_field_too_few_is_named(tmp_path):
+    lines = CLEAN.splitlines()
+    lines[2] = lines[2].rpartition(",")[0]
+    assert "timings.csv, line 3: the line has not as many fields" in refusal(
+        tmp_path, "\n".join(lines)
+    )
+
+
+def test_an_ok_cell_needs_a_time_and_one_out_of_memory_has_none(tmp_path):
+    assert "line 4, column epoch_seconds: status ok needs a time" in refusal(
+        tmp_path, edited({(2, 128): {"epoch_seconds": ""}})
+    )
+    assert "line 4, column epoch_seconds: status oom has no time" in refusal(
+        tmp_path, edited({(2, 128): {"status": "oom"}})
+    )
+
+
+def test_a_cell_that_comes_twice_is_named(tmp_path):
+    twice = CLEAN + CLEAN.splitlines()[3] + "\n"
+    assert "line 9: clean has ddp, 2 GPUs, batch 128 a second time" in refusal(tmp_path, twice)
+
+
+def test_two_models_need_two_studies(tmp_path):
+    text = edited({(2, 512): {"parameters": "11689512"}})
+    assert "line 5, column parameters: clean has two of them" in refusal(tmp_path, text)
+
+
+def test_a_folder_without_timings_and_a_table_without_rows_are_named(tmp_path):
+    with pytest.raises(UserError, match=r"timings\.csv does not exist"):
+        published.read_folder(tmp_path)
+    assert "has no row" in refusal(tmp_path, HEADER + "\n")
+
+
+def test_a_study_of_another_file_must_be_one_of_the_timings(tmp_path):
+    message = refusal(tmp_path, batch_sweep=SWEEP + "clean,1,64,19.0\nother,1,64,19.0\n")
+    assert f"{tmp_path}/batch_sweep.csv, line 3, column study" in message
+    assert "no study other" in message
+
+
+def test_a_batch_sweep_is_on_one_gpu(tmp_path):
+    message = refusal(tmp_path, batch_sweep=SWEEP + "clean,2,64,19.0\n")
+    assert "line 2, column gpus: '2' should be 1, as these are times on one GPU" in message
+
+
+def test_two_folders_cannot_hold_one_study(tmp_path):
+    folders = [write(tmp_path / name) for name in ("a", "b")]
+    with pytest.raises(UserError, match=r"/a and .*/b both have a study clean"):
+        published.read_folders(folders)
+
+
+def test_a_description_is_optional_and_a_wrong_one_is_named(tmp_path):
+    assert read(tmp_path)[0].description.hardware == "not stated"
+    (tmp_path / "studies.yaml").write_text("clean: {hardware: 4 A100, doubts: [one run]}")
+    description = read(tmp_path)[0].description
+    assert (description.hardware, description.doubts) == ("4 A100", ["one run"])
+    (tmp_path / "studies.yaml").write_text("clean: {gpu: 4 A100}")
+    assert "studies.yaml does not describe studies" in refusal(tmp_path)
+
+
+def test_the_four_published_studies_are_there_and_described():
+    found = published.read_folder(Path(__file__).parents[2] / "studies/published")
+    assert [(study.name, len(study.rows)) for study in found] == [
+        ("lab5-v100-dp", 15),
+        ("lab4-dp", 11),
+        ("notebook-dp", 9),
+        ("lab5-a40-ddp", 12),
+    ]
+    assert all(study.description.doubts and study.description.title for study in found)
+    assert [len(study.accuracy) for study in found] == [2, 1, 0, 25]
+    assert [len(study.quantization) for study in found] == [3, 0, 0, 5]
+
+
+def test_a_published_time_becomes_a_row_of_the_timing_table(tmp_path):
+    timing = study(tmp_path).tables.timing
+    row = timing[(timing.gpus == 4) & (timing.batch_size == 512)].iloc[0]
+    assert (row.recipe, row.strategy, row.status) == ("resnet18-cifar", "ddp", "ok")
+    assert (row.epoch_seconds, row.epoch_seconds_without_loading) == (4.35, 4.3)
+    assert row.loader_seconds == pytest.approx(0.05)
+    assert (row.epoch_seconds_min, row.epoch_seconds_max, row["count"]) == (4.3, 4.4, 5)
+    assert (row.iterations, row.samples) == (25, 50_000)  # 50,000 / (4 · 512), rounded up
+
+
+def test_a_time_without_a_count_was_measured_once():
+    timing = of_repository("lab5-a40-ddp").tables.timing
+    timed = timing[timing.status == "ok"]
+    assert set(timed["count"]) == {1}
+    assert timed.epoch_seconds_min.equals(timed.epoch_seconds)
+    assert timing.set_index(["gpus", "batch_size"]).loc[(1, 8192), "status"] == "oom"
+
+
+def test_a_sweep_adds_cells_and_never_replaces_a_time(tmp_path):
+    sweep = SWEEP + "clean,1,128,19.0\nclean,1,256,17.5\n"
+    (source,) = read(tmp_path, batch_sweep=sweep)
+    timing = published_timing(source, 50_000).set_index(["gpus", "batch_size"]).epoch_seconds
+    assert (timing[1, 128], timing[1, 256]) == (18.0, 17.5)
+    assert len(timing) == 8

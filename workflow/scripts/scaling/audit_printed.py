@@ -1,0 +1,169 @@
+"""The audit's checks on the figures that a document printed, beside what its times give.
+
+A check is a function from the table `scaling.printed` and the timing table to its findings; it
+finds nothing in a study that prints no figures. A printed figure that is wrong by a known mistake
+is found by one check only: the one for that mistake, or `other_definition`.
+"""
+
+from typing import Any
+
+import pandas as pd
+
+from scaling.audit_finding import Finding, finding
+from scaling.grid import CELL_KEYS
+from scaling.mistakes import MISTAKES
+
+WORDS = {
+    "speedup": "speedup",
+    "compute_seconds": "compute time",
+    "communication_seconds": "communication time",
+    "bandwidth_gb_per_s": "bandwidth",
+    "utilization_percent": "utilization",
+    "epoch_seconds": "time",
+}
+OWN_CHECK = {
+    "one_iteration",
+    "batch_as_bandwidth",
+    "other_single_time",
+    "another_row",
+    "repeated_single_time",
+    "unexplained",
+}
+"""The mistakes that have a check of their own."""
+
+
+def printed_parts_differ_from_total(printed: pd.DataFrame, timing: pd.DataFrame) -> list[Finding]:
+    """The printed compute + communication = the epoch, with or without loading, to the last digit.
+
+    A difference of one unit in the last digit of each is rounding.
+    """
+    compute, rest = (
+        printed[printed["quantity"] == quantity]
+        for quantity in ("compute_seconds", "communication_seconds")
+    )
+    both = compute.merge(rest, on=CELL_KEYS, suffixes=("", "_rest")).merge(timing, on=CELL_KEYS)
+    found = []
+    for row in both.itertuples():
+        parts = row.printed + row.printed_rest
+        rounding = (row.last_digit + row.last_digit_rest) * (1 + 1e-9)
+        totals = [row.epoch_seconds, row.epoch_seconds_without_loading]
+        if not any(abs(parts - total) <= rounding for total in totals):
+            message = "the printed compute and communication times do not add up to the epoch's"
+            found.append(finding(row, "error", message, parts, row.epoch_seconds))
+    return found
+
+
+def printed_communication_below_zero(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
+    """A printed communication time is not below 0."""
+    rows = _of(printed, "communication_seconds")
+    message = "the printed communication time is below 0"
+    return [
+        finding(row, "warning", message, row.printed, 0)
+        for row in rows[rows["printed"] < 0].itertuples()
+    ]
+
+
+def printed_utilization_above_all(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
+    """A printed utilization is at most 100 %."""
+    rows = _of(printed, "utilization_percent")
+    message = "the printed utilization is above 100 %"
+    return [
+        finding(row, "warning", message, row.printed, 100)
+        for row in rows[rows["printed"] > 100].itertuples()
+    ]
+
+
+def printed_speedup_above_gpus(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
+    """A printed speedup is at most N, give or take its last digit."""
+    rows = _of(printed, "speedup")
+    above = rows["printed"] > rows["gpus"] + rows["last_digit"]
+    message = "the printed speedup is above the number of GPUs"
+    return [
+        finding(row, "warning", message, row.printed, row.gpus) for row in rows[above].itertuples()
+    ]
+
+
+def printed_bytes_of_one_iteration(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
+    """A printed bandwidth is bytes and seconds of the same thing: both of an epoch."""
+    return _by_mistake(_of(printed, "bandwidth_gb_per_s"), {"one_iteration"})
+
+
+def printed_bandwidth_is_batch_size(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
+    """A printed bandwidth is not a batch size."""
+    return _by_mistake(printed, {"batch_as_bandwidth"})
+
+
+def printed_single_time_differs(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
+    """One T(1,b) for one b: in the study's table, behind its derived figures, in its other lists.
+
+    Where no definition gives a printed time, found is the T(1,b) that it would follow from.
+    """
+    return _by_mistake(printed, {"other_single_time", "another_row", "repeated_single_time"})
+
+
+def other_definition(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
+    """A printed figure follows the definition of its name, and not another one."""
+    return _by_mistake(printed, set(MISTAKES) - OWN_CHECK)
+
+
+def not_reproduced(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
+    """A printed figure follows from the study's own times by the study's own definition.
+
+    The definition is the one that gives most of its figures. Wrong by less than 2 % is a remark,
+    as it may have been rounded on the way.
+    """
+    near = printed[
+        (printed["reproduced"] == "nearly")
+        & (printed["explained_by"] == "")
+        & ~printed["mistakes"].isin(["other_single_time", "unexplained"])
+    ]
+    return _by_mistake(printed, {"unexplained"}) + [
+        finding(
+            row,
+            "info",
+            f"the printed {WORDS[row.quantity]} follows from the study's own definition only "
+            "to within 2 %",
+            row.printed,
+            row.by_definition,
+        )
+        for row in near.itertuples()
+    ]
+
+
+CHECKS = [
+    printed_parts_differ_from_total,
+    printed_communication_below_zero,
+    printed_utilization_above_all,
+    printed_speedup_above_gpus,
+    printed_bytes_of_one_iteration,
+    printed_bandwidth_is_batch_size,
+    printed_single_time_differs,
+    other_definition,
+    not_reproduced,
+]
+
+
+def _of(printed: pd.DataFrame, quantity: str) -> pd.DataFrame:
+    return printed[printed["quantity"] == quantity]
+
+
+def _by_mistake(printed: pd.DataFrame, names: set[str]) -> list[Finding]:
+    """A finding for each printed figure and each of its mistakes that is among `names`."""
+    return [
+        finding(
+            row,
+            MISTAKES[name].severity,
+            f"the printed {WORDS[row.quantity]} {MISTAKES[name].sentence}",
+            *_held_against(row, name),
+        )
+        for row in printed.itertuples()
+        for name in row.mistakes.split(";")
+        if name in names
+    ]
+
+
+def _held_against(row: Any, mistake: str) -> tuple[float, float]:
+    """What stands there and what would be right: for a wrong T(1,b), that time itself."""
+    if mistake == "other_single_time":
+        return row.implied_single_seconds, row.single_seconds
+    return row.printed, row.derived

@@ -1,0 +1,222 @@
+"""Published studies: the times and the derived figures that someone printed, as data."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import pandas as pd
+import yaml
+
+from scaling import study_csv
+from scaling.errors import UserError
+from scaling.record import Status
+from scaling.study_csv import Parser
+from scaling.timing import TIMED
+
+BYTES_PER_PARAMETER = 4
+"""Gradients are taken as float32, which every study of this lab used."""
+
+PRINTED = {
+    "speedup": "printed_speedup",
+    "compute_seconds": "printed_compute_seconds",
+    "communication_seconds": "printed_communication_seconds",
+    "bandwidth_gb_per_s": "printed_bandwidth_gb_per_s",
+    "utilization_percent": "printed_utilization_percent",
+}
+"""Every derived figure a document may print, and its column."""
+
+KEY: dict[str, Parser] = {
+    "study": study_csv.name,
+    "gpus": study_csv.count,
+    "batch_size": study_csv.count,
+}
+TIMINGS: dict[str, Parser] = {
+    **KEY,
+    "strategy": study_csv.one_of("dp", "ddp"),
+    "model": study_csv.name,
+    "parameters": study_csv.or_none(study_csv.count),
+    "status": study_csv.one_of(*get_args(Status)),
+    "epoch_seconds": study_csv.seconds,
+    "epoch_seconds_without_loading": study_csv.seconds,
+    **dict.fromkeys(PRINTED.values(), study_csv.figure),
+}
+REPEATED: dict[str, Parser] = {
+    "count": study_csv.or_none(study_csv.count),
+    "epoch_seconds_min": study_csv.seconds,
+    "epoch_seconds_max": study_csv.seconds,
+}
+"""Columns a study may add: how many epochs a time is the median of, and their range."""
+SWEEP: dict[str, Parser] = {
+    **KEY,
+    "gpus": study_csv.one,
+    "epoch_seconds": study_csv.seconds,
+}
+ACCURACY: dict[str, Parser] = {
+    **KEY,
+    "strategy": study_csv.name,
+    "epoch": study_csv.count,
+    "train_loss": study_csv.figure,
+    "train_accuracy": study_csv.figure,
+}
+QUANTIZATION: dict[str, Parser] = {
+    "study": study_csv.name,
+    "stage": study_csv.text,
+    "accuracy_percent": study_csv.figure,
+    "where": study_csv.text,
+}
+
+
+@dataclass(frozen=True)
+class Description:
+    """What the tables of a study cannot say, in words."""
+
+    title: str = ""
+    hardware: str = "not stated"
+    units: str = "not stated"
+    doubts: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PublishedStudy:
+    """One study as it was printed.
+
+    `rows` has the columns `TIMINGS` and `REPEATED`, printed figures as Decimal with the digits
+    they were printed with (None: not printed); `sweep` more single-GPU times, which may repeat a
+    cell of `rows`; `accuracy` and `quantization` the columns of their names above.
+    """
+
+    name: str
+    description: Description
+    rows: pd.DataFrame
+    sweep: pd.DataFrame
+    accuracy: pd.DataFrame
+    quantization: pd.DataFrame
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return str(self.rows["model"].iloc[0])
+
+    @property
+    def strategies(self) -> list[str]:
+        """dp, ddp or both."""
+        return sorted(self.rows["strategy"].unique())
+
+    @property
+    def parameters(self) -> int | None:
+        """Parameters of the model, None when the study does not say."""
+        stated = self.rows["parameters"].dropna()
+        return int(stated.iloc[0]) if len(stated) else None
+
+    @property
+    def gradient_bytes(self) -> float:
+        """K: bytes of all gradients, NaN when the number of parameters is unknown."""
+        return math.nan if self.parameters is None else BYTES_PER_PARAMETER * self.parameters
+
+
+def read_folder(folder: Path) -> list[PublishedStudy]:
+    """The studies of `folder`/timings.csv, in its order, with what lies beside it.
+
+    Raises UserError, naming file, line and column, for what is missing or cannot be.
+    """
+    path = folder / "timings.csv"
+    rows = _table(path, TIMINGS, REPEATED)
+    if rows.empty:
+        raise UserError(f"{path} has no row; write one for each cell of the study")
+    for study, own in rows.groupby("study", sort=False):
+        _check(path, str(study), own)
+    table = partial(_beside, rows["study"].unique())
+    sweep = table(folder / "batch_sweep.csv", SWEEP)
+    accuracy = table(folder / "accuracy.csv", ACCURACY)
+    quantization = table(folder / "quantization.csv", QUANTIZATION)
+    descriptions = _descriptions(folder / "studies.yaml")
+    return [
+        PublishedStudy(
+            name=study,
+            description=descriptions.get(study, Description()),
+            **{
+                name: found[found["study"] == study].drop(columns=["study", "line"])
+                for name, found in {
+                    "rows": rows,
+                    "sweep": sweep,
+                    "accuracy": accuracy,
+                    "quantization": quantization,
+                }.items()
+            },
+        )
+        for study in rows["study"].unique()
+    ]
+
+
+def read_folders(folders: Iterable[Path]) -> list[PublishedStudy]:
+    """The studies of all `folders`; two of one name are a UserError."""
+    origins: dict[str, Path] = {}
+    found = []
+    for folder in folders:
+        for study in read_folder(folder):
+            if study.name in origins:
+                raise UserError(
+                    f"{origins[study.name]} and {folder} both have a study {study.name}; rename one"
+                )
+            origins[study.name] = folder
+            found.append(study)
+    return found
+
+
+def _table(
+    path: Path, columns: Mapping[str, Parser], optional: Mapping[str, Parser]
+) -> pd.DataFrame:
+    rows = list(study_csv.read_rows(path, columns, optional))
+    return pd.DataFrame(rows, columns=["line", *columns, *optional])
+
+
+def _beside(studies: Iterable[str], path: Path, columns: Mapping[str, Parser]) -> pd.DataFrame:
+    """A table that a folder may have; its studies must be those of timings.csv."""
+    if not path.exists():
+        return pd.DataFrame(columns=["line", *columns])
+    table = _table(path, columns, {})
+    for row in table[~table["study"].isin(list(studies))].itertuples():
+        raise UserError(
+            f"{path}, line {row.line}, column study: timings.csv has no study {row.study}; "
+            "name one it has"
+        )
+    return table
+
+
+def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
+    """What no field shows alone: a cell twice, a time that must or cannot be there, two models."""
+    cell = ["strategy", "gpus", "batch_size"]
+    for row in rows[rows.duplicated(cell)].itertuples():
+        raise UserError(
+            f"{path}, line {row.line}: {study} has {row.strategy}, {row.gpus} GPUs, batch "
+            f"{row.batch_size} a second time; keep one"
+        )
+    for row in rows.itertuples():
+        where = f"{path}, line {row.line}, column epoch_seconds"
+        if row.status in TIMED and math.isnan(row.epoch_seconds):
+            raise UserError(f"{where}: status {row.status} needs a time; write it")
+        if row.status not in TIMED and not math.isnan(row.epoch_seconds):
+            raise UserError(f"{where}: status {row.status} has no time; empty it")
+    for column in ("model", "parameters"):
+        stated = rows.dropna(subset=column).drop_duplicates(column)
+        for row in stated.iloc[1:].itertuples():
+            raise UserError(
+                f"{path}, line {row.line}, column {column}: {study} has two of them; give each "
+                "model a study of its own"
+            )
+
+
+def _descriptions(path: Path) -> dict[str, Description]:
+    if not path.exists():
+        return {}
+    try:
+        entries: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        return {study: Description(**entry) for study, entry in entries.items()}
+    except (yaml.YAMLError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{path} does not describe studies ({error}); write title, hardware, units and doubts "
+            "for each"
+        ) from error
