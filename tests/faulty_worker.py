@@ -2,13 +2,12 @@
 
 import os
 import signal
-import sys
 import time
 
 import torch
 
 import train_run
-from scaling import launcher, worker
+from scaling import worker
 from scaling.recipes.course import Course
 
 
@@ -36,5 +35,4 @@ def fail(kind):
 
 if __name__ == "__main__":
     worker.RECIPES["course"] = FaultyCourse
-    args = train_run.parse(sys.argv[1:])
-    worker.run(train_run.spec_from(args), args.dataset, args.manifest, launcher.worker_folder())
+    train_run.main()

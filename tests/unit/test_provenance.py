@@ -12,6 +12,7 @@ def test_a_run_names_its_machine_versions_commit_and_times():
         "hosts": ["node1", "node2", "node1"],
         "device": "cuda",
         "device_names": ["A40", "A40", "V100", "A40"],
+        "device_ids": ["GPU-a", "GPU-b", "GPU-c", "GPU-d"],
         "cpu": "EPYC",
         "cpu_count": 64,
         "python": "3.12.1",
@@ -41,6 +42,7 @@ def test_a_run_names_its_machine_versions_commit_and_times():
         "cpu_threads": 1,
         "hosts": "node1; node2",
         "device_names": "A40; V100",
+        "device_ids": "GPU-a; GPU-b; GPU-c; GPU-d",
         "device": "cuda",
         "cpu": "EPYC",
         "cpu_count": 64,
@@ -60,6 +62,7 @@ def test_a_run_on_a_cpu_leaves_the_gpu_fields_empty():
     environment = {"hosts": ["laptop"], "device_names": [], "cuda": None, "torch": "2.11.0"}
     row = provenance([(CELL, record(CELL, [], environment=environment))]).iloc[0]
     assert (row.hosts, row.device_names, row.torch) == ("laptop", "", "2.11.0")
+    assert row.device_ids == ""
     assert row.cuda is None
 
 

@@ -10,9 +10,11 @@ import psutil
 import pytest
 
 import train_run
-from scaling import dataset, files, launcher, supervisor
+from scaling import dataset, environment, files, flops, launcher, supervisor, verdict
 from scaling.dataset import ImageDataset
 from scaling.errors import UserError
+from scaling.resnet import ResNet18
+from scaling.startup_clock import PHASES
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "workflow/scripts/train_run.py"
@@ -61,7 +63,7 @@ def supervise_faulty(images, output, monkeypatch, fault, **changed):
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "workflow/scripts"))
     argv = arguments(images, output, gpus=2, **changed)
     spec = train_run.spec_from(train_run.parse(argv))
-    command = launcher.command(FAULTY_WORKER, argv, supervisor.processes(spec))
+    command = launcher.command(FAULTY_WORKER, argv, verdict.processes(spec))
     return supervisor.supervise(spec, images / "manifest.json", output, command)
 
 
@@ -127,6 +129,25 @@ def test_the_record_names_its_parameters_and_its_environment(single):
     assert single["memory"]["kind"] == "host" and single["memory"]["peak_bytes"][0] > 1e7
 
 
+def test_the_record_says_where_the_time_outside_the_epochs_went(single, double):
+    for record in (single, double):
+        startup = record["startup"]
+        assert list(startup) == [*PHASES, "total"]
+        assert all(startup[phase] > 0 for phase in PHASES)
+        assert sum(startup[phase] for phase in PHASES) == pytest.approx(startup["total"])
+        first_rank = [row["seconds"] for row in record["epochs"] if row["rank"] == 0]
+        known = startup["total"] + sum(first_rank) + record["shutdown_seconds"]
+        assert record["shutdown_seconds"] > 0
+        assert known < record["run_seconds"]
+    # Two processes are started by torchrun, which imports PyTorch itself.
+    assert double["startup"]["launch"] > single["startup"]["launch"]
+
+
+def test_the_record_counts_the_operations_of_an_image(single, double):
+    expected = flops.training_flops_per_image(ResNet18(1, 2))
+    assert single["model"]["flops_per_image"] == double["model"]["flops_per_image"] == expected
+
+
 def test_the_same_seed_gives_the_same_training(images, single, tmp_path):
     again = run(images, tmp_path / "run.json")
     assert [row["train_loss"] for row in again["epochs"]] == [
@@ -154,6 +175,18 @@ def test_a_batch_larger_than_the_dataset_is_infeasible_without_starting_a_proces
     assert record["epochs"] == []
 
 
+def test_more_gpus_than_the_machine_has_is_infeasible_without_starting_a_process(
+    images, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(launcher, "launch", lambda *_: pytest.fail("a process was started"))
+    monkeypatch.setattr(environment, "gpu_names", lambda: ["NVIDIA H200", "NVIDIA H200"])
+    record = run(images, tmp_path / "run.json", gpus=4, device="cuda")
+    assert record["status"] == "infeasible"
+    assert record["message"] == "4 GPUs are asked for and the machine has 2"
+    assert record["environment"]["device_names"] == record["environment"]["device_ids"] == []
+    assert record["run_seconds"] is record["startup"] is record["shutdown_seconds"] is None
+
+
 def test_a_loss_that_is_not_finite_is_diverged_and_its_times_are_kept(images, tmp_path):
     record = run(images, tmp_path / "run.json", **{"learning-rate": 1e30})
     assert record["status"] == "diverged"
@@ -174,8 +207,10 @@ def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(
 ):
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault)
     assert (record["status"], record["message"]) == (status, message)
-    assert record["memory"]["peak_bytes"]
+    assert min(record["memory"]["peak_bytes"]) > 0
     assert {row["epoch"] for row in record["epochs"]} == {1, 2}
+    assert record["startup"]["total"] < record["run_seconds"]
+    assert record["shutdown_seconds"] is record["model"]["flops_per_image"] is None
     assert left_behind() == []
 
 
@@ -183,7 +218,7 @@ def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(
     ("fault", "cause"),
     [
         ("error:1:1", r"\(rank 1: 'a bug'"),
-        ("killed:1:1", r"rank 1 ended without a word"),
+        ("killed:1:1", r"rank 1 ended without a word in epoch 2"),
     ],
 )
 def test_a_rank_that_fails_ends_the_run_without_a_record_and_is_named(
@@ -225,22 +260,28 @@ def test_a_cuda_graph_without_a_gpu_is_one_clear_sentence(images, tmp_path):
 
 
 def test_a_rank_that_hangs_ends_the_run_after_the_collective_timeout_and_is_named(
-    images, tmp_path, monkeypatch, left_behind
+    images, tmp_path, monkeypatch, left_behind, capfd
 ):
-    limit = {"collective-timeout-seconds": 3}
-    with pytest.raises(UserError, match=r"rank 1 ended without a word"):
+    limit = {"collective-timeout-seconds": 6}
+    with pytest.raises(UserError, match=r"\(rank 0: .*[Tt]imed out.*; rank 1 hung in epoch 2\)"):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:1", **limit)
+    assert "Rank 1, when a signal ended it:" in capfd.readouterr().err
     assert left_behind() == []
 
 
-def test_a_run_over_its_time_limit_keeps_the_epochs_it_finished(
-    images, tmp_path, monkeypatch, left_behind
+def test_a_run_over_its_time_limit_keeps_its_epochs_and_shows_where_each_rank_was(
+    images, tmp_path, monkeypatch, double, left_behind, capfd
 ):
-    limit = {"time-limit-seconds": 25}
+    seconds = round(2 * double["run_seconds"])
+    limit = {"time-limit-seconds": seconds}
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:2", **limit)
     assert record["status"] == "timeout"
-    assert record["message"] == "stopped at the time limit of 25 s after 2 of 4 epochs"
+    assert record["message"] == f"stopped at the time limit of {seconds} s after 2 of 4 epochs"
     assert {row["epoch"] for row in record["epochs"]} == {1, 2}
+    assert record["run_seconds"] > seconds
+    waiting, _, stuck = capfd.readouterr().err.partition("Rank 1, when a signal ended it:")
+    assert "in barrier" in waiting.partition("Rank 0, when a signal ended it:")[2]
+    assert "faulty_worker.py" in stuck and "in fail" in stuck
     assert left_behind() == []
 
 

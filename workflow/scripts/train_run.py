@@ -14,10 +14,11 @@ import json
 import sys
 from pathlib import Path
 
-from scaling import environment, launcher, supervisor
+from scaling import environment, launcher, supervisor, verdict
 from scaling.errors import UserError, run_script
 from scaling.grid import Cell
 from scaling.run_spec import RunSpec
+from scaling.startup_clock import StartupClock
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -89,16 +90,19 @@ def main(argv: list[str] | None = None) -> None:
     spec = spec_from(args)
     ranks_folder = launcher.worker_folder()
     if ranks_folder is not None:
+        clock = StartupClock(launcher.started())
+        clock.end("launch")
         from scaling import worker
 
-        worker.run(spec, args.dataset, args.manifest, ranks_folder)
+        clock.end("imports")
+        worker.run(spec, args.dataset, args.manifest, ranks_folder, clock)
         return
     if launcher.under_torchrun():
         raise UserError(
             "start train_run.py with python: it calls torchrun itself where it needs it"
         )
     arguments = sys.argv[1:] if argv is None else argv
-    command = launcher.command(Path(__file__), arguments, supervisor.processes(spec))
+    command = launcher.command(Path(__file__), arguments, verdict.processes(spec))
     record = supervisor.supervise(spec, args.manifest, args.output, command)
     print(supervisor.summary(record))
 

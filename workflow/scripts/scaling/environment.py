@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import takewhile
@@ -23,7 +24,8 @@ def now() -> str:
 def describe(device: Device) -> dict[str, Any]:
     """The environment of a run, as far as it is known without starting a device.
 
-    The workers add what only they see: `cuda`, `nccl` and, over several nodes, the other `hosts`.
+    `device_names` are all of this machine's; the lease narrows them down (`leased_gpus`). The
+    workers add what only they see: `cuda`, `nccl` and, over several nodes, the other `hosts`.
     """
     return {
         "hosts": [platform.node()],
@@ -52,6 +54,38 @@ def gpu_names() -> list[str]:
         return []
     handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
     return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
+
+
+def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
+    """`device_names` and `device_ids` (UUIDs) of GPUs, given as CUDA_VISIBLE_DEVICES names them.
+
+    Where there is no driver to ask, an id is the entry itself and the names are left out.
+    """
+    handles = [handle for entry in entries if (handle := _gpu(entry)) is not None]
+    return {
+        "device_names": [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles],
+        "device_ids": [gpu_uuid(entry) for entry in entries],
+    }
+
+
+def gpu_uuid(entry: str) -> str:
+    """The UUID of the GPU that CUDA_VISIBLE_DEVICES names so; without a driver, the entry.
+
+    An index means another GPU in another container or job; a UUID does not.
+    """
+    handle = _gpu(entry)
+    return str(pynvml.nvmlDeviceGetUUID(handle)) if handle is not None else entry
+
+
+def _gpu(entry: str) -> Any:
+    """NVML's handle of a GPU, or None where NVML does not know it."""
+    try:
+        pynvml.nvmlInit()
+        if entry.isdigit():
+            return pynvml.nvmlDeviceGetHandleByIndex(int(entry))
+        return pynvml.nvmlDeviceGetHandleByUUID(entry)
+    except pynvml.NVMLError:
+        return None
 
 
 def visible_gpus() -> list[str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import pynvml
 from filelock import FileLock, Timeout
 
+from scaling.environment import gpu_uuid
 from scaling.errors import UserError
 
 LOCKS = Path(tempfile.gettempdir()) / f"scaling-study-gpus-{os.getuid()}"
@@ -36,7 +36,7 @@ def lease(count: int, candidates: list[str], locks: Path = LOCKS) -> Iterator[li
                 if len(names) == count:
                     break
                 try:
-                    held.enter_context(FileLock(locks / f"{_identity(candidate)}.lock", timeout=0))
+                    held.enter_context(FileLock(locks / f"{gpu_uuid(candidate)}.lock", timeout=0))
                 except Timeout:
                     continue
                 names.append(candidate)
@@ -44,14 +44,3 @@ def lease(count: int, candidates: list[str], locks: Path = LOCKS) -> Iterator[li
                 yield names
                 return
         time.sleep(POLL_SECONDS)
-
-
-def _identity(gpu: str) -> str:
-    """The GPU's UUID: an index means another GPU in another container or job."""
-    if not gpu.isdigit():
-        return gpu
-    try:
-        pynvml.nvmlInit()
-        return str(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(int(gpu))))
-    except pynvml.NVMLError:
-        return gpu

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,23 +15,39 @@ from typing import NoReturn
 
 import psutil
 
+from scaling import oom_killer
+
 KILL_GRACE_SECONDS = 3.0
 WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
+STARTED_VARIABLE = "SCALING_STUDY_STARTED"
 PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How the processes ended: the exit status, negative for a signal, and whether time was up."""
+    """How the processes ended.
+
+    The exit status, negative for a signal; whether time was up; the seconds from the start to the
+    end of the last one; how many processes of our control group the kernel ended meanwhile for
+    want of memory; the GPUs they had, as CUDA_VISIBLE_DEVICES names them.
+    """
 
     returncode: int
     timed_out: bool
+    seconds: float = 0.0
+    oom_kills: int = 0
+    gpus: tuple[str, ...] = ()
 
 
 def worker_folder() -> Path | None:
     """Where this process reports if a supervisor launched it, else None."""
     folder = os.environ.get(WORKER_VARIABLE)
     return Path(folder) if folder else None
+
+
+def started() -> float:
+    """When the supervisor started the command that this process belongs to: its time.time()."""
+    return float(os.environ[STARTED_VARIABLE])
 
 
 def die_with_parent() -> None:
@@ -54,16 +71,25 @@ def command(script: Path, arguments: list[str], processes: int) -> list[str]:
 
 def launch(command_line: list[str], environment: dict[str, str], time_limit: float) -> Ending:
     """Run a command with its output on ours; kill it and all it started after `time_limit` s."""
+    kills_before = oom_killer.kills_so_far()
+    start = time.time()
+    variables = {**environment, STARTED_VARIABLE: repr(start)}
     with (
         _terminable(),
-        subprocess.Popen(command_line, env=environment, preexec_fn=die_with_parent) as process,
+        subprocess.Popen(command_line, env=variables, preexec_fn=die_with_parent) as process,
     ):
         try:
-            return Ending(process.wait(timeout=time_limit), timed_out=False)
+            returncode, timed_out = process.wait(timeout=time_limit), False
         except subprocess.TimeoutExpired:
-            return Ending(-signal.SIGKILL, timed_out=True)
+            returncode, timed_out = -signal.SIGKILL, True
         finally:
             _end(process.pid)
+    return Ending(
+        returncode,
+        timed_out,
+        seconds=time.time() - start,
+        oom_kills=oom_killer.kills_so_far() - kills_before,
+    )
 
 
 def _end(pid: int) -> None:

@@ -14,7 +14,6 @@ DEVICE_FULL = (
 )
 HOST_FULL = (
     "DefaultCPUAllocator",
-    "is killed by signal: Killed",
     "is killed by signal: Bus error",
     "unable to mmap",
     "Cannot allocate memory",
@@ -22,7 +21,10 @@ HOST_FULL = (
 
 
 def classify(error: BaseException) -> Status | None:
-    """`oom` when the device had no room, `oom_host` when the host had none, None for a failure."""
+    """`oom` when the device had no room, `oom_host` when the host had none, None for a failure.
+
+    A loader worker that got SIGKILL is a failure here: why it did, only the supervisor can tell.
+    """
     text = str(error)
     if isinstance(error, torch.OutOfMemoryError) or any(words in text for words in DEVICE_FULL):
         return "oom"

@@ -1,14 +1,23 @@
 """What each rank of a run reports, line by line, so that nothing is lost when a rank dies.
 
 A rank appends JSON lines to its own file between epochs, never inside one:
-`start` (versions, host), `epoch` (an EpochRow), `outcome` (status, message, time of a rank
-that had to stop) and `end` (memory, communication, evaluation, applied,
-readings).
+`start` (versions, host, parameters), `startup` (when each phase of it ended), `epoch` (an
+EpochRow), `outcome` (status, message, time of a rank that had to stop) and `end` (memory,
+communication, evaluation, applied, readings, flops_per_image, seconds since the start).
+A signal that ends a rank leaves `stacks` (text: what its threads were doing).
 """
 
+import faulthandler
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+KINDS = ["start", "startup", "epoch", "outcome", "end", "stacks"]
+
+LinesByKind = dict[str, list[dict[str, Any]]]
 
 
 class RankLog:
@@ -25,12 +34,40 @@ class RankLog:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
+    @contextmanager
+    def stacks_kept(self) -> Iterator[None]:
+        """Within the block SIGTERM, or a fatal signal, leaves `stacks` before the process ends.
+
+        They are written by a signal handler in C: a rank that hangs inside a library answers too.
+        """
+        with self._path.with_suffix(".stacks").open("w", encoding="utf-8") as file:
+            faulthandler.enable(file)
+            faulthandler.register(signal.SIGTERM, file, chain=True)
+            try:
+                yield
+            finally:
+                faulthandler.unregister(signal.SIGTERM)
+                faulthandler.disable()
+
 
 def read_lines(folder: Path) -> list[dict[str, Any]]:
     """All ranks' lines, by rank; a last line cut short by a kill is left out."""
     lines = []
-    for path in sorted(folder.glob("rank*.jsonl"), key=lambda path: int(path.stem[4:])):
+    for path in sorted(folder.glob("rank*.jsonl"), key=_rank):
         for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
             if line.endswith("\n"):
                 lines.append(json.loads(line))
+    for path in sorted(folder.glob("rank*.stacks"), key=_rank):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if text:
+            lines.append({"kind": "stacks", "rank": _rank(path), "text": text})
     return lines
+
+
+def by_kind(lines: list[dict[str, Any]]) -> LinesByKind:
+    """The lines of each of `KINDS`, in order."""
+    return {kind: [line for line in lines if line["kind"] == kind] for kind in KINDS}
+
+
+def _rank(path: Path) -> int:
+    return int(path.stem.removeprefix("rank"))

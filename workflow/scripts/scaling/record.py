@@ -1,7 +1,7 @@
 """The record of one run, `run.json`: its statuses and its fields."""
 
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from scaling import files
 
@@ -28,12 +28,19 @@ class RunRecord(TypedDict):
 
     `cell` recipe, strategy, gpus, batch_size, seed; `message` one sentence for a status other than
     ok, else null; `dataset` source, checksum, train_images, test_images; `model` name, width,
-    parameters, gradient_bytes; `training` every parameter the run used, and in `recipe_applied` the
-    recipe's options as they could be applied (null before the end); `evaluation` test_loss,
-    test_accuracy or null; `memory` kind (device or host), peak_bytes (one per rank, may be empty);
-    `communication` backend, bucket_bytes (DDP's gradient buckets, may be empty), readings (of each
-    rank, as `scaling.instruments` describes them); `environment` as
-    `scaling.environment` describes it.
+    parameters, gradient_bytes, flops_per_image (operations of training; null before the end);
+    `training` every parameter the run used, and in `recipe_applied` the recipe's options as they
+    could be applied (null before the end); `evaluation` test_loss, test_accuracy or null; `memory`
+    kind (device or host), peak_bytes (one per rank, may be empty); `communication` backend,
+    bucket_bytes (DDP's gradient buckets, may be empty), readings (of each rank, as
+    `scaling.instruments` describes them); `environment` as `scaling.environment` describes it, with
+    the names and UUIDs of the GPUs the run had.
+
+    What the run cost besides its epochs, absent from records made before it was measured:
+    `startup` seconds of each phase of `scaling.startup_clock` and their total (null where a rank
+    did not reach its first epoch); `run_seconds` from the start of the command to the end of its
+    last process, without the wait for free GPUs before it (null for a run that was not started);
+    `shutdown_seconds` the part of them after the last rank's last report (null without reports).
     """
 
     cell: dict[str, Any]
@@ -47,6 +54,9 @@ class RunRecord(TypedDict):
     memory: dict[str, Any]
     communication: dict[str, Any]
     environment: dict[str, Any]
+    startup: NotRequired[dict[str, float] | None]
+    run_seconds: NotRequired[float | None]
+    shutdown_seconds: NotRequired[float | None]
 
 
 def read_record(path: Path) -> RunRecord:

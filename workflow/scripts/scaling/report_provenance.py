@@ -12,7 +12,7 @@ from scaling.timing import TIMED
 # What differs between two runs of one environment.
 OF_A_RUN = [
     *("recipe", "strategy", "gpus", "batch_size", "seed", "status"),
-    *("config_digest", "started", "ended"),
+    *("device_ids", "config_digest", "started", "ended"),
 ]
 DIGEST_CHARACTERS = 12
 

@@ -1,16 +1,19 @@
 """Turns one run of the grid into its record: decides, launches, watches, assembles."""
 
 import os
+import sys
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scaling import environment, files, gpu_lease, launcher, rank_log
-from scaling.errors import UserError
+from scaling import environment, files, gpu_lease, launcher, rank_log, startup_clock
 from scaling.launcher import Ending
+from scaling.rank_log import LinesByKind
 from scaling.record import RunRecord
 from scaling.run_spec import Device, RunSpec
+from scaling.verdict import processes, verdict
 
 BYTES_PER_PARAMETER = 4
 
@@ -53,6 +56,7 @@ def launch_ranks(
     They report to a folder beside `output` (seen by all nodes of a cluster) that is theirs alone.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
+    names: list[str] = []
     with ExitStack() as held:
         ranks_folder = Path(
             held.enter_context(
@@ -69,7 +73,10 @@ def launch_ranks(
             names = held.enter_context(gpu_lease.lease(gpus, environment.visible_gpus()))
             variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
         ending = launcher.launch(command_line, variables, time_limit)
-        return ending, rank_log.read_lines(ranks_folder)
+        lines = rank_log.read_lines(ranks_folder)
+    for stacks in rank_log.by_kind(lines)["stacks"]:
+        print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
+    return replace(ending, gpus=tuple(names)), lines
 
 
 def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
@@ -86,11 +93,6 @@ def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
     return None
 
 
-def processes(spec: RunSpec) -> int:
-    """How many processes train: one per GPU for ddp, one in all for dp and for a single GPU."""
-    return spec.cell.gpus if spec.cell.strategy == "ddp" else 1
-
-
 def assemble(
     spec: RunSpec,
     dataset: dict[str, Any],
@@ -100,14 +102,12 @@ def assemble(
     infeasible: str | None,
 ) -> RunRecord:
     """The record from what the ranks reported; UserError when the processes failed."""
-    by_kind: dict[str, list[dict[str, Any]]] = {
-        kind: [line for line in lines if line["kind"] == kind]
-        for kind in ("start", "epoch", "outcome", "end")
-    }
-    status, message = _status(spec, by_kind, ending, infeasible)
+    by_kind = rank_log.by_kind(lines)
+    status, message = ("infeasible", infeasible) if infeasible else verdict(spec, by_kind, ending)
     first_start = next(iter(by_kind["start"]), {})
     first_end = next((end for end in by_kind["end"] if end["rank"] == 0), {})
     parameters = first_start.get("parameters")
+    startups, ends = by_kind["startup"], by_kind["end"]
     hosts = [line["host"] for line in by_kind["start"]]
     epochs: list[Any] = [
         {key: value for key, value in line.items() if key != "kind"} for line in by_kind["epoch"]
@@ -124,6 +124,7 @@ def assemble(
             "width": spec.model_width,
             "parameters": parameters,
             "gradient_bytes": parameters and parameters * BYTES_PER_PARAMETER,
+            "flops_per_image": first_end.get("flops_per_image"),
         },
         training={**spec.parameters(), "recipe_applied": first_end.get("applied")},
         epochs=sorted(epochs, key=lambda row: (row["epoch"], row["rank"])),
@@ -131,59 +132,28 @@ def assemble(
         memory=_memory(by_kind),
         communication={
             **first_end.get("communication", {"backend": None, "bucket_bytes": []}),
-            "readings": [reading for end in by_kind["end"] for reading in end["readings"]],
+            "readings": [reading for end in ends for reading in end["readings"]],
         },
         environment={
             **surroundings,
+            **environment.leased_gpus(ending.gpus),
             "hosts": list(dict.fromkeys(hosts)) or surroundings["hosts"],
             "cuda": first_start.get("cuda"),
             "nccl": first_start.get("nccl"),
             "config_digest": spec.digest(),
             "ended": environment.now(),
         },
+        startup=startup_clock.merge(startups) if len(startups) == processes(spec) else None,
+        run_seconds=ending.seconds or None,
+        shutdown_seconds=(
+            ending.seconds - max(end["seconds"] for end in ends)
+            if len(ends) == processes(spec)
+            else None
+        ),
     )
 
 
-def _status(
-    spec: RunSpec,
-    by_kind: dict[str, list[dict[str, Any]]],
-    ending: Ending,
-    infeasible: str | None,
-) -> tuple[Any, str | None]:
-    if infeasible is not None:
-        return "infeasible", infeasible
-    outcomes = sorted(by_kind["outcome"], key=lambda line: line["time"])
-    for line in outcomes:
-        if line["status"] != "failed":
-            return line["status"], f"rank {line['rank']}: {line['message']}"
-    if ending.timed_out and not outcomes:
-        done = max((row["epoch"] for row in by_kind["epoch"]), default=0)
-        return "timeout", (
-            f"stopped at the time limit of {spec.time_limit_seconds:g} s "
-            f"after {done} of {spec.epochs} epochs"
-        )
-    if ending.returncode != 0 or len(by_kind["end"]) < processes(spec):
-        raise UserError(_failure(spec, by_kind, ending))
-    unfinite = [row["epoch"] for row in by_kind["epoch"] if row["train_loss"] is None]
-    if unfinite:
-        return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
-    return "ok", None
-
-
-def _failure(spec: RunSpec, by_kind: dict[str, list[dict[str, Any]]], ending: Ending) -> str:
-    first_to_last = sorted(by_kind["outcome"], key=lambda line: line["time"])
-    causes = [f"rank {line['rank']}: {line['message']}" for line in first_to_last]
-    heard = {line["rank"] for line in [*by_kind["end"], *by_kind["outcome"]]}
-    causes += [
-        f"rank {rank} ended without a word" for rank in range(processes(spec)) if rank not in heard
-    ]
-    return (
-        f"training of {spec.cell} failed with exit status {ending.returncode} "
-        f"({'; '.join(causes)}): no record is written, the log above has the details"
-    )
-
-
-def _memory(by_kind: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def _memory(by_kind: LinesByKind) -> dict[str, Any]:
     reports = [line["memory"] for line in [*by_kind["end"], *by_kind["outcome"]]]
     return {
         "kind": reports[0]["kind"] if reports else None,

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from scaling import dataset, evaluation, files, instruments, launcher, outcome, ranks
+from scaling import dataset, evaluation, files, flops, instruments, launcher, outcome, ranks
 from scaling.rank_log import RankLog
 from scaling.ranks import Rank
 from scaling.recipes import course, tuned
@@ -22,6 +22,7 @@ from scaling.recipes.trainer import Material, Trainer
 from scaling.record import EpochRow, Role
 from scaling.resnet import ResNet18
 from scaling.run_spec import RunSpec
+from scaling.startup_clock import StartupClock
 
 RECIPES: dict[str, Callable[[RunSpec, Rank, nn.Module, Material], Trainer]] = {
     "course": course.Course,
@@ -29,16 +30,18 @@ RECIPES: dict[str, Callable[[RunSpec, Rank, nn.Module, Material], Trainer]] = {
 }
 
 
-def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path) -> None:
+def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path, clock: StartupClock) -> None:
     """Train this process's part of `spec` and report to `log_folder`.
 
-    A lack of memory is reported as an outcome and ends the process with status 1, so that the
-    launcher ends the other ranks; any other error is a failure: traceback and status 1.
+    `clock` knows the phases up to the imports. A lack of memory is reported as an outcome and ends
+    the process with status 1, so that the launcher ends the other ranks; any other error is a
+    failure: traceback and status 1.
     """
     launcher.die_with_parent()
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
     try:
-        _train(spec, images, manifest, log)
+        with log.stacks_kept():
+            _train(spec, images, manifest, log, clock)
     except Exception as error:
         status = outcome.classify(error)
         traceback.print_exc()
@@ -58,18 +61,22 @@ def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path) -> None:
             os._exit(1)
 
 
-def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog) -> None:
+def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: StartupClock) -> None:
     rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
+    clock.end("join")
     statistics = files.read_json(manifest)
     material = Material(
         dataset.load(images), np.array(statistics["mean"]), np.array(statistics["std"])
     )
+    clock.end("dataset")
     torch.manual_seed(spec.cell.seed)
     model = ResNet18(spec.model_width, len(material.data.classes)).to(rank.device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
 
     trainer = RECIPES[spec.cell.recipe](spec, rank, model, material)
+    clock.end("recipe")
+    log.append("startup", clock.ends)
     for epoch in range(1, spec.epochs + 1):
         role: Role = "warmup" if epoch <= spec.warmup_epochs else "measured"
         result = asdict(trainer.run_epoch(epoch))
@@ -98,6 +105,8 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog) -> None:
             },
             "readings": readings,
             "applied": trainer.applied,
+            "flops_per_image": flops.training_flops_per_image(model) if rank.is_first else None,
+            "seconds": clock.elapsed(),
         },
     )
     rank.barrier()

@@ -1,0 +1,61 @@
+"""Which GPUs a run had, by name and UUID."""
+
+import pytest
+
+from scaling import environment, sweep_record
+from scaling.errors import UserError
+from scaling.launcher import Ending
+
+MACHINE = [("A40", "GPU-aaaa"), ("A40", "GPU-bbbb"), ("V100", "GPU-cccc")]
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A driver that knows `MACHINE`; a handle is the GPU's index."""
+    nvml = environment.pynvml
+
+    def by_uuid(uuid):
+        known = [handle for handle, (_, own) in enumerate(MACHINE) if own == uuid]
+        if not known:
+            raise nvml.NVMLError(nvml.NVML_ERROR_NOT_FOUND)
+        return known[0]
+
+    for name, answer in {
+        "nvmlInit": lambda: None,
+        "nvmlDeviceGetCount": lambda: len(MACHINE),
+        "nvmlDeviceGetHandleByIndex": lambda index: index,
+        "nvmlDeviceGetHandleByUUID": by_uuid,
+        "nvmlDeviceGetName": lambda handle: MACHINE[handle][0],
+        "nvmlDeviceGetUUID": lambda handle: MACHINE[handle][1],
+    }.items():
+        monkeypatch.setattr(nvml, name, answer)
+
+
+def test_leased_gpus_are_named_whether_by_index_or_uuid(machine):
+    assert environment.leased_gpus(["2", "GPU-aaaa"]) == {
+        "device_names": ["V100", "A40"],
+        "device_ids": ["GPU-cccc", "GPU-aaaa"],
+    }
+
+
+def test_a_run_without_gpus_has_no_devices():
+    assert environment.leased_gpus([]) == {"device_names": [], "device_ids": []}
+
+
+def test_a_gpu_the_driver_does_not_know_keeps_its_entry(machine):
+    assert environment.gpu_uuid("MIG-dddd") == "MIG-dddd"
+
+
+def test_a_sweep_names_the_gpus_it_had_and_not_the_others(machine):
+    starts = [{"kind": "start", "rank": 0, "host": "n1", "cuda": "13.0", "nccl": "2.28.9"}]
+    ends = [{"kind": "end", "rank": rank, "gradient_bytes": 40} for rank in (0, 1)]
+    surroundings = {"device": "cuda", "device_names": ["A40", "A40", "V100"]}
+    ending = Ending(0, timed_out=False, gpus=("0", "2"))
+    document = sweep_record.assemble(2, surroundings, [*starts, *ends], ending)
+    assert document["environment"]["device_names"] == ["A40", "V100"]
+    assert document["environment"]["device_ids"] == ["GPU-aaaa", "GPU-cccc"]
+
+
+def test_a_sweep_that_lost_a_rank_is_one_clear_sentence():
+    with pytest.raises(UserError, match="over 2 GPUs ended early with exit status 1"):
+        sweep_record.assemble(2, {"device": "cpu"}, [], Ending(1, timed_out=False))

@@ -1,0 +1,109 @@
+"""The fixed cost of a cell: what a run takes besides its measured epochs."""
+
+import pandas as pd
+import pytest
+
+import tables_startup
+from scaling import grid, startup_clock, tables
+from scaling.grid import Cell
+from scaling.startup import COLUMNS, PARTS, PHASE_COLUMNS, startup
+from scaling.startup_clock import StartupClock
+from unit.records import epoch, record, save
+
+CELL = Cell("course", "ddp", 2, 128, 0)
+PHASES = {"launch": 3.0, "imports": 4.0, "join": 1.0, "dataset": 0.5, "recipe": 1.5, "total": 10.0}
+
+
+def timed(cell=CELL, *, run_seconds=30.0, shutdown_seconds=2.0, status="ok"):
+    """A run of 30 s: 10 s to the first epoch, 4 s warm-up, two epochs of 5 s, 2 s shutdown."""
+    epochs = [
+        epoch(1, 4.0, role="warmup", rank=0),
+        epoch(1, 3.9, role="warmup", rank=1),
+        epoch(2, 4.8, rank=0),
+        epoch(2, 5.0, rank=1),
+        epoch(3, 5.0, rank=0),
+        epoch(3, 4.7, rank=1),
+    ]
+    made = record(cell, epochs, status=status)
+    return made | {
+        "startup": PHASES,
+        "run_seconds": run_seconds,
+        "shutdown_seconds": shutdown_seconds,
+    }
+
+
+def only_row(*runs):
+    table = startup(list(runs))
+    assert len(table) == 1
+    return table.iloc[0]
+
+
+def test_the_parts_of_a_run_add_up_to_it():
+    row = only_row((CELL, timed()))
+    assert row[PHASE_COLUMNS].tolist() == [3.0, 4.0, 1.0, 0.5, 1.5]
+    # 30 - 10 - 4 - (5 + 5) - 2 = 4 s of evaluation and the like.
+    assert row[PARTS].tolist() == [10.0, 4.0, 10.0, 4.0, 2.0]
+    assert row.run_seconds == 30.0
+    assert row.unmeasured_share == pytest.approx(2 / 3)
+    assert (row.status, row["count"]) == ("ok", 1)
+
+
+def test_of_three_seeds_the_run_of_median_length_is_shown_whole():
+    lengths = {0: (40.0, 3.0), 1: (30.0, 9.0), 2: (35.0, 1.0)}
+    runs = []
+    for seed, (run_seconds, shutdown_seconds) in lengths.items():
+        cell = Cell("course", "ddp", 2, 128, seed)
+        runs.append((cell, timed(cell, run_seconds=run_seconds, shutdown_seconds=shutdown_seconds)))
+    row = only_row(*runs)
+    assert (row.run_seconds, row.shutdown_seconds, row["count"]) == (35.0, 1.0, 3)
+    assert sum(row[PARTS]) == 35.0
+
+
+def test_a_cell_that_was_stopped_or_is_missing_keeps_its_row():
+    stopped, missing = Cell("course", "ddp", 1, 128, 0), Cell("course", "ddp", 4, 128, 0)
+    table = startup([(stopped, timed(stopped, status="timeout")), (missing, None)])
+    assert table.status.tolist() == ["timeout", "missing"]
+    assert table["count"].tolist() == [0, 0]
+    assert table[[*PHASE_COLUMNS, *PARTS, "run_seconds"]].isna().all(axis=None)
+
+
+def test_a_record_from_before_this_was_measured_gives_empty_figures():
+    row = only_row((CELL, record(CELL, [epoch(2, 5.0)])))
+    assert (row.status, row["count"]) == ("ok", 0)
+    assert pd.isna(row.startup_seconds)
+
+
+def test_the_script_writes_a_row_for_each_cell(tmp_path):
+    grid.write_table([CELL], tmp_path / "cells.csv")
+    save(tmp_path / "runs", timed())
+    arguments = {"cells": "cells.csv", "runs": "runs", "output": "startup.csv"}
+    tables_startup.main(
+        [part for name, file in arguments.items() for part in (f"--{name}", str(tmp_path / file))]
+    )
+    assert tables.read(tmp_path / "startup.csv", COLUMNS).startup_seconds.tolist() == [10.0]
+    # The count is a whole number.
+    assert (tmp_path / "startup.csv").read_text().endswith(",1\n")
+
+
+def test_a_phase_ends_when_the_last_rank_has_ended_it():
+    # Rank 0 waits 2 s in `join` for rank 1, which imports until 7.
+    ends = [
+        {"launch": 1.0, "imports": 5.0, "join": 7.5, "dataset": 8.0, "recipe": 9.0},
+        {"launch": 2.0, "imports": 7.0, "join": 7.5, "dataset": 8.5, "recipe": 8.75},
+    ]
+    assert startup_clock.merge(ends) == {
+        "launch": 2.0,
+        "imports": 5.0,
+        "join": 0.5,
+        "dataset": 1.0,
+        "recipe": 0.5,
+        "total": 9.0,
+    }
+
+
+def test_the_clock_counts_from_the_supervisors_start(monkeypatch):
+    monkeypatch.setattr(startup_clock.time, "time", iter([105.0, 109.0]).__next__)
+    clock = StartupClock(started=100.0)
+    clock.end("launch")
+    clock.end("imports")
+    assert clock.ends == {"launch": 5.0, "imports": 9.0}

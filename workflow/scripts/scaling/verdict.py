@@ -1,0 +1,111 @@
+"""What the end of a run's processes means: a typed status, or a failure that names its causes."""
+
+import re
+from typing import Any
+
+from scaling.errors import UserError
+from scaling.launcher import Ending
+from scaling.rank_log import LinesByKind
+from scaling.record import Status
+from scaling.run_spec import RunSpec
+
+WORKER_KILLED = "is killed by signal: Killed"
+"""What a DataLoader says of a loader worker that got SIGKILL."""
+GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
+FATAL = "Fatal Python error"
+
+
+def processes(spec: RunSpec) -> int:
+    """How many processes train: one per GPU for ddp, one in all for dp and for a single GPU."""
+    return spec.cell.gpus if spec.cell.strategy == "ddp" else 1
+
+
+def verdict(spec: RunSpec, lines: LinesByKind, ending: Ending) -> tuple[Status, str | None]:
+    """The status of a run that was started, and one sentence when it is not ok.
+
+    Raises UserError for a failure: an error other than a lack of memory, a rank that was killed
+    or hung, a rank that ended without its report.
+    """
+    outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
+    for line in outcomes:
+        if line["status"] != "failed":
+            return line["status"], f"rank {line['rank']}: {line['message']}"
+    if ending.timed_out and not outcomes:
+        return "timeout", _timeout(spec, lines)
+    victims = _victims(spec, lines)
+    if ending.oom_kills and victims:
+        return "oom_host", f"the kernel ended {' and '.join(victims)} because memory had run out"
+    if ending.returncode != 0 or len(lines["end"]) < processes(spec):
+        raise UserError(
+            f"training of {spec.cell} failed with exit status {ending.returncode} "
+            f"({'; '.join(_causes(spec, lines, outcomes))}): "
+            "no record is written, the log above has the details"
+        )
+    unfinite = [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]
+    if unfinite:
+        return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
+    return "ok", None
+
+
+def _timeout(spec: RunSpec, lines: LinesByKind) -> str:
+    done = _epochs_done(spec, lines)
+    behind = [rank for rank, epochs in done.items() if epochs < max(done.values())]
+    return (
+        f"stopped at the time limit of {spec.time_limit_seconds:g} s "
+        f"after {min(done.values())} of {spec.epochs} epochs"
+        + "".join(f"; rank {rank} did not finish epoch {done[rank] + 1}" for rank in behind)
+    )
+
+
+def _victims(spec: RunSpec, lines: LinesByKind) -> list[str]:
+    """Who got SIGKILL: ranks that ended without a word, and loader workers of ranks that say so."""
+    loaders = [
+        f"a loader worker of rank {line['rank']}"
+        for line in lines["outcome"]
+        if WORKER_KILLED in line["message"]
+    ]
+    return [*(f"rank {rank}" for rank in _silent(spec, lines)), *loaders]
+
+
+def _silent(spec: RunSpec, lines: LinesByKind) -> list[int]:
+    """Ranks that left neither a report nor stacks, as only SIGKILL does."""
+    heard = {line["rank"] for kind in ("end", "outcome", "stacks") for line in lines[kind]}
+    return [rank for rank in range(processes(spec)) if rank not in heard]
+
+
+def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
+    """What became of each rank, the first to fail first; who hung where the others gave up."""
+    fallen = {
+        line["rank"]: line["text"].splitlines()[0]
+        for line in lines["stacks"]
+        if line["text"].startswith(FATAL)
+    }
+    spoken = {line["rank"] for line in [*lines["end"], *outcomes]}
+    running = sorted({line["rank"] for line in lines["stacks"]} - fallen.keys() - spoken)
+    gave_up = any(GAVE_UP_WAITING.search(line["message"]) for line in outcomes)
+    verb = "hung" if gave_up and len(running) == 1 else "was still running"
+    return [
+        *(f"rank {line['rank']}: {line['message']}" for line in outcomes),
+        *(f"rank {rank}: {text}" for rank, text in fallen.items() if rank not in spoken),
+        *(
+            f"rank {rank} ended without a word in {_place(spec, lines, rank)}"
+            for rank in _silent(spec, lines)
+        ),
+        *(f"rank {rank} {verb} in {_place(spec, lines, rank)}" for rank in running),
+    ]
+
+
+def _epochs_done(spec: RunSpec, lines: LinesByKind) -> dict[int, int]:
+    """The last epoch that each rank reported, 0 for none."""
+    done = dict.fromkeys(range(processes(spec)), 0)
+    for row in lines["epoch"]:
+        done[row["rank"]] = max(done[row["rank"]], row["epoch"])
+    return done
+
+
+def _place(spec: RunSpec, lines: LinesByKind, rank: int) -> str:
+    """Where in the run a rank was when it reported for the last time."""
+    done = _epochs_done(spec, lines)[rank]
+    if rank not in {line["rank"] for line in lines["startup"]}:
+        return "its start-up"
+    return f"epoch {done + 1}" if done < spec.epochs else "the steps after its last epoch"
