@@ -17,11 +17,13 @@ if not REPLAY:
 
     include: "rules/dataset.smk"
     include: "rules/interconnect.smk"
+    include: "rules/peaks.smk"
     include: "rules/train.smk"
     include: "rules/quantize.smk"
 
 
 include: "rules/tables.smk"
+include: "rules/limits.smk"
 include: "rules/report.smk"
 
 

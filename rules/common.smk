@@ -91,10 +91,15 @@ def records(wildcards):
     )
 
 
+def gpus_of(wildcards):
+    """The GPUs that a job takes: those in its path, without any there the most of the grid."""
+    return int(wildcards.get("gpus", max(config["grid"]["gpus"])))
+
+
 def timed_threads(wildcards):
     """All cores on this machine, so that a timed job shares it with no other, unless it may."""
     loaders = config["recipes"]["course"]["loader_workers"]
-    wanted = int(wildcards.gpus) * (config["machine"]["cpu_threads"] + loaders)
+    wanted = gpus_of(wildcards) * (config["machine"]["cpu_threads"] + loaders)
     if workflow.local_exec and not config["machine"]["share"]:
         return max(psutil.cpu_count(), workflow._cores or 1)
     return wanted
@@ -104,7 +109,7 @@ def check_devices():
     """Refuse to start when a job of this run asks for more devices than this machine has."""
     wanted = max(
         (
-            int(job.wildcards.gpus)
+            gpus_of(job.wildcards)
             for job in workflow.dag.needrun_jobs()
             if "gpu" in job.resources.keys()
         ),

@@ -102,8 +102,17 @@ rule plot_quantization_histograms:
         " --output {output} > {log} 2>&1"
 
 
-TABLES = ["timing", "speedup", "communication", "bandwidth", "audit", "provenance"]
-SHARED_TABLES = ["accuracy", "quantization", "interconnect", "interconnect_fit"]
+TABLES = [
+    *("timing", "speedup", "communication", "bandwidth", "utilization"),
+    *("audit", "provenance"),
+]
+SHARED_TABLES = [
+    "accuracy",
+    "quantization",
+    "interconnect",
+    "interconnect_fit",
+    "peaks",
+]
 FIGURES = [
     "epoch_time",
     "speedup",
@@ -122,6 +131,7 @@ rule report_render:
     input:
         tables=expand(f"<results>/tables/{STUDY}/{{table}}.csv", table=TABLES),
         shared_tables=expand("<results>/tables/{table}.csv", table=SHARED_TABLES),
+        topology="<results>/tables/topology.txt",
         figures=expand(f"<results>/figures/{STUDY}/{{figure}}.svg", figure=FIGURES),
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,

@@ -4,6 +4,7 @@ The times are chosen so that a reader can work out what follows from them: see T
 derived from them comes from the study's own functions.
 """
 
+import itertools
 import json
 from pathlib import Path
 
@@ -13,7 +14,9 @@ import scaling.accuracy
 import scaling.bandwidth
 import scaling.communication
 import scaling.interconnect
+import scaling.peaks
 import scaling.speedup
+import scaling.utilization
 from scaling import tables
 from scaling.audit import Study, audit
 
@@ -148,6 +151,35 @@ def sweeps() -> list[dict[str, object]]:
     return documents
 
 
+def peaks() -> pd.DataFrame:
+    """peaks.csv: 8192 is the best of two sizes, 417 TFLOP/s in tf32 and 797 in bf16; 4 GPUs."""
+    rates = {("tf32", 4096): 390, ("tf32", 8192): 417, ("bf16", 4096): 700, ("bf16", 8192): 797}
+    rows: list[dict[str, object]] = []
+    for (precision, size), teraflops in rates.items():
+        seconds = 2 * size**3 / teraflops / 1e12
+        kind = {"quantity": "matrix_product", "precision": precision, "matrix_size": size}
+        rows.append({**kind, "seconds": [0.98 * seconds, seconds, 1.02 * seconds]})
+    copy = {"copy_bytes": 1 << 30, "seconds": [5.03e-4, 5.03e-4, 5.1e-4]}
+    rows.append({"quantity": "device_copy", **copy})
+    for source, target in itertools.permutations(range(4), 2):
+        ends = {"source_gpu": source, "target_gpu": target}
+        rows.append({"quantity": "gpu_to_gpu_copy", **ends, **copy, "seconds": [2.7e-3] * 3})
+    return scaling.peaks.peaks({"rows": rows})
+
+
+TOPOLOGY = "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"
+
+
+def costs(timing: pd.DataFrame) -> pd.DataFrame:
+    """3.329 GFLOP an image; course ran in TF32, fast in bf16, what had no time said nothing."""
+    timed = timing["epoch_seconds"].notna()
+    return timing[scaling.utilization.CELL_KEYS].assign(
+        flops_per_image=timed.map({True: 3_328_997_376, False: float("nan")}),
+        precision=timing["recipe"].map({"course": "tf32", "fast": "bf16"}).where(timed),
+        cost_note="",
+    )
+
+
 def provenance(timing: pd.DataFrame, device: str, host: str) -> pd.DataFrame:
     """provenance.csv: every run on one machine, three seeds a cell."""
     rows = []
@@ -157,6 +189,8 @@ def provenance(timing: pd.DataFrame, device: str, host: str) -> pd.DataFrame:
             row = {key: getattr(cell, key) for key in timing.columns[:5]} | {"seed": seed}
             row |= {"hosts": host, "device": device, "cpu": "AMD EPYC 9654", "cpu_count": 16}
             row["device_names"] = "NVIDIA H200" if device == "cuda" else ""
+            ids = [f"GPU-{index}" for index in range(cell.gpus)] if device == "cuda" else []
+            row["device_ids"] = "; ".join(ids)
             row |= {"model": "resnet18-cifar, width 64", "cpu_threads": 1, "python": "3.12.3"}
             row |= {"training": "SGD, learning rate 0.1", "recipe_options": options[cell.recipe]}
             row |= {"torch": "2.11.0", "commit": "1fc5442e0c6f" + "0" * 28}
@@ -194,15 +228,18 @@ def derive(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> dict[s
     shares = scaling.communication.communication(timing, readings)
     sweep = scaling.interconnect.interconnect(sweeps())
     rates = scaling.bandwidth.bandwidth(timing, shares, sweep, GRADIENT_BYTES)
+    limits = peaks()
     return {
         "timing": timing,
         "speedup": speedups,
         "communication": shares,
         "bandwidth": rates,
+        "utilization": scaling.utilization.utilization(timing, shares, limits, costs(timing)),
         "audit": audit(Study(timing, speedups, shares, rates, TRAIN_IMAGES)),
         "accuracy": accuracy(timing),
         "interconnect": sweep,
         "interconnect_fit": scaling.interconnect.fit(sweep),
+        "peaks": limits,
     }
 
 
@@ -220,8 +257,9 @@ def make(
 
 def write(folder: Path, study: dict[str, pd.DataFrame]) -> None:
     """Lay the tables and the manifest out as the pipeline does, below `folder`."""
-    shared = ["accuracy", "quantization", "interconnect", "interconnect_fit"]
+    shared = ["accuracy", "quantization", "interconnect", "interconnect_fit", "peaks"]
     for name, table in study.items():
         place = folder / "tables" / ("" if name in shared else STUDY)
         tables.write(table, place / f"{name}.csv")
+    (folder / "tables" / "topology.txt").write_text(TOPOLOGY)
     (folder / "manifest.json").write_text(json.dumps(manifest()))

@@ -16,7 +16,7 @@ def test_resnet18_for_cifar_costs_3_329_gflop_per_image():
 
 def test_two_layers_cost_what_a_person_counts():
     # First layer, 5 inputs and 4 outputs: 2·5·4 forward and as much for the weights' gradients,
-    # none for the inputs', which are images. Second, 4 and 3: 2·4·3 forward and twice that backward.
+    # none for the inputs', which are images. Second, 4 and 3: 2·4·3 forward, twice that backward.
     model = nn.Sequential(nn.Linear(5, 4, bias=False), nn.Linear(4, 3, bias=False))
     assert training_flops_per_image(model, image_shape=(5,)) == 2 * 40 + 3 * 24
 

@@ -230,10 +230,11 @@ def test_the_same_tables_give_the_same_page(tmp_path, page):
     assert render(tmp_path, report_tables.make()).source == page.source
 
 
-@pytest.mark.parametrize("name", [*report_tables.make(), "figure", "manifest"])
+@pytest.mark.parametrize("name", [*report_tables.make(), "figure", "manifest", "topology"])
 def test_a_file_that_does_not_exist_is_named(tmp_path, name):
     lay_out(tmp_path, report_tables.make())
-    file = {"figure": "learning.svg", "manifest": "manifest.json"}.get(name, f"{name}.csv")
+    others = {"figure": "learning.svg", "manifest": "manifest.json", "topology": "topology.txt"}
+    file = others.get(name, f"{name}.csv")
     (found,) = tmp_path.rglob(file)
     found.unlink()
     with pytest.raises(UserError, match=re.escape(file)):

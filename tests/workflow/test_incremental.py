@@ -11,7 +11,10 @@ import pytest
 from scaling.imports import code_of
 
 TABLES_OF_RUNS = {"tables_timing", "tables_accuracy", "tables_provenance", "tables_readings"}
-DERIVED_TABLES = {"tables_speedup", "tables_communication", "tables_bandwidth", "tables_audit"}
+DERIVED_TABLES = {
+    *("tables_speedup", "tables_communication", "tables_bandwidth", "tables_audit"),
+    "tables_utilization",
+}
 FIGURES_OF_RUNS = {"plot_epoch_time", "plot_speedup", "plot_communication", "plot_learning"}
 AFTER_RUNS = TABLES_OF_RUNS | DERIVED_TABLES | FIGURES_OF_RUNS | {"report_render"}
 

@@ -16,7 +16,7 @@ def main(argv: list[str] | None = None) -> None:
         "--shared-tables",
         type=Path,
         required=True,
-        help="folder of accuracy, quantization, interconnect and interconnect_fit (CSV)",
+        help="folder of accuracy, quantization, interconnect, interconnect_fit and peaks (CSV)",
     )
     parser.add_argument(
         "--figures",

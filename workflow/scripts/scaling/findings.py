@@ -8,6 +8,7 @@ from collections.abc import Callable
 from scaling.finding import Finding
 from scaling.findings_accuracy import large_batch_accuracy, quantization, recipes
 from scaling.findings_communication import bandwidth, communication
+from scaling.findings_limits import utilization
 from scaling.findings_time import best_speedup, fastest, loading, outcome
 from scaling.report_audit import counts
 from scaling.result_tables import StudyTables
@@ -20,7 +21,7 @@ def audit(tables: StudyTables) -> Finding:
 
 
 TOPICS: list[Callable[[StudyTables], Finding]] = [
-    *(outcome, fastest, best_speedup, communication, loading, bandwidth),
+    *(outcome, fastest, best_speedup, communication, loading, bandwidth, utilization),
     *(large_batch_accuracy, recipes, quantization, audit),
 ]
 

@@ -13,17 +13,21 @@ from scaling import (
     communication,
     files,
     interconnect,
+    peaks,
     provenance,
     speedup,
     tables,
     timing,
+    utilization,
 )
+from scaling.errors import UserError
 
 OWN = {
     "timing": timing.COLUMNS,
     "speedup": speedup.COLUMNS,
     "communication": communication.COLUMNS,
     "bandwidth": bandwidth.COLUMNS,
+    "utilization": utilization.COLUMNS,
     "audit": audit.COLUMNS,
     "provenance": provenance.COLUMNS,
 }
@@ -31,31 +35,38 @@ SHARED = {
     "accuracy": accuracy.COLUMNS,
     "interconnect": interconnect.COLUMNS,
     "interconnect_fit": interconnect.FIT_COLUMNS,
+    "peaks": peaks.COLUMNS,
     # Not from the module that writes it: that one imports torch.
     "quantization": [
         *("seed", "stage", "accuracy_percent", "difference_points"),
         *("agreement_percent", "test_images"),
     ],
 }
-TRUTHS = {"within_spread", "correct"}
-TEXT = {"note", "message", "recipe", "strategy", "check"}
+TRUTHS = {"within_spread", "correct", "peak"}
+TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
 
 
 @dataclass(frozen=True)
 class StudyTables:
-    """The tables of one study, each as `read` returns it, and its dataset's manifest."""
+    """The tables of one study, each as `read` returns it, and its dataset's manifest.
+
+    `topology` is how the machine's GPUs are connected, as nvidia-smi prints it, or "".
+    """
 
     study: str
     timing: pd.DataFrame
     speedup: pd.DataFrame
     communication: pd.DataFrame
     bandwidth: pd.DataFrame
+    utilization: pd.DataFrame
     audit: pd.DataFrame
     provenance: pd.DataFrame
     accuracy: pd.DataFrame
     quantization: pd.DataFrame
     interconnect: pd.DataFrame
     interconnect_fit: pd.DataFrame
+    peaks: pd.DataFrame
+    topology: str
     manifest: dict[str, Any]
 
     @property
@@ -90,7 +101,19 @@ def read_study(study: str, own: Path, shared: Path, manifest: Path) -> StudyTabl
     found = {name: read(name, own / f"{name}.csv") for name in OWN}
     found |= {name: read(name, shared / f"{name}.csv") for name in SHARED}
     found["accuracy"] = of_study(found["accuracy"], study)
-    return StudyTables(study=study, manifest=files.read_json(manifest), **found)
+    return StudyTables(
+        study=study,
+        topology=_read_text(shared / "topology.txt"),
+        manifest=files.read_json(manifest),
+        **found,
+    )
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; make it again") from error
 
 
 def of_study(table: pd.DataFrame, study: str) -> pd.DataFrame:

@@ -1,0 +1,144 @@
+"""Physical limits on the page: what the machine can do, how much each cell uses, in words too."""
+
+import pandas as pd
+import pytest
+import report_tables
+from report_page import Page, render
+
+from scaling import findings_limits, report_limits
+from scaling.result_tables import StudyTables, read_study
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> Page:
+    return render(tmp_path_factory.mktemp("study"), report_tables.make())
+
+
+def study(folder, tables: dict[str, pd.DataFrame]) -> StudyTables:
+    report_tables.write(folder, tables)
+    shared = folder / "tables"
+    own = shared / report_tables.STUDY
+    return read_study(report_tables.STUDY, own, shared, folder / "manifest.json")
+
+
+def cell(page: Page, title: str, batch: str, gpus: str) -> list[str]:
+    """The entries of one cell, below the heading of its batch size."""
+    rows = page.rows(next(name for name in page.tables if name.startswith(title)))
+    start = next(index for index, row in enumerate(rows) if len(row) > 2 and row[0] == batch)
+    return next(row[-7:][1:] for row in rows[start : start + 3] if row[-7] == gpus)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "written"),
+    [
+        (797e12, "FLOP/s", "797 TFLOP/s"),
+        (51.2e9, "FLOP/s", "51.2 GFLOP/s"),
+        (4.27e12, "B/s", "4.27 TB/s"),
+        (20e3, "FLOP/s", "0.0200 MFLOP/s"),
+    ],
+)
+def test_a_rate_has_the_prefix_that_suits_it(value, unit, written):
+    assert report_limits.rate(value, unit) == written
+
+
+def test_each_size_of_a_precision_stands_beside_its_share_of_the_largest(page):
+    rows = page.rows("What the machine reaches")
+    assert rows[0] == [
+        *("matrix product tf32", "4096 × 4096"),
+        *("390 TFLOP/s 382 TFLOP/s to 398 TFLOP/s", "94 %", "3"),
+    ]
+    assert rows[1][0] == "8192 × 8192"
+    assert rows[3][1:3] == ["797 TFLOP/s 781 TFLOP/s to 813 TFLOP/s", "100 %"]
+    # 2 · 2^30 bytes in 503 µs.
+    assert rows[4][:3] == [
+        *("copy within one device", "1.07 GB", "4.27 TB/s 4.21 TB/s to 4.27 TB/s")
+    ]
+
+
+def test_copies_between_gpus_are_a_table_of_pairs(page):
+    # 2^30 bytes in 2.7 ms.
+    rows = page.rows("Copies of 1.07 GB between GPUs, GB/s")
+    assert [row[0] for row in rows] == [f"GPU {gpu}" for gpu in range(4)]
+    assert rows[0][1:3] == ["–", "398 398–398"]
+    assert rows[3][3:] == ["398 398–398", "–"]
+
+
+def test_on_one_gpu_there_are_no_copies_between_gpus(tmp_path):
+    tables = report_tables.make()
+    measured = tables["peaks"]
+    tables["peaks"] = measured[measured["quantity"] != "gpu_to_gpu_copy"]
+    assert not any("between GPUs" in title for title in render(tmp_path, tables).tables)
+
+
+def test_the_topology_is_shown_as_it_was_printed(page):
+    assert report_tables.TOPOLOGY.strip() in page.text
+
+
+def test_each_cell_has_its_share_of_the_peak_and_what_the_rest_is(page):
+    title = "Utilization: course, ddp (peak: tf32, 417 TFLOP/s)"
+    assert title in page.tables
+    # Batch 512 on 4 GPUs: 40,000 images in 0.9 s, of which 0.4 s loading; 3.329 GFLOP each.
+    # (0.5 - 1.5 / 4) / 0.9 = 14 % communication by subtraction; 1 - 8.9 - 44 - 14 = 33 %.
+    assert cell(page, title, "512", "4") == [
+        *("44,444 43,573–45,351", "37.0 TFLOP/s", "8.9 % 16 % without loading", "44 %"),
+        *("14 % by “subtraction without loading”", "33 %"),
+    ]
+    assert cell(page, title, "512", "1")[-2:] == ["–", "39 %"]
+
+
+def test_communication_that_may_be_noise_is_called_so_here_too(page):
+    # fast/ddp, batch 512 on 4 GPUs: 0.32 - 1.32 / 4 = -0.01, with ranges of 0.01.
+    found = cell(page, "Utilization: fast, ddp", "512", "4")
+    assert found[4] == "−3.1 % by “subtraction without loading” negative within noise"
+
+
+def test_a_cell_without_time_shows_its_status(page):
+    rows = page.rows("Utilization: fast, ddp (peak: bf16, 797 TFLOP/s)")
+    assert [row[-2:] for row in rows[-3:]] == [["1", "oom"], ["2", "oom"], ["4", "infeasible"]]
+
+
+def test_what_an_old_study_did_not_record_is_not_made_up(tmp_path):
+    tables = report_tables.make()
+    used = tables["utilization"]
+    unknown = ["flops_per_image", "flops_per_second_per_gpu", "utilization"]
+    used.loc[used["recipe"] == "course", unknown] = pd.NA
+    used.loc[used["recipe"] == "course", "note"] = "the runs did not record the precision"
+    page = render(tmp_path, tables)
+    row = page.rows(next(t for t in page.tables if t.startswith("Utilization: course, ddp")))[0]
+    assert row[-1] == "operations not recorded"
+    assert "4 GPUs × 2048: the runs did not record the precision" in page.text
+
+
+def test_a_precision_without_a_measured_peak_has_no_share(tmp_path):
+    tables = report_tables.make()
+    tables["utilization"][["peak_flops_per_second", "utilization"]] = pd.NA
+    page = render(tmp_path, tables)
+    title = "Utilization: course, ddp (peak: not known)"
+    assert page.rows(title)[0][2:] == ["4,082 4,002–4,165", "13.6 TFLOP/s", "no peak"]
+
+
+def test_without_limits_the_page_says_so(tmp_path):
+    tables = report_tables.make()
+    tables["peaks"] = tables["peaks"][:0]
+    assert "The limits of the machine were not measured" in render(tmp_path, tables).text
+
+
+def test_the_summary_names_the_cell_that_is_nearest_to_its_peak(tmp_path):
+    # fast/ddp, batch 2048 on one GPU: 40,000 images in 1.24 s, 107 of 797 TFLOP/s.
+    found = findings_limits.utilization(study(tmp_path, report_tables.make()))
+    assert found.text == (
+        "At best, training uses 13 % of the measured bf16 matrix product peak, 107 TFLOP/s of "
+        "797 TFLOP/s per GPU: fast/ddp, 1 GPU, b\u00a0=\u00a02048, at 32,258 images/s. The rest "
+        "of that epoch: waiting for data 0 %, everything else 87 %."
+    )
+    assert found.source == "utilization.csv: fast/ddp, 1 GPU, b\u00a0=\u00a02048"
+
+
+def test_the_summary_says_which_evidence_is_missing(tmp_path):
+    tables = report_tables.make()
+    tables["utilization"]["utilization"] = pd.NA
+    found = findings_limits.utilization(study(tmp_path, tables))
+    assert not found.supported
+    assert "no cell has both a time and a peak of its precision" in found.text
+    tables["peaks"] = tables["peaks"][:0]
+    assert "was not measured" in findings_limits.utilization(study(tmp_path, tables)).text

@@ -1,0 +1,156 @@
+"""How much of the measured peak a cell uses, and what the rest of its epoch is."""
+
+import math
+
+import pandas as pd
+import pytest
+
+import tables_utilization
+from scaling import grid, peaks, tables
+from scaling.communication import communication as communicate
+from scaling.grid import Cell
+from scaling.utilization import COLUMNS, costs, utilization
+from unit.records import epoch, record, save, timing_row, timing_table
+
+FLOPS = 4_000_000_000
+# Repeats of products of 1000×1000 matrices, 2e9 operations: 100 TFLOP/s in tf32, 400 in bf16.
+PEAKS = peaks.peaks(
+    {
+        "rows": [
+            {"quantity": "matrix_product", "precision": name, "matrix_size": 1000, "seconds": [s]}
+            for name, s in (("tf32", 2e-5), ("bf16", 5e-6))
+        ]
+    }
+)
+
+
+def run(gpus=1, batch_size=128, seed=0, flops=FLOPS, precision="tf32", status="ok"):
+    """A run and its record."""
+    cell = Cell("course", "ddp", gpus, batch_size, seed)
+    made = record(cell, [epoch(n, 10.0) for n in (2, 3, 4)], status=status)
+    made["model"]["flops_per_image"] = flops
+    made["training"]["recipe_applied"] = {"precision": precision} if precision else None
+    return cell, made
+
+
+def used(times, runs, peaks=PEAKS):
+    return utilization(times, communicate(times), peaks, costs(runs))
+
+
+def test_utilization_is_images_a_second_times_their_cost_over_the_peak():
+    # 50,000 images in 10 s are 5,000 images/s, 20 TFLOP/s, a fifth of the tf32 peak; without 2 s
+    # of loading a quarter.
+    times = timing_table(timing_row(1, 128, 10.0, spread=2.5, loader_seconds=2.0))
+    row = used(times, [run()]).iloc[0]
+    assert row.images_per_second == 5000
+    assert (row.images_per_second_min, row.images_per_second_max) == (4000, 50_000 / 7.5)
+    assert row.images_per_second_without_loading == 6250
+    assert row.flops_per_second_per_gpu == 2e13
+    assert row.peak_flops_per_second == pytest.approx(1e14)
+    assert row.utilization == pytest.approx(0.2)
+    assert row.utilization_without_loading == pytest.approx(0.25)
+    assert row.note == ""
+
+
+def test_the_peak_is_that_of_the_precision_in_which_the_cell_ran():
+    times = timing_table(timing_row(1, 128, 10.0))
+    row = used(times, [run(precision="bf16")]).iloc[0]
+    assert (row.precision, row.utilization) == ("bf16", pytest.approx(0.05))
+
+
+def test_several_gpus_share_the_images():
+    # 20,000 images/s on 4 GPUs are 5,000 on each.
+    row = used(timing_table(timing_row(4, 128, 2.5)), [run(gpus=4)]).iloc[0]
+    assert row.utilization == pytest.approx(0.2)
+
+
+def test_the_shares_of_an_epoch_add_up_to_it():
+    # 4 GPUs: 4 s, 0.5 s of it loading, against 11 s without loading on one: 3.5 - 11 / 4 = 0.75 s
+    # of communication. 12,500 images/s on 4 GPUs use 12.5 %.
+    times = timing_table(
+        timing_row(1, 128, 12.0, loader_seconds=1.0), timing_row(4, 128, 4.0, loader_seconds=0.5)
+    )
+    one, four = used(times, [run(), run(gpus=4)]).itertuples()
+    assert four.communication_estimate == "subtraction_without_loading"
+    assert four.utilization == pytest.approx(0.125)
+    assert four.loading_share == pytest.approx(0.125)
+    assert four.communication_share == pytest.approx(0.1875)
+    assert four.other_share == pytest.approx(0.5625)
+    assert math.isnan(one.communication_share)
+    assert one.utilization + one.loading_share + one.other_share == pytest.approx(1)
+
+
+def test_communication_that_was_left_out_is_believed_before_a_difference_of_epochs():
+    times = timing_table(timing_row(1, 128, 12.0), timing_row(4, 128, 4.0))
+    table = communicate(times)
+    left_out = table.head(1).assign(estimate="without_communication", communication_seconds=0.2)
+    both = pd.concat([table, left_out])
+    four = utilization(times, both, PEAKS, costs([run(), run(gpus=4)])).iloc[1]
+    assert four.communication_estimate == "without_communication"
+    assert four.communication_share == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("made", "note"),
+    [
+        (run(flops=None), "the runs did not record the operations per image"),
+        (run(precision=None), "the runs did not record the precision"),
+        (run(precision="float32"), "no matrix product was measured in float32"),
+    ],
+)
+def test_what_is_missing_for_a_utilization_is_said(made, note):
+    row = used(timing_table(timing_row(1, 128, 10.0)), [made]).iloc[0]
+    assert math.isnan(row.utilization)
+    assert row.note == note
+    assert row.images_per_second == 5000
+
+
+def test_a_record_older_than_the_count_of_operations_has_none():
+    cell, made = run()
+    del made["model"]["flops_per_image"], made["training"]["recipe_applied"]
+    assert costs([(cell, made)])["cost_note"].item() == (
+        "the runs did not record the operations per image; the runs did not record the precision"
+    )
+
+
+def test_seeds_that_ran_in_different_precisions_have_no_common_one():
+    found = costs([run(seed=0), run(seed=1, precision="bf16")]).iloc[0]
+    assert (found.flops_per_image, found.cost_note) == (FLOPS, "the runs differ in their precision")
+    assert found.precision is None
+
+
+def test_a_seed_that_ended_before_its_options_were_applied_does_not_hide_the_others():
+    found = costs([run(seed=0), run(seed=1, flops=None, precision=None, status="oom")]).iloc[0]
+    assert (found.flops_per_image, found.precision, found.cost_note) == (FLOPS, "tf32", "")
+
+
+def test_a_cell_without_time_keeps_its_row_and_its_status():
+    row = used(timing_table(timing_row(1, 8192, status="oom")), [run(batch_size=8192)]).iloc[0]
+    assert (row.status, row.note) == ("oom", "no time (status oom)")
+    assert math.isnan(row.images_per_second)
+
+
+def test_more_than_the_peak_is_flagged():
+    # 50,000 images in 1 s: 200 TFLOP/s.
+    row = used(timing_table(timing_row(1, 128, 1.0)), [run()]).iloc[0]
+    assert row.utilization == pytest.approx(2)
+    assert row.note == "utilization above 100 %"
+
+
+def test_the_script_makes_the_table_from_the_records_and_the_other_tables(tmp_path):
+    cells = [Cell("course", "ddp", 1, size, 0) for size in (128, 8192)]
+    grid.write_table(cells, tmp_path / "cells.csv")
+    save(tmp_path / "runs", run()[1])
+    times = timing_table(timing_row(1, 128, 10.0), timing_row(1, 8192, status="missing"))
+    tables.write(times, tmp_path / "timing.csv")
+    tables.write(communicate(times), tmp_path / "communication.csv")
+    tables.write(PEAKS, tmp_path / "peaks.csv")
+    names = ["cells.csv", "runs", "timing.csv", "communication.csv", "peaks.csv"]
+    options = [f"--{name.partition('.')[0]}={tmp_path / name}" for name in names]
+    output = tmp_path / "utilization.csv"
+    tables_utilization.main([*options, f"--output={output}", "--partial"])
+    table = tables.read(output, COLUMNS)
+    assert table["utilization"].tolist()[0] == pytest.approx(0.2)
+    assert table["note"].tolist()[1] == "no time (status missing)"
+    # Whole numbers as such, in spite of the empty field below.
+    assert f",{FLOPS},tf32," in output.read_text()

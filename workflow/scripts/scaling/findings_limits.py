@@ -1,0 +1,42 @@
+"""Sentence on physical limits: how near a cell comes to the machine's matrix product peak."""
+
+import pandas as pd
+
+from scaling import report_format as fmt
+from scaling.finding import Finding, measured, source
+from scaling.report_limits import rate
+from scaling.result_tables import StudyTables
+
+
+def utilization(tables: StudyTables) -> Finding:
+    """The cell that uses most of the measured peak, and what the rest of its epoch is."""
+    cells = measured(tables.utilization, "utilization")
+    if cells.empty:
+        lacking = (
+            "the machine's matrix product peak was not measured"
+            if tables.peaks.empty
+            else "no cell has both a time and a peak of its precision"
+        )
+        return Finding(
+            f"How near training comes to the machine's limits cannot be said: {lacking}.",
+            "utilization.csv",
+            supported=False,
+        )
+    best = next(cells.loc[[cells["utilization"].idxmax()]].itertuples())
+    reached, peak = (
+        rate(value, "FLOP/s")
+        for value in (best.flops_per_second_per_gpu, best.peak_flops_per_second)
+    )
+    sentence = (
+        f"At best, training uses {fmt.percent(best.utilization)} of the measured {best.precision} "
+        f"matrix product peak, {reached} of {peak} per GPU: {fmt.cell_name(best)}, at "
+        f"{fmt.significant(best.images_per_second)} images/s. The rest of that epoch: waiting for "
+        f"data {fmt.percent(best.loading_share)}, "
+    )
+    if pd.notna(best.communication_share):
+        sentence += (
+            f"communication {fmt.percent(best.communication_share)} "
+            f"(by “{fmt.estimate(best.communication_estimate)}”), "
+        )
+    sentence += f"everything else {fmt.percent(best.other_share)}."
+    return Finding(sentence, source("utilization", best))
