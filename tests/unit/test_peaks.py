@@ -120,4 +120,4 @@ def test_nothing_half_measured_is_kept(tmp_path):
 def test_a_process_that_failed_leaves_no_record():
     start = {"kind": "start", "rank": 0, "host": "node01", "cuda": None, "nccl": None}
     with pytest.raises(UserError, match=r"exit status 1: .* ask for smaller matrices or copies"):
-        assemble(1, 1, {"device": "cuda"}, [start], Ending(1, timed_out=False))
+        assemble(1, {"device": "cuda"}, [start], Ending(1, timed_out=False))

@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> None:
         args.cpu_threads,
         args.time_limit_seconds,
     )
-    document = peaks_record.assemble(args.gpus, args.cpu_threads, surroundings, lines, ending)
+    document = peaks_record.assemble(args.cpu_threads, surroundings, lines, ending)
     files.write_json(args.output, document)
 
 

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from scaling import environment
+from scaling import environment, rank_log
 from scaling.errors import UserError
 from scaling.launcher import Ending
 
 
 def assemble(
-    gpus: int,
     cpu_threads: int,
     surroundings: dict[str, Any],
     lines: list[dict[str, Any]],
@@ -18,11 +17,9 @@ def assemble(
 
     `rows`: quantity (matrix_product, device_copy, gpu_to_gpu_copy) with seconds (one per repeat,
     of one operation) and, where they apply, precision, matrix_size (n of n×n), copy_bytes,
-    source_gpu, target_gpu. `gpus` took part; on a CPU, one process with `cpu_threads` threads.
+    source_gpu, target_gpu. `gpus` took part, 0 on a CPU; the one process has `cpu_threads` threads.
     """
-    by_kind = {
-        kind: [line for line in lines if line["kind"] == kind] for kind in ("start", "peak", "end")
-    }
+    by_kind = rank_log.by_kind(lines)
     if ending.returncode != 0 or not by_kind["end"]:
         cause = "its time limit" if ending.timed_out else f"exit status {ending.returncode}"
         raise UserError(
@@ -32,7 +29,7 @@ def assemble(
     start = by_kind["start"][0]
     return {
         "device": surroundings["device"],
-        "gpus": gpus if surroundings["device"] == "cuda" else 0,
+        "gpus": len(ending.gpus),
         "cpu_threads": cpu_threads,
         "rows": [
             {key: value for key, value in line.items() if key not in ("kind", "rank")}
@@ -40,6 +37,7 @@ def assemble(
         ],
         "environment": {
             **surroundings,
+            **environment.leased_gpus(ending.gpus),
             "hosts": [start["host"]],
             "cuda": start["cuda"],
             "nccl": start["nccl"],
