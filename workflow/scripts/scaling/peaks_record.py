@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scaling import environment, rank_log
+from scaling import environment
 from scaling.errors import UserError
 from scaling.launcher import Ending
 
@@ -19,7 +19,9 @@ def assemble(
     of one operation) and, where they apply, precision, matrix_size (n of n×n), copy_bytes,
     source_gpu, target_gpu. `gpus` took part, 0 on a CPU; the one process has `cpu_threads` threads.
     """
-    by_kind = rank_log.by_kind(lines)
+    by_kind = {
+        kind: [line for line in lines if line["kind"] == kind] for kind in ("start", "peak", "end")
+    }
     if ending.returncode != 0 or not by_kind["end"]:
         cause = "its time limit" if ending.timed_out else f"exit status {ending.returncode}"
         raise UserError(
