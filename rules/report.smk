@@ -150,7 +150,7 @@ rule report_render:
         partial=PARTIAL,
         replayed_from=option("--replayed-from", REPLAY),
         study=STUDY,
-        results=RESULTS,
+        results=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/report_render.py --study {params.study}"
         " --tables {params.results}/tables/{params.study} --shared-tables {params.results}/tables"

@@ -26,7 +26,6 @@ CONFIG: dict[str, Any] = {
     "recipes": {"course": {"loader_workers": 2}},
     "machine": {"share": False, "cpu_threads": 1},
     "quantization": {"seeds": [0]},
-    "peaks": {"repeats": 3},
 }
 CHECKSUM = "fae71f"
 RECORDS = [

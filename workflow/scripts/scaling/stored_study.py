@@ -34,8 +34,7 @@ def other_records(config: dict[str, Any]) -> list[Path]:
     """What was measured beside the runs, from the study's folder: no report can do without it."""
     sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in config["grid"]["gpus"] if gpus > 1]
     stages = [f"quantization/seed~{seed}/stages.json" for seed in config["quantization"]["seeds"]]
-    peaks = ["peaks/peaks.json"] if "peaks" in config else []
-    return [Path(path) for path in [*sweeps, *stages, *peaks]]
+    return [Path(path) for path in [*sweeps, *stages, "peaks/peaks.json"]]
 
 
 def own_files(folder: Path) -> set[Path]:
