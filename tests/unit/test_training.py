@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 import train_run
-from scaling import dataset, environment, files, flops, launcher, supervisor, verdict
+from scaling import dataset, environment, files, flops, launcher, oom_killer, supervisor, verdict
 from scaling.dataset import ImageDataset
 from scaling.errors import UserError
 from scaling.resnet import ResNet18
@@ -309,3 +309,10 @@ def test_a_command_that_is_ended_leaves_no_process_behind(tmp_path, left_behind)
     ending = launcher.launch([sys.executable, "-c", family], {}, time_limit=1)
     assert ending.timed_out
     assert left_behind() == []
+
+
+def test_an_ending_counts_the_processes_the_kernel_killed_meanwhile(monkeypatch):
+    monkeypatch.setattr(oom_killer, "kills_so_far", iter([2, 5]).__next__)
+    ending = launcher.launch([sys.executable, "-c", "raise SystemExit(4)"], {}, time_limit=60)
+    assert (ending.returncode, ending.timed_out, ending.oom_kills) == (4, False, 3)
+    assert ending.seconds > 0

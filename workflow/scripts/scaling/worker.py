@@ -39,26 +39,26 @@ def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path, clock: St
     """
     launcher.die_with_parent()
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
-    try:
-        with log.stacks_kept():
-            _train(spec, images, manifest, log, clock)
-    except Exception as error:
-        status = outcome.classify(error)
-        traceback.print_exc()
-        sys.stderr.flush()
+    with log.stacks_kept():
         try:
-            log.append(
-                "outcome",
-                {
-                    "status": status or "failed",
-                    "time": time.time(),
-                    "message": outcome.first_sentence(error),
-                    "memory": memory(spec),
-                },
-            )
-        finally:
-            # A rank that waits in a collective would block an orderly shutdown for ever.
-            os._exit(1)
+            _train(spec, images, manifest, log, clock)
+        except Exception as error:
+            status = outcome.classify(error)
+            traceback.print_exc()
+            sys.stderr.flush()
+            try:
+                log.append(
+                    "outcome",
+                    {
+                        "status": status or "failed",
+                        "time": time.time(),
+                        "message": outcome.first_sentence(error),
+                        "memory": memory(spec),
+                    },
+                )
+            finally:
+                # A rank that waits in a collective would block an orderly shutdown for ever.
+                os._exit(1)
 
 
 def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: StartupClock) -> None:
