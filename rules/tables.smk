@@ -9,6 +9,7 @@ localrules:
     tables_accuracy,
     tables_provenance,
     tables_readings,
+    tables_startup,
     tables_interconnect,
     tables_quantization,
 
@@ -134,6 +135,25 @@ rule tables_readings:
         partial=PARTIAL,
     shell:
         "python workflow/scripts/tables_readings.py --cells {input.cells} --runs {params.runs}"
+        " {params.partial} --output {output} > {log} 2>&1"
+
+
+rule tables_startup:
+    input:
+        cells="<results>/cells.csv",
+        records=records,
+        code=code("tables_startup"),
+    output:
+        f"<results>/tables/{STUDY}/startup.csv",
+    log:
+        f"<logs>/tables_startup/{STUDY}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        runs=RUN_RECORDS,
+        partial=PARTIAL,
+    shell:
+        "python workflow/scripts/tables_startup.py --cells {input.cells} --runs {params.runs}"
         " {params.partial} --output {output} > {log} 2>&1"
 
 
