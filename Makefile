@@ -6,7 +6,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo study pack replay test lint format bench bench-course lock clean
+.PHONY: help env demo study pack replay published audit test test-slurm lint format bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -33,8 +33,19 @@ replay: env ## tables and report of a stored study, without a GPU: make replay S
 	$(SNAKEMAKE) --config replay="$(STUDY)"
 	@echo "The report is results/replay/$(STUDY)/report.html"
 
-test: env ## all tests
+published: env ## published studies, derived again and audited: results/published.html
+	$(SNAKEMAKE) results/published.html
+	@echo "The page is results/published.html"
+
+audit: env ## what is wrong in studies handed in: make audit STUDY="folder ..."
+	@python workflow/scripts/audit_studies.py $(STUDY) --output results/audit.html
+	@echo "The page is results/audit.html"
+
+test: env ## all tests but those on Slurm
 	python -m pytest
+
+test-slurm: env ## the tests on a Slurm that they start on this machine; needs root
+	python -m pytest -rs tests/slurm
 
 lint: env ## formatters, linters and the type checker, without changing a file
 	ruff format --check .

@@ -1,0 +1,163 @@
+"""A real Slurm on this machine: munge, slurmctld and two slurmd with four GPUs each.
+
+The GPUs are device files without a device behind them: Slurm counts them, assigns them and tells a
+job which ones it has. Everything listens on the loopback interface alone. All state is in one
+temporary folder; the only things outside it are two links in /etc/slurm, because the executor of
+job steps strips SLURM_CONF from their environment.
+"""
+
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+NODES = ("n1", "n2")
+GPUS_PER_NODE = 4
+ETC = Path("/etc/slurm")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun")
+INSTALL = "apt-get install --no-install-recommends slurm-wlm munge"
+PATIENCE_SECONDS = 300
+
+SLURM_CONF = """
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+AuthInfo=socket={folder}/munge.sock
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmdParameters=config_overrides
+SlurmdTimeout=600
+ReturnToService=0
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+GresTypes=gpu
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=2,batch_sched_delay=0
+EnforcePartLimits=ALL
+KillWait=3
+MinJobAge=900
+JobAcctGatherType=jobacct_gather/linux
+AccountingStorageType=accounting_storage/none
+PartitionName=test Nodes=ALL Default=YES MaxTime=60
+"""
+NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port}"
+SIZE = f"CPUs=16 RealMemory=256000 Gres=gpu:{GPUS_PER_NODE}\n"
+
+
+def reason_not_to_start():
+    """Why this machine cannot have the cluster, or None."""
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    if missing:
+        return f"Slurm is not installed ({', '.join(missing)} missing): {INSTALL}"
+    if os.getuid() != 0:
+        return "only root can start a Slurm of its own"
+    if (ETC / "slurm.conf").is_symlink() or (ETC / "slurm.conf").exists():
+        return f"{ETC}/slurm.conf exists: this machine has a Slurm, or another test of it runs"
+    return None
+
+
+@contextmanager
+def cluster():
+    """A running Slurm as this machine's own, until the block ends; then nothing of it is left."""
+    with ExitStack() as undo:
+        folder = Path(tempfile.mkdtemp(prefix="slurm-"))
+        undo.callback(shutil.rmtree, folder)
+        # munge wants a socket that everybody can reach.
+        folder.chmod(0o755)
+        _configure(folder, undo)
+        munge = [
+            f"--{name}={folder}/munge.{name}" for name in ("key-file", "pid-file", "seed-file")
+        ]
+        munge += [f"--log-file={folder}/munge.log", f"--socket={folder}/munge.sock"]
+        _daemon(undo, folder, "munge", ["munged", "--foreground", "--force", *munge])
+        wait_for((folder / "munge.sock").exists, "munge", folder)
+        _daemon(undo, folder, "slurmctld", ["slurmctld", "-D"])
+        for name in NODES:
+            _daemon(undo, folder, name, ["slurmd", "-D", "-N", name])
+        wait_for(lambda: idle_nodes() == set(NODES), "idle nodes", folder)
+        undo.callback(_empty_queue, folder)
+        yield
+
+
+def _configure(folder, undo):
+    for index in range(GPUS_PER_NODE):
+        os.mknod(folder / f"gpu{index}", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    (folder / "state").mkdir()
+    key = folder / "munge.key-file"
+    key.write_bytes(os.urandom(128))
+    key.chmod(0o600)
+    host = socket.gethostname()
+    text = SLURM_CONF.format(folder=folder, host=host, port=_free_port())
+    nodes = [NODE.format(name=name, host=host, port=_free_port()) + " " + SIZE for name in NODES]
+    (folder / "slurm.conf").write_text("".join(nodes) + text)
+    (folder / "gres.conf").write_text(f"Name=gpu File={folder}/gpu[0-{GPUS_PER_NODE - 1}]\n")
+    ETC.mkdir(exist_ok=True)
+    for name in ("slurm.conf", "gres.conf"):
+        (ETC / name).symlink_to(folder / name)
+        undo.callback((ETC / name).unlink)
+
+
+def _daemon(undo, folder, name, command):
+    with (folder / f"{name}.out").open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    undo.callback(_stop, process)
+
+
+def _stop(process):
+    process.terminate()
+    try:
+        process.wait(timeout=PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _empty_queue(folder):
+    subprocess.run(["scancel", "--user=root"], check=True)
+    wait_for(lambda: not queue(), "the queue to empty", folder)
+
+
+def wait_for(condition, what, folder=None):
+    """Wait until `condition()` is true; after a long time, fail with the daemons' words."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            said = [path.read_text()[-3000:] for path in folder.glob("*.out")] if folder else []
+            raise TimeoutError("\n".join([f"waited {PATIENCE_SECONDS} s for {what}", *said]))
+        time.sleep(0.1)
+
+
+def idle_nodes():
+    command = ["sinfo", "--noheader", "--Node", "--states=idle", "--format=%N"]
+    return set(subprocess.run(command, capture_output=True, text=True).stdout.split())
+
+
+def queue():
+    """squeue's line for each job that waits, runs or ends."""
+    return subprocess.check_output(["squeue", "--noheader"], text=True).splitlines()
+
+
+def jobs():
+    """What Slurm remembers of each job, by id: the fields of `scontrol show job --details`."""
+    command = ["scontrol", "show", "job", "--details", "--oneliner"]
+    lines = subprocess.check_output(command, text=True).splitlines()
+    found = (dict(re.findall(r"(\S+?)=(\S*)", line)) for line in lines)
+    return {job["JobId"]: job for job in found if "JobId" in job}
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

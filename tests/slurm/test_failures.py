@@ -1,0 +1,111 @@
+"""What goes wrong is named, costs only its own cell, and the next run makes it good."""
+
+import json
+import resource
+import signal
+import subprocess
+
+import cluster
+import psutil
+import pytest
+
+LONG = {"over its time limit": 1, "cancelled": 2, "on a node that goes down": 3}
+QUICK, FAULTY = (1, 500), (2, 500)
+STATES = {(1, 1): "TIMEOUT", (1, 2): "CANCELLED", (1, 3): "NODE_FAIL", FAULTY: "FAILED"}
+
+
+@pytest.fixture(scope="module")
+def study(new_slurm_study):
+    """A study of which all went wrong that can, and the cell that did not."""
+    # Batches of 1 to 3 take minutes; two processes do not meet within a millisecond.
+    study = new_slurm_study(
+        dataset__train_images=6000,
+        machine__share=True,
+        machine__collective_timeout_seconds=0.001,
+        grid__gpus=[1, 2],
+        grid__batch_sizes=[*LONG.values(), QUICK[1]],
+    )
+    study.targets = [study.target(gpus=gpus, batch_size=size) for gpus, size in [*STATES, QUICK]]
+    snakemake = study.start(
+        *study.targets,
+        "--set-resources",
+        'train_run:runtime=1 if wildcards.batch_size == "1" else 30',
+        'train_run:slurm_extra="--nodelist=" + ("n2" if wildcards.batch_size == "3" else "n1")',
+    )
+    study.wait_for_state("RUNNING", 1, LONG["on a node that goes down"])
+    subprocess.run(["scontrol", "update", "nodename=n2", "state=down", "reason=test"], check=True)
+    study.wait_for_state("RUNNING", 1, LONG["cancelled"])
+    subprocess.run(["scancel", study.cell_job(1, LONG["cancelled"])["JobId"]], check=True)
+    snakemake.wait()
+    subprocess.run(["scontrol", "update", "nodename=n2", "state=resume"], check=True)
+    assert snakemake.returncode != 0, study.output()
+    return study
+
+
+@pytest.mark.parametrize("cell", STATES)
+def test_a_failed_job_is_named_with_its_rule_cell_slurm_job_and_log(study, cell):
+    job = study.cell_job(*cell)
+    assert job["JobState"] == STATES[cell]
+    reports = study.output().split("Error in rule ")[1:]
+    (report,) = (text for text in reports if f"external_jobid: {job['JobId']}\n" in text)
+    assert report.startswith("train_run:")
+    assert STATES[cell] in report
+    assert study.target(gpus=cell[0], batch_size=cell[1]) in report
+    log = (
+        f"logs/train_run/recipe~course/strategy~ddp/gpus~{cell[0]}/batch_size~{cell[1]}/seed~0.log"
+    )
+    assert log in report
+    assert f"{job['JobId']}.log" in report
+
+
+def test_what_the_failed_job_said_is_shown(study):
+    assert "training of course/ddp, 2 GPUs, batch 500 per GPU, seed 0 failed" in study.output()
+
+
+def test_no_job_is_started_twice(study):
+    assert len(study.jobs()) == len(STATES) + 1
+    assert {job["Restarts"] for job in study.jobs()} == {"0"}
+
+
+def test_the_other_cell_is_finished_and_the_failed_ones_left_no_record(study):
+    assert study.cell_job(*QUICK)["JobState"] == "COMPLETED"
+    assert json.loads(study.record(gpus=1, batch_size=500).read_text())["status"] == "ok"
+    assert not any(study.record(gpus=gpus, batch_size=size).exists() for gpus, size in STATES)
+
+
+def test_the_next_run_submits_only_what_is_missing_and_cancels_it_when_interrupted(study):
+    before = len(study.jobs())
+    snakemake = study.start(*study.targets)
+    for size in LONG.values():
+        study.wait_for_state("RUNNING", 1, size)
+    assert cluster.queue()
+    snakemake.send_signal(signal.SIGINT)
+    snakemake.wait()
+    cluster.wait_for(lambda: not cluster.queue(), "an empty queue")
+    assert snakemake.returncode != 0
+    new = {job["Comment"]: job["JobState"] for job in study.jobs()[before:]}
+    assert set(new) == {f"rule_train_run_wildcards_course_ddp_{n}_{size}_0" for n, size in STATES}
+    assert all(study.cell_job(1, size)["JobState"] == "CANCELLED" for size in LONG.values())
+    assert not [process for process in psutil.process_iter(["cwd"]) if at_work(process, study)]
+
+
+def at_work(process, study):
+    """Whether a process works in the study's folder."""
+    return process.info["cwd"] == str(study.folder)
+
+
+def test_a_cell_without_enough_memory_is_a_result(new_slurm_study):
+    study = new_slurm_study(
+        dataset__train_images=8000, model__width=16, grid__gpus=[1], grid__batch_sizes=[8000]
+    )
+    # Slurm gives a job the limits of its submission; a step over 8,000 images needs about 9 GB.
+    unlimited = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (6 * 10**9, unlimited[1]))
+    try:
+        finished = study.snakemake(study.target(gpus=1, batch_size=8000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, unlimited)
+    assert finished.returncode == 0, finished.stdout
+    record = json.loads(study.record(gpus=1, batch_size=8000).read_text())
+    assert record["status"] == "oom_host" and "memory" in record["message"]
+    assert study.cell_job(1, 8000)["JobState"] == "COMPLETED"
