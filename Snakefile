@@ -10,6 +10,7 @@ report: "report/captions/workflow.rst"
 
 
 include: "rules/common.smk"
+include: "rules/studies.smk"
 
 
 # What these measure, a replay has from a stored study.
@@ -25,6 +26,7 @@ if not REPLAY:
 include: "rules/tables.smk"
 include: "rules/limits.smk"
 include: "rules/report.smk"
+include: "rules/published.smk"
 
 
 rule all:

@@ -191,7 +191,7 @@ rule tables_speedup:
 rule tables_communication:
     input:
         timing="<results>/tables/{study}/timing.csv",
-        readings=f"<results>/tables/{STUDY}/readings.csv",
+        readings=measured(f"{RESULTS}/tables/{STUDY}/readings.csv"),
         code=code("tables_communication"),
     output:
         "<results>/tables/{study}/communication.csv",
@@ -199,16 +199,18 @@ rule tables_communication:
         "<logs>/tables_communication/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        readings=lambda _, input: option("--readings", input.get("readings") or None),
     shell:
         "python workflow/scripts/tables_communication.py --timing {input.timing}"
-        " --readings {input.readings} --output {output} > {log} 2>&1"
+        " {params.readings} --output {output} > {log} 2>&1"
 
 
 rule tables_bandwidth:
     input:
         timing="<results>/tables/{study}/timing.csv",
         communication="<results>/tables/{study}/communication.csv",
-        interconnect="<results>/tables/interconnect.csv",
+        interconnect=measured(f"{RESULTS}/tables/interconnect.csv"),
         code=code("tables_bandwidth"),
     output:
         "<results>/tables/{study}/bandwidth.csv",
@@ -216,9 +218,16 @@ rule tables_bandwidth:
         "<logs>/tables_bandwidth/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        interconnect=lambda _, input: option(
+            "--interconnect", input.get("interconnect") or None
+        ),
+        gradient_bytes=lambda wildcards: option(
+            "--gradient-bytes", stated_gradient_bytes(wildcards.study)
+        ),
     shell:
         "python workflow/scripts/tables_bandwidth.py --timing {input.timing}"
-        " --communication {input.communication} --interconnect {input.interconnect}"
+        " --communication {input.communication} {params.interconnect} {params.gradient_bytes}"
         " --output {output} > {log} 2>&1"
 
 
@@ -228,7 +237,8 @@ rule tables_audit:
         speedup="<results>/tables/{study}/speedup.csv",
         communication="<results>/tables/{study}/communication.csv",
         bandwidth="<results>/tables/{study}/bandwidth.csv",
-        manifest=f"{DATASET}/manifest.json",
+        manifest=measured(f"{DATASET}/manifest.json"),
+        printed=lambda wildcards: printed_table(wildcards.study),
         code=code("tables_audit"),
     output:
         "<results>/tables/{study}/audit.csv",
@@ -236,10 +246,17 @@ rule tables_audit:
         "<logs>/tables_audit/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        training_set=lambda _, input: (
+            option("--manifest", input.manifest)
+            if input.get("manifest")
+            else option("--train-images", CIFAR10_TRAIN_IMAGES)
+        ),
+        printed=lambda _, input: option("--printed", input.get("printed") or None),
     shell:
         "python workflow/scripts/tables_audit.py --timing {input.timing} --speedup {input.speedup}"
         " --communication {input.communication} --bandwidth {input.bandwidth}"
-        " --manifest {input.manifest} --output {output} > {log} 2>&1"
+        " {params.training_set} {params.printed} --output {output} > {log} 2>&1"
 
 
 rule tables_quantization:

@@ -17,13 +17,7 @@ import pandas as pd
 
 from scaling import published
 from scaling.audit import Study
-from scaling.bandwidth import bandwidth
-from scaling.communication import communication
-from scaling.interconnect import interconnect
-from scaling.printed import printed_against_derived
-from scaling.published import PublishedStudy
-from scaling.published_tables import published_timing
-from scaling.speedup import speedup
+from scaling.published_tables import PublishedTables, derive
 
 TRAIN_IMAGES = 50_000
 HEADER = (
@@ -66,12 +60,18 @@ def column(name: str, *values: str) -> dict[tuple[int, int], dict[str, str]]:
 class Derived:
     """A published study and what its times give."""
 
-    source: PublishedStudy
-    tables: Study
+    found: PublishedTables
 
     @property
     def printed(self) -> pd.DataFrame:
-        return self.tables.printed
+        return self.found.printed
+
+    @property
+    def tables(self) -> Study:
+        """What the audit takes."""
+        found = self.found
+        derived = (found.timing, found.speedup, found.communication, found.bandwidth)
+        return Study(*derived, TRAIN_IMAGES, found.printed)
 
     def mistakes(self, quantity: str) -> dict[tuple[int, int], str]:
         """The mistakes of one quantity, by (gpus, batch_size), of the cells on several GPUs."""
@@ -94,19 +94,10 @@ def write(folder: Path, text: str = CLEAN, **beside: str) -> Path:
     return folder
 
 
-def derive(source: PublishedStudy) -> Derived:
-    """Everything that follows from the study."""
-    timing = published_timing(source, TRAIN_IMAGES)
-    speedups, parts = speedup(timing), communication(timing)
-    rates = bandwidth(timing, parts, interconnect([]), source.gradient_bytes)
-    printed = printed_against_derived(source, timing, speedups, parts, rates)
-    return Derived(source, Study(timing, speedups, parts, rates, TRAIN_IMAGES, printed))
-
-
 def study(folder: Path, text: str = CLEAN, **beside: str) -> Derived:
     """The one study of these files, derived."""
     (found,) = published.read_folder(write(folder, text, **beside))
-    return derive(found)
+    return Derived(derive(found, TRAIN_IMAGES))
 
 
 @cache
@@ -114,4 +105,4 @@ def of_repository(name: str) -> Derived:
     """One of the studies that the repository brings along."""
     folder = Path(__file__).parents[2] / "studies/published"
     (found,) = (study for study in published.read_folder(folder) if study.name == name)
-    return derive(found)
+    return Derived(derive(found, TRAIN_IMAGES))

@@ -8,7 +8,7 @@ import pytest
 
 from scaling import published
 from scaling.errors import UserError
-from scaling.published_tables import published_timing
+from scaling.published_timing import published_timing
 from unit.published_study import CLEAN, HEADER, edited, of_repository, study, write
 
 SWEEP = "study,gpus,batch_size,epoch_seconds\n"
@@ -130,7 +130,18 @@ def test_a_batch_sweep_is_on_one_gpu(tmp_path):
 def test_two_folders_cannot_hold_one_study(tmp_path):
     folders = [write(tmp_path / name) for name in ("a", "b")]
     with pytest.raises(UserError, match=r"/a and .*/b both have a study clean"):
-        published.read_folders(folders)
+        published.by_name(folders)
+
+
+def test_a_published_study_cannot_have_the_name_of_the_measured_one(tmp_path):
+    with pytest.raises(UserError, match="has a study clean, the name of the measured one"):
+        published.by_name([write(tmp_path)], reserved="clean")
+    assert set(published.by_name([write(tmp_path)], reserved="mine")) == {"clean"}
+
+
+def test_a_study_that_a_folder_does_not_have_is_named_with_those_it_has(tmp_path):
+    with pytest.raises(UserError, match="has no study 'dirty': it has clean"):
+        published.read_study(write(tmp_path), "dirty")
 
 
 def test_a_description_is_optional_and_a_wrong_one_is_named(tmp_path):

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from scaling import bandwidth, communication, files, speedup, tables, timing
+from scaling import bandwidth, communication, files, printed, speedup, tables, timing
 from scaling.audit import Study, audit
 from scaling.errors import run_script
 
@@ -17,6 +17,9 @@ def main(argv: list[str] | None = None) -> None:
         "--communication", type=Path, required=True, help="communication.csv of the study"
     )
     parser.add_argument("--bandwidth", type=Path, required=True, help="bandwidth.csv of the study")
+    parser.add_argument(
+        "--printed", type=Path, help="printed.csv, for a study whose document printed figures"
+    )
     training_set = parser.add_mutually_exclusive_group(required=True)
     training_set.add_argument("--train-images", type=int, help="images in the training set")
     training_set.add_argument("--manifest", type=Path, help="the dataset's, which says so")
@@ -31,6 +34,7 @@ def main(argv: list[str] | None = None) -> None:
         communication=tables.read(args.communication, communication.COLUMNS),
         bandwidth=tables.read(args.bandwidth, bandwidth.COLUMNS),
         train_images=train_images,
+        **({"printed": printed.read(args.printed)} if args.printed else {}),
     )
     tables.write(audit(study), args.output)
 

@@ -16,10 +16,7 @@ def main(argv: list[str] | None = None) -> None:
         "--communication", type=Path, required=True, help="communication.csv of the study"
     )
     parser.add_argument(
-        "--interconnect",
-        type=Path,
-        required=True,
-        help="interconnect.csv of the same machine; only its header where there was no sweep",
+        "--interconnect", type=Path, help="interconnect.csv of the same machine, where it was swept"
     )
     parser.add_argument(
         "--gradient-bytes",
@@ -28,7 +25,9 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--output", type=Path, required=True, help="bandwidth.csv to write")
     args = parser.parse_args(argv)
-    sweep = tables.read(args.interconnect, interconnect.COLUMNS)
+    columns = interconnect.COLUMNS
+    swept = args.interconnect is not None
+    sweep = tables.read(args.interconnect, columns) if swept else interconnect.interconnect([])
     table = bandwidth(
         tables.read(args.timing, timing.COLUMNS),
         tables.read(args.communication, communication.COLUMNS),

@@ -151,18 +151,34 @@ def read_folder(folder: Path) -> list[PublishedStudy]:
     ]
 
 
-def read_folders(folders: Iterable[Path]) -> list[PublishedStudy]:
-    """The studies of all `folders`; two of one name are a UserError."""
-    origins: dict[str, Path] = {}
-    found = []
+def read_study(folder: Path, name: str) -> PublishedStudy:
+    """The study called `name` in `folder`; UserError names those there are."""
+    studies = {study.name: study for study in read_folder(folder)}
+    if name not in studies:
+        raise UserError(f"{folder} has no study {name!r}: it has {', '.join(studies)}")
+    return studies[name]
+
+
+def by_name(
+    folders: Iterable[Path], reserved: str | None = None
+) -> dict[str, tuple[Path, PublishedStudy]]:
+    """The studies of all `folders` by name, each with its folder.
+
+    Raises UserError for two of one name, and for one that is called `reserved`.
+    """
+    found: dict[str, tuple[Path, PublishedStudy]] = {}
     for folder in folders:
         for study in read_folder(folder):
-            if study.name in origins:
+            if study.name == reserved:
                 raise UserError(
-                    f"{origins[study.name]} and {folder} both have a study {study.name}; rename one"
+                    f"{folder} has a study {study.name}, the name of the measured one; rename it"
                 )
-            origins[study.name] = folder
-            found.append(study)
+            if study.name in found:
+                raise UserError(
+                    f"{found[study.name][0]} and {folder} both have a study {study.name}; "
+                    "rename one"
+                )
+            found[study.name] = (folder, study)
     return found
 
 

@@ -1,52 +1,55 @@
-"""A published study's times as a timing table, from which everything else is derived as usual."""
+"""A published study beside everything that follows from its times."""
 
-import math
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
-from scaling import tables, timing
+from scaling import audit, printed, result_tables
+from scaling.bandwidth import bandwidth
+from scaling.communication import communication
+from scaling.derived import DerivedTables
+from scaling.interconnect import interconnect
 from scaling.published import PublishedStudy
-from scaling.timing import TIMED
-
-CIFAR10_TRAIN_IMAGES = 50_000
-
-
-def published_timing(study: PublishedStudy, train_images: int) -> pd.DataFrame:
-    """The table of seconds per epoch, columns `timing.COLUMNS`, of a training set's D images.
-
-    `recipe` is the model's name. A time without `count` was measured once. Iterations are
-    ceil(D / (N·b)), as no study says that it drops the last partial batch. A batch size that only
-    the study's sweep has becomes a cell of each strategy; where both have it, the time is that of
-    the rows, which the document derives from (see the audit for the other).
-    """
-    cells = study.rows.assign(recipe=study.model)
-    for strategy in study.strategies:
-        known = cells.loc[(cells["strategy"] == strategy) & (cells["gpus"] == 1), "batch_size"]
-        more = study.sweep[~study.sweep["batch_size"].isin(known)].dropna(subset="epoch_seconds")
-        more = more.assign(recipe=study.model, strategy=strategy, status="ok")
-        if not more.empty:
-            cells = pd.concat([cells, more], ignore_index=True)
-    rows = [_row(cell, train_images) for cell in cells.itertuples()]
-    return tables.arrange(pd.DataFrame(rows, columns=timing.COLUMNS), timing.COLUMNS)
+from scaling.published_timing import published_timing
+from scaling.speedup import speedup
 
 
-def _row(cell: Any, train_images: int) -> dict[str, Any]:
-    row = {key: getattr(cell, key) for key in tables.KEYS} | {"message": ""}
-    if cell.status not in TIMED:
-        return row
-    count = 1 if pd.isna(cell.count) else cell.count
-    once = {"min": cell.epoch_seconds, "max": cell.epoch_seconds} if count == 1 else {}
-    without = float(cell.epoch_seconds_without_loading)
-    return row | {
-        "epoch_seconds": cell.epoch_seconds,
-        "epoch_seconds_without_loading": without,
-        "loader_seconds": cell.epoch_seconds - without,
-        "epoch_seconds_min": once.get("min", cell.epoch_seconds_min),
-        "epoch_seconds_max": once.get("max", cell.epoch_seconds_max),
-        "epoch_seconds_without_loading_min": without if once else math.nan,
-        "epoch_seconds_without_loading_max": without if once else math.nan,
-        "count": count,
-        "iterations": math.ceil(train_images / (cell.gpus * cell.batch_size)),
-        "samples": train_images,
-    }
+@dataclass(frozen=True)
+class PublishedTables(DerivedTables):
+    """The tables of a published study, and what it printed beside what follows from its times."""
+
+    source: PublishedStudy
+    printed: pd.DataFrame
+
+
+def derive(source: PublishedStudy, train_images: int) -> PublishedTables:
+    """Everything that follows from a study's times, for a training set of `train_images`."""
+    times = published_timing(source, train_images)
+    speedups, parts = speedup(times), communication(times)
+    rates = bandwidth(times, parts, interconnect([]), source.gradient_bytes)
+    figures = printed.printed_against_derived(source, times, speedups, parts, rates)
+    found = audit.audit(audit.Study(times, speedups, parts, rates, train_images, figures))
+    return PublishedTables(
+        study=source.name,
+        timing=times,
+        # None, "nothing to compare", reads as no statement, as in a table that was read back.
+        speedup=speedups.assign(within_spread=speedups["within_spread"].eq(True)),
+        communication=parts,
+        bandwidth=rates,
+        audit=found,
+        source=source,
+        printed=figures,
+    )
+
+
+def read(source: PublishedStudy, folder: Path) -> PublishedTables:
+    """The tables of `source` from `folder`, where the pipeline put them."""
+    names = ("timing", "speedup", "communication", "bandwidth", "audit")
+    found = {name: result_tables.read(name, folder / f"{name}.csv") for name in names}
+    return PublishedTables(
+        study=source.name,
+        source=source,
+        printed=printed.read(folder / "printed.csv"),
+        **found,
+    )

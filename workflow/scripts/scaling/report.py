@@ -3,16 +3,13 @@
 A section is a context function and a template of its name below report/sections/.
 """
 
-import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from jinja2.exceptions import TemplateError
-
 from scaling import (
+    page,
     report_audit,
     report_communication,
     report_learning,
@@ -86,44 +83,24 @@ def render(
             f"{fmt.plural(len(missing), 'cell')} of {tables.study} are missing, the first is "
             f"{missing[0]}; run them, or ask for a partial report with --partial"
         )
-    environment = Environment(
-        loader=FileSystemLoader(template.parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     sections = [
         {"name": section.name, "title": section.title, "context": section.context(tables)}
         for section in SECTIONS
     ]
-    try:
-        return environment.get_template(template.name).render(
-            study=tables.study,
-            facts=report_provenance.facts(tables),
-            on_cpu=tables.on_cpu,
-            cpu_threads=report_provenance.cpu_threads(tables),
-            cells=len(tables.timing),
-            missing=missing,
-            replayed_from=replayed_from,
-            sections=sections,
-            figures=figures,
-        )
-    except TemplateError as error:
-        raise UserError(f"{template}: {type(error).__name__}: {error}") from error
+    return page.render(
+        template,
+        study=tables.study,
+        facts=report_provenance.facts(tables),
+        on_cpu=tables.on_cpu,
+        cpu_threads=report_provenance.cpu_threads(tables),
+        cells=len(tables.timing),
+        missing=missing,
+        replayed_from=replayed_from,
+        sections=sections,
+        figures=figures,
+    )
 
 
 def read_figures(folder: Path) -> dict[str, str]:
-    """The SVG files of `FIGURES` in `folder` as data URIs, by name.
-
-    As images they keep their ids, clip paths and styles to themselves, and run no script.
-    """
-    uris = {}
-    for name in FIGURES:
-        path = folder / f"{name}.svg"
-        try:
-            encoded = base64.b64encode(path.read_bytes()).decode("ascii")
-        except OSError as error:
-            raise UserError(f"cannot read the figure {path}: {error.strerror}") from error
-        uris[name] = f"data:image/svg+xml;base64,{encoded}"
-    return uris
+    """The SVG files of `FIGURES` in `folder` as data URIs, by name."""
+    return {name: page.figure_uri(folder / f"{name}.svg") for name in FIGURES}

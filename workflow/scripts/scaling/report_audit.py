@@ -7,8 +7,8 @@ import pandas as pd
 
 from scaling import report_format as fmt
 from scaling.audit import CHECKS
+from scaling.derived import DerivedTables
 from scaling.report_table import Entry, Table, head, text
-from scaling.result_tables import StudyTables
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 
@@ -24,37 +24,58 @@ def counts(audit: pd.DataFrame) -> str:
     return ", ".join(parts) or "no findings"
 
 
-def findings(tables: StudyTables) -> dict[str, Any]:
-    """The findings in one table, errors first, and every check with the number of its findings."""
-    order = tables.audit["severity"].map(list(SEVERITIES).index)
-    ordered = tables.audit.loc[order.sort_values(kind="stable").index]
-    table = Table(
-        title="Findings",
-        columns=["severity", "cell", "finding", "found", "expected"],
-        rows=[_row(row) for row in ordered.itertuples()],
-        text_columns=frozenset({"cell", "finding"}),
-    )
-    checks = Table(
-        title="Checks",
-        columns=["check", "what it holds the tables against", "findings"],
-        rows=[_check(check, tables.audit) for check in CHECKS],
-        text_columns=frozenset({"what it holds the tables against"}),
-    )
+def findings(tables: DerivedTables) -> dict[str, Any]:
+    """The findings in one table, and every check with the number of its findings."""
     return {
         "counts": counts(tables.audit),
-        "findings": [table] if len(ordered) else [],
-        "checks": checks,
+        "findings": findings_table("Findings", tables.audit),
+        "checks": checks_table(tables.audit),
     }
 
 
-def _row(row: Any) -> list[Entry]:
-    return [
-        head(SEVERITIES[row.severity]),
-        text("whole study" if pd.isna(row.gpus) else fmt.cell_name(row)),
-        text(row.message.replace("_", " ")),
-        Entry(_figure(row.found)),
-        Entry(_figure(row.expected)),
+def findings_table(title: str, audit: pd.DataFrame) -> list[Table]:
+    """One table, errors first, each finding once with its cells; none when nothing was found."""
+    rows: list[list[Entry]] = []
+    for severity, name in SEVERITIES.items():
+        same_severity = audit[audit["severity"] == severity]
+        for message, cells in same_severity.groupby("message", sort=False):
+            rows += _rows(name, str(message).replace("_", " "), cells)
+    table = Table(
+        title=title,
+        columns=["severity", "finding", "cell", "found", "expected"],
+        rows=rows,
+        text_columns=frozenset({"cell", "finding"}),
+    )
+    return [table] if rows else []
+
+
+def checks_table(audit: pd.DataFrame) -> Table:
+    """Every check with what it judges and the number of its findings in `audit`."""
+    return Table(
+        title="Checks",
+        columns=["check", "what it holds the tables against", "findings"],
+        rows=[_check(check, audit) for check in CHECKS],
+        text_columns=frozenset({"what it holds the tables against"}),
+    )
+
+
+def _rows(severity: str, message: str, cells: pd.DataFrame) -> list[list[Entry]]:
+    """The cells of one finding below each other; in one line where all say the same."""
+    figures = [
+        [Entry(figure) for figure in fmt.told_apart(row.found, row.expected)]
+        for row in cells.itertuples()
     ]
+    places = [text(_place(row)) for row in cells.itertuples()]
+    if all(pair == figures[0] for pair in figures):
+        figures = figures[:1]
+        places = [text("; ".join(place.text for place in places))]
+    lines = [[place, *pair] for place, pair in zip(places, figures, strict=True)]
+    lines[0] = [head(severity, len(lines)), text(message, len(lines)), *lines[0]]
+    return lines
+
+
+def _place(row: Any) -> str:
+    return "whole study" if pd.isna(row.gpus) else fmt.cell_name(row)
 
 
 def _check(check: Callable[..., Any], audit: pd.DataFrame) -> list[Entry]:
@@ -64,10 +85,3 @@ def _check(check: Callable[..., Any], audit: pd.DataFrame) -> list[Entry]:
         text(" ".join(rule.split())),
         Entry(str((audit["check"] == check.__name__).sum())),
     ]
-
-
-def _figure(value: Any) -> str:
-    """A figure of the audit; whole numbers as such."""
-    if isinstance(value, int | float):
-        return f"{value:,.0f}" if value == round(value, 9) // 1 else fmt.significant(value)
-    return str(value)

@@ -7,6 +7,7 @@ import pandas as pd
 from scaling import noise
 from scaling import report_format as fmt
 from scaling.communication import SUBTRACTIONS, with_values
+from scaling.derived import DerivedTables
 from scaling.grid import CELL_KEYS
 from scaling.report_table import (
     Entry,
@@ -35,7 +36,7 @@ ESTIMATES = {
 """What each estimate of the communication measures."""
 
 
-def compute_and_communication(tables: StudyTables) -> dict[str, Any]:
+def compute_and_communication(tables: DerivedTables) -> dict[str, Any]:
     """Table 2: a row for each batch size and estimate, a group of columns for each GPU count."""
     shares = noise.with_resolution(tables.communication, tables.timing)
     occurring = set(with_values(shares)["estimate"])
@@ -53,16 +54,21 @@ def compute_and_communication(tables: StudyTables) -> dict[str, Any]:
 
 def bandwidth(tables: StudyTables) -> dict[str, Any]:
     """Table 3, and the sweep over the interconnect with the line fitted through it."""
-    totals = tables.communication[[*CELL_KEYS, "estimate", "total_seconds"]]
-    rates = noise.with_resolution(tables.bandwidth, tables.timing).merge(totals, how="left")
     return {
-        "tables": [
-            _table_3(f"Table 3: {recipe}, {strategy}", rows)
-            for recipe, strategy, rows in by_configuration(rates)
-        ],
+        "tables": bandwidths(tables),
         "sweeps": _sweeps(tables.interconnect),
         "fits": _fits(tables.interconnect_fit),
     }
+
+
+def bandwidths(tables: DerivedTables) -> list[Table]:
+    """Table 3 of each recipe and strategy: bytes, seconds and bandwidth of every multi-GPU cell."""
+    totals = tables.communication[[*CELL_KEYS, "estimate", "total_seconds"]]
+    rates = noise.with_resolution(tables.bandwidth, tables.timing).merge(totals, how="left")
+    return [
+        _table_3(f"Table 3: {recipe}, {strategy}", rows)
+        for recipe, strategy, rows in by_configuration(rates)
+    ]
 
 
 def _table_2(title: str, rows: pd.DataFrame) -> Table:

@@ -16,9 +16,24 @@ def significant(value: float, digits: int = 3) -> str:
     if value == 0 or math.isinf(value):
         return f"{value:g}"
     # The exponent after rounding: 0.00999… is 0.0100, not 0.01000.
-    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
-    decimals = max(0, digits - 1 - exponent)
+    decimals = max(0, digits - 1 - _exponent(value, digits))
     return f"{value:,.{decimals}f}".replace("-", "−")
+
+
+def told_apart(found: float, expected: float) -> tuple[str, str]:
+    """Two figures with at least 3 digits, and 2 of their difference: 19.764 and 19.704.
+
+    Whole numbers are written as such.
+    """
+    if all(pd.isna(value) or value == round(value) for value in (found, expected)):
+        return _whole(found), _whole(expected)
+    difference = abs(found - expected)
+    digits = 3
+    if difference > 0:
+        digits = min(
+            7, max(3, 2 + _exponent(max(abs(found), abs(expected))) - _exponent(difference))
+        )
+    return significant(found, digits), significant(expected, digits)
 
 
 def seconds(value: float) -> str:
@@ -49,7 +64,9 @@ def points(value: float) -> str:
 
 
 def data(count: float) -> str:
-    """Bytes in decimal units: `44.7 MB`, `6.57 GB`."""
+    """Bytes in decimal units: `44.7 MB`, `6.57 GB`; a count that is unknown is an en dash."""
+    if pd.isna(count):
+        return "–"
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
             return f"{significant(count / size)} {unit}"
@@ -59,6 +76,15 @@ def data(count: float) -> str:
 def gpus(count: int) -> str:
     """`1 GPU`, `4 GPUs`."""
     return f"{count} GPU" if count == 1 else f"{count} GPUs"
+
+
+def _exponent(value: float, digits: int = 2) -> int:
+    """The power of ten of `value`, rounded to `digits` digits."""
+    return int(f"{value:.{digits - 1}e}".partition("e")[2])
+
+
+def _whole(value: float) -> str:
+    return "–" if pd.isna(value) else f"{value:,.0f}".replace("-", "−")
 
 
 def plural(count: int, noun: str) -> str:

@@ -1,10 +1,13 @@
 """Questions 1 and 2 of the report: epoch time over the batch size, speedup, three views."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from scaling import report_format as fmt
+from scaling.derived import DerivedTables
 from scaling.report_table import (
     Entry,
     Table,
@@ -16,6 +19,7 @@ from scaling.report_table import (
     status,
 )
 from scaling.result_tables import StudyTables, by_configuration
+from scaling.scaling_views import strong_or_weak
 
 STATUSES = {
     "ok": "measured",
@@ -44,29 +48,37 @@ def batch_size(tables: StudyTables) -> dict[str, Any]:
     }
 
 
-def speedup(tables: StudyTables) -> dict[str, Any]:
-    """Question 2: Table 1, the three views of scaling, the statuses that occur."""
+def speedup(tables: DerivedTables) -> dict[str, Any]:
+    """Question 2: Table 1, the three views of scaling and what they say, occurring statuses."""
     occurring = set(tables.timing["status"]) - {"ok"}
     messages = tables.timing[["recipe", "strategy", "gpus", "batch_size", "message"]]
     rows = tables.speedup.merge(messages, how="left")
     configurations = by_configuration(rows)
     return {
         "table_1": [
-            by_batch_and_gpus(
-                f"Table 1: {recipe}, {strategy}",
-                cells,
-                ["epoch time, s", "speedup"],
-                _time_and_speedup,
-            )
+            _table_1(f"Table 1: {recipe}, {strategy}", cells)
             for recipe, strategy, cells in configurations
         ],
         "views": [
-            _views(f"Three views of scaling: {recipe}, {strategy}", cells[cells["gpus"] > 1])
+            (
+                strong_or_weak(cells),
+                _views(f"Three views of scaling: {recipe}, {strategy}", cells[cells["gpus"] > 1]),
+            )
             for recipe, strategy, cells in configurations
             if (cells["gpus"] > 1).any()
         ],
         "statuses": [(name, words) for name, words in STATUSES.items() if name in occurring],
     }
+
+
+def _table_1(title: str, cells: pd.DataFrame) -> Table:
+    counts = cells["count"].dropna()
+    once = not counts.empty and bool((counts == 1).all())
+    table = by_batch_and_gpus(
+        title, cells, ["epoch time, s", "speedup"], partial(_time_and_speedup, label_once=not once)
+    )
+    notes = ["every time was measured once"] * once
+    return replace(table, notes=[*notes, *table.notes])
 
 
 def _loading(row: Any) -> list[Entry]:
@@ -79,23 +91,28 @@ def _loading(row: Any) -> list[Entry]:
     ]
 
 
-def _time_and_speedup(row: Any) -> list[Entry]:
+def _time_and_speedup(row: Any, label_once: bool) -> list[Entry]:
     if pd.isna(row.epoch_seconds):
         return [status(row.status, 2)]
     time = Entry(
         fmt.significant(row.epoch_seconds),
-        detail=fmt.span(row.epoch_seconds_min, row.epoch_seconds_max),
-        flags=flags_of(row, measured_once=row.count == 1),
+        detail=_range(row.epoch_seconds_min, row.epoch_seconds_max),
+        flags=flags_of(row, measured_once=label_once and row.count == 1),
     )
     if pd.isna(row.speedup):
         return [time, no_single(row.batch_size)]
     noise = row.gpus > 1 and row.within_spread
     ratio = Entry(
         fmt.times(row.speedup),
-        detail=fmt.span(row.speedup_min, row.speedup_max) if row.gpus > 1 else "",
+        detail=_range(row.speedup_min, row.speedup_max) if row.gpus > 1 else "",
         flags=("within noise",) * noise + (f"above {int(row.gpus)}",) * (row.speedup > row.gpus),
     )
     return [time, ratio]
+
+
+def _range(low: float, high: float) -> str:
+    """The range of a figure, nothing where there is none: measured once, or not stated."""
+    return fmt.span(low, high) if high > low else ""
 
 
 def _views(title: str, cells: pd.DataFrame) -> Table:

@@ -38,9 +38,9 @@ class Table:
     text_columns: frozenset[str] = frozenset()
 
 
-def text(words: str) -> Entry:
-    """An entry of words."""
-    return Entry(words, kind="text")
+def text(words: str, rows: int = 1) -> Entry:
+    """An entry of words, for one row or for several."""
+    return Entry(words, kind="text", rows=rows)
 
 
 def head(words: str, rows: int = 1) -> Entry:

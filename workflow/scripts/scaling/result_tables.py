@@ -20,6 +20,7 @@ from scaling import (
     timing,
     utilization,
 )
+from scaling.derived import DerivedTables
 from scaling.errors import UserError
 
 OWN = {
@@ -47,19 +48,13 @@ TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communic
 
 
 @dataclass(frozen=True)
-class StudyTables:
-    """The tables of one study, each as `read` returns it, and its dataset's manifest.
+class StudyTables(DerivedTables):
+    """The tables of a measured study, each as `read` returns it, and its dataset's manifest.
 
     `topology` is how the machine's GPUs are connected, as nvidia-smi prints it, or "".
     """
 
-    study: str
-    timing: pd.DataFrame
-    speedup: pd.DataFrame
-    communication: pd.DataFrame
-    bandwidth: pd.DataFrame
     utilization: pd.DataFrame
-    audit: pd.DataFrame
     provenance: pd.DataFrame
     accuracy: pd.DataFrame
     quantization: pd.DataFrame

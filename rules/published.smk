@@ -1,0 +1,127 @@
+# Published studies: from what they print to the tables that measured ones have (rules/tables.smk).
+localrules:
+    published_timing,
+    published_printed,
+    tables_comparison,
+    plot_comparison,
+    published_render,
+
+
+rule published_timing:
+    input:
+        sources=published_sources,
+        code=code("published_timing"),
+    output:
+        "<results>/tables/{study}/timing.csv",
+    log:
+        "<logs>/published_timing/{study}.log",
+    wildcard_constraints:
+        study=f"(?!{STUDY}/)[^/]+",
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        folder=published_folder,
+        train_images=CIFAR10_TRAIN_IMAGES,
+    shell:
+        "python workflow/scripts/published_timing.py --folder {params.folder}"
+        " --study {wildcards.study} --train-images {params.train_images}"
+        " --output {output} > {log} 2>&1"
+
+
+rule published_printed:
+    input:
+        sources=published_sources,
+        timing="<results>/tables/{study}/timing.csv",
+        speedup="<results>/tables/{study}/speedup.csv",
+        communication="<results>/tables/{study}/communication.csv",
+        bandwidth="<results>/tables/{study}/bandwidth.csv",
+        code=code("published_printed"),
+    output:
+        "<results>/tables/{study}/printed.csv",
+    log:
+        "<logs>/published_printed/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        folder=published_folder,
+    shell:
+        "python workflow/scripts/published_printed.py --folder {params.folder}"
+        " --study {wildcards.study} --timing {input.timing} --speedup {input.speedup}"
+        " --communication {input.communication} --bandwidth {input.bandwidth}"
+        " --output {output} > {log} 2>&1"
+
+
+rule tables_comparison:
+    input:
+        speedup=compared("speedup"),
+        bandwidth=compared("bandwidth"),
+        code=code("tables_comparison"),
+    output:
+        "<results>/tables/{study}/comparison.csv",
+    log:
+        "<logs>/tables_comparison/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        studies=compared_studies,
+    shell:
+        "python workflow/scripts/tables_comparison.py --studies {params.studies}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_comparison:
+    input:
+        comparison="<results>/tables/{study}/comparison.csv",
+        code=code("plot_comparison"),
+    output:
+        report(
+            "<results>/figures/{study}/comparison.svg",
+            caption="../report/captions/comparison.rst",
+            category="Side by side",
+        ),
+    log:
+        "<logs>/plot_comparison/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        largest_batch=CIFAR10_TRAIN_IMAGES,
+    shell:
+        "python workflow/scripts/plot_comparison.py --comparison {input.comparison}"
+        " --largest-batch {params.largest_batch} --output {output} > {log} 2>&1"
+
+
+rule published_render:
+    input:
+        tables=lambda _: [
+            f"{RESULTS}/tables/{study}/{table}.csv"
+            for study in published_studies()
+            for table in (
+                *("timing", "speedup", "communication", "bandwidth"),
+                *("printed", "audit"),
+            )
+        ],
+        sources=[
+            str(path)
+            for folder in published_folders()
+            for path in sorted(Path(folder).glob("*.*"))
+        ],
+        figure="<results>/figures/published/comparison.svg",
+        template=TEMPLATE,
+        code=code("published_render"),
+    output:
+        report(
+            "<results>/published.html",
+            caption="../report/captions/published.rst",
+            category="Report",
+        ),
+    log:
+        "<logs>/published_render.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        folders=published_folders(),
+        tables=f"{RESULTS}/tables",
+    shell:
+        "python workflow/scripts/published_render.py --folders {params.folders}"
+        " --tables {params.tables} --figure {input.figure}"
+        " --template report/published.html.j2 --output {output} > {log} 2>&1"

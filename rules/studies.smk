@@ -1,0 +1,62 @@
+# The studies below studies/ and what they have that a measured one has not. No rules here.
+from functools import cache
+
+from scaling import published
+from scaling.published_timing import CIFAR10_TRAIN_IMAGES
+
+
+def measured(path):
+    """An input that a published study does not have."""
+    return lambda wildcards: path if wildcards.study == STUDY else []
+
+
+def published_folders():
+    """The folders below studies/ that hold published studies."""
+    return sorted(str(path.parent) for path in Path("studies").glob("*/timings.csv"))
+
+
+@cache
+def published_studies():
+    """Each published study below studies/ by its name, with its folder; read when first needed."""
+    try:
+        return published.by_name(map(Path, published_folders()), reserved=STUDY)
+    except UserError as error:
+        raise WorkflowError(str(error)) from error
+
+
+def published_folder(wildcards):
+    """The folder of a published study."""
+    return published_studies()[wildcards.study][0]
+
+
+def published_sources(wildcards):
+    """The files that hold the times and the printed figures of a published study."""
+    folder = published_folder(wildcards)
+    names = ("timings.csv", "batch_sweep.csv")
+    return [str(folder / name) for name in names if (folder / name).exists()]
+
+
+def stated_gradient_bytes(study):
+    """K as a published study's number of parameters gives it; None for any other."""
+    if study == STUDY:
+        return None
+    _, found = published_studies()[study]
+    return found.gradient_bytes if found.parameters else None
+
+
+def printed_table(study):
+    """The table of what a study printed; a measured one has printed nothing."""
+    return [] if study == STUDY else f"{RESULTS}/tables/{study}/printed.csv"
+
+
+def compared_studies(wildcards):
+    """The studies side by side: the published ones, after the measured one in its own report."""
+    own = [STUDY] if wildcards.study == STUDY else []
+    return [f"{RESULTS}/tables/{study}" for study in [*own, *published_studies()]]
+
+
+def compared(table):
+    """The table called `table` of each of those studies."""
+    return lambda wildcards: [
+        f"{folder}/{table}.csv" for folder in compared_studies(wildcards)
+    ]

@@ -1,0 +1,112 @@
+"""Auditing a pile of submissions: what the terminal says, what the page shows, how it exits."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from report_page import Page
+
+import audit_studies
+from scaling.errors import UserError
+from unit.published_study import CLEAN, column, edited, write
+
+ROOT = Path(__file__).parents[2]
+TIMES_GPUS = column("printed_speedup", "3.679", "3.910", "14.72", "15.63")
+
+
+@pytest.fixture
+def pile(tmp_path):
+    """Three submissions: a clean one, one with wrong speedups, one that cannot be read."""
+    write(tmp_path / "ann")
+    write(tmp_path / "bob", edited(TIMES_GPUS, CLEAN.replace("clean,", "bobs,")))
+    write(tmp_path / "cem", CLEAN.replace("9.784", "fast", 1))
+    return [str(tmp_path / name) for name in ("ann", "bob", "cem")]
+
+
+def test_a_clean_submission_has_no_findings_and_exits_with_0(pile, capsys):
+    audit_studies.main(pile[:1])
+    assert capsys.readouterr().out.splitlines() == [
+        f"clean ({pile[0]})",
+        "  no findings",
+        "",
+        f"{pile[0]}  clean  no findings",
+    ]
+
+
+def test_one_summary_line_for_each_submission_and_exit_status_1(pile):
+    command = [sys.executable, str(ROOT / "workflow/scripts/audit_studies.py"), *pile]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    ann, bob, cem = done.stdout.splitlines()[-3:]
+    assert ann == f"{pile[0]}  clean  no findings"
+    assert bob.endswith("  bobs   4 errors, 4 warnings")
+    assert "cannot be read" in cem and "line 4, column epoch_seconds: 'fast'" in cem
+    assert done.stderr == (
+        f"error: 2 of 3 have errors: {pile[1]}, {pile[2]}; see the findings above\n"
+    )
+
+
+def test_each_finding_names_its_cell_and_both_figures(pile, capsys):
+    with pytest.raises(UserError):
+        audit_studies.main(pile[1:2])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == (
+        "  error    resnet18-cifar/ddp, 2 GPUs, b\u00a0=\u00a0128: the printed speedup is N times "
+        "T(1,b) / T(N,b); an epoch on N GPUs already has N times fewer steps, so it counts the "
+        "GPUs twice: found 3.68, expected 1.84"
+    )
+
+
+def test_remarks_that_are_the_same_for_every_cell_are_one_line(tmp_path, capsys):
+    rows = [",".join(line.split(",")[:14]) for line in CLEAN.splitlines()]
+    audit_studies.main([str(write(tmp_path / "once", "\n".join(rows)))])
+    out = capsys.readouterr().out
+    assert (
+        "remark   6 cells: a time measured once, presented as a median: found 1, expected 3" in out
+    )
+
+
+def test_the_page_shows_every_submission_and_what_could_not_be_read(pile, tmp_path):
+    target = tmp_path / "audit.html"
+    with pytest.raises(UserError):
+        audit_studies.main([*pile, "--output", str(target)])
+    page = Page(target.read_text(encoding="utf-8"))
+    assert "Audit of 2 studies" in page.text
+    assert "1 of the folders cannot be read" in page.text and "column epoch_seconds" in page.text
+    # 16 printed figures on several GPUs; the speedups of bob's follow another definition than ours
+    assert page.row("All studies", "clean") == ["7", "16", "16", "16", "no findings"]
+    assert page.row("All studies", "bobs")[:4] == ["7", "16", "16", "12"]
+    assert page.row("What explains the differences", "times gpus")[-1] == "bobs (4 figures)"
+    printed = page.rows("Printed against derived: bobs")
+    assert printed[0] == [
+        *("speedup", "ddp: N · T(1,b) / T(N,b)", "2 × 128", "3.679"),
+        *("3.679", "1.840", "2.00×", "times gpus"),
+    ]
+    assert "Findings: bobs" in page.tables and "Findings: clean" not in page.tables
+    assert page.row("Checks", "other definition")[-1] == "4"
+
+
+def test_the_page_loads_nothing(pile, tmp_path):
+    audit_studies.main([pile[0], "--output", str(tmp_path / "audit.html")])
+    page = Page((tmp_path / "audit.html").read_text(encoding="utf-8"))
+    loaded = [named[key] for _, named in page.elements for key in ("src", "href") if key in named]
+    assert all(value.startswith("#") for value in loaded)
+    assert "script" not in [tag for tag, _ in page.elements]
+
+
+def test_no_cell_of_the_published_studies_page_is_blank(tmp_path):
+    target = tmp_path / "audit.html"
+    with pytest.raises(UserError):
+        audit_studies.main([str(ROOT / "studies/published"), "--output", str(target)])
+    page = Page(target.read_text(encoding="utf-8"))
+    for title in page.tables:
+        for row in page.rows(title):
+            assert all(row), (title, row)
+
+
+def test_another_training_set_changes_the_iterations(pile, capsys):
+    # With 100 images no batch of 128 can be drawn.
+    with pytest.raises(UserError):
+        audit_studies.main([pile[0], "--train-images", "100"])
+    assert "a time for a global batch larger than the training set" in capsys.readouterr().out

@@ -1,0 +1,48 @@
+"""Audit studies that people hand in: one folder each, or more, with a timings.csv.
+
+Prints every finding, then one line for each study. Exits with 1 when a study has an error or cannot
+be read. studies/README.md says what a timings.csv holds.
+"""
+
+import argparse
+from pathlib import Path
+
+from scaling import files, report_submissions
+from scaling.errors import UserError, run_script
+from scaling.published_timing import CIFAR10_TRAIN_IMAGES
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Audit the folders; write the page, if one is asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folders", type=Path, nargs="+", help="folders with a timings.csv")
+    parser.add_argument(
+        "--train-images",
+        type=int,
+        default=CIFAR10_TRAIN_IMAGES,
+        help="images in the training set of the studies (default: CIFAR-10's %(default)s)",
+    )
+    parser.add_argument("--output", type=Path, help="the HTML page to write")
+    parser.add_argument(
+        "--template",
+        type=Path,
+        default=Path(__file__).parents[2] / "report/published.html.j2",
+        help="template of the page (default: report/published.html.j2)",
+    )
+    args = parser.parse_args(argv)
+    submissions = report_submissions.read(args.folders, args.train_images)
+    if args.output:
+        files.write_text(args.output, report_submissions.page(submissions, args.template))
+    print(report_submissions.as_text(submissions))
+    failed = report_submissions.failed(submissions)
+    if failed:
+        raise UserError(
+            f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}; "
+            "see the findings above"
+        )
+
+
+if __name__ == "__main__":
+    run_script(main)

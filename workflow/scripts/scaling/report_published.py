@@ -1,0 +1,211 @@
+"""The page on published studies: what each printed, what follows from it, and what is wrong."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from scaling import report_communication, report_scaling
+from scaling import report_format as fmt
+from scaling.audit_printed import WORDS
+from scaling.finding import Finding
+from scaling.mistakes import MISTAKES
+from scaling.published import PublishedStudy
+from scaling.published_tables import PublishedTables
+from scaling.report_audit import SEVERITIES, checks_table, counts, findings_table
+from scaling.report_table import Entry, Table, head, text
+
+
+@dataclass(frozen=True)
+class StudySection:
+    """One study: what it says of itself, its tables, and what they show."""
+
+    name: str
+    title: str
+    facts: list[tuple[str, str]]
+    doubts: list[str]
+    counts: str
+    table_1: list[Table]
+    views: list[tuple[Finding, Table]]
+    derived: list[Table]
+    printed: list[Table]
+    findings: list[Table]
+    other: list[Table]
+
+
+def context(studies: list[PublishedTables]) -> dict[str, Any]:
+    """What the template shows of all studies together, and of each."""
+    audits = pd.concat([study.audit for study in studies]) if studies else pd.DataFrame()
+    return {
+        "overview": overview(studies),
+        "mistakes": mistakes(studies),
+        "studies": [section(study) for study in studies],
+        "checks": [checks_table(audits)] if studies else [],
+    }
+
+
+def overview(studies: list[PublishedTables]) -> Table:
+    """One row per study: its cells, how many printed figures hold, and its findings."""
+    rows = []
+    for study in studies:
+        printed = _derived_figures(study)
+        rows.append(
+            [
+                head(study.study),
+                Entry(str(len(study.timing))),
+                Entry(str(len(printed))),
+                _share(printed, "reproduced"),
+                _share(printed, "agrees"),
+                text(counts(study.audit)),
+            ]
+        )
+    return Table(
+        title="All studies",
+        columns=[
+            *("study", "cells", "derived figures printed"),
+            *("as its own definition gives", "as ours gives", "audit"),
+        ],
+        rows=rows,
+        text_columns=frozenset({"audit"}),
+    )
+
+
+def mistakes(studies: list[PublishedTables]) -> Table:
+    """Every mistake that occurs: what it is, and in how many figures of each study."""
+    rows = []
+    for name, mistake in MISTAKES.items():
+        places = []
+        for study in studies:
+            found = sum(name in names.split(";") for names in study.printed["mistakes"])
+            places += [f"{study.study} ({fmt.plural(found, 'figure')})"] if found else []
+        if places:
+            rows.append(
+                [
+                    head(_label(name)),
+                    text(SEVERITIES[mistake.severity]),
+                    text(f"The printed figure {mistake.sentence}."),
+                    text(", ".join(places)),
+                ]
+            )
+    columns = ["mistake", "gravity", "what happened", "where"]
+    return Table(
+        title="What explains the differences",
+        columns=columns,
+        rows=rows,
+        text_columns=frozenset(columns),
+    )
+
+
+def section(study: PublishedTables) -> StudySection:
+    """The section of one study."""
+    source = study.source
+    scaled = report_scaling.speedup(study)
+    return StudySection(
+        name=study.study,
+        title=source.description.title or study.study,
+        facts=_facts(source),
+        doubts=source.description.doubts,
+        counts=counts(study.audit),
+        table_1=scaled["table_1"],
+        views=scaled["views"],
+        derived=[
+            *report_communication.compute_and_communication(study)["tables"],
+            *report_communication.bandwidths(study),
+        ],
+        printed=_printed(study),
+        findings=findings_table(f"Findings: {study.study}", study.audit),
+        other=[*_quantization(source), *_accuracy(source)],
+    )
+
+
+def _facts(source: PublishedStudy) -> list[tuple[str, str]]:
+    parameters = "parameters not stated"
+    if source.parameters is not None:
+        size = fmt.data(source.gradient_bytes)
+        parameters = f"{source.parameters:,} parameters, so {size} of float32 gradients"
+    return [
+        ("Hardware", source.description.hardware),
+        ("Strategy", ", ".join(source.strategies)),
+        ("Model", f"{source.model}, {parameters}"),
+        ("Units", source.description.units),
+    ]
+
+
+def _derived_figures(study: PublishedTables) -> pd.DataFrame:
+    """What the study printed for several GPUs; on one, every speedup is 1."""
+    printed = study.printed
+    return printed[(printed["gpus"] > 1) & (printed["quantity"] != "epoch_seconds")]
+
+
+def _share(printed: pd.DataFrame, column: str) -> Entry:
+    exact, near = ((printed[column] == verdict).sum() for verdict in ("exactly", "nearly"))
+    return Entry(str(exact), detail=f"{near} more within 2 %" if near else "")
+
+
+def _printed(study: PublishedTables) -> list[Table]:
+    printed = _derived_figures(study)
+    lines = []
+    for (quantity, strategy, definition), same in printed.groupby(
+        ["quantity", "strategy", "definition"], sort=False
+    ):
+        rows = [_figure(row) for row in same.itertuples()]
+        rule = str(definition) or "no one definition gives half of these figures"
+        lead = [head(WORDS[str(quantity)], len(rows)), text(f"{strategy}: {rule}", len(rows))]
+        rows[0] = [*lead, *rows[0]]
+        lines += rows
+    table = Table(
+        title=f"Printed against derived: {study.study}",
+        columns=[
+            *("figure", "definition it follows", "GPUs × b", "printed"),
+            *("by that definition", "by ours", "printed / ours", "explained by"),
+        ],
+        rows=lines,
+        text_columns=frozenset({"definition it follows", "explained by"}),
+    )
+    return [table] if lines else []
+
+
+def _figure(row: Any) -> list[Entry]:
+    decimals = max(0, -round(math.log10(row.last_digit)))
+    verdict = {"nearly": ("within 2 %",), "no": ("not reproduced",)}.get(row.reproduced, ())
+    explained = ", ".join(map(_label, row.mistakes.split(";"))) if row.mistakes else "–"
+    if row.agrees == "nearly" and not row.mistakes:
+        explained = "rounding, or loading in or out: less than 2 %"
+    return [
+        Entry(f"{row.gpus} × {row.batch_size}"),
+        Entry(f"{row.printed:,.{decimals}f}"),
+        Entry(fmt.significant(row.by_definition, 4), flags=verdict),
+        Entry(fmt.significant(row.derived, 4)),
+        Entry("–" if pd.isna(row.factor) else fmt.times(row.factor)),
+        text(explained),
+    ]
+
+
+def _label(mistake: str) -> str:
+    return mistake.replace("_", " ")
+
+
+def _quantization(source: PublishedStudy) -> list[Table]:
+    rows = [
+        [head(row.stage), Entry(f"{row.accuracy_percent} %"), text(row.where)]
+        for row in source.quantization.itertuples()
+    ]
+    columns = ["stage", "accuracy", "where it is printed"]
+    words = frozenset({"where it is printed"})
+    title = f"Int8 quantization as printed: {source.name}"
+    return [Table(title, columns, rows, text_columns=words)] if rows else []
+
+
+def _accuracy(source: PublishedStudy) -> list[Table]:
+    rows = [
+        [
+            head(f"{row.strategy}, {fmt.gpus(row.gpus)}, b\u00a0=\u00a0{row.batch_size}"),
+            Entry(str(row.epoch)),
+            Entry(str(row.train_loss)),
+            Entry(f"{100 * row.train_accuracy:.2f} %"),
+        ]
+        for row in source.accuracy.itertuples()
+    ]
+    columns = ["cell", "epoch", "training loss", "training accuracy"]
+    return [Table(f"Learning as printed: {source.name}", columns, rows)] if rows else []

@@ -1,0 +1,86 @@
+"""The audit of studies that people hand in: as text for the terminal, and as a page."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from scaling import page as html
+from scaling import published, report_published
+from scaling import report_format as fmt
+from scaling.errors import UserError
+from scaling.published_tables import PublishedTables, derive
+from scaling.report_audit import SEVERITIES, counts
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One folder: its studies, or the sentence that says why it cannot be read."""
+
+    folder: Path
+    studies: list[PublishedTables]
+    refusal: str = ""
+
+
+def read(folders: Iterable[Path], train_images: int) -> list[Submission]:
+    """Every folder's studies, derived and audited; one that cannot be read hinders no other."""
+    found = []
+    for folder in folders:
+        try:
+            studies = [derive(study, train_images) for study in published.read_folder(folder)]
+            found.append(Submission(folder, studies))
+        except UserError as error:
+            found.append(Submission(folder, [], str(error)))
+    return found
+
+
+def failed(submissions: list[Submission]) -> list[str]:
+    """The folders that cannot be read, and those of a study with an error."""
+    return [
+        str(submission.folder)
+        for submission in submissions
+        if submission.refusal
+        or any((study.audit["severity"] == "error").any() for study in submission.studies)
+    ]
+
+
+def as_text(submissions: list[Submission]) -> str:
+    """Every finding, in a line for each cell, then a line for each study."""
+    lines, summary = [], []
+    for submission in submissions:
+        if submission.refusal:
+            summary.append((str(submission.folder), "", f"cannot be read: {submission.refusal}"))
+        for study in submission.studies:
+            lines += [f"{study.study} ({submission.folder})", *_findings(study.audit), ""]
+            summary.append((str(submission.folder), study.study, counts(study.audit)))
+    widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
+    table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
+    return "\n".join([*lines, *table])
+
+
+def page(submissions: list[Submission], template: Path) -> str:
+    """The page of all of them, as HTML."""
+    studies = [study for submission in submissions for study in submission.studies]
+    return html.render(
+        template,
+        title=f"Audit of {len(studies)} {'study' if len(studies) == 1 else 'studies'}",
+        context=report_published.context(studies),
+        unreadable=[submission.refusal for submission in submissions if submission.refusal],
+        figure=None,
+    )
+
+
+def _findings(audit: pd.DataFrame) -> list[str]:
+    """A line for each cell with a finding, errors first; one where many cells say the same."""
+    lines = []
+    for severity, name in SEVERITIES.items():
+        same = audit[audit["severity"] == severity]
+        for (message, found, expected), cells in same.groupby(
+            ["message", "found", "expected"], sort=False, dropna=False
+        ):
+            places = [fmt.cell_name(cell) for cell in cells.itertuples()]
+            place = places[0] if len(places) == 1 else fmt.plural(len(places), "cell")
+            figures = "found {}, expected {}".format(*fmt.told_apart(found, expected))
+            lines.append(f"  {name:<7}  {place}: {message.replace('_', ' ')}: {figures}")
+    return lines or ["  no findings"]
