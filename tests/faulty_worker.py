@@ -12,11 +12,11 @@ from scaling.recipes.course import Course
 
 
 class FaultyCourse(Course):
-    def run_epoch(self, epoch, limit=None):
+    def run_epoch(self, epoch):
         kind, rank, last_good_epoch = os.environ["FAULT"].split(":")
         if self._rank.index == int(rank) and epoch == int(last_good_epoch) + 1:
             fail(kind)
-        return super().run_epoch(epoch, limit)
+        return super().run_epoch(epoch)
 
 
 def fail(kind):

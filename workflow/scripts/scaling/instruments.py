@@ -1,10 +1,12 @@
-"""How long a run communicates, measured in extra epochs after everything else.
+"""How long a run communicates, measured in extra iterations after everything else.
 
-Three instruments, each over at most `limit` iterations: an epoch without gradient synchronisation
-beside one with it, a trace of the kernels, and the log that DistributedDataParallel keeps. A
-reading is a dict: `estimate`, `rank`, `iterations` it covers, `seconds` of them where it times an
-epoch, and `communication_seconds`, `exposed_seconds`, `overlapped_seconds` of those iterations
-(null where the instrument cannot tell); `note` says why a reading is missing.
+Three instruments, each over at most `limit` iterations on batches that are in memory already, so
+that no rank waits for another one's data: iterations without gradient synchronisation beside the
+same ones with it, a trace of the kernels, and the log that DistributedDataParallel keeps. A reading
+is a dict: `estimate`, `rank`, `iterations` it covers, `seconds` of them where it times them, and
+`communication_seconds`, `exposed_seconds`, `overlapped_seconds` of those iterations (null where the
+instrument cannot tell); `note` says why a reading is missing. A communication kernel runs until all
+ranks have joined it: waiting for the slowest rank is part of its time.
 """
 
 from typing import Any
@@ -16,7 +18,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from scaling import intervals
 from scaling.ranks import Rank
-from scaling.recipes.trainer import Trainer
+from scaling.recipes.trainer import Trainer, TrainIterations
 
 Reading = dict[str, Any]
 
@@ -27,43 +29,42 @@ MICROSECOND = 1e-6
 NANOSECOND = 1e-9
 
 
-def read_all(trainer: Trainer, rank: Rank, epoch: int, limit: int) -> list[Reading]:
-    """The readings of every instrument on this rank, in epochs numbered from `epoch`."""
+def read_all(trainer: Trainer, rank: Rank, limit: int) -> list[Reading]:
+    """The readings of every instrument on this rank."""
+    train = trainer.in_memory(limit)
     readings = [
-        *_without_communication(trainer, rank, epoch, limit),
-        _profiler(trainer, rank, epoch, limit),
-        _ddp_log(trainer, rank, epoch, limit),
+        _without_communication(trainer, train, limit),
+        _profiler(train, rank, limit),
+        _ddp_log(trainer, train, limit),
     ]
     return [{"rank": rank.index, **reading} for reading in readings]
 
 
-def _without_communication(trainer: Trainer, rank: Rank, epoch: int, limit: int) -> list[Reading]:
-    """Seconds without loading of the same iterations with and without synchronisation."""
+def _without_communication(trainer: Trainer, train: TrainIterations, limit: int) -> Reading:
+    """Seconds of the same iterations with and without synchronisation."""
     local = trainer.without_communication()
     if local is None:
-        return [_missing("without_communication", "the strategy cannot leave communication out")]
-    trainer.run_epoch(epoch, SETTLING_ITERATIONS)
-    with_it = trainer.run_epoch(epoch, limit)
+        return _missing("without_communication", "the strategy cannot leave communication out")
+    train(SETTLING_ITERATIONS)
+    with_it = train(limit)
     with local:
-        trainer.run_epoch(epoch, SETTLING_ITERATIONS)
-        without = trainer.run_epoch(epoch, limit)
-    return [
-        {
-            "estimate": "without_communication",
-            "iterations": with_it.iterations,
-            "seconds": with_it.seconds - with_it.loader_seconds,
-            "seconds_without": without.seconds - without.loader_seconds,
-        }
-    ]
+        train(SETTLING_ITERATIONS)
+        without = train(limit)
+    return {
+        "estimate": "without_communication",
+        "iterations": with_it.iterations,
+        "seconds": with_it.seconds,
+        "seconds_without": without.seconds,
+    }
 
 
-def _profiler(trainer: Trainer, rank: Rank, epoch: int, limit: int) -> Reading:
+def _profiler(train: TrainIterations, rank: Rank, limit: int) -> Reading:
     """Time of communication kernels, and the part of it in which a compute kernel runs as well."""
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
-    trainer.run_epoch(epoch, SETTLING_ITERATIONS)
+    train(SETTLING_ITERATIONS)
     with profile(activities=activities, acc_events=True) as trace:
-        result = trainer.run_epoch(epoch, limit)
+        result = train(limit)
     communication: list[tuple[float, float]] = []
     compute: list[tuple[float, float]] = []
     for event in trace.events() or []:
@@ -92,25 +93,29 @@ def _profiler(trainer: Trainer, rank: Rank, epoch: int, limit: int) -> Reading:
     }
 
 
-def _ddp_log(trainer: Trainer, rank: Rank, epoch: int, limit: int) -> Reading:
-    """What the reducer says of its own all-reduces, averaged over the iterations it sampled."""
+def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Reading:
+    """What the reducer says of its all-reduces, iteration by iteration.
+
+    Its own averages reach back to the first epochs, where ranks waited for one another's data.
+    """
     model = trainer.model
     if not isinstance(model, DistributedDataParallel):
         return _missing("ddp_log", "the cell does not use DistributedDataParallel")
     model._set_ddp_runtime_logging_sample_rate(1)
-    result = trainer.run_epoch(epoch, limit)
-    logged = model._get_ddp_logging_data()
-    total = float(logged.get("avg_backward_comm_time", 0)) * NANOSECOND * result.iterations
-    hidden = (
-        float(logged.get("avg_backward_compute_comm_overlap_time", 0))
-        * NANOSECOND
-        * result.iterations
+    iterations = train(limit).iterations
+    logged = []
+    for _ in range(iterations):
+        train(1)
+        logged.append(model._get_ddp_logging_data())
+    total, hidden = (
+        sum(float(entry.get(name, 0)) for entry in logged) * NANOSECOND
+        for name in ("backward_comm_time", "backward_compute_comm_overlap_time")
     )
     if total <= 0:
         return _missing("ddp_log", "DistributedDataParallel logged no communication time")
     return {
         "estimate": "ddp_log",
-        "iterations": result.iterations,
+        "iterations": iterations,
         "communication_seconds": total,
         "exposed_seconds": total - hidden,
         "overlapped_seconds": hidden,

@@ -1,6 +1,5 @@
 """ResNet-18 for 32×32 images."""
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -35,19 +34,38 @@ class ResNet18(nn.Module):
 
     def __init__(self, width: int = 64, classes: int = 10) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(3, width, 3, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        blocks = []
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
+        )
+        self.stages = nn.ModuleList()
         channels = width
         for stage in range(4):
             channels_out = width * 2**stage
-            blocks.append(BasicBlock(channels, channels_out, stride=1 if stage == 0 else 2))
-            blocks.append(BasicBlock(channels_out, channels_out, stride=1))
+            self.stages.append(
+                nn.Sequential(
+                    BasicBlock(channels, channels_out, stride=1 if stage == 0 else 2),
+                    BasicBlock(channels_out, channels_out, stride=1),
+                )
+            )
             channels = channels_out
-        self.blocks = nn.Sequential(*blocks)
-        self.linear = nn.Linear(channels, classes)
+        self.head = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes)
+        )
+
+    def early(self, x: Tensor) -> Tensor:
+        """Stem and two stages: half of the work, 6 % of the parameters."""
+        return self.stages[1](self.stages[0](self.stem(x)))
+
+    def late(self, x: Tensor) -> Tensor:
+        """The other two stages and the head, on what `early` returns."""
+        return self.head(self.stages[3](self.stages[2](x)))
+
+    @property
+    def backward_order(self) -> list[list[nn.Parameter]]:
+        """The parameters of `late`, then those of `early`: as the backward pass reaches them."""
+        early = nn.ModuleList([self.stem, *self.stages[:2]])
+        late = nn.ModuleList([*self.stages[2:], self.head])
+        return [list(half.parameters()) for half in (late, early)]
 
     def forward(self, x: Tensor) -> Tensor:
-        out = self.blocks(functional.relu(self.bn1(self.conv1(x))))
-        logits: Tensor = self.linear(torch.flatten(functional.adaptive_avg_pool2d(out, 1), 1))
-        return logits
+        return self.late(self.early(x))

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from scaling import dataset, evaluation, files, flops, instruments, launcher, outcome, ranks
 from scaling.rank_log import RankLog
@@ -24,7 +23,7 @@ from scaling.resnet import ResNet18
 from scaling.run_spec import RunSpec
 from scaling.startup_clock import StartupClock
 
-RECIPES: dict[str, Callable[[RunSpec, Rank, nn.Module, Material], Trainer]] = {
+RECIPES: dict[str, Callable[[RunSpec, Rank, ResNet18, Material], Trainer]] = {
     "course": course.Course,
     "tuned": tuned.Tuned,
 }
@@ -91,9 +90,7 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
     rank.barrier()
     readings = []
     if spec.cell.gpus > 1 and spec.instrumented_iterations:
-        readings = instruments.read_all(
-            trainer, rank, spec.epochs + 1, spec.instrumented_iterations
-        )
+        readings = instruments.read_all(trainer, rank, spec.instrumented_iterations)
     log.append(
         "end",
         {
@@ -110,6 +107,7 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
         },
     )
     rank.barrier()
+    trainer.close()
     ranks.leave(rank)
 
 

@@ -5,8 +5,9 @@ SGD with momentum in float32, torch.nn.DataParallel or DistributedDataParallel. 
 nothing is held back.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from itertools import islice
 from time import perf_counter
 
 import torch
@@ -18,7 +19,7 @@ from torchvision import transforms
 
 from scaling.ddp import bucket_bytes
 from scaling.ranks import Rank
-from scaling.recipes.trainer import EpochResult, Material, finite
+from scaling.recipes.trainer import EpochResult, Material, TrainIterations, finite
 from scaling.run_spec import RunSpec
 
 
@@ -43,10 +44,14 @@ class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
         return self._transform(Image.fromarray(self._images[index])), self._labels[index]
 
 
-class WaitingClock:
-    """Iterates over a DataLoader and adds up the seconds spent waiting for it."""
+Batch = tuple[torch.Tensor, torch.Tensor]
+"""Images [n, 3, 32, 32] and labels [n]."""
 
-    def __init__(self, loader: DataLoader) -> None:
+
+class WaitingClock:
+    """Iterates over a loader of batches and adds up the seconds spent waiting for it."""
+
+    def __init__(self, loader: Iterable[Batch]) -> None:
         self._loader = loader
         self.seconds = 0.0
 
@@ -56,13 +61,12 @@ class WaitingClock:
         self.seconds += perf_counter() - started
         return self
 
-    def __next__(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def __next__(self) -> Batch:
         started = perf_counter()
         try:
-            batch: tuple[torch.Tensor, torch.Tensor] = next(self._batches)
+            return next(self._batches)
         finally:
             self.seconds += perf_counter() - started
-        return batch
 
 
 class Course:
@@ -110,10 +114,20 @@ class Course:
             return self.model.no_sync()
         return None
 
-    def run_epoch(self, epoch: int, limit: int | None = None) -> EpochResult:
-        device = self._rank.device
+    def close(self) -> None:
+        pass
+
+    def run_epoch(self, epoch: int) -> EpochResult:
         if self._sampler is not None:
             self._sampler.set_epoch(epoch)
+        return self._train(self._loader)
+
+    def in_memory(self, limit: int) -> TrainIterations:
+        batches = list(islice(self._loader, limit))
+        return lambda count: self._train(batches[:count])
+
+    def _train(self, loader: Iterable[Batch]) -> EpochResult:
+        device = self._rank.device
         self.model.train()
         loss_sum = torch.zeros((), device=device)
         correct = torch.zeros((), device=device, dtype=torch.long)
@@ -122,7 +136,7 @@ class Course:
         self._rank.barrier()
         self._rank.synchronize(self._spec.cell.gpus)
         started = perf_counter()
-        batches = WaitingClock(self._loader)
+        batches = WaitingClock(loader)
         for inputs, labels in batches:
             inputs = inputs.to(device, non_blocking=True)
             labels = labels.to(device, non_blocking=True)
@@ -135,8 +149,6 @@ class Course:
             correct += (outputs.detach().argmax(1) == labels).sum()
             iterations += 1
             samples += len(labels)
-            if iterations == limit:
-                break
         self._rank.synchronize(self._spec.cell.gpus)
         seconds = perf_counter() - started
 

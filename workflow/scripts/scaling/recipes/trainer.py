@@ -1,5 +1,6 @@
 """What a recipe makes of a run: something that trains one epoch at a time."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -34,6 +35,10 @@ class EpochResult:
     train_accuracy: float
 
 
+TrainIterations = Callable[[int], EpochResult]
+"""Trains on so many batches that are in memory, so that loading neither counts nor disturbs."""
+
+
 class Trainer(Protocol):
     """A model under training on one rank. Made by `recipe(spec, rank, model, material)`."""
 
@@ -47,8 +52,14 @@ class Trainer(Protocol):
     def bucket_bytes(self) -> list[int]:
         """The gradient buckets sent in each step; empty on one process."""
 
-    def run_epoch(self, epoch: int, limit: int | None = None) -> EpochResult:
-        """Train epoch number `epoch` (from 1), or only its first `limit` iterations."""
+    def run_epoch(self, epoch: int) -> EpochResult:
+        """Train epoch number `epoch` (from 1)."""
+
+    def in_memory(self, limit: int) -> TrainIterations:
+        """Read at most `limit` batches and return how to train on the first of them, repeatedly."""
+
+    def close(self) -> None:
+        """Let go of what would keep the process group from ending."""
 
     def without_communication(self) -> AbstractContextManager[None] | None:
         """A context in which gradients stay local, or None where they cannot."""

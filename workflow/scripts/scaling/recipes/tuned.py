@@ -10,7 +10,7 @@ the record says so.
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -20,10 +20,11 @@ from torch.nn import functional
 from torch.nn.parallel import DataParallel
 
 from scaling.errors import UserError
-from scaling.gradients import GradientBuckets
+from scaling.flat_sgd import FlatSGD
 from scaling.ranks import Rank
-from scaling.recipes.trainer import EpochResult, Material, finite
+from scaling.recipes.trainer import EpochResult, Material, TrainIterations, finite
 from scaling.resident import ResidentImages
+from scaling.resnet import ResNet18
 from scaling.run_spec import RunSpec
 
 WARMUP_STEPS = 3
@@ -42,25 +43,29 @@ class Options:
 class Step:
     """One training step on static buffers, by kernel launches or as a CUDA graph.
 
-    Only batches of `size` images are compiled: the smaller one at the end of an epoch, run once,
-    is not worth a compilation of its own.
+    Each half of the model is compiled for itself: the gradients of the late half then travel while
+    the backward pass is in the early one. Only batches of `size` images are compiled: the
+    smaller one at the end of an epoch, run once, is not worth a compilation of its own.
     """
 
     def __init__(
         self,
         model: nn.Module,
+        trained: nn.Module,
         images: ResidentImages,
-        optimizer: torch.optim.Optimizer,
-        buckets: GradientBuckets | None,
+        optimizer: FlatSGD,
         options: Options,
         ranks: int,
         device: torch.device,
         size: int,
     ) -> None:
-        self._model, self._images, self._optimizer = model, images, optimizer
-        self._buckets, self._options, self._ranks, self._device = buckets, options, ranks, device
-        self._compiled_size = size if options.compile else 0
-        self._compiled = torch.compile(self._losses, dynamic=False)
+        self._model, self._trained, self._images = model, trained, images
+        self._optimizer, self._options, self._ranks = optimizer, options, ranks
+        self._device, self._size = device, size
+        self._next_batch, self._losses = images.next_batch, _losses
+        if options.compile:
+            self._next_batch = torch.compile(images.next_batch, dynamic=False)
+            self._losses = torch.compile(_losses, dynamic=False)
         self.loss_sum = torch.zeros((), device=device)
         self.correct = torch.zeros((), device=device, dtype=torch.long)
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
@@ -78,9 +83,8 @@ class Step:
         The model and its optimizer stay as they were.
         """
         sizes = sorted(set(sizes), reverse=True)
-        self._graphs.clear()
-        momenta = [state["momentum_buffer"] for state in self._optimizer.state.values()]
-        held = [*self._model.state_dict().values(), *momenta]
+        self.release()
+        held = [*self._model.state_dict().values(), *self._optimizer.state]
         saved = [tensor.clone() for tensor in held]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -99,10 +103,12 @@ class Step:
         with torch.no_grad():
             for tensor, value in zip(held, saved, strict=True):
                 tensor.copy_(value)
-            if not momenta:
-                for state in self._optimizer.state.values():
-                    state["momentum_buffer"].zero_()
+        self._optimizer.refresh()
         self.reset()
+
+    def release(self) -> None:
+        """Forget the graphs. NCCL does not end a process group that a graph still uses."""
+        self._graphs.clear()
 
     def reset(self) -> None:
         """Start new sums of loss and right answers."""
@@ -110,26 +116,25 @@ class Step:
         self.correct.zero_()
 
     def _launch(self, size: int) -> None:
-        losses = self._compiled if size == self._compiled_size else self._losses
-        loss, correct = losses(size)
-        (loss / self._ranks).backward()
-        if self._buckets is not None:
-            self._buckets.finish()
-        self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=True)
-        self.loss_sum += loss.detach() * size
-        self.correct += correct
+        whole = size == self._size or not self._options.compile
+        with nullcontext() if whole else torch.compiler.set_stance("force_eager"):
+            images, labels = self._next_batch(size)
+            if not self._options.channels_last:
+                images = images.contiguous()
+            bf16 = self._options.precision == "bf16"
+            with torch.autocast(self._device.type, torch.bfloat16, enabled=bf16):
+                logits = self._trained(images)
+            loss, correct = self._losses(logits, labels)
+            (loss / self._ranks).backward()
+            self._optimizer.step()
+            self.loss_sum += loss.detach() * size
+            self.correct += correct
 
-    def _losses(self, size: int) -> tuple[Tensor, Tensor]:
-        images, labels = self._images.next_batch(size)
-        if not self._options.channels_last:
-            images = images.contiguous()
-        bf16 = self._options.precision == "bf16"
-        with torch.autocast(self._device.type, torch.bfloat16, enabled=bf16):
-            logits = self._model(images)
-        logits = logits.float()
-        correct = (logits.detach().argmax(1) == labels).sum()
-        return functional.cross_entropy(logits, labels), correct
+
+def _losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean cross-entropy and number of right answers."""
+    logits = logits.float()
+    return functional.cross_entropy(logits, labels), (logits.detach().argmax(1) == labels).sum()
 
 
 class Tuned:
@@ -140,9 +145,10 @@ class Tuned:
     epoch's order. Raises UserError for a CUDA graph without a GPU.
     """
 
-    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, material: Material) -> None:
+    def __init__(self, spec: RunSpec, rank: Rank, model: ResNet18, material: Material) -> None:
         options = _options(spec, rank)
         cell = spec.cell
+        replicated = rank.processes == 1 and cell.gpus > 1
         self._rank, self._gpus = rank, cell.gpus
         self._images = ResidentImages(
             material.data,
@@ -157,30 +163,37 @@ class Tuned:
         )
         _set_precision(options.precision)
         # DataParallel's replicas are new threads in each step: cuDNN would search again in each.
-        torch.backends.cudnn.benchmark = rank.processes > 1 or cell.gpus == 1
+        torch.backends.cudnn.benchmark = not replicated
+        torch.backends.cudnn.benchmark_limit = 0  # 0: try every algorithm, not the first ten
         if options.channels_last:
             model.to(memory_format=torch.channels_last)
-        replicated = rank.processes == 1 and cell.gpus > 1
+        model.train()
+        self._optimizer = FlatSGD(
+            model,
+            spec.learning_rate,
+            spec.momentum,
+            spec.weight_decay,
+            rank.processes,
+            torch.bfloat16 if options.precision == "bf16" and not replicated else None,
+            options.compile,
+        )
+        if options.compile:
+            trained = self._optimizer.trained
+            trained.early = torch.compile(trained.early, dynamic=False)  # type: ignore[method-assign]
+            trained.late = torch.compile(trained.late, dynamic=False)  # type: ignore[method-assign]
         self.model: nn.Module = (
-            DataParallel(model, device_ids=list(range(cell.gpus))) if replicated else model
+            DataParallel(model, device_ids=list(range(cell.gpus)))
+            if replicated
+            else self._optimizer.trained
         )
-        self.model.train()
-        self._buckets = GradientBuckets(model) if rank.processes > 1 else None
         self.applied = vars(options).copy()
-        optimizer = torch.optim.SGD(
-            model.parameters(),
-            lr=spec.learning_rate,
-            momentum=spec.momentum,
-            weight_decay=spec.weight_decay,
-            fused=True,
-        )
         batch_size = cell.global_batch_size if replicated else cell.batch_size
         self._sizes = _batch_sizes(self._images.samples, batch_size)
         self._step = Step(
+            model,
             self.model,
             self._images,
-            optimizer,
-            self._buckets,
+            self._optimizer,
             options,
             rank.processes,
             rank.device,
@@ -192,23 +205,30 @@ class Tuned:
 
     @property
     def bucket_bytes(self) -> list[int]:
-        return self._buckets.bucket_bytes if self._buckets else []
+        return self._optimizer.bucket_bytes if self._rank.processes > 1 else []
 
     def without_communication(self) -> AbstractContextManager[None] | None:
-        return self._local_gradients() if self._buckets is not None else None
+        return self._local_gradients() if self._rank.processes > 1 else None
 
     @contextmanager
     def _local_gradients(self) -> Iterator[None]:
-        assert self._buckets is not None
         for enabled in (False, True):
-            self._buckets.enabled = enabled
+            self._optimizer.enabled = enabled
             if self._captured:
                 self._step.capture(self._sizes)
             if not enabled:
                 yield
 
-    def run_epoch(self, epoch: int, limit: int | None = None) -> EpochResult:
-        sizes = self._sizes[:limit]
+    def run_epoch(self, epoch: int) -> EpochResult:
+        return self._train(epoch, self._sizes)
+
+    def in_memory(self, limit: int) -> TrainIterations:
+        return lambda count: self._train(0, self._sizes[: min(count, limit)])
+
+    def close(self) -> None:
+        self._step.release()
+
+    def _train(self, epoch: int, sizes: list[int]) -> EpochResult:
         self.model.train()
         self._step.reset()
         self._rank.barrier()

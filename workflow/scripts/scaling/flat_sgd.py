@@ -1,0 +1,170 @@
+"""Gradient descent on one flat array of weights, gradients summed over ranks during backward.
+
+A step of a small model is many small kernels: a cast for each weight, another for each gradient, an
+update for each tensor. Here all weights lie in one array, so a step has one update, which also
+writes the weights in the precision that the products want; and the gradients of each half of the
+model travel in one message, the first while the backward pass is still in the other half.
+"""
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from scaling.resnet import ResNet18
+
+ALIGNED_ELEMENTS = 64
+"""Every tensor begins at a multiple of this: cuDNN's fast kernels want aligned weights."""
+
+
+@dataclass
+class Bucket:
+    """Parameters whose gradients travel together, and where in `flat` their gradients lie."""
+
+    parameters: list[nn.Parameter]
+    views: list[Tensor]
+    flat: Tensor
+    missing: int
+
+
+class FlatSGD:
+    """SGD with momentum and weight decay, as torch.optim.SGD defines them, for `model`.
+
+    The parameters of `model` become float32 views of one array. `trained` is what to run forward
+    and backward: `model` itself, or with `working_dtype` a copy that shares its batch norms and
+    holds all other parameters in that type; `step` brings it up to date. With several `ranks`
+    gradients are summed over all of them: divide the loss by their number to get the mean. With
+    `enabled` False nothing is sent. All of it may be captured in a CUDA graph.
+    """
+
+    def __init__(
+        self,
+        model: ResNet18,
+        learning_rate: float,
+        momentum: float,
+        weight_decay: float,
+        ranks: int,
+        working_dtype: torch.dtype | None,
+        compiled: bool,
+    ) -> None:
+        self.enabled = ranks > 1
+        self._rates = (learning_rate, momentum, weight_decay)
+        self._sent: list[dist.Work] = []
+        groups = model.backward_order
+        order = [parameter for group in groups for parameter in group]
+        self._weights = torch.zeros(sum(map(_room, order)), device=order[0].device)
+        self._momenta = torch.zeros_like(self._weights)
+        self._gradients = torch.zeros_like(self._weights)
+        for parameter, view in zip(order, _views(self._weights, order), strict=True):
+            parameter.data = view.copy_(parameter.detach())
+        self.trained = model
+        self._working: Tensor | None = None
+        if working_dtype is not None:
+            self._working = self._weights.to(working_dtype)
+            shared = {id(m): m for m in model.modules() if isinstance(m, nn.BatchNorm2d)}
+            self.trained = copy.deepcopy(model, shared)
+            groups = self.trained.backward_order
+            own = [parameter for group in groups for parameter in group]
+            views = _views(self._working, order)
+            for parameter, mine, view in zip(order, own, views, strict=True):
+                if mine is not parameter:
+                    mine.data = view
+        self._update, self._collect = _update, _collect
+        if compiled:
+            self._update = torch.compile(_update, dynamic=False)
+            self._collect = torch.compile(_collect, dynamic=False)
+        parts = self._gradients.split([sum(map(_room, group)) for group in groups])
+        self._buckets = [
+            Bucket(group, _views(flat, group), flat, len(group))
+            for group, flat in zip(groups, parts, strict=True)
+        ]
+        for bucket in self._buckets:
+            for parameter in bucket.parameters:
+                parameter.register_post_accumulate_grad_hook(self._arrival(bucket))
+
+    @property
+    def bucket_bytes(self) -> list[int]:
+        """The bytes of each message in the order of sending."""
+        return [bucket.flat.nbytes for bucket in self._buckets]
+
+    @property
+    def state(self) -> list[Tensor]:
+        """Weights and momenta; after changing them by other means, `refresh`."""
+        return [self._weights, self._momenta]
+
+    def refresh(self) -> None:
+        """Copy the weights to `trained`."""
+        if self._working is not None:
+            self._working.copy_(self._weights)
+
+    def step(self) -> None:
+        """Wait on the device for what was sent, then update all weights."""
+        for work in self._sent:
+            work.wait()
+        self._sent.clear()
+        self._update(self._weights, self._momenta, self._gradients, self._working, *self._rates)
+
+    def _arrival(self, bucket: Bucket) -> Callable[[Tensor], None]:
+        def arrived(_: Tensor) -> None:
+            bucket.missing -= 1
+            if bucket.missing == 0:
+                bucket.missing = len(bucket.parameters)
+                self._send(bucket)
+
+        return arrived
+
+    def _send(self, bucket: Bucket) -> None:
+        """Move the gradients into the flat array, and it on its way to the other ranks."""
+        gradients = [
+            parameter.grad for parameter in bucket.parameters if parameter.grad is not None
+        ]
+        self._collect(bucket.views, gradients)
+        for parameter in bucket.parameters:
+            parameter.grad = None
+        if self.enabled:
+            work = dist.all_reduce(bucket.flat, async_op=True)
+            assert work is not None
+            self._sent.append(work)
+
+
+def _update(
+    weights: Tensor,
+    momenta: Tensor,
+    gradients: Tensor,
+    working: Tensor | None,
+    learning_rate: float,
+    momentum: float,
+    weight_decay: float,
+) -> None:
+    momenta.mul_(momentum).add_(gradients + weight_decay * weights)
+    weights.sub_(learning_rate * momenta)
+    if working is not None:
+        working.copy_(weights)
+
+
+def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
+    torch._foreach_copy_(views, gradients)
+
+
+def _room(tensor: Tensor) -> int:
+    """The elements that a tensor takes up in the flat array."""
+    return math.ceil(tensor.numel() / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
+
+
+def _views(flat: Tensor, like: list[nn.Parameter]) -> list[Tensor]:
+    """Consecutive parts of `flat`, each with shape and memory order of one of `like`."""
+    parts = flat.split([_room(tensor) for tensor in like])
+    return [
+        _shaped(part[: tensor.numel()], tensor) for part, tensor in zip(parts, like, strict=True)
+    ]
+
+
+def _shaped(part: Tensor, like: Tensor) -> Tensor:
+    if like.dim() != 4 or not like.is_contiguous(memory_format=torch.channels_last):
+        return part.view(like.shape)
+    out, inward, height, width = like.shape
+    return part.view(out, height, width, inward).permute(0, 3, 1, 2)
