@@ -34,7 +34,9 @@ rule train_run:
             dpath="machine/collective_timeout_seconds", within=config
         ),
     shell:
-        "python workflow/scripts/train_run.py"
+        # What torch.compile makes for one cell serves every other cell of that batch size.
+        "TORCHINDUCTOR_CACHE_DIR=${{TORCHINDUCTOR_CACHE_DIR:-$PWD/resources/compiled}}"
+        " python workflow/scripts/train_run.py"
         " --recipe {wildcards.recipe} --strategy {wildcards.strategy} --gpus {wildcards.gpus}"
         " --batch-size {wildcards.batch_size} --seed {wildcards.seed}"
         " --dataset {input.images} --manifest {input.manifest} --device {params.device}"

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,6 +15,8 @@ import psutil
 import pynvml
 
 from scaling.run_spec import Device
+
+TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def now() -> str:
@@ -114,7 +117,8 @@ def _driver_version() -> str | None:
 
 
 def _topology() -> str | None:
-    return _output(["nvidia-smi", "topo", "-m"])
+    table = _output(["nvidia-smi", "topo", "-m"])
+    return table and TERMINAL_CODES.sub("", table)
 
 
 def _cpu_name() -> str:

@@ -1,1 +1,1 @@
-"""The recipes: how one run trains. Each is a module with one `train` function."""
+"""The recipes: how one run trains. Each is a module with one `Trainer`."""
