@@ -100,6 +100,19 @@ def test_a_replay_reads_the_stored_sweep_of_every_number_of_gpus(clone):
     assert not MEASURING & set(planned)
 
 
+def test_a_study_of_another_machine_needs_neither_its_gpus_nor_its_images(clone):
+    folder = clone.folder / "studies/tiny"
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    config["device"] = "auto"
+    config["grid"]["recipes"] = ["tuned"]
+    config["recipes"]["tuned"]["cuda_graph"] = True
+    config["dataset"] |= {"source": "cifar10", "path": "/no/such/folder"}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    (folder / "runs/recipe~course").rename(folder / "runs/recipe~tuned")
+    replayed = clone.snakemake("--", "results/replay/tiny/cells.csv")
+    assert replayed.returncode == 0, replayed.stdout
+
+
 def test_a_study_that_is_not_there_is_answered_with_those_that_are(clone):
     for name in ("large", ""):
         refused = make(clone, "replay", f"STUDY={name}")
