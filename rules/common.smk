@@ -1,5 +1,6 @@
 # The grid, the configuration and the helpers that all rules share. No rules here.
 import json
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -92,17 +93,52 @@ def records(wildcards):
 
 
 def gpus_of(wildcards):
-    """The GPUs that a job takes: those in its path, without any there the most of the grid."""
-    return int(wildcards.get("gpus", max(config["grid"]["gpus"])))
+    """The GPUs that a job takes: those in its path, without any there the most on one machine."""
+    most = max(config["grid"]["gpus"])
+    return int(
+        wildcards.get("gpus", min(most, config["machine"]["gpus_per_node"] or most))
+    )
+
+
+def node_count(wildcards):
+    """Over how many machines a job's GPUs spread: one whenever they fit."""
+    gpus = gpus_of(wildcards)
+    return math.ceil(gpus / (config["machine"]["gpus_per_node"] or gpus))
 
 
 def timed_threads(wildcards):
-    """All cores on this machine, so that a timed job shares it with no other, unless it may."""
+    """The cores for a timed job's GPUs on one node; on this machine all, unless it may share."""
     loaders = config["recipes"]["course"]["loader_workers"]
     wanted = gpus_of(wildcards) * (config["machine"]["cpu_threads"] + loaders)
     if workflow.local_exec and not config["machine"]["share"]:
         return max(psutil.cpu_count(), workflow._cores or 1)
-    return wanted
+    return wanted // node_count(wildcards)
+
+
+def slurm_options(wildcards):
+    """sbatch's options that are no resource of the executor."""
+    nodes = node_count(wildcards)
+    exclusive = [] if config["machine"]["share"] else ["--exclusive"]
+    spread = [f"--gpus-per-node={gpus_of(wildcards) // nodes}", "--ntasks-per-node=1"]
+    return " ".join(exclusive + (spread if nodes > 1 else []))
+
+
+def over_nodes(value):
+    """A resource of jobs over several nodes that jobs on one node do not have."""
+    return lambda wildcards: value if node_count(wildcards) > 1 else None
+
+
+# What a timed job asks the scheduler for; on this machine only `gpu` counts. Over several nodes
+# `mpi` leaves starting processes to the script, by srun, and one task a node is theirs.
+TIMED = {
+    "gpu": gpus_of,
+    "nodes": node_count,
+    "runtime": math.ceil(config["machine"]["time_limit_seconds"] / 60) + 5,
+    "slurm_extra": slurm_options,
+    "mpi": over_nodes("srun"),
+    "tasks": lambda wildcards: over_nodes(node_count(wildcards))(wildcards),
+    "tasks_per_gpu": over_nodes(0),
+}
 
 
 def check_devices():
@@ -117,6 +153,12 @@ def check_devices():
     )
     if not wanted:
         return
+    per_node = config["machine"]["gpus_per_node"]
+    if per_node and wanted > per_node:
+        raise WorkflowError(
+            f"grid.gpus asks for {wanted} and machine.gpus_per_node is {per_node}: "
+            f"run on a cluster (--profile slurm), or set gpus_per_node to null"
+        )
     if environment.resolve_device(config["device"]) == "cuda":
         there, what = len(environment.visible_gpus()), "GPUs"
     else:

@@ -10,8 +10,9 @@ rule interconnect_sweep:
         "../workflow/envs/study.yaml"
     threads: timed_threads
     resources:
-        gpu=lambda wildcards: int(wildcards.gpus),
+        **TIMED,
     params:
+        nodes=node_count,
         device=lookup(dpath="device", within=config),
         model_width=lookup(dpath="model/width", within=config),
         message_bytes=lookup(dpath="interconnect/message_bytes", within=config),
@@ -21,6 +22,7 @@ rule interconnect_sweep:
         time_limit_seconds=lookup(dpath="machine/time_limit_seconds", within=config),
     shell:
         "python workflow/scripts/interconnect_sweep.py --gpus {wildcards.gpus}"
+        " --nodes {params.nodes}"
         " --device {params.device} --message-bytes {params.message_bytes}"
         " --model-width {params.model_width} --manifest {input.manifest}"
         " --warmup {params.warmup} --repeats {params.repeats} --iterations {params.iterations}"

@@ -9,7 +9,7 @@ rule peaks_measure:
         "../workflow/envs/study.yaml"
     threads: timed_threads
     resources:
-        gpu=gpus_of,
+        **TIMED,
     params:
         device=lookup(dpath="device", within=config),
         gpus=gpus_of,

@@ -13,8 +13,9 @@ rule train_run:
         "../workflow/envs/study.yaml"
     threads: timed_threads
     resources:
-        gpu=lambda wildcards: int(wildcards.gpus),
+        **TIMED,
     params:
+        nodes=node_count,
         device=lookup(dpath="device", within=config),
         model_width=lookup(dpath="model/width", within=config),
         warmup_epochs=lookup(dpath="training/warmup_epochs", within=config),
@@ -38,7 +39,7 @@ rule train_run:
         "TORCHINDUCTOR_CACHE_DIR=${{TORCHINDUCTOR_CACHE_DIR:-$PWD/resources/compiled}}"
         " python workflow/scripts/train_run.py"
         " --recipe {wildcards.recipe} --strategy {wildcards.strategy} --gpus {wildcards.gpus}"
-        " --batch-size {wildcards.batch_size} --seed {wildcards.seed}"
+        " --nodes {params.nodes} --batch-size {wildcards.batch_size} --seed {wildcards.seed}"
         " --dataset {input.images} --manifest {input.manifest} --device {params.device}"
         " --model-width {params.model_width} --warmup-epochs {params.warmup_epochs}"
         " --measured-epochs {params.measured_epochs}"

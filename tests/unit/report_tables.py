@@ -190,7 +190,7 @@ def provenance(timing: pd.DataFrame, device: str, host: str) -> pd.DataFrame:
             row |= {"hosts": host, "device": device, "cpu": "AMD EPYC 9654", "cpu_count": 16}
             row["device_names"] = "NVIDIA H200" if device == "cuda" else ""
             ids = [f"GPU-{index}" for index in range(cell.gpus)] if device == "cuda" else []
-            row["device_ids"] = "; ".join(ids)
+            row |= {"device_ids": "; ".join(ids), "slurm_gpus": "", "slurm_job_id": None}
             row |= {"model": "resnet18-cifar, width 64", "cpu_threads": 1, "python": "3.12.3"}
             row |= {"training": "SGD, learning rate 0.1", "recipe_options": options[cell.recipe]}
             row |= {"torch": "2.11.0", "commit": "1fc5442e0c6f" + "0" * 28}

@@ -47,7 +47,8 @@ def test_a_gpu_the_driver_does_not_know_keeps_its_entry(machine):
 
 
 def test_a_sweep_names_the_gpus_it_had_and_not_the_others(machine):
-    starts = [{"kind": "start", "rank": 0, "host": "n1", "cuda": "13.0", "nccl": "2.28.9"}]
+    versions = {"host": "n1", "slurm_gpus": [], "cuda": "13.0", "nccl": "2.28.9"}
+    starts = [{"kind": "start", "rank": 0, **versions}]
     ends = [{"kind": "end", "rank": rank, "gradient_bytes": 40} for rank in (0, 1)]
     surroundings = {"device": "cuda", "device_names": ["A40", "A40", "V100"]}
     ending = Ending(0, timed_out=False, gpus=("0", "2"))

@@ -1,4 +1,4 @@
-"""Measure all-reduce between the processes of one machine over message sizes.
+"""Measure all-reduce between processes, of one machine or several, over message sizes.
 
 Besides the sizes asked for it measures the gradients of the study's model as one message and each
 of the buckets in which DistributedDataParallel sends them. Several processes are started by
@@ -17,6 +17,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--gpus", type=int, required=True, help="GPUs, 2 or more; on a CPU, processes")
+    add("--nodes", type=int, default=1, help="of a Slurm job, that share the GPUs (default: 1)")
     add("--device", default="auto", choices=["auto", "cpu", "cuda"], help="default: auto")
     add("--message-bytes", type=int, nargs="+", required=True, help="sizes of the sweep")
     add("--model-width", type=int, default=64, help="of the model whose gradients are sent")
@@ -51,9 +52,14 @@ def main(argv: list[str] | None = None) -> None:
         return
     surroundings = environment.describe(device)
     arguments = sys.argv[1:] if argv is None else argv
-    command = launcher.command(Path(__file__), arguments, args.gpus)
+    command = launcher.command(Path(__file__), arguments, args.gpus, args.nodes)
     ending, lines = supervisor.launch_ranks(
-        command, args.output, device, args.gpus, cpu_threads=1, time_limit=args.time_limit_seconds
+        command,
+        args.output,
+        device,
+        args.gpus // args.nodes,
+        cpu_threads=1,
+        time_limit=args.time_limit_seconds,
     )
     document = sweep_record.assemble(args.gpus, surroundings, lines, ending)
     files.write_json(args.output, document)

@@ -34,6 +34,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     add("--strategy", default="ddp", choices=["dp", "ddp"], help="default: ddp")
     add("--gpus", type=int, default=1, help="GPUs; on a CPU, processes (default: 1)")
+    add("--nodes", type=int, default=1, help="of a Slurm job, that share the GPUs (default: 1)")
     add("--batch-size", type=int, default=128, help="samples per GPU and step (default: 128)")
     add("--seed", type=int, default=0, help="of initial weights, order, augmentation (default: 0)")
     add("--dataset", type=Path, required=True, help="images.npz, made by dataset_prepare.py")
@@ -82,6 +83,7 @@ def spec_from(args: argparse.Namespace) -> RunSpec:
         cpu_threads=args.cpu_threads,
         time_limit_seconds=args.time_limit_seconds,
         collective_timeout_seconds=args.collective_timeout_seconds,
+        nodes=args.nodes,
     )
 
 
@@ -102,7 +104,7 @@ def main(argv: list[str] | None = None) -> None:
             "start train_run.py with python: it calls torchrun itself where it needs it"
         )
     arguments = sys.argv[1:] if argv is None else argv
-    command = launcher.command(Path(__file__), arguments, verdict.processes(spec))
+    command = launcher.command(Path(__file__), arguments, verdict.processes(spec), spec.nodes)
     record = supervisor.supervise(spec, args.manifest, args.output, command)
     print(supervisor.summary(record))
 

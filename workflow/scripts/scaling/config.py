@@ -116,6 +116,13 @@ def _beyond_schema(config: dict[str, Any], reads_images: bool) -> list[str]:
             "grid.strategies has dp, which needs GPUs for more than one device "
             "(allowed with device cpu: ddp)"
         )
+    per_node = config["machine"]["gpus_per_node"]
+    uneven = [n for n in grid["gpus"] if per_node and n > per_node and n % per_node]
+    if uneven:
+        sentences.append(
+            f"grid.gpus has {', '.join(map(str, uneven))} and machine.gpus_per_node is {per_node} "
+            "(allowed: numbers of GPUs up to one node's, or multiples of it)"
+        )
     graph = "tuned" in grid["recipes"] and config["recipes"]["tuned"]["cuda_graph"]
     if config["device"] == "cpu" and graph:
         sentences.append("recipes.tuned.cuda_graph is true (allowed with device cpu: false)")

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,12 @@ def describe(device: Device) -> dict[str, Any]:
     """The environment of a run, as far as it is known without starting a device.
 
     `device_names` are all of this machine's; the lease narrows them down (`leased_gpus`). The
-    workers add what only they see: `cuda`, `nccl` and, over several nodes, the other `hosts`.
+    workers add what only they see (`seen_by`).
     """
     return {
-        "hosts": [platform.node()],
+        "hosts": [host()],
+        "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
+        "slurm_gpus": slurm_gpus(),
         "device": device,
         "device_names": gpu_names() if device == "cuda" else [],
         "cpu": _cpu_name(),
@@ -47,6 +49,33 @@ def describe(device: Device) -> dict[str, Any]:
         "started": now(),
         "ended": None,
     }
+
+
+def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the processes of a run know of where they are, from their `start` lines, if any.
+
+    `hosts` and `slurm_gpus` of all nodes; `cuda` and `nccl` versions of the first process.
+    """
+    if not starts:
+        return {}
+    gpus = chain.from_iterable(start["slurm_gpus"] for start in starts)
+    return {
+        "hosts": list(dict.fromkeys(start["host"] for start in starts)),
+        "slurm_gpus": list(dict.fromkeys(gpus)),
+        "cuda": starts[0]["cuda"],
+        "nccl": starts[0]["nccl"],
+    }
+
+
+def host() -> str:
+    """The name of this machine; within a Slurm job, the one that Slurm knows it by."""
+    return os.environ.get("SLURMD_NODENAME") or platform.node()
+
+
+def slurm_gpus() -> list[str]:
+    """This node and the ids of its GPUs that Slurm gave to this job step, as `node:0,1`."""
+    ids = os.environ.get("SLURM_STEP_GPUS")
+    return [f"{host()}:{ids}"] if ids else []
 
 
 def gpu_names() -> list[str]:

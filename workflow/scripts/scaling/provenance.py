@@ -10,10 +10,10 @@ from scaling.grid import CELL_KEYS
 from scaling.record import RunRecord
 from scaling.tables import Run
 
-_LISTS = ["hosts", "device_names", "device_ids"]
+_LISTS = ["hosts", "device_names", "device_ids", "slurm_gpus"]
 _FIELDS = [
     *("device", "cpu", "cpu_count", "python", "torch", "cuda", "nccl", "driver"),
-    *("commit", "config_digest", "started", "ended"),
+    *("slurm_job_id", "commit", "config_digest", "started", "ended"),
 ]
 _OF_TRAINING = ["training", "recipe_options", "cpu_threads"]
 COLUMNS = [*CELL_KEYS, "seed", "status", "model", *_OF_TRAINING, *_LISTS, *_FIELDS]
@@ -22,9 +22,9 @@ COLUMNS = [*CELL_KEYS, "seed", "status", "model", *_OF_TRAINING, *_LISTS, *_FIEL
 def provenance(runs: list[Run]) -> pd.DataFrame:
     """One row per run, columns `COLUMNS`: its record's environment, empty where it says nothing.
 
-    Hosts, device names and device ids (UUIDs) are listed once each, with "; " between them.
-    `cpu_threads` is of each process. `recipe_options` are those that were applied; of a run that
-    ended before they were, those that were asked for.
+    Hosts, device names, device ids (UUIDs) and Slurm's GPUs (node:ids) are listed once each, with
+    "; " between them. `cpu_threads` is of each process. `recipe_options` are those that were
+    applied; of a run that ended before they were, those that were asked for.
     """
     rows = []
     for cell, record in runs:

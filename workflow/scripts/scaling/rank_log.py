@@ -3,7 +3,8 @@
 A rank appends JSON lines to its own file between epochs, never inside one:
 `start` (versions, host, parameters), `startup` (when each phase of it ended), `epoch` (an
 EpochRow), `outcome` (status, message, time of a rank that had to stop) and `end` (memory,
-communication, evaluation, applied, readings, flops_per_image, seconds since the start).
+communication, evaluation, parameters_sha256, applied, readings, flops_per_image, seconds since the
+start).
 A signal that ends a rank leaves `stacks` (text: what its threads were doing).
 """
 

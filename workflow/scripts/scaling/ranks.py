@@ -1,7 +1,6 @@
 """The processes of one run: who am I, on which device, and who waits for whom."""
 
 import os
-import platform
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from scaling import environment
 from scaling.run_spec import Device
 
 
@@ -69,10 +69,11 @@ def backend(device: Device) -> str:
 
 
 def versions(device: Device) -> dict[str, Any]:
-    """What only a process with torch knows: `host`, `cuda`, `nccl` (null on a CPU)."""
+    """Where this process is, `host` and `slurm_gpus`, and what only torch knows: `cuda`, `nccl`."""
     nccl = ".".join(map(str, torch.cuda.nccl.version())) if device == "cuda" else None
     return {
-        "host": platform.node(),
+        "host": environment.host(),
+        "slurm_gpus": environment.slurm_gpus(),
         "cuda": torch.version.cuda if device == "cuda" else None,
         "nccl": nccl,
     }

@@ -28,7 +28,8 @@ class RunRecord(TypedDict):
 
     `cell` recipe, strategy, gpus, batch_size, seed; `message` one sentence for a status other than
     ok, else null; `dataset` source, checksum, train_images, test_images; `model` name, width,
-    parameters, gradient_bytes, flops_per_image (operations of training; null before the end);
+    parameters, gradient_bytes, flops_per_image (operations of training; null before the end),
+    parameters_sha256 (of each rank's trained parameters; equal where gradients were averaged);
     `training` every parameter the run used, and in `recipe_applied` the recipe's options as they
     could be applied (null before the end); `evaluation` test_loss, test_accuracy or null; `memory`
     kind (device or host), peak_bytes (one per rank, may be empty); `communication` backend,

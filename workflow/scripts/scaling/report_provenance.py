@@ -1,5 +1,6 @@
 """What was run on what: the facts at the head of the report, and its last section."""
 
+from collections.abc import Collection
 from typing import Any
 
 import pandas as pd
@@ -12,8 +13,9 @@ from scaling.timing import TIMED
 # What differs between two runs of one environment.
 OF_A_RUN = [
     *("recipe", "strategy", "gpus", "batch_size", "seed", "status"),
-    *("device_ids", "config_digest", "started", "ended"),
+    *("device_ids", "slurm_job_id", "slurm_gpus", "config_digest", "started", "ended"),
 ]
+SLURM_COLUMNS = {"Slurm job": "slurm_job_id", "Slurm GPUs": "slurm_gpus"}
 DIGEST_CHARACTERS = 12
 
 
@@ -59,6 +61,8 @@ def provenance(tables: StudyTables) -> dict[str, Any]:
             + [text(_commit(first[key]) if key == "commit" else first[key] or "–") for key in kept]
             + [text(_period(rows))]
         )
+    slurm = SLURM_COLUMNS if _values(runs, "slurm_job_id") else {}
+    words = ["status", "environment", "started", "ended", *slurm, "config digest"]
     return {
         "environments": Table(
             title="Environments",
@@ -68,23 +72,28 @@ def provenance(tables: StudyTables) -> dict[str, Any]:
         ),
         "runs": Table(
             title="Runs",
-            columns=["run", "status", "environment", "started", "ended", "config digest"],
-            rows=[_run(row, numbers.get(row.Index)) for row in tables.provenance.itertuples()],
-            text_columns=frozenset({"status", "environment", "started", "ended", "config digest"}),
+            columns=["run", *words],
+            rows=[
+                _run(row, numbers.get(row.Index), slurm.values())
+                for row in tables.provenance.itertuples()
+            ],
+            text_columns=frozenset(words),
         ),
     }
 
 
-def _run(row: Any, environment: int | None) -> list[Entry]:
+def _run(row: Any, environment: int | None, extra: Collection[str]) -> list[Entry]:
+    """The run's entries, those of the columns `extra` before the last."""
     name = head(f"{fmt.cell_name(row)}, seed {int(row.seed)}")
     if environment is None:
-        return [name, status(row.status, 5)]
+        return [name, status(row.status, 5 + len(extra))]
     return [
         name,
         text("ok") if row.status == "ok" else status(row.status),
         text(f"E{environment}"),
         text(_time(row.started)),
         text(_time(row.ended)),
+        *(text(getattr(row, column) or "–") for column in extra),
         text(str(row.config_digest)[:DIGEST_CHARACTERS] or "–"),
     ]
 

@@ -17,7 +17,7 @@ class RunSpec:
     `cpu_threads` is the number of threads of each process, `crop_padding` is in pixels,
     `instrumented_iterations` bounds each instrumented epoch (0: none),
     `collective_timeout_seconds` bounds the wait of one rank for another,
-    `recipe_options` are the recipe's own switches.
+    `recipe_options` are the recipe's own switches, `nodes` is how many machines the GPUs are in.
     """
 
     cell: Cell
@@ -35,6 +35,7 @@ class RunSpec:
     cpu_threads: int
     time_limit_seconds: float
     collective_timeout_seconds: float
+    nodes: int = 1
 
     @property
     def epochs(self) -> int:

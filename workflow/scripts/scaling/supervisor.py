@@ -34,7 +34,7 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
             command_line,
             output,
             spec.device,
-            spec.cell.gpus,
+            spec.cell.gpus // spec.nodes,
             spec.cpu_threads,
             spec.time_limit_seconds,
         )
@@ -53,6 +53,7 @@ def launch_ranks(
 ) -> tuple[Ending, list[dict[str, Any]]]:
     """Run the processes of `command_line` on leased GPUs; how they ended and what they reported.
 
+    `gpus` are those of this machine: on the other nodes of a Slurm job Slurm itself gives them.
     They report to a folder beside `output` (seen by all nodes of a cluster) that is theirs alone.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -87,9 +88,11 @@ def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
             f"a global batch of {cell.gpus}·{cell.batch_size} = {cell.global_batch_size} samples "
             f"is larger than the {train_images} training images"
         )
+    if cell.strategy == "dp" and spec.nodes > 1:
+        return f"DataParallel is one process and cannot reach the GPUs of {spec.nodes} machines"
     machine = len(environment.gpu_names())
-    if spec.device == "cuda" and cell.gpus > machine:
-        return f"{cell.gpus} GPUs are asked for and the machine has {machine}"
+    if spec.device == "cuda" and cell.gpus > machine * spec.nodes:
+        return f"{cell.gpus // spec.nodes} GPUs are asked for and the machine has {machine}"
     return None
 
 
@@ -108,7 +111,6 @@ def assemble(
     first_end = next((end for end in by_kind["end"] if end["rank"] == 0), {})
     parameters = first_start.get("parameters")
     startups, ends = by_kind["startup"], by_kind["end"]
-    hosts = [line["host"] for line in by_kind["start"]]
     epochs: list[Any] = [
         {key: value for key, value in line.items() if key != "kind"} for line in by_kind["epoch"]
     ]
@@ -125,6 +127,7 @@ def assemble(
             "parameters": parameters,
             "gradient_bytes": parameters and parameters * BYTES_PER_PARAMETER,
             "flops_per_image": first_end.get("flops_per_image"),
+            "parameters_sha256": [end["parameters_sha256"] for end in ends],
         },
         training={**spec.parameters(), "recipe_applied": first_end.get("applied")},
         epochs=sorted(epochs, key=lambda row: (row["epoch"], row["rank"])),
@@ -137,9 +140,7 @@ def assemble(
         environment={
             **surroundings,
             **environment.leased_gpus(ending.gpus),
-            "hosts": list(dict.fromkeys(hosts)) or surroundings["hosts"],
-            "cuda": first_start.get("cuda"),
-            "nccl": first_start.get("nccl"),
+            **environment.seen_by(by_kind["start"]),
             "config_digest": spec.digest(),
             "ended": environment.now(),
         },

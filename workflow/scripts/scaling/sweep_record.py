@@ -37,9 +37,7 @@ def assemble(
         "environment": {
             **surroundings,
             **environment.leased_gpus(ending.gpus),
-            "hosts": list(dict.fromkeys(start["host"] for start in starts)),
-            "cuda": starts[0]["cuda"],
-            "nccl": starts[0]["nccl"],
+            **environment.seen_by(starts),
             "ended": environment.now(),
         },
     }

@@ -44,7 +44,7 @@ def write(table: pd.DataFrame, path: Path) -> None:
 
 WORDS = [
     *("recipe", "strategy", "note", "message"),
-    *("python", "torch", "cuda", "nccl", "driver", "commit"),
+    *("python", "torch", "cuda", "nccl", "driver", "commit", "slurm_job_id"),
 ]
 """Columns that are text even when empty or when they look like numbers: 12.10 is not 12.1."""
 

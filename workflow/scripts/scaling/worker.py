@@ -87,6 +87,7 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
     test: dict[str, float | None] | None = None
     if rank.is_first:
         test = evaluation.evaluate(model, material, rank.device)
+    digest = evaluation.parameters_sha256(model)
     rank.barrier()
     readings = []
     if spec.cell.gpus > 1 and spec.instrumented_iterations:
@@ -96,6 +97,7 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
         {
             "memory": peak,
             "evaluation": test,
+            "parameters_sha256": digest,
             "communication": {
                 "backend": ranks.backend(spec.device) if spec.cell.gpus > 1 else None,
                 "bucket_bytes": trainer.bucket_bytes,

@@ -1,0 +1,103 @@
+"""A study over one and two nodes, from the configuration to the report."""
+
+import itertools
+import json
+
+import cluster
+import pandas as pd
+import pytest
+from slurm_study import overlap
+
+
+@pytest.fixture(scope="module")
+def study(new_slurm_study):
+    """1 and 2 GPUs on one node, 4 GPUs on two."""
+    study = new_slurm_study(grid__gpus=[1, 2, 4], grid__batch_sizes=[10], machine__gpus_per_node=2)
+    finished = study.snakemake()
+    assert finished.returncode == 0, finished.stdout
+    return study
+
+
+def environment(study, gpus):
+    return json.loads(study.record(gpus=gpus, batch_size=10).read_text())["environment"]
+
+
+def timed_jobs(study):
+    rules = ("rule_train_run", "rule_interconnect_sweep", "rule_peaks_measure")
+    return [job for job in study.jobs() if job["Comment"].startswith(rules)]
+
+
+def test_it_ends_with_a_report_of_every_cell(study):
+    assert (study.folder / "results/report.html").exists()
+    timing = pd.read_csv(study.folder / "results/tables/tiny/timing.csv")
+    assert timing["gpus"].tolist() == [1, 2, 4]
+    assert timing["status"].tolist() == ["ok"] * 3
+
+
+def test_training_and_sweeps_are_jobs_and_the_rest_is_not(study):
+    rules = sorted(job["Comment"].partition("_wildcards")[0] for job in study.jobs())
+    assert rules == [
+        *["rule_interconnect_sweep"] * 2,
+        "rule_peaks_measure",
+        "rule_quantize_evaluate",
+        "rule_quantize_train",
+        *["rule_train_run"] * 3,
+    ]
+
+
+@pytest.mark.parametrize(("gpus", "nodes"), [(1, 1), (2, 1), (4, 2)])
+def test_a_cell_asks_for_its_gpus_once_and_on_as_few_nodes_as_have_them(study, gpus, nodes):
+    job = study.cell_job(gpus, 10)
+    assert job["JobState"] == "COMPLETED"
+    assert job["TresPerJob"] == f"gres:gpu:{gpus}"
+    assert job["NumNodes"] == str(nodes)
+
+
+def test_timed_jobs_have_their_nodes_to_themselves(study):
+    timed = timed_jobs(study)
+    assert len(timed) == 6 and all(job["OverSubscribe"] == "NO" for job in timed)
+    for one, other in itertools.combinations(study.jobs(), 2):
+        if one in timed or other in timed:
+            nodes = {one["NodeList"], other["NodeList"]}
+            apart = nodes == {"n1", "n2"}
+            assert apart or not overlap(one, other), (one["Comment"], other["Comment"])
+
+
+def test_a_cell_over_two_nodes_trained_on_both_and_agreed_on_every_gradient(study):
+    record = json.loads(study.record(gpus=4, batch_size=10).read_text())
+    assert record["environment"]["hosts"] == ["n1", "n2"]
+    assert {(row["rank"], row["samples"]) for row in record["epochs"] if row["epoch"] == 4} == {
+        (rank, 15) for rank in range(4)
+    }
+    weights = record["model"]["parameters_sha256"]
+    assert len(weights) == 4 and len(set(weights)) == 1
+
+
+def test_the_sweep_measured_correct_sums_over_two_nodes(study):
+    sweep = json.loads((study.folder / "results/interconnect/gpus~4/sweep.json").read_text())
+    assert sweep["environment"]["hosts"] == ["n1", "n2"]
+    assert all(row["correct"] for row in sweep["rows"])
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 4])
+def test_a_record_names_slurms_job_its_nodes_and_exactly_its_gpus(study, gpus):
+    job, said = study.cell_job(gpus, 10), environment(study, gpus)
+    assert said["slurm_job_id"] == job["JobId"]
+    of_each = {1: "0", 2: "0,1", 4: "0,1"}[gpus]
+    nodes = ["n1", "n2"] if gpus == 4 else [job["NodeList"]]
+    assert said["hosts"] == nodes
+    assert said["slurm_gpus"] == [f"{node}:{of_each}" for node in nodes]
+
+
+def test_the_report_names_slurms_jobs(study):
+    page = (study.folder / "results/report.html").read_text()
+    for gpus in (1, 2, 4):
+        assert f">{study.cell_job(gpus, 10)['JobId']}<" in page
+    assert "n1:0,1; n2:0,1" in page
+
+
+def test_a_second_run_submits_nothing(study):
+    before = len(cluster.jobs())
+    again = study.snakemake()
+    assert again.returncode == 0 and "Nothing to be done" in again.stdout
+    assert len(cluster.jobs()) == before
