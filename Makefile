@@ -39,7 +39,6 @@ published: env ## published studies, derived again and audited: results/publishe
 
 audit: env ## what is wrong in studies handed in: make audit STUDY="folder ..."
 	@python workflow/scripts/audit_studies.py $(STUDY) --output results/audit.html
-	@echo "The page is results/audit.html"
 
 test: env ## all tests but those on Slurm
 	python -m pytest

@@ -16,7 +16,7 @@ rule published_timing:
     log:
         "<logs>/published_timing/{study}.log",
     wildcard_constraints:
-        study=f"(?!{STUDY}/)[^/]+",
+        study=f"(?!{re.escape(STUDY)}/)[^/]+",
     conda:
         "../workflow/envs/study.yaml"
     params:
@@ -53,8 +53,9 @@ rule published_printed:
 
 rule tables_comparison:
     input:
-        speedup=compared("speedup"),
-        bandwidth=compared("bandwidth"),
+        tables=compared("timing", "speedup", "bandwidth"),
+        provenance=measured(f"{RESULTS}/tables/{STUDY}/provenance.csv"),
+        sources=published_files(),
         code=code("tables_comparison"),
     output:
         "<results>/tables/{study}/comparison.csv",
@@ -63,10 +64,14 @@ rule tables_comparison:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        studies=compared_studies,
+        tables=f"{RESULTS}/tables",
+        measured=lambda wildcards: option(
+            "--measured", STUDY if wildcards.study == STUDY else None
+        ),
+        folders=published_folders(),
     shell:
-        "python workflow/scripts/tables_comparison.py --studies {params.studies}"
-        " --output {output} > {log} 2>&1"
+        "python workflow/scripts/tables_comparison.py --tables {params.tables}"
+        " {params.measured} --folders {params.folders} --output {output} > {log} 2>&1"
 
 
 rule plot_comparison:
@@ -92,19 +97,10 @@ rule plot_comparison:
 
 rule published_render:
     input:
-        tables=lambda _: [
-            f"{RESULTS}/tables/{study}/{table}.csv"
-            for study in published_studies()
-            for table in (
-                *("timing", "speedup", "communication", "bandwidth"),
-                *("printed", "audit"),
-            )
-        ],
-        sources=[
-            str(path)
-            for folder in published_folders()
-            for path in sorted(Path(folder).glob("*.*"))
-        ],
+        tables=compared(
+            *("timing", "speedup", "communication", "bandwidth", "printed", "audit")
+        ),
+        sources=published_files(),
         figure="<results>/figures/published/comparison.svg",
         template=TEMPLATE,
         code=code("published_render"),

@@ -104,7 +104,7 @@ rule plot_quantization_histograms:
 
 TABLES = [
     *("timing", "speedup", "communication", "bandwidth", "utilization"),
-    *("audit", "provenance"),
+    *("audit", "comparison", "provenance"),
 ]
 SHARED_TABLES = [
     "accuracy",
@@ -119,6 +119,7 @@ FIGURES = [
     "communication",
     "learning",
     "quantization_histograms",
+    "comparison",
 ]
 TEMPLATE = sorted(
     str(path)

@@ -1,4 +1,5 @@
 # The studies below studies/ and what they have that a measured one has not. No rules here.
+import re
 from functools import cache
 
 from scaling import published
@@ -29,6 +30,12 @@ def published_folder(wildcards):
     return published_studies()[wildcards.study][0]
 
 
+def published_files():
+    """Every file of the published studies."""
+    folders = map(Path, published_folders())
+    return [str(path) for folder in folders for path in sorted(folder.glob("*.*"))]
+
+
 def published_sources(wildcards):
     """The files that hold the times and the printed figures of a published study."""
     folder = published_folder(wildcards)
@@ -49,14 +56,13 @@ def printed_table(study):
     return [] if study == STUDY else f"{RESULTS}/tables/{study}/printed.csv"
 
 
-def compared_studies(wildcards):
-    """The studies side by side: the published ones, after the measured one in its own report."""
-    own = [STUDY] if wildcards.study == STUDY else []
-    return [f"{RESULTS}/tables/{study}" for study in [*own, *published_studies()]]
-
-
-def compared(table):
-    """The table called `table` of each of those studies."""
+def compared(*tables):
+    """The tables of the published studies, and of the measured one where its report is asked for."""
     return lambda wildcards: [
-        f"{folder}/{table}.csv" for folder in compared_studies(wildcards)
+        f"{RESULTS}/tables/{study}/{table}.csv"
+        for study in [
+            *([STUDY] if wildcards.get("study") == STUDY else []),
+            *published_studies(),
+        ]
+        for table in tables
     ]

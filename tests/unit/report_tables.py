@@ -13,9 +13,11 @@ import pandas as pd
 import scaling.accuracy
 import scaling.bandwidth
 import scaling.communication
+import scaling.comparison
 import scaling.interconnect
 import scaling.peaks
 import scaling.speedup
+import scaling.timing
 import scaling.utilization
 from scaling import tables
 from scaling.audit import Study, audit
@@ -243,14 +245,44 @@ def derive(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> dict[s
     }
 
 
+OTHER = {1: 23.55, 2: 16.164, 4: 9.06}
+"""Seconds per epoch of 50,000 images at batch 32, each measured once, in another study."""
+
+
+def other_study() -> pd.DataFrame:
+    """The rows of comparison.csv of a published study with another model, on other hardware."""
+    rows = [
+        {**dict(zip(scaling.tables.KEYS, ["resnet9", "ddp", gpus, 32, "ok"], strict=True))}
+        | {"epoch_seconds": seconds, "epoch_seconds_min": seconds, "epoch_seconds_max": seconds}
+        | {"count": 1, "iterations": -(-50_000 // (32 * gpus)), "samples": 50_000}
+        for gpus, seconds in OTHER.items()
+    ]
+    timing = pd.DataFrame(rows, columns=scaling.timing.COLUMNS)
+    speedups, shares = scaling.speedup.speedup(timing), scaling.communication.communication(timing)
+    rates = scaling.bandwidth.bandwidth(
+        timing, shares, scaling.interconnect.interconnect([]), GRADIENT_BYTES
+    )
+    return scaling.comparison.of_study("lab", timing, speedups, rates, "resnet9", "4 A40")
+
+
+def comparison(tables: dict[str, pd.DataFrame], runs: pd.DataFrame) -> pd.DataFrame:
+    """comparison.csv: this study, then the other."""
+    described = scaling.comparison.model_and_hardware(runs)
+    own = [tables[name] for name in ("timing", "speedup", "bandwidth")]
+    table = scaling.comparison.of_study(STUDY, *own, *described)
+    return pd.concat([table, other_study()], ignore_index=True)
+
+
 def make(
     device: str = "cuda", missing: bool = False, host: str = "node01"
 ) -> dict[str, pd.DataFrame]:
     """All tables by name."""
     timing = cells(missing)
+    derived, runs = derive(timing), provenance(timing, device, host)
     return {
-        **derive(timing),
-        "provenance": provenance(timing, device, host),
+        **derived,
+        "comparison": comparison(derived, runs),
+        "provenance": runs,
         "quantization": quantization(),
     }
 

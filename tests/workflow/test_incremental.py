@@ -16,7 +16,8 @@ DERIVED_TABLES = {
     "tables_utilization",
 }
 FIGURES_OF_RUNS = {"plot_epoch_time", "plot_speedup", "plot_communication", "plot_learning"}
-AFTER_RUNS = TABLES_OF_RUNS | DERIVED_TABLES | FIGURES_OF_RUNS | {"report_render"}
+SIDE_BY_SIDE = {"tables_comparison", "plot_comparison"}
+AFTER_RUNS = TABLES_OF_RUNS | DERIVED_TABLES | FIGURES_OF_RUNS | SIDE_BY_SIDE | {"report_render"}
 
 
 def test_a_second_run_does_nothing(study):
@@ -61,7 +62,7 @@ def test_editing_a_module_reruns_the_jobs_whose_scripts_import_it(study, monkeyp
         "recipes/course.py": AFTER_RUNS,
         "resnet.py": AFTER_RUNS,
         "timing.py": AFTER_RUNS - TABLES_OF_RUNS - {"plot_learning"} | {"tables_timing"},
-        "speedup.py": {"plot_speedup", "tables_audit", "report_render"},
+        "speedup.py": {"plot_speedup", "tables_audit", "report_render"} | SIDE_BY_SIDE,
         "figures.py": {"report_render"},
     }[module]
     assert planned <= importing | followers

@@ -36,6 +36,8 @@ def main(argv: list[str] | None = None) -> None:
     if args.output:
         files.write_text(args.output, report_submissions.page(submissions, args.template))
     print(report_submissions.as_text(submissions))
+    if args.output:
+        print(f"\nThe page is {args.output}")
     failed = report_submissions.failed(submissions)
     if failed:
         raise UserError(

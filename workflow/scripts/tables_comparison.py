@@ -5,31 +5,42 @@ from pathlib import Path
 
 import pandas as pd
 
-from scaling import comparison, result_tables, tables
+from scaling import comparison, published, result_tables, tables
 from scaling.errors import run_script
 
 
+def _of_study(folder: Path, model: str, hardware: str) -> pd.DataFrame:
+    timing, speedup, bandwidth = (
+        result_tables.read(name, folder / f"{name}.csv")
+        for name in ("timing", "speedup", "bandwidth")
+    )
+    return comparison.of_study(folder.name, timing, speedup, bandwidth, model, hardware)
+
+
 def main(argv: list[str] | None = None) -> None:
-    """Write comparison.csv: one row per cell of each study, in the order of the studies."""
+    """Write comparison.csv: one row per cell of each study, the measured one first."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--studies",
-        type=Path,
-        nargs="+",
-        required=True,
-        help="folder of the tables of each study, named like it",
+        "--tables", type=Path, required=True, help="folder with a folder of tables for each study"
+    )
+    parser.add_argument("--measured", help="name of the measured study, if it is compared")
+    parser.add_argument(
+        "--folders", type=Path, nargs="*", default=[], help="folders of published studies"
     )
     parser.add_argument("--output", type=Path, required=True, help="comparison.csv to write")
     args = parser.parse_args(argv)
-    found = [
-        comparison.of_study(
-            folder.name,
-            result_tables.read("speedup", folder / "speedup.csv"),
-            result_tables.read("bandwidth", folder / "bandwidth.csv"),
+    found = []
+    if args.measured:
+        provenance = result_tables.read(
+            "provenance", args.tables / args.measured / "provenance.csv"
         )
-        for folder in args.studies
-    ]
-    tables.write(pd.concat(found, ignore_index=True), args.output)
+        described = comparison.model_and_hardware(provenance)
+        found.append(_of_study(args.tables / args.measured, *described))
+    for name, (_, study) in published.by_name(args.folders).items():
+        described = (study.model, study.description.hardware)
+        found.append(_of_study(args.tables / name, *described))
+    empty = pd.DataFrame(columns=comparison.COLUMNS)
+    tables.write(pd.concat(found, ignore_index=True) if found else empty, args.output)
 
 
 if __name__ == "__main__":

@@ -7,23 +7,39 @@ from scaling.communication import SUBTRACTIONS
 from scaling.grid import CELL_KEYS
 
 COLUMNS = [
-    *("study", *tables.KEYS, "epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count"),
+    *("study", "model", "hardware", *tables.KEYS, "samples"),
+    *("epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count"),
     *("speedup", "efficiency", "estimate", "communication_seconds", "bandwidth_gb_per_s"),
 ]
 
 
-def of_study(name: str, speedup: pd.DataFrame, bandwidth: pd.DataFrame) -> pd.DataFrame:
-    """The figures of one study, columns `COLUMNS`: one row per cell.
+def of_study(
+    name: str,
+    times: pd.DataFrame,
+    speedups: pd.DataFrame,
+    rates: pd.DataFrame,
+    model: str,
+    hardware: str,
+) -> pd.DataFrame:
+    """The figures of one study from its tables, columns `COLUMNS`: one row per cell.
 
     Communication and bandwidth are by subtraction, the only estimate that every study has: without
-    loading where the study measured it apart, else of whole epochs; `estimate` says which.
+    loading where the study measured it apart and that gives a bandwidth, else of whole epochs;
+    `estimate` says which.
     """
     order = list(SUBTRACTIONS)
-    rates = bandwidth[
-        bandwidth["estimate"].isin(order) & bandwidth["communication_seconds"].notna()
-    ]
-    rates = rates.sort_values("estimate", key=lambda names: names.map(order.index), kind="stable")
-    rates = rates.drop_duplicates(CELL_KEYS, keep="last")
+    known = rates[rates["estimate"].isin(order) & rates["bandwidth_gb_per_s"].notna()]
+    known = known.sort_values("estimate", key=lambda names: names.map(order.index), kind="stable")
+    known = known.drop_duplicates(CELL_KEYS, keep="last")
     columns = [*CELL_KEYS, "estimate", "communication_seconds", "bandwidth_gb_per_s"]
-    table = speedup.merge(rates[columns], how="left", on=CELL_KEYS)
-    return table.assign(study=name)[COLUMNS]
+    table = speedups.merge(known[columns], how="left", on=CELL_KEYS)
+    table = table.merge(times[[*CELL_KEYS, "samples"]], how="left", on=CELL_KEYS)
+    return table.assign(study=name, model=model, hardware=hardware)[COLUMNS]
+
+
+def model_and_hardware(provenance: pd.DataFrame) -> tuple[str, str]:
+    """What a measured study's runs recorded of both: each different one, with "; " between."""
+    runs = provenance[provenance["status"] != "missing"]
+    devices = runs["device_names"].where(runs["device_names"] != "", "CPU " + runs["cpu"])
+    model, hardware = ("; ".join(column.drop_duplicates()) for column in (runs["model"], devices))
+    return model or "not recorded", hardware or "not recorded"

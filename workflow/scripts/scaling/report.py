@@ -12,6 +12,7 @@ from scaling import (
     page,
     report_audit,
     report_communication,
+    report_comparison,
     report_learning,
     report_limits,
     report_provenance,
@@ -23,7 +24,10 @@ from scaling.errors import UserError
 from scaling.findings import findings
 from scaling.result_tables import StudyTables
 
-FIGURES = ["epoch_time", "speedup", "communication", "learning", "quantization_histograms"]
+FIGURES = [
+    *("epoch_time", "speedup", "communication", "learning", "quantization_histograms"),
+    "comparison",
+]
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ SECTIONS = [
     Section("limits", "Physical limits", report_limits.limits),
     Section("large_batches", "Question 4. Large batches", report_learning.large_batches),
     Section("quantization", "Part B. Int8 quantization", report_quantization.stages),
+    Section("side_by_side", "Side by side with published studies", report_comparison.side_by_side),
     Section("audit", "Audit", report_audit.findings),
     Section("method", "Method", _method),
     Section("provenance", "Provenance", report_provenance.provenance),

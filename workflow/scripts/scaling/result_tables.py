@@ -11,6 +11,7 @@ from scaling import (
     audit,
     bandwidth,
     communication,
+    comparison,
     files,
     interconnect,
     peaks,
@@ -30,6 +31,7 @@ OWN = {
     "bandwidth": bandwidth.COLUMNS,
     "utilization": utilization.COLUMNS,
     "audit": audit.COLUMNS,
+    "comparison": comparison.COLUMNS,
     "provenance": provenance.COLUMNS,
 }
 SHARED = {
@@ -45,6 +47,7 @@ SHARED = {
 }
 TRUTHS = {"within_spread", "correct", "peak"}
 TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
+TEXT |= {"study", "model", "hardware", "estimate"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class StudyTables(DerivedTables):
     """
 
     utilization: pd.DataFrame
+    comparison: pd.DataFrame
     provenance: pd.DataFrame
     accuracy: pd.DataFrame
     quantization: pd.DataFrame

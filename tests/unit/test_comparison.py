@@ -1,0 +1,151 @@
+"""Studies side by side: the table, its caveats, the section of the report and the figure."""
+
+import pandas as pd
+import pytest
+import report_tables
+from report_page import render
+
+import plot_comparison
+import tables_comparison
+from scaling import comparison, figures, tables
+from scaling.report_comparison import caveats
+from unit.published_study import CLEAN, study, write
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    return render(tmp_path_factory.mktemp("study"), report_tables.make())
+
+
+@pytest.fixture
+def table(tmp_path):
+    """The clean published study as it stands in comparison.csv."""
+    found = study(tmp_path).found
+    return comparison.of_study(
+        "clean", found.timing, found.speedup, found.bandwidth, "resnet18-cifar", "4 A100"
+    )
+
+
+def test_a_study_keeps_a_row_for_each_cell_with_its_count(table):
+    assert table.columns.tolist() == comparison.COLUMNS
+    assert len(table) == 7
+    row = table[(table.gpus == 4) & (table.batch_size == 128)].iloc[0]
+    # 18/4.892 = 3.679, 11.173962 · 1.5 GB/s over 0.392 s without loading
+    assert (row.epoch_seconds, row["count"], row.samples) == (4.892, 5, 50_000)
+    assert row.speedup == pytest.approx(3.6795, abs=1e-4)
+    assert row.efficiency == pytest.approx(0.91987, abs=1e-4)
+    assert row.estimate == "subtraction_without_loading"
+    assert row.communication_seconds == pytest.approx(0.392)
+    assert row.bandwidth_gb_per_s == pytest.approx(16.760943)
+
+
+def test_bandwidth_is_by_whole_epochs_where_loading_was_not_measured(tmp_path):
+    cut = pd.read_csv(write(tmp_path) / "timings.csv").assign(epoch_seconds_without_loading="")
+    found = study(tmp_path / "cut", cut.to_csv(index=False)).found
+    row = comparison.of_study("c", found.timing, found.speedup, found.bandwidth, "m", "h").iloc[2]
+    assert row.estimate == "subtraction"
+    assert row.bandwidth_gb_per_s == pytest.approx(11.173962)  # 9.784 - 18/2 = 0.784 s as well
+
+
+def test_a_measured_studys_machine_is_what_its_runs_recorded():
+    runs = pd.DataFrame(
+        {
+            "status": ["ok", "ok", "missing"],
+            "model": ["resnet18-cifar, width 64", "resnet18-cifar, width 64", ""],
+            "device_names": ["NVIDIA H200", "", ""],
+            "cpu": ["EPYC", "EPYC", ""],
+        }
+    )
+    assert comparison.model_and_hardware(runs) == (
+        "resnet18-cifar, width 64",
+        "NVIDIA H200; CPU EPYC",
+    )
+    assert comparison.model_and_hardware(runs[2:]) == ("not recorded", "not recorded")
+
+
+def test_caveats_name_what_differs_from_the_measured_study(table):
+    own = table.assign(study="mine", model="resnet18-cifar, width 64")
+    own.index += 100
+    assert caveats(table, own) == []
+    assert caveats(table.assign(model="resnet18"), own) == []  # one name goes on as the other
+    assert caveats(table.assign(model="resnet50"), own) == ["other model"]
+    assert caveats(table.assign(hardware="V100"), own) == ["other hardware"]
+    assert caveats(table.assign(samples=1_437.0), own) == ["1,437 images an epoch"]
+    assert caveats(table.assign(count=1), own) == ["one sample"]
+    assert caveats(table.assign(estimate="subtraction"), own) == [
+        "bandwidth counts loading as communication"
+    ]
+
+
+def test_the_report_says_what_is_compared(page):
+    rows = page.rows("What is compared")
+    assert [row[:2] for row in rows] == [
+        *(["example", "course, ddp"], ["example", "course, dp"], ["example", "fast, ddp"]),
+        ["lab", "resnet9, ddp"],
+    ]
+    assert rows[2][2:] == ["resnet18-cifar, width 64", "NVIDIA H200", "9", "–"]
+    assert rows[3][2:] == [
+        *("resnet9", "4 A40", "1"),
+        "other model; other hardware; 50,000 images an epoch; one sample; "
+        "bandwidth counts loading as communication",
+    ]
+
+
+def test_the_report_has_each_figure_of_the_cells_that_two_studies_share(page):
+    # 9.06 s and 23.55/9.06 = 2.599 in the other study; 2.2 s and 7.2/2.2 = 3.27 in fast/ddp
+    assert [row[0] for row in page.rows("Seconds per epoch")] == ["32 × 1", "32 × 2", "32 × 4"]
+    assert page.row("Seconds per epoch", "32 × 4")[2:] == [
+        *("2.20 median of 9 epochs", "9.06 once"),
+    ]
+    assert page.row("Speedup over one GPU", "32 × 4")[2:] == [
+        *("3.27 efficiency 82 %", "2.60 efficiency 65 %"),
+    ]
+    # 67,043,772 B · 391 / 3.1725 s = 8.263 GB/s by whole epochs
+    assert page.row("Bandwidth, GB/s", "32 × 4")[-1] == "8.26 3.17 s of communication"
+
+
+def test_without_another_study_the_report_says_so(tmp_path):
+    made = report_tables.make()
+    own = made["comparison"]
+    made["comparison"] = own[own["study"] == report_tables.STUDY]
+    assert "There is no published study" in render(tmp_path, made).text
+
+
+def test_the_script_sets_the_published_studies_side_by_side(tmp_path):
+    folder = write(tmp_path / "studies")
+    found = study(tmp_path / "again", CLEAN).found
+    for name in ("timing", "speedup", "bandwidth"):
+        tables.write(getattr(found, name), tmp_path / f"tables/clean/{name}.csv")
+    target = tmp_path / "comparison.csv"
+    tables_comparison.main(
+        [
+            *("--tables", str(tmp_path / "tables"), "--folders", str(folder)),
+            *("--output", str(target)),
+        ]
+    )
+    table = tables.read(target, comparison.COLUMNS)
+    assert set(table.study) == {"clean"} and set(table.hardware) == {"not stated"}
+
+
+def test_the_figure_has_a_row_for_each_metric_and_a_line_for_each_study(table):
+    both = pd.concat([table, table.assign(study="other", epoch_seconds=table.epoch_seconds * 2)])
+    with figures.style("comparison"):
+        figure = plot_comparison.draw(both, 50_000)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == [
+        *("2 GPUs · seconds per epoch", "4 GPUs · seconds per epoch"),
+        *("2 GPUs · speedup", "4 GPUs · speedup"),
+        *("2 GPUs · efficiency", "4 GPUs · efficiency"),
+        *("2 GPUs · GB/s", "4 GPUs · GB/s"),
+    ]
+    first, second = figure.axes[1].lines
+    assert first.get_ydata().tolist() == [4.892, 4.35]
+    assert second.get_ydata().tolist() == [9.784, 8.7]
+    # The batch that no training set has is left out, and each row has one scale.
+    assert figure.axes[0].get_xlim()[1] < 65_536
+    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
+
+
+def test_without_a_time_on_several_gpus_the_figure_says_so(table):
+    figure = plot_comparison.draw(table[table.gpus == 1], 50_000)
+    assert figure.texts[0].get_text() == "No study has a time on several GPUs."

@@ -1,0 +1,124 @@
+"""The report's section that sets the measured study beside the published ones."""
+
+from typing import Any
+
+import pandas as pd
+
+from scaling import report_format as fmt
+from scaling.report_table import Entry, Table, head, status, text
+from scaling.result_tables import StudyTables
+
+METRICS = {
+    "epoch_seconds": ("Seconds per epoch", "median of {} epochs", "count"),
+    "speedup": ("Speedup over one GPU", "efficiency {}", "efficiency"),
+    "bandwidth_gb_per_s": ("Bandwidth, GB/s", "{} s of communication", "communication_seconds"),
+}
+"""Each metric's title, and what stands below its figure, from which column."""
+LINE = ["study", "recipe", "strategy"]
+
+
+def side_by_side(tables: StudyTables) -> dict[str, Any]:
+    """What is compared, with its caveats, and a table for each metric; none without other studies.
+
+    Batch sizes that only one study has are left out of the tables of figures.
+    """
+    table = tables.comparison
+    others = table[table["study"] != tables.study]
+    if others.empty:
+        return {"studies": [], "metrics": []}
+    own = table[table["study"] == tables.study]
+    batches = table.groupby("batch_size")["study"].nunique()
+    common = table[table["batch_size"].isin(batches[batches > 1].index)]
+    return {"studies": [_studies(table, own)], "metrics": [_metric(common, m) for m in METRICS]}
+
+
+def _studies(table: pd.DataFrame, own: pd.DataFrame) -> Table:
+    rows = []
+    for (study, recipe, strategy), cells in table.groupby(LINE, sort=False):
+        first = cells.iloc[0]
+        counts = sorted({int(count) for count in cells["count"].dropna()})
+        rows.append(
+            [
+                head(str(study)),
+                text(f"{recipe}, {strategy}"),
+                text(first["model"]),
+                text(first["hardware"]),
+                Entry(_span(counts)),
+                text("; ".join(caveats(cells, own)) or "–"),
+            ]
+        )
+    columns = ["study", "recipe", "model", "hardware", "epochs a cell", "caveats"]
+    return Table(
+        title="What is compared",
+        columns=columns,
+        rows=rows,
+        text_columns=frozenset(columns) - {"epochs a cell", "study"},
+    )
+
+
+def caveats(cells: pd.DataFrame, own: pd.DataFrame) -> list[str]:
+    """What keeps a study's figures from being compared with those of the measured one, `own`."""
+    found = []
+    first = cells.iloc[0]
+    is_own = own.index.isin(cells.index).any()
+    # A measured model's name goes on with its width and parameters.
+    if not is_own and not own["model"].str.startswith(first["model"]).any():
+        found.append("other model")
+    if not is_own and not own["hardware"].eq(first["hardware"]).any():
+        found.append("other hardware")
+    samples = cells["samples"].dropna()
+    if not is_own and not own["samples"].dropna().isin(samples).any():
+        found.append(f"{int(samples.iloc[0]):,} images an epoch" if len(samples) else "no times")
+    if (cells["count"] == 1).any():
+        found.append("one sample")
+    if (cells["estimate"] == "subtraction").any():
+        found.append("bandwidth counts loading as communication")
+    return found
+
+
+def _metric(table: pd.DataFrame, metric: str) -> Table:
+    title, below, column = METRICS[metric]
+    lines = list(dict.fromkeys(table[LINE].itertuples(index=False, name=None)))
+    cells = {
+        (*key, row.gpus, row.batch_size): row
+        for key, rows in table.groupby(LINE, sort=False)
+        for row in rows.itertuples()
+    }
+    places = table[["batch_size", "gpus"]].drop_duplicates().sort_values(["batch_size", "gpus"])
+    if metric != "epoch_seconds":
+        places = places[places["gpus"] > 1]
+    return Table(
+        title=title,
+        columns=["b × GPUs", *(" · ".join(map(str, line)) for line in lines)],
+        rows=[
+            [
+                head(f"{batch} × {gpus}"),
+                *(_entry(cells.get((*line, gpus, batch)), metric, below, column) for line in lines),
+            ]
+            for batch, gpus in places.itertuples(index=False, name=None)
+        ],
+    )
+
+
+def _entry(row: Any, metric: str, below: str, column: str) -> Entry:
+    if row is None:
+        return Entry("–")
+    value = getattr(row, metric)
+    if pd.isna(value):
+        return status(row.status) if row.status != "ok" else Entry("–")
+    more = getattr(row, column)
+    if metric == "epoch_seconds":
+        detail = "once" if more == 1 else below.format(int(more))
+    elif metric == "speedup":
+        detail = below.format(fmt.percent(more))
+    else:
+        detail = below.format(fmt.significant(more))
+    flags = (f"above {int(row.gpus)}",) if metric == "speedup" and value > row.gpus else ()
+    return Entry(fmt.significant(value), detail=detail, flags=flags)
+
+
+def _span(counts: list[int]) -> str:
+    if not counts:
+        return "–"
+    low, high = counts[0], counts[-1]
+    return str(low) if low == high else f"{low}–{high}"
