@@ -67,8 +67,9 @@ def test_caveats_name_what_differs_from_the_measured_study(table):
     own = table.assign(study="mine", model="resnet18-cifar, width 64")
     own.index += 100
     assert caveats(table, own) == []
-    assert caveats(table.assign(model="resnet18"), own) == []  # one name goes on as the other
-    assert caveats(table.assign(model="resnet50"), own) == ["other model"]
+    assert caveats(table.assign(model="resnet18"), own) == ["other model"]
+    narrow = own.assign(model="resnet18-cifar, width 1")
+    assert caveats(table, narrow) == ["other model"]
     assert caveats(table.assign(hardware="V100"), own) == ["other hardware"]
     assert caveats(table.assign(samples=1_437.0), own) == ["1,437 images an epoch"]
     assert caveats(table.assign(count=1), own) == ["one sample"]
@@ -91,9 +92,10 @@ def test_the_report_says_what_is_compared(page):
     ]
 
 
-def test_the_report_has_each_figure_of_the_cells_that_two_studies_share(page):
+def test_the_report_has_each_figure_of_its_own_cells_and_of_those_that_two_studies_share(page):
     # 9.06 s and 23.55/9.06 = 2.599 in the other study; 2.2 s and 7.2/2.2 = 3.27 in fast/ddp
-    assert [row[0] for row in page.rows("Seconds per epoch")] == ["32 × 1", "32 × 2", "32 × 4"]
+    rows = [row[0] for row in page.rows("Seconds per epoch")]
+    assert rows[:3] == ["32 × 1", "32 × 2", "32 × 4"] and "2048 × 4" in rows
     assert page.row("Seconds per epoch", "32 × 4")[2:] == [
         *("2.20 median of 9 epochs", "9.06 once"),
     ]

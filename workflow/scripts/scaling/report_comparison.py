@@ -20,7 +20,7 @@ LINE = ["study", "recipe", "strategy"]
 def side_by_side(tables: StudyTables) -> dict[str, Any]:
     """What is compared, with its caveats, and a table for each metric; none without other studies.
 
-    Batch sizes that only one study has are left out of the tables of figures.
+    The tables of figures have the measured study's batch sizes and those that two studies share.
     """
     table = tables.comparison
     others = table[table["study"] != tables.study]
@@ -28,7 +28,8 @@ def side_by_side(tables: StudyTables) -> dict[str, Any]:
         return {"studies": [], "metrics": []}
     own = table[table["study"] == tables.study]
     batches = table.groupby("batch_size")["study"].nunique()
-    common = table[table["batch_size"].isin(batches[batches > 1].index)]
+    shared = {*batches[batches > 1].index, *own["batch_size"]}
+    common = table[table["batch_size"].isin(shared)]
     return {"studies": [_studies(table, own)], "metrics": [_metric(common, m) for m in METRICS]}
 
 
@@ -61,8 +62,8 @@ def caveats(cells: pd.DataFrame, own: pd.DataFrame) -> list[str]:
     found = []
     first = cells.iloc[0]
     is_own = own.index.isin(cells.index).any()
-    # A measured model's name goes on with its width and parameters.
-    if not is_own and not own["model"].str.startswith(first["model"]).any():
+    # A measured model's name goes on with its width; a published ResNet-18 has the usual one.
+    if not is_own and not own["model"].str.startswith(f"{first['model']}, width 64").any():
         found.append("other model")
     if not is_own and not own["hardware"].eq(first["hardware"]).any():
         found.append("other hardware")
