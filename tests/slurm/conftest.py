@@ -1,5 +1,7 @@
 """A Slurm of our own for all tests here, and studies that run on it."""
 
+import os
+
 import cluster
 import pytest
 from slurm_study import SlurmStudy
@@ -11,17 +13,21 @@ from small_study import TINY
 def slurm():
     reason = cluster.reason_not_to_start()
     if reason:
-        pytest.skip(reason)
+        (pytest.fail if "SLURM_REQUIRED" in os.environ else pytest.skip)(reason)
     with cluster.cluster():
         yield
 
 
 @pytest.fixture(scope="module")
 def new_slurm_study(tmp_path_factory):
-    """A function that makes a fresh study with values changed."""
+    """A function that makes a fresh study with values changed; its Snakemake ends with the test."""
+    made = []
 
     def make(**overrides):
         changed = {name.replace("__", "."): value for name, value in overrides.items()}
-        return SlurmStudy(tmp_path_factory.mktemp("study"), {**TINY, **changed})
+        made.append(SlurmStudy(tmp_path_factory.mktemp("study"), {**TINY, **changed}))
+        return made[-1]
 
-    return make
+    yield make
+    for study in made:
+        study.end()

@@ -11,15 +11,24 @@ from small_study import Study
 class SlurmStudy(Study):
     """A study whose jobs Slurm runs, and what Slurm says about them."""
 
+    process = None
+
     def command(self, *options):
         return ["snakemake", "--profile", "slurm", *options, "--configfile", "tiny.yaml"]
 
     def start(self, *options):
         """Run Snakemake in the background, its output in `output.txt`."""
         with (self.folder / "output.txt").open("w") as output:
-            return subprocess.Popen(
+            self.process = subprocess.Popen(
                 self.command(*options), cwd=self.folder, stdout=output, stderr=subprocess.STDOUT
             )
+        return self.process
+
+    def end(self):
+        """End what `start` started, when a test did not."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
 
     def output(self):
         return (self.folder / "output.txt").read_text()
