@@ -24,6 +24,7 @@ if not REPLAY:
 
 
 include: "rules/tables.smk"
+include: "rules/prediction.smk"
 include: "rules/limits.smk"
 include: "rules/report.smk"
 include: "rules/published.smk"

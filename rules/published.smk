@@ -64,7 +64,7 @@ rule tables_comparison:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        tables=f"{RESULTS}/tables",
+        tables=lambda _, output: Path(output[0]).parents[1],
         measured=lambda wildcards: option(
             "--measured", STUDY if wildcards.study == STUDY else None
         ),
@@ -98,7 +98,8 @@ rule plot_comparison:
 rule published_render:
     input:
         tables=compared(
-            *("timing", "speedup", "communication", "bandwidth", "printed", "audit")
+            *("timing", "speedup", "communication", "bandwidth", "printed", "audit"),
+            *("prediction", "cost_model"),
         ),
         sources=published_files(),
         figure="<results>/figures/published/comparison.svg",
@@ -116,7 +117,7 @@ rule published_render:
         "../workflow/envs/study.yaml"
     params:
         folders=published_folders(),
-        tables=f"{RESULTS}/tables",
+        tables=lambda _, output: Path(output[0]).parent / "tables",
     shell:
         "python workflow/scripts/published_render.py --folders {params.folders}"
         " --tables {params.tables} --figure {input.figure}"

@@ -104,7 +104,7 @@ rule plot_quantization_histograms:
 
 TABLES = [
     *("timing", "speedup", "communication", "bandwidth", "utilization"),
-    *("audit", "comparison", "provenance"),
+    *("audit", "comparison", "prediction", "cost_model", "provenance"),
 ]
 SHARED_TABLES = [
     "accuracy",

@@ -16,6 +16,7 @@ import scaling.communication
 import scaling.comparison
 import scaling.interconnect
 import scaling.peaks
+import scaling.prediction
 import scaling.speedup
 import scaling.timing
 import scaling.utilization
@@ -231,7 +232,11 @@ def derive(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> dict[s
     sweep = scaling.interconnect.interconnect(sweeps())
     rates = scaling.bandwidth.bandwidth(timing, shares, sweep, GRADIENT_BYTES)
     limits = peaks()
+    lines = scaling.interconnect.fit(sweep)
+    model, predictions = scaling.prediction.predict(timing, lines, GRADIENT_BYTES)
     return {
+        "prediction": predictions,
+        "cost_model": model,
         "timing": timing,
         "speedup": speedups,
         "communication": shares,
@@ -240,7 +245,7 @@ def derive(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> dict[s
         "audit": audit(Study(timing, speedups, shares, rates, TRAIN_IMAGES)),
         "accuracy": accuracy(timing),
         "interconnect": sweep,
-        "interconnect_fit": scaling.interconnect.fit(sweep),
+        "interconnect_fit": lines,
         "peaks": limits,
     }
 

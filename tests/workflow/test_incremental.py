@@ -13,7 +13,7 @@ from scaling.imports import code_of
 TABLES_OF_RUNS = {"tables_timing", "tables_accuracy", "tables_provenance", "tables_readings"}
 DERIVED_TABLES = {
     *("tables_speedup", "tables_communication", "tables_bandwidth", "tables_audit"),
-    "tables_utilization",
+    *("tables_utilization", "tables_prediction"),
 }
 FIGURES_OF_RUNS = {"plot_epoch_time", "plot_speedup", "plot_communication", "plot_learning"}
 SIDE_BY_SIDE = {"tables_comparison", "plot_comparison"}

@@ -8,6 +8,7 @@ from small_study import TINY, Study
 
 STUDIES = {"lab5-v100-dp", "lab4-dp", "notebook-dp", "lab5-a40-ddp"}
 TABLES = {"timing", "speedup", "communication", "bandwidth", "printed", "audit"}
+TABLES |= {"prediction", "cost_model"}
 PAGE = "results/published.html"
 
 

@@ -15,3 +15,5 @@ class DerivedTables:
     communication: pd.DataFrame
     bandwidth: pd.DataFrame
     audit: pd.DataFrame
+    prediction: pd.DataFrame
+    cost_model: pd.DataFrame

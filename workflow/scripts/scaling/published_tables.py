@@ -9,7 +9,8 @@ from scaling import audit, printed, result_tables
 from scaling.bandwidth import bandwidth
 from scaling.communication import communication
 from scaling.derived import DerivedTables
-from scaling.interconnect import interconnect
+from scaling.interconnect import fit, interconnect
+from scaling.prediction import predict
 from scaling.published import PublishedStudy
 from scaling.published_timing import published_timing
 from scaling.speedup import speedup
@@ -29,6 +30,8 @@ def derive(source: PublishedStudy, train_images: int) -> PublishedTables:
     speedups, parts = speedup(times), communication(times)
     rates = bandwidth(times, parts, interconnect([]), source.gradient_bytes)
     figures = printed.printed_against_derived(source, times, speedups, parts, rates)
+    sweep_fit = fit(interconnect([]))
+    model, predictions = predict(times, sweep_fit, source.gradient_bytes)
     found = audit.audit(audit.Study(times, speedups, parts, rates, train_images, figures))
     return PublishedTables(
         study=source.name,
@@ -38,6 +41,8 @@ def derive(source: PublishedStudy, train_images: int) -> PublishedTables:
         communication=parts,
         bandwidth=rates,
         audit=found,
+        prediction=predictions,
+        cost_model=model,
         source=source,
         printed=figures,
     )
@@ -45,7 +50,8 @@ def derive(source: PublishedStudy, train_images: int) -> PublishedTables:
 
 def read(source: PublishedStudy, folder: Path) -> PublishedTables:
     """The tables of `source` from `folder`, where the pipeline put them."""
-    names = ("timing", "speedup", "communication", "bandwidth", "audit")
+    names = ["timing", "speedup", "communication", "bandwidth", "audit"]
+    names += ["prediction", "cost_model"]
     found = {name: result_tables.read(name, folder / f"{name}.csv") for name in names}
     return PublishedTables(
         study=source.name,

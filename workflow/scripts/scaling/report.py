@@ -15,6 +15,7 @@ from scaling import (
     report_comparison,
     report_learning,
     report_limits,
+    report_prediction,
     report_provenance,
     report_quantization,
     report_scaling,
@@ -64,6 +65,7 @@ SECTIONS = [
     Section("quantization", "Part B. Int8 quantization", report_quantization.stages),
     Section("side_by_side", "Side by side with published studies", report_comparison.side_by_side),
     Section("audit", "Audit", report_audit.findings),
+    Section("prediction", "Prediction and recommendation", report_prediction.prediction),
     Section("method", "Method", _method),
     Section("provenance", "Provenance", report_provenance.provenance),
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_communication, report_scaling
+from scaling import report_communication, report_prediction, report_scaling
 from scaling import report_format as fmt
 from scaling.audit_printed import WORDS
 from scaling.finding import Finding
@@ -29,6 +29,7 @@ class StudySection:
     table_1: list[Table]
     views: list[tuple[Finding, Table]]
     derived: list[Table]
+    prediction: dict[str, Any]
     printed: list[Table]
     findings: list[Table]
     other: list[Table]
@@ -113,6 +114,7 @@ def section(study: PublishedTables) -> StudySection:
             *report_communication.compute_and_communication(study)["tables"],
             *report_communication.bandwidths(study),
         ],
+        prediction=report_prediction.prediction(study),
         printed=_printed(study),
         findings=findings_table(f"Findings: {study.study}", study.audit),
         other=[*_quantization(source), *_accuracy(source)],

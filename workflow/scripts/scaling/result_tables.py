@@ -15,6 +15,7 @@ from scaling import (
     files,
     interconnect,
     peaks,
+    prediction,
     provenance,
     speedup,
     tables,
@@ -31,6 +32,8 @@ OWN = {
     "bandwidth": bandwidth.COLUMNS,
     "utilization": utilization.COLUMNS,
     "audit": audit.COLUMNS,
+    "prediction": prediction.COLUMNS,
+    "cost_model": prediction.MODEL_COLUMNS,
     "comparison": comparison.COLUMNS,
     "provenance": provenance.COLUMNS,
 }
@@ -45,9 +48,9 @@ SHARED = {
         *("agreement_percent", "test_images"),
     ],
 }
-TRUTHS = {"within_spread", "correct", "peak"}
+TRUTHS = {"within_spread", "correct", "peak", "measured"}
 TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
-TEXT |= {"study", "model", "hardware", "estimate"}
+TEXT |= {"study", "model", "hardware", "estimate", "parameter", "unit"}
 
 
 @dataclass(frozen=True)

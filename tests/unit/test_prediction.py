@@ -1,0 +1,207 @@
+"""The cost model on times whose parameters are known, and what is said of its predictions."""
+
+import math
+
+import pandas as pd
+import pytest
+import report_tables
+from report_page import render
+
+from scaling import cost_model, result_tables, tables
+from scaling.cost_model import from_sweep, without_sweep
+from scaling.derived import DerivedTables
+from scaling.interconnect import fit, interconnect
+from scaling.prediction import predict
+from scaling.recommendation import recommend
+from scaling.speedup import speedup
+from unit.published_study import of_repository
+from unit.records import GRADIENT_BYTES, timing_row, timing_table
+
+NO_SWEEP = fit(interconnect([]))
+FIXED, IMAGE, TRAVEL, WAITING = 2e-3, 3e-4, 5e-3, 2e-5
+GRID = [(gpus, batch) for gpus in (1, 2, 4) for batch in (32, 128, 512)]
+
+
+def row(gpus, batch, strategy="ddp", **values):
+    """A cell of exactly that cost: a ring of N travels 2(N-1)/N times, DataParallel 2(N-1) times.
+
+    50,000 images; DataParallel loads all of them in one process.
+    """
+    iterations = math.ceil(50_000 / (gpus * batch))
+    travels = 2 * (gpus - 1) / (gpus if strategy == "ddp" else 1)
+    step = FIXED + TRAVEL * travels
+    loading = WAITING * 50_000 / (gpus if strategy == "ddp" else 1)
+    seconds = iterations * step + 50_000 / gpus * IMAGE + loading
+    return timing_row(gpus, batch, seconds, strategy=strategy, loader_seconds=loading) | values
+
+
+def parameters(*rows):
+    model, _ = predict(timing_table(*rows), NO_SWEEP, GRADIENT_BYTES)
+    return model.set_index("parameter")
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "dp"])
+def test_the_parameters_that_made_the_times_are_found(strategy):
+    found = parameters(*(row(*cell, strategy) for cell in GRID))
+    expected = [FIXED, IMAGE, TRAVEL, WAITING]
+    assert found["value"].tolist() == pytest.approx(expected, rel=1e-4)
+    assert found["cells"].tolist() == [9] * 4
+
+
+def test_left_out_cells_of_a_perfect_model_are_predicted_perfectly():
+    _, found = predict(timing_table(*(row(*cell) for cell in GRID)), NO_SWEEP, GRADIENT_BYTES)
+    judged = found[found["held_out_seconds"].notna()]
+    assert judged["gpus"].tolist() == [4, 4, 4]
+    assert judged["held_out_error"].tolist() == pytest.approx([0, 0, 0], abs=1e-5)
+
+
+def test_unmeasured_cells_follow_the_formula():
+    _, found = predict(timing_table(*(row(*cell) for cell in GRID)), NO_SWEEP, GRADIENT_BYTES)
+    cells = found[~found["measured"]].set_index(["gpus", "batch_size"])
+    # 8 GPUs, b=512: 13 steps of 2 ms + 1.75 · 5 ms, 6,250 images of 0.3 ms and 0.02 ms
+    assert cells.loc[(8, 512), "predicted_seconds"] == pytest.approx(
+        13 * (2e-3 + 8.75e-3) + 6_250 * 3.2e-4, rel=1e-4
+    )
+    # T(1) = 98 · 2 ms + 50,000 · 0.32 ms = 16.196; 16.196 / 2.13975 / 8
+    assert cells.loc[(8, 512), "predicted_efficiency"] == pytest.approx(0.94614, abs=1e-4)
+    assert cells.loc[(8, 512), "gpu_seconds"] == pytest.approx(8 * 2.13975, rel=1e-4)
+    assert max(cells.index.get_level_values("gpus")) == 1024
+    # 128 · 512 = 65,536 images are more than there are; 64 · 512 = 32,768 are not
+    assert (64, 512) in cells.index and (128, 512) not in cells.index
+    assert (1024, 32) in cells.index and (512, 128) not in cells.index
+
+
+def test_without_times_on_several_gpus_nothing_is_said_of_more():
+    timing = timing_table(*(row(1, batch) for batch in (32, 128, 512, 2048)))
+    model, found = predict(timing, NO_SWEEP, GRADIENT_BYTES)
+    assert found["measured"].all() and found["held_out_seconds"].isna().all()
+    note = model.set_index("parameter").note
+    assert note["communication"] == "the times do not determine it"
+    assert note["fixed"] == ""
+
+
+def test_without_times_without_loading_waiting_is_not_told_from_compute():
+    rows = [row(*cell, epoch_seconds_without_loading=math.nan) for cell in GRID]
+    found = parameters(*rows)
+    assert math.isnan(found["value"]["waiting"])
+    assert found["value"]["image"] == pytest.approx(IMAGE + WAITING, rel=1e-4)
+
+
+def test_fewer_than_three_times_make_no_model():
+    model, found = predict(timing_table(row(1, 32), row(2, 32)), NO_SWEEP, GRADIENT_BYTES)
+    assert model.note.tolist() == ["fewer than 3 cells with a time"]
+    assert found.empty
+
+
+def test_cells_that_are_not_ok_or_larger_than_the_training_set_are_left_out():
+    rows = [
+        row(1, 32),
+        row(1, 131_072),
+        timing_row(2, 32, status="oom"),
+        row(4, 32, status="diverged"),
+    ]
+    assert cost_model.timed(timing_table(*rows))["batch_size"].tolist() == [32]
+
+
+def test_an_interval_holds_the_truth_of_noisy_times():
+    noise = [1.01, 0.99, 1.005, 0.995, 1.01, 0.99, 0.99, 1.01, 1.0]
+    rows = []
+    for cell, factor in zip(GRID, noise, strict=True):
+        exact = row(*cell)
+        rows.append(exact | {"epoch_seconds": factor * exact["epoch_seconds"]})
+    found = parameters(*rows).loc["image"]
+    assert found.low < IMAGE < found.high
+    assert (found.high - found.low) / IMAGE == pytest.approx(0.04, abs=0.03)
+
+
+def test_a_measured_all_reduce_sets_the_scale_of_communication():
+    # Lines of 10 µs a step and 100 GB/s: α = 10 µs · 2(N-1), β = 2(N-1)/N / 100e9
+    fits = pd.DataFrame(
+        {
+            "gpus": [2, 4],
+            "latency_seconds": [20e-6, 60e-6],
+            "seconds_per_byte": [1e-11, 1.5e-11],
+        }
+    )
+    allreduce = from_sweep(fits, 1e9)
+    assert allreduce(2) == pytest.approx(20e-6 + 0.01)
+    assert allreduce(8) == pytest.approx(140e-6 + 0.0175)
+
+
+def test_without_a_sweep_only_how_often_the_gradients_travel_is_known():
+    assert [without_sweep("ddp")(gpus) for gpus in (2, 4)] == [1, 1.5]
+    assert [without_sweep("dp")(gpus) for gpus in (2, 4)] == [2, 6]
+
+
+def study(*rows):
+    timing = timing_table(*rows)
+    model, predictions = predict(timing, NO_SWEEP, GRADIENT_BYTES)
+    empty = pd.DataFrame()
+    return DerivedTables("made", timing, speedup(timing), empty, empty, empty, predictions, model)
+
+
+def sentences(*rows):
+    return [found.text.replace("\u00a0", " ") for found in recommend(study(*rows))]
+
+
+def test_the_recommendation_names_the_fastest_the_cheapest_and_the_most_efficient():
+    # T(1,512) = 98 · 2 ms + 16 s = 16.196; T(4,512) = 25 · 9.5 ms + 4 s = 4.2375, of which
+    # 16.196/4.2375/4 = 96 %
+    fastest, cheapest, efficient, beyond = sentences(*(row(*cell) for cell in GRID))
+    assert fastest == "Fastest: course/ddp, 4 GPUs, b = 512, 4.24 s an epoch."
+    assert cheapest == "Cheapest: course/ddp, 1 GPU, b = 512, 16.2 GPU-seconds an epoch."
+    assert efficient == (
+        "Most GPUs at 80 % efficiency or more: 4 GPUs (course/ddp, 4 GPUs, b = 512: 96 %)."
+    )
+    assert "Fitted without the cells on 4 GPUs, it missed them by 0.0 % (median)" in beyond
+
+
+def test_a_model_that_predicts_badly_is_said_to_do_so():
+    slow = [row(*cell) for cell in GRID]
+    for cell in slow:
+        if cell["gpus"] == 4:
+            for column in ("epoch_seconds", "epoch_seconds_without_loading"):
+                cell[column] *= 2
+    beyond = sentences(*slow)[-1]
+    # Half of the doubled times is predicted.
+    assert "it missed them by 50 % (median), at worst 50 %: it predicts badly" in beyond
+
+
+def test_a_study_without_an_efficient_cell_is_told_to_stay_on_one_gpu():
+    found = sentences(row(1, 32), row(1, 128), row(2, 32, epoch_seconds=30.0))
+    assert found[2].startswith("On no more than one GPU: no cell on several is known to be 80 %")
+
+
+def test_the_published_studies_are_predicted_as_badly_as_they_are():
+    model = of_repository("lab5-a40-ddp").found.cost_model.set_index("parameter")
+    # b=128 on 4 GPUs measured 5.023 s, predicted without having seen it 5.70 s; b=2048 5.976, 4.76
+    assert model["worst_error"]["image"] == pytest.approx(0.204, abs=1e-3)
+    assert model["median_error"]["image"] == pytest.approx(0.088, abs=1e-3)
+    # The gradients' 44.7 MB travel once in 4.8 ms: 9.3 GB/s
+    assert GRADIENT_BYTES / model["value"]["communication"] / 1e9 == pytest.approx(9.29, abs=0.01)
+
+
+def test_both_tables_survive_their_files(tmp_path):
+    made = study(*(row(*cell) for cell in GRID))
+    for name in ("prediction", "cost_model"):
+        tables.write(getattr(made, name), tmp_path / f"{name}.csv")
+        again = result_tables.read(name, tmp_path / f"{name}.csv")
+        assert len(again) == len(getattr(made, name))
+    assert again["unit"].tolist() == ["s a step", "s an image", "s of travel", "s an image"]
+
+
+def test_the_report_shows_the_model_its_test_and_its_predictions(tmp_path):
+    page = render(tmp_path, report_tables.make())
+    assert page.row("Cost model: course, ddp", "fixed")[1:] == [
+        *("µs a step", "a step, whatever its batch"),
+    ]
+    assert "of the all-reduce" in page.row("Cost model: course, ddp", "communication")[1]
+    judged = page.rows("Predicted without having seen them: course, ddp")
+    assert [line[:2] for line in judged] == [
+        *(["4 × 32", "3.10"], ["4 × 128", "1.25"], ["4 × 512", "0.900"], ["4 × 2048", "0.950"]),
+    ]
+    predicted = page.rows("Not measured, predicted: course, ddp")
+    # 40,000 images: 1,024 GPUs take b=32, 16 take b=2048
+    heads = [line[0] for line in predicted]
+    assert "32 × 1024" in heads and "2048 × 16" in heads and "2048 × 32" not in heads
+    assert "Fastest: fast/ddp, 4 GPUs, b\u00a0=\u00a0512, 0.320 s an epoch." in page.text

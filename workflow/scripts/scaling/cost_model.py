@@ -1,0 +1,166 @@
+"""A cost model of one epoch, fitted to a study's times, and what it predicts.
+
+    T(N,b) = I · (fixed + b · image + A(N) · communication) + W · waiting
+
+I iterations of an epoch; `fixed` seconds of a step whatever its batch; `image` seconds of compute
+per image; A(N) the all-reduce of one step (see `allreduce`) and `communication` how much of it the
+epoch shows; W images that one process loads and `waiting` the seconds it waits for each. The time
+without loading is the same without its last term. All parameters are 0 or more.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from scaling.interconnect import ring_factor
+
+PARAMETERS = ["fixed", "image", "communication", "waiting"]
+CONFIDENCE = 0.95
+AllReduce = Callable[[int], float]
+"""From a number of GPUs to the cost of one step's all-reduce; its unit is the caller's."""
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """Fitted parameters: those that the times determine, in the order of `PARAMETERS`.
+
+    `covariance` is theirs, `quantile` Student's t for a 95 % interval (NaN without a residual).
+    """
+
+    strategy: str
+    allreduce: AllReduce
+    names: list[str]
+    values: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    quantile: float
+
+    def interval(self, name: str) -> tuple[float, float, float]:
+        """A parameter and its 95 % interval, which ends at 0; NaN where it is not determined."""
+        if name not in self.names:
+            return math.nan, math.nan, math.nan
+        index = self.names.index(name)
+        value = float(self.values[index])
+        half = self.quantile * math.sqrt(self.covariance[index, index])
+        return value, max(0.0, value - half), value + half
+
+    def epoch_seconds(self, gpus: int, batch_size: int, samples: int) -> tuple[float, float, float]:
+        """The epoch of `samples` images, and its 95 % interval from that of the parameters."""
+        all_terms = _terms(self.strategy, gpus, batch_size, samples, self.allreduce)
+        terms = np.array([all_terms[name] for name in self.names])
+        value = float(terms @ self.values)
+        half = self.quantile * math.sqrt(terms @ self.covariance @ terms)
+        return value, max(0.0, value - half), value + half
+
+
+def fit(cells: pd.DataFrame, allreduce: AllReduce) -> CostModel | None:
+    """The model of the timed cells of one recipe and strategy; None for fewer than 3 times.
+
+    Least squares of relative errors (scipy's `curve_fit`), over the times with and without loading.
+    A parameter that the times do not determine is left out, the last of `PARAMETERS` first: on one
+    GPU nothing is communicated, and without a time without loading, waiting looks like compute.
+    """
+    # Here, as its import takes longer than many a script that only reads these tables.
+    from scipy.optimize import curve_fit  # type: ignore[import-untyped]
+    from scipy.special import stdtrit  # type: ignore[import-untyped]
+
+    strategy = str(cells["strategy"].iloc[0])
+    rows, seconds = [], []
+    for cell in cells.itertuples():
+        terms = _terms(strategy, cell.gpus, cell.batch_size, int(cell.samples), allreduce)
+        rows.append([terms[name] for name in PARAMETERS])
+        seconds.append(cell.epoch_seconds)
+        if not math.isnan(cell.epoch_seconds_without_loading):
+            rows.append([*rows[-1][:-1], 0.0])
+            seconds.append(cell.epoch_seconds_without_loading)
+    if len(cells) < 3:
+        return None
+    times = np.array(seconds)
+    # In relative error every time counts the same.
+    relative = np.array(rows) / times[:, None]
+    names = _determined(relative)
+    chosen = np.array(rows)[:, [PARAMETERS.index(name) for name in names]]
+    values, covariance = curve_fit(
+        lambda terms, *parameters: terms @ np.array(parameters),
+        chosen,
+        times,
+        p0=np.full(len(names), 1e-4),
+        sigma=times,
+        bounds=(0, np.inf),
+    )
+    freedom = len(times) - len(names)
+    quantile = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) if freedom > 0 else math.nan
+    return CostModel(strategy, allreduce, names, values, covariance, quantile)
+
+
+def without_sweep(strategy: str) -> AllReduce:
+    """A(N) where no all-reduce was measured: how often the gradients travel, without a unit.
+
+    ddp: 2(N-1)/N times (a ring), dp: 2(N-1) times (through GPU 0); `communication` is then the
+    seconds that the gradients take once.
+    """
+
+    def travels(gpus: int) -> float:
+        return ring_factor(gpus) * (gpus if strategy == "dp" else 1)
+
+    return travels
+
+
+def from_sweep(fits: pd.DataFrame, gradient_bytes: float) -> AllReduce:
+    """A(N) in seconds, from the lines fitted through measured all-reduces (`interconnect.fit`).
+
+    latency · 2(N-1) + 2(N-1)/N · K / bandwidth: a ring's steps and bytes, with the latency of a
+    step and the bandwidth that agree best with the lines of all measured N. `communication` is
+    then the share of it that the epoch shows.
+    """
+    known = fits.dropna(subset=["latency_seconds", "seconds_per_byte"])
+    steps = 2 * (known["gpus"] - 1)
+    # The best single factor of y = factor · x in relative error is the mean of y / x.
+    latency = max(0.0, float((known["latency_seconds"] / steps).mean()))
+    seconds_per_byte = float((known["seconds_per_byte"] / ring_factor(known["gpus"])).mean())
+
+    def seconds(gpus: int) -> float:
+        return latency * 2 * (gpus - 1) + ring_factor(gpus) * gradient_bytes * seconds_per_byte
+
+    return seconds
+
+
+def _terms(
+    strategy: str, gpus: int, batch_size: int, samples: int, allreduce: AllReduce
+) -> dict[str, float]:
+    """What each parameter is multiplied by, for one epoch."""
+    iterations = math.ceil(samples / (gpus * batch_size))
+    return {
+        "fixed": iterations,
+        "image": samples / gpus,
+        "communication": iterations * allreduce(gpus) if gpus > 1 else 0.0,
+        # One process loads for all GPUs of DataParallel.
+        "waiting": samples if strategy == "dp" else samples / gpus,
+    }
+
+
+def _determined(rows: NDArray[np.float64]) -> list[str]:
+    """The parameters whose columns are independent; a later one yields to the earlier ones."""
+    kept: list[str] = []
+    for name in PARAMETERS:
+        columns = rows[:, [PARAMETERS.index(other) for other in [*kept, name]]]
+        scale = np.linalg.norm(columns, axis=0)
+        if (scale > 0).all() and np.linalg.matrix_rank(columns / scale, tol=1e-6) == len(scale):
+            kept.append(name)
+    return kept
+
+
+def timed(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells whose times a model may use: ok, and no larger than the training set."""
+    possible = cells["gpus"] * cells["batch_size"] <= cells["samples"]
+    return cells[(cells["status"] == "ok") & cells["epoch_seconds"].notna() & possible]
+
+
+def doublings(start: int, end: int) -> Iterable[int]:
+    """start, 2·start, … up to end."""
+    while start <= end:
+        yield start
+        start *= 2

@@ -1,0 +1,123 @@
+"""What the cost model says of every measured cell, and of those that nobody measured."""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from scaling import cost_model, tables
+from scaling.cost_model import PARAMETERS, AllReduce, CostModel
+from scaling.grid import CELL_KEYS
+
+MOST_GPUS = 1024
+UNITS = {"fixed": "s a step", "image": "s an image", "waiting": "s an image"}
+MODEL_COLUMNS = [
+    *("recipe", "strategy", "parameter", "unit", "value", "low", "high"),
+    *("cells", "held_out_gpus", "held_out_cells", "median_error", "worst_error", "note"),
+]
+COLUMNS = [
+    *(*CELL_KEYS, "measured", "epoch_seconds", "predicted_seconds", "low_seconds", "high_seconds"),
+    *("error", "held_out_seconds", "held_out_error", "predicted_efficiency", "gpu_seconds"),
+]
+
+
+def predict(
+    timing: pd.DataFrame, fits: pd.DataFrame, gradient_bytes: float
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables of parameters (`MODEL_COLUMNS`) and of predictions (`COLUMNS`) of a study.
+
+    A model for each recipe and strategy, from its cells that are ok. It is judged by leaving out
+    the largest number of GPUs: `held_out_seconds` is what a model of the others predicts there,
+    `median_error` and `worst_error` how far off it is (a share, without sign). Predicted are the
+    measured cells, and twice, four times, … up to 1,024 times as many GPUs as were measured, for
+    each batch size, as far as the training set has images. `predicted_efficiency` is
+    T(1,b) / T(N,b) / N of the model, `gpu_seconds` N · T(N,b).
+    """
+    parameters: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    for (recipe, strategy), cells in cost_model.timed(timing).groupby(["recipe", "strategy"]):
+        allreduce = _allreduce(str(strategy), fits, gradient_bytes)
+        model = cost_model.fit(cells, allreduce)
+        most = cells["gpus"].max()
+        held_out = cost_model.fit(cells[cells["gpus"] < most], allreduce) if most > 1 else None
+        predicted = _rows(cells, model, held_out) if model else []
+        key = {"recipe": recipe, "strategy": strategy}
+        rows += [{**key, **row} for row in predicted]
+        judged = [abs(row["held_out_error"]) for row in predicted if "held_out_error" in row]
+        parameters += [
+            {**key, **row, **_verdict(cells, judged)}
+            for row in _parameters(model, has_sweep=strategy == "ddp" and len(fits) > 0)
+        ]
+    return (
+        pd.DataFrame(parameters, columns=MODEL_COLUMNS),
+        tables.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS),
+    )
+
+
+def _allreduce(strategy: str, fits: pd.DataFrame, gradient_bytes: float) -> AllReduce:
+    measured = not fits["seconds_per_byte"].dropna().empty and not math.isnan(gradient_bytes)
+    if strategy == "ddp" and measured:
+        return cost_model.from_sweep(fits, gradient_bytes)
+    return cost_model.without_sweep(strategy)
+
+
+def _rows(
+    cells: pd.DataFrame, model: CostModel, held_out: CostModel | None
+) -> list[dict[str, Any]]:
+    samples = int(cells["samples"].max())
+    most = int(cells["gpus"].max())
+    measured = {(row.gpus, row.batch_size): row.epoch_seconds for row in cells.itertuples()}
+    beyond = [
+        (gpus, batch)
+        for batch in sorted({int(size) for size in cells["batch_size"]})
+        for gpus in cost_model.doublings(2 * most, MOST_GPUS)
+        if gpus * batch <= samples and "communication" in model.names
+    ]
+    found = []
+    for gpus, batch in [*measured, *beyond]:
+        value, low, high = model.epoch_seconds(gpus, batch, samples)
+        single = model.epoch_seconds(1, batch, samples)[0]
+        row: dict[str, Any] = {
+            "gpus": gpus,
+            "batch_size": batch,
+            "measured": (gpus, batch) in measured,
+            "predicted_seconds": value,
+            "low_seconds": low,
+            "high_seconds": high,
+            "predicted_efficiency": single / value / gpus,
+            "gpu_seconds": gpus * value,
+        }
+        seconds = measured.get((gpus, batch))
+        if seconds is not None:
+            row |= {"epoch_seconds": seconds, "error": value / seconds - 1}
+            if held_out and gpus == most and "communication" in held_out.names:
+                without = held_out.epoch_seconds(gpus, batch, samples)[0]
+                row |= {"held_out_seconds": without, "held_out_error": without / seconds - 1}
+        found.append(row)
+    return found
+
+
+def _parameters(model: CostModel | None, has_sweep: bool) -> list[dict[str, Any]]:
+    if model is None:
+        return [{"parameter": "", "note": "fewer than 3 cells with a time"}]
+    units = {**UNITS, "communication": "of the all-reduce" if has_sweep else "s of travel"}
+    rows = []
+    for name in PARAMETERS:
+        value, low, high = model.interval(name)
+        note = "" if name in model.names else "the times do not determine it"
+        rows.append(
+            {"parameter": name, "unit": units[name], "value": value, "low": low, "high": high}
+            | {"note": note}
+        )
+    return rows
+
+
+def _verdict(cells: pd.DataFrame, errors: list[float]) -> dict[str, Any]:
+    judged = pd.Series(errors, dtype=float)
+    return {
+        "cells": len(cells),
+        "held_out_gpus": int(cells["gpus"].max()) if errors else math.nan,
+        "held_out_cells": len(errors),
+        "median_error": judged.median(),
+        "worst_error": judged.max(),
+    }
