@@ -1,8 +1,7 @@
 """Measure all-reduce between processes, of one machine or several, over message sizes.
 
 Besides the sizes asked for it measures the gradients of the study's model as one message and each
-of the buckets in which DistributedDataParallel sends them. Several processes are started by
-torchrun; every sum is checked.
+of the buckets in which DistributedDataParallel sends them. Every sum is checked.
 """
 
 import argparse
@@ -35,7 +34,7 @@ def main(argv: list[str] | None = None) -> None:
     device = environment.resolve_device(args.device)
     ranks_folder = launcher.worker_folder()
     if ranks_folder is not None:
-        from scaling import allreduce
+        from scaling import allreduce, ranks
 
         classes = len(files.read_json(args.manifest)["classes"])
         sweep = allreduce.Sweep(
@@ -48,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
             args.iterations,
             args.time_limit_seconds,
         )
-        allreduce.run(sweep, ranks_folder)
+        ranks.start(args.gpus, allreduce.run, sweep, ranks_folder)
         return
     surroundings = environment.describe(device)
     arguments = sys.argv[1:] if argv is None else argv

@@ -1,8 +1,7 @@
 """Train one run of the grid and write its record, run.json.
 
-Called by itself it decides whether the cell can run, takes the GPUs, starts the processes (by
-torchrun for several), bounds their time and writes the record. Under torchrun it is one of those
-processes.
+It decides whether the cell can run, takes the GPUs, starts the processes (by torchrun on several
+nodes), bounds their time and writes the record.
 
     python workflow/scripts/train_run.py --gpus 2 --batch-size 512 \\
         --dataset resources/dataset/digits/images.npz \\
@@ -94,15 +93,14 @@ def main(argv: list[str] | None = None) -> None:
     if ranks_folder is not None:
         clock = StartupClock(launcher.started())
         clock.end("launch")
-        from scaling import worker
+        from scaling import ranks, worker
 
         clock.end("imports")
-        worker.run(spec, args.dataset, args.manifest, ranks_folder, clock)
+        job = (spec, args.dataset, args.manifest, ranks_folder, clock)
+        ranks.start(verdict.processes(spec), worker.run, *job)
         return
     if launcher.under_torchrun():
-        raise UserError(
-            "start train_run.py with python: it calls torchrun itself where it needs it"
-        )
+        raise UserError("start train_run.py with python: it starts its processes itself")
     arguments = sys.argv[1:] if argv is None else argv
     command = launcher.command(Path(__file__), arguments, verdict.processes(spec), spec.nodes)
     record = supervisor.supervise(spec, args.manifest, args.output, command)

@@ -65,26 +65,32 @@ def under_torchrun() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) -> list[str]:
-    """The command line of `processes` processes of `script` on `nodes` nodes.
+def free_port() -> int:
+    """A TCP port of this machine that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
 
-    Several are started by torchrun; on several nodes of a Slurm job srun starts one torchrun on
-    each, and they meet on this node, which is the job's first. Raises UserError outside of a job.
+
+def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) -> list[str]:
+    """The command line that runs `script` in `processes` processes on `nodes` nodes.
+
+    On one node it is one process, which divides itself (`ranks.start`). On several nodes of a Slurm
+    job srun starts one torchrun on each, and they meet on this node, which is the job's first.
+    Raises UserError outside of a job.
     """
     own = [str(script), *arguments]
-    if processes == 1:
+    if nodes == 1:
         return [sys.executable, *own]
     of_a_node = processes // nodes
     torchrun = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={of_a_node}"]
-    if nodes == 1:
-        return [*torchrun, "--standalone", *own]
     if "SLURM_JOB_ID" not in os.environ or processes % nodes:
         raise UserError(
             f"{processes} processes are to be spread over {nodes} nodes: that takes a Slurm job "
             "with so many nodes, and the same number of processes on each"
         )
     torchrun += [f"--nnodes={nodes}", f"--master-addr={platform.node()}"]
-    torchrun += [f"--master-port={_free_port()}"]
+    torchrun += [f"--master-port={free_port()}"]
     # Only the shell that srun starts on a node knows which one of them it is on. Rank 0 is on the
     # first: a rendezvous by c10d gives ranks in the order of arrival.
     agent = f'exec {shlex.join(torchrun)} --node-rank="$SLURM_NODEID" {shlex.join(own)}'
@@ -92,12 +98,6 @@ def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) 
     # Without these a task is bound to one core, and sees all GPUs of a job that owns its nodes.
     srun += ["--cpu-bind=none", f"--gpus-per-node={of_a_node}", "--kill-on-bad-exit=1"]
     return [*srun, "sh", "-c", agent]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
 
 
 def launch(command_line: list[str], environment: dict[str, str], time_limit: float) -> Ending:

@@ -1,14 +1,22 @@
 """The processes of one run: who am I, on which device, and who waits for whom."""
 
 import os
+import signal
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.multiprocessing import (
+    ProcessExitedException,
+    ProcessRaisedException,
+    start_processes,
+)
 
-from scaling import environment
+from scaling import environment, launcher
 from scaling.run_spec import Device
 
 
@@ -38,13 +46,59 @@ class Rank:
                 torch.cuda.synchronize(index)
 
 
+def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
+    """Call `run(*arguments)` in so many processes, and exit with status 1 when one of them fails.
+
+    They are forks of this one, so that PyTorch is imported once for all. It must not have touched a
+    GPU. Under torchrun, or for one process, `run` is called here.
+    """
+    if processes == 1 or launcher.under_torchrun():
+        run(*arguments)
+        return
+    context = start_processes(
+        _run_as_rank,
+        (processes, launcher.free_port(), run, arguments),
+        nprocs=processes,
+        join=False,
+        start_method="fork",
+    )
+    # Ranks die with their parent: who ends them all by SIGTERM gets their last words first.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        while not context.join():
+            pass
+    except (ProcessExitedException, ProcessRaisedException):
+        sys.exit(1)
+
+
+def _run_as_rank(
+    index: int,
+    processes: int,
+    port: int,
+    run: Callable[..., None],
+    arguments: tuple[object, ...],
+) -> None:
+    names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    values = (index, index, processes, "127.0.0.1", port)
+    os.environ.update(zip(names, map(str, values), strict=True))
+    run(*arguments)
+
+
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
-    """This process's rank, from torchrun's environment; starts NCCL or gloo for several."""
+    """This process's rank, from its environment; starts NCCL or gloo for several.
+
+    Each of several ranks sees its own GPU alone, as the first one: PyTorch keeps compiled code by
+    the device's number, and so all ranks find what one has compiled.
+    """
     index, local_index, processes = (
         int(os.environ.get(name, default))
         for name, default in (("RANK", 0), ("LOCAL_RANK", 0), ("WORLD_SIZE", 1))
     )
     torch.set_num_threads(cpu_threads)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    if device == "cuda" and processes > 1 and len(visible) > 1:
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible[local_index]
+        local_index = 0
     own = torch.device("cpu") if device == "cpu" else torch.device("cuda", local_index)
     if own.type == "cuda":
         torch.cuda.set_device(own)
