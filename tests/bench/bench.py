@@ -1,7 +1,8 @@
 """How fast the pipeline itself is, apart from training. Run by `make bench`.
 
 Prints seconds to plan grids of 100, 1,000 and 10,000 cells, seconds of a run that has nothing to
-do for 100 and 1,000 finished cells, and the demo's wall time with the share that is not training.
+do for 100 and 1,000 finished cells, the demo's wall time with the share that is not training, and
+20 trivial cells here and through a Slurm started on this machine, where there is one to start.
 All in a copy of the project in a temporary folder.
 """
 
@@ -12,12 +13,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import yaml
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "workflow/scripts"))
+sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests/slurm")]
+
+import cluster  # noqa: E402
 
 from scaling import files, grid  # noqa: E402
 
@@ -70,6 +74,19 @@ def no_op_seconds(folder: Path, cells: int) -> float:
     return seconds_of(command, study)
 
 
+def cells_seconds(folder: Path, cells: int, *options: str) -> float:
+    """Wall seconds of `cells` runs that may share the machine, when the images are there."""
+    study = copy_of_the_project(folder)
+    config: Any = grid_of(cells)
+    config["machine"]["share"] = True
+    (study / "bench.yaml").write_text(yaml.safe_dump(config))
+    runs = [str(run.record_path(Path("results/runs"))) for run in grid.expand(**config["grid"])]
+    images = "resources/dataset/synthetic/manifest.json"
+    configured = ["--quiet", "all", "--configfile", "bench.yaml"]
+    seconds_of(["snakemake", "--cores", "2", images, *configured], study)
+    return seconds_of(["snakemake", *options, *runs, *configured], study)
+
+
 def demo_seconds(folder: Path) -> tuple[float, float]:
     """Wall seconds of the demo, and those of its training epochs (the slowest rank of each)."""
     study = copy_of_the_project(folder)
@@ -97,6 +114,17 @@ def main() -> None:
             print(f"plan {cells:,} cells: {plan_seconds(folder(), cells):.1f} s", flush=True)
         for cells in (100, 1_000):
             print(f"no-op, {cells:,} finished cells: {no_op_seconds(folder(), cells):.1f} s")
+        local = cells_seconds(folder(), 20, "--cores", "2")
+        print(f"20 trivial cells: {local:.0f} s on this machine", flush=True)
+        reason = cluster.reason_not_to_start()
+        if reason:
+            print(f"20 trivial cells through Slurm: not measured, {reason}")
+        else:
+            with cluster.cluster():
+                single = cells_seconds(folder(), 20, "--profile", "slurm")
+                print(f"20 trivial cells through Slurm: {single:.0f} s", flush=True)
+                array = ["--profile", "slurm", "--slurm-array-jobs", "train_run"]
+                print(f"as one job array: {cells_seconds(folder(), 20, *array):.0f} s", flush=True)
         total, training = demo_seconds(folder())
         share = 100 * (1 - training / total)
         print(f"demo: {total:.0f} s, of which {share:.0f} % are not training epochs")

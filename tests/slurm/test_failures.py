@@ -15,7 +15,30 @@ STATES = {(1, 1): "TIMEOUT", (1, 2): "CANCELLED", (1, 3): "NODE_FAIL", FAULTY: "
 
 
 @pytest.fixture(scope="module")
-def study(new_slurm_study):
+def short_of_memory(new_slurm_study):
+    """A study whose one cell has too little memory, on its way while the other one runs."""
+    study = new_slurm_study(
+        dataset__train_images=8000,
+        machine__share=True,
+        model__width=16,
+        grid__gpus=[1],
+        grid__batch_sizes=[8000],
+    )
+    # Slurm gives a job the limits of its submission; a step over 8,000 images needs about 9 GB.
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (6 * 10**9, before[1]))
+    try:
+        study.start(
+            study.target(gpus=1, batch_size=8000),
+            *("--set-resources", "train_run:slurm_extra=--nodelist=n1"),
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    return study
+
+
+@pytest.fixture(scope="module")
+def study(new_slurm_study, short_of_memory):
     """A study of which all went wrong that can, and the cell that did not."""
     # Batches of 1 to 3 take minutes; two processes do not meet within a millisecond.
     study = new_slurm_study(
@@ -94,18 +117,9 @@ def at_work(process, study):
     return process.info["cwd"] == str(study.folder)
 
 
-def test_a_cell_without_enough_memory_is_a_result(new_slurm_study):
-    study = new_slurm_study(
-        dataset__train_images=8000, model__width=16, grid__gpus=[1], grid__batch_sizes=[8000]
-    )
-    # Slurm gives a job the limits of its submission; a step over 8,000 images needs about 9 GB.
-    unlimited = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (6 * 10**9, unlimited[1]))
-    try:
-        finished = study.snakemake(study.target(gpus=1, batch_size=8000))
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, unlimited)
-    assert finished.returncode == 0, finished.stdout
+def test_a_cell_without_enough_memory_is_a_result(short_of_memory):
+    study = short_of_memory
+    assert study.process.wait() == 0, study.output()
     record = json.loads(study.record(gpus=1, batch_size=8000).read_text())
     assert record["status"] == "oom_host" and "memory" in record["message"]
     assert study.cell_job(1, 8000)["JobState"] == "COMPLETED"
