@@ -1,13 +1,20 @@
 """Reading a published study: what is accepted, and how each mistake in the file is named."""
 
+import csv
 import math
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scaling import published
 from scaling.errors import UserError
+from scaling.published_tables import derive
 from scaling.published_timing import published_timing
 from unit.published_study import CLEAN, HEADER, edited, of_repository, study, write
 
@@ -190,3 +197,42 @@ def test_a_sweep_adds_cells_and_never_replaces_a_time(tmp_path):
     timing = published_timing(source, 50_000).set_index(["gpus", "batch_size"]).epoch_seconds
     assert (timing[1, 128], timing[1, 256]) == (18.0, 17.5)
     assert len(timing) == 8
+
+
+@given(
+    line=st.integers(0, 7),
+    position=st.integers(0, len(HEADER.split(",")) - 1),
+    text=st.text() | st.floats().map(str) | st.integers().map(str),
+)
+@settings(max_examples=100, deadline=None)
+def test_whatever_stands_in_a_field_it_is_read_or_refused_in_one_sentence(line, position, text):
+    rows = [row.split(",") for row in CLEAN.splitlines()]
+    rows[line][position] = text
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "timings.csv")
+        with path.open("w", newline="", encoding="utf-8", errors="replace") as file:
+            csv.writer(file).writerows(rows)
+        studies, refusal = [], ""
+        try:
+            studies = published.read_folder(Path(folder))
+        except UserError as error:
+            refusal = str(error)
+        assert bool(studies) != ("timings.csv" in refusal)
+        for found in studies:
+            derive(found, 50_000)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    write(tmp_path)
+    (tmp_path / "timings.csv").write_bytes(b"study,\xff\xfe\n")
+    with pytest.raises(UserError, match=r"timings\.csv cannot be read as a CSV table"):
+        published.read_folder(tmp_path)
+
+
+def test_nothing_is_derived_from_what_was_printed():
+    for name in ("lab5-v100-dp", "lab4-dp", "notebook-dp", "lab5-a40-ddp"):
+        found = of_repository(name).found
+        none = found.source.rows.assign(**dict.fromkeys(published.PRINTED.values()))
+        without = derive(replace(found.source, rows=none), 50_000)
+        for table in ("timing", "speedup", "communication", "bandwidth", "prediction"):
+            pd.testing.assert_frame_equal(getattr(without, table), getattr(found, table))

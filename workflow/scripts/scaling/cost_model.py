@@ -63,6 +63,8 @@ def fit(cells: pd.DataFrame, allreduce: AllReduce) -> CostModel | None:
     A parameter that the times do not determine is left out, the last of `PARAMETERS` first: on one
     GPU nothing is communicated, and without a time without loading, waiting looks like compute.
     """
+    if len(cells) < 3:
+        return None
     # Here, as its import takes longer than many a script that only reads these tables.
     from scipy.optimize import curve_fit  # type: ignore[import-untyped]
     from scipy.special import stdtrit  # type: ignore[import-untyped]
@@ -76,8 +78,6 @@ def fit(cells: pd.DataFrame, allreduce: AllReduce) -> CostModel | None:
         if not math.isnan(cell.epoch_seconds_without_loading):
             rows.append([*rows[-1][:-1], 0.0])
             seconds.append(cell.epoch_seconds_without_loading)
-    if len(cells) < 3:
-        return None
     times = np.array(seconds)
     # In relative error every time counts the same.
     relative = np.array(rows) / times[:, None]
