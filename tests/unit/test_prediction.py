@@ -167,6 +167,13 @@ def test_a_model_that_predicts_badly_is_said_to_do_so():
     assert "it missed them by 50 % (median), at worst 50 %: it predicts badly" in beyond
 
 
+def test_a_batch_larger_than_the_training_set_is_not_recommended():
+    impossible = row(1, 131_072, epoch_seconds=1.0)
+    assert sentences(*(row(*cell) for cell in GRID), impossible)[0].startswith(
+        "Fastest: course/ddp, 4 GPUs, b = 512"
+    )
+
+
 def test_a_study_without_an_efficient_cell_is_told_to_stay_on_one_gpu():
     found = sentences(row(1, 32), row(1, 128), row(2, 32, epoch_seconds=30.0))
     assert found[2].startswith("On no more than one GPU: no cell on several is known to be 80 %")

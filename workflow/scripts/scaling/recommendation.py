@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling import report_format as fmt
+from scaling.cost_model import timed
 from scaling.derived import DerivedTables
 from scaling.finding import Finding, measured, source
 
@@ -20,7 +21,7 @@ def recommend(tables: DerivedTables) -> list[Finding]:
 
 def fastest(tables: DerivedTables) -> Finding:
     """The cell with the shortest epoch."""
-    cells = measured(tables.timing, "epoch_seconds")
+    cells = timed(tables.timing)
     if cells.empty:
         return Finding("No cell has a time.", "timing.csv", supported=False)
     best = next(cells.loc[[cells["epoch_seconds"].idxmin()]].itertuples())
@@ -32,7 +33,7 @@ def fastest(tables: DerivedTables) -> Finding:
 
 def cheapest(tables: DerivedTables) -> Finding:
     """The cell with the fewest GPU-seconds an epoch."""
-    cells = measured(tables.timing, "epoch_seconds")
+    cells = timed(tables.timing)
     if cells.empty:
         return Finding("No cell has a cost.", "timing.csv", supported=False)
     cost = cells["gpus"] * cells["epoch_seconds"]
