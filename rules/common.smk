@@ -84,6 +84,11 @@ def record(run):
     return str(run.record_path(Path(RECORDS, "runs")))
 
 
+def single_gpu_run(strategy):
+    """The place of a strategy's runs on one GPU; recipe, batch size and seed are wildcards."""
+    return grid.RUN_PATTERN.replace("{strategy}", strategy).replace("{gpus}", "1")
+
+
 def records(wildcards):
     """The records the tables need: all of the grid, or those that exist for a partial report."""
     paths = [record(run) for run in RUNS]

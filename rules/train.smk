@@ -51,3 +51,26 @@ rule train_run:
         " --time-limit-seconds {params.time_limit_seconds}"
         " --collective-timeout-seconds {params.collective_timeout_seconds}"
         " --output {output} > {log} 2>&1"
+
+
+# One GPU is one plain process for every strategy: it is measured once, as ddp.
+if {"dp", "ddp"} <= set(config["grid"]["strategies"]):
+
+    localrules:
+        train_single,
+
+    ruleorder: train_single > train_run
+
+    rule train_single:
+        input:
+            record=f"<records>/runs/{single_gpu_run('ddp')}/run.json",
+            code=code("train_single"),
+        output:
+            f"<records>/runs/{single_gpu_run('dp')}/run.json",
+        log:
+            f"logs/train_run/{single_gpu_run('dp')}.log",
+        conda:
+            "../workflow/envs/study.yaml"
+        shell:
+            "python workflow/scripts/train_single.py --record {input.record} --strategy dp"
+            " --output {output} > {log} 2>&1"

@@ -199,6 +199,14 @@ def test_another_machine_is_another_row(tmp_path):
     ]
 
 
+def test_a_single_gpu_run_that_strategies_share_is_said_to_be_shared(tmp_path, page):
+    sentence = "it was measured once, and the strategies share that run"
+    assert sentence not in page.text
+    tables = report_tables.make()
+    tables["provenance"].loc[0, "measured_as"] = "ddp"
+    assert sentence in render(tmp_path, tables).text
+
+
 def test_options_of_runs_that_never_started_are_not_said_to_have_been_used(tmp_path):
     tables = report_tables.make()
     runs = tables["provenance"]

@@ -16,7 +16,7 @@ _FIELDS = [
     *("slurm_job_id", "commit", "config_digest", "started", "ended"),
 ]
 _OF_TRAINING = ["training", "recipe_options", "cpu_threads"]
-COLUMNS = [*CELL_KEYS, "seed", "status", "model", *_OF_TRAINING, *_LISTS, *_FIELDS]
+COLUMNS = [*CELL_KEYS, "seed", "status", "measured_as", "model", *_OF_TRAINING, *_LISTS, *_FIELDS]
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
@@ -24,7 +24,8 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
     Hosts, device names, device ids (UUIDs) and Slurm's GPUs (node:ids) are listed once each, with
     "; " between them. `cpu_threads` is of each process. `recipe_options` are those that were
-    applied; of a run that ended before they were, those that were asked for.
+    applied; of a run that ended before they were, those that were asked for. `measured_as` is the
+    strategy whose run on one GPU this one shares.
     """
     rows = []
     for cell, record in runs:
@@ -33,6 +34,7 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
             {
                 **asdict(cell),
                 "status": record["status"] if record else "missing",
+                "measured_as": record.get("measured_as") if record else None,
                 "model": _model(record) if record else None,
                 **(_training(record["training"]) if record else dict.fromkeys(_OF_TRAINING)),
                 **{key: "; ".join(dict.fromkeys(environment.get(key, []))) for key in _LISTS},

@@ -42,6 +42,9 @@ class RunRecord(TypedDict):
     did not reach its first epoch); `run_seconds` from the start of the command to the end of its
     last process, without the wait for free GPUs before it (null for a run that was not started);
     `shutdown_seconds` the part of them after the last rank's last report (null without reports).
+
+    `measured_as` is the strategy of the run that this one shares its measurement with, absent from
+    a measurement of its own.
     """
 
     cell: dict[str, Any]
@@ -58,6 +61,7 @@ class RunRecord(TypedDict):
     startup: NotRequired[dict[str, float] | None]
     run_seconds: NotRequired[float | None]
     shutdown_seconds: NotRequired[float | None]
+    measured_as: NotRequired[str]
 
 
 def read_record(path: Path) -> RunRecord:

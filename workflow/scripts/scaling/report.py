@@ -47,7 +47,10 @@ def _summary(tables: StudyTables) -> dict[str, Any]:
 def _method(tables: StudyTables) -> dict[str, Any]:
     counts = sorted({int(count) for count in tables.timing["count"].dropna()}) or [0]
     low, high = counts[0], counts[-1]
-    return {"epochs": str(low) if low == high else f"{low} to {high}"}
+    return {
+        "epochs": str(low) if low == high else f"{low} to {high}",
+        "shares_single_gpu": tables.provenance["measured_as"].notna().any(),
+    }
 
 
 SECTIONS = [

@@ -1,0 +1,42 @@
+"""One GPU is measured once for every strategy."""
+
+from dataclasses import replace
+
+import pytest
+import records
+from test_training import arguments
+
+import train_run
+import train_single
+from scaling.record import read_record
+from scaling.shared_run import as_strategy
+
+
+def measured(tmp_path, gpus):
+    """The spec of a run by ddp, and its record."""
+    argv = arguments(tmp_path, tmp_path / "run.json", gpus=gpus)
+    spec = train_run.spec_from(train_run.parse(argv))
+    record = records.record(
+        spec.cell, [records.epoch(1, 2.5)], environment={"config_digest": spec.digest()}
+    )
+    return spec, {**record, "training": {**spec.parameters(), "recipe_applied": None}}
+
+
+def test_the_same_measurement_stands_under_both_strategies(tmp_path):
+    spec, record = measured(tmp_path, gpus=1)
+    records.save(tmp_path, record)
+    output = tmp_path / "dp" / "run.json"
+    path = spec.cell.record_path(tmp_path)
+    train_single.main(["--record", str(path), "--strategy", "dp", "--output", str(output)])
+    shared = read_record(output)
+    assert shared["cell"] == {**record["cell"], "strategy": "dp"}
+    assert shared["measured_as"] == "ddp"
+    assert shared["epochs"] == record["epochs"]
+    as_dp = replace(spec, cell=replace(spec.cell, strategy="dp"))
+    assert shared["environment"]["config_digest"] == as_dp.digest() != spec.digest()
+
+
+def test_a_run_on_several_gpus_is_not_shared(tmp_path):
+    _, record = measured(tmp_path, gpus=2)
+    with pytest.raises(ValueError, match="a run of 2 GPUs"):
+        as_strategy(record, "dp")
