@@ -66,8 +66,8 @@ def fit(cells: pd.DataFrame, allreduce: AllReduce) -> CostModel | None:
     if len(cells) < 3:
         return None
     # Here, as its import takes longer than many a script that only reads these tables.
-    from scipy.optimize import curve_fit  # type: ignore[import-untyped]
-    from scipy.special import stdtrit  # type: ignore[import-untyped]
+    from scipy.optimize import curve_fit
+    from scipy.special import stdtrit
 
     strategy = str(cells["strategy"].iloc[0])
     rows, seconds = [], []

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit  # type: ignore[import-untyped]
+from scipy.special import stdtrit
 
 QUANTITIES = ["train_loss", "train_accuracy", "test_accuracy"]
 CONFIDENCE = 0.95
