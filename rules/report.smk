@@ -104,7 +104,7 @@ rule plot_quantization_histograms:
 
 TABLES = [
     *("timing", "speedup", "communication", "bandwidth", "utilization"),
-    *("audit", "comparison", "prediction", "cost_model", "provenance"),
+    *("audit", "comparison", "prediction", "cost_model", "startup", "provenance"),
 ]
 SHARED_TABLES = [
     "accuracy",

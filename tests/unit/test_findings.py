@@ -237,9 +237,9 @@ def test_a_difference_of_both_signs_is_within_noise(tmp_path):
 def test_tables_without_evidence_say_what_is_missing(tmp_path):
     tables = {name: table[:0] for name, table in report_tables.make().items()}
     found = findings.findings(study(tmp_path, tables))
-    assert len(found) == 11
+    assert len(found) == 12
     unsupported = [finding.text for finding in found if not finding.supported]
-    assert len(unsupported) == 10
+    assert len(unsupported) == 11
     assert found[-1].text == "The audit of these tables: no findings."
 
 

@@ -9,7 +9,8 @@ import psutil
 
 def test_a_study_leaves_every_table_of_the_contract_and_one_report(finished_study):
     results = finished_study.folder / "results"
-    for table in ("timing", "speedup", "communication", "bandwidth", "utilization", "audit"):
+    own = ["timing", "speedup", "communication", "bandwidth", "utilization", "audit", "startup"]
+    for table in own:
         assert (results / "tables/tiny" / f"{table}.csv").exists(), table
     for table in ("accuracy", "quantization", "interconnect", "peaks"):
         assert (results / "tables" / f"{table}.csv").exists(), table

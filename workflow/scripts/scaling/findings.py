@@ -9,6 +9,7 @@ from scaling.finding import Finding
 from scaling.findings_accuracy import large_batch_accuracy, quantization, recipes
 from scaling.findings_communication import bandwidth, communication
 from scaling.findings_limits import utilization
+from scaling.findings_startup import fixed_cost
 from scaling.findings_time import best_speedup, fastest, loading, outcome
 from scaling.report_audit import counts
 from scaling.result_tables import StudyTables
@@ -22,7 +23,7 @@ def audit(tables: StudyTables) -> Finding:
 
 TOPICS: list[Callable[[StudyTables], Finding]] = [
     *(outcome, fastest, best_speedup, communication, loading, bandwidth, utilization),
-    *(large_batch_accuracy, recipes, quantization, audit),
+    *(large_batch_accuracy, recipes, quantization, fixed_cost, audit),
 ]
 
 

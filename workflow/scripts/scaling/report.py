@@ -19,6 +19,7 @@ from scaling import (
     report_provenance,
     report_quantization,
     report_scaling,
+    report_startup,
 )
 from scaling import report_format as fmt
 from scaling.errors import UserError
@@ -70,6 +71,7 @@ SECTIONS = [
     Section("audit", "Audit", report_audit.findings),
     Section("prediction", "Prediction and recommendation", report_prediction.prediction),
     Section("method", "Method", _method),
+    Section("fixed_cost", "Fixed cost of a run", report_startup.fixed_cost),
     Section("provenance", "Provenance", report_provenance.provenance),
 ]
 

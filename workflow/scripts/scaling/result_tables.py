@@ -18,6 +18,7 @@ from scaling import (
     prediction,
     provenance,
     speedup,
+    startup,
     tables,
     timing,
     utilization,
@@ -35,6 +36,7 @@ OWN = {
     "prediction": prediction.COLUMNS,
     "cost_model": prediction.MODEL_COLUMNS,
     "comparison": comparison.COLUMNS,
+    "startup": startup.COLUMNS,
     "provenance": provenance.COLUMNS,
 }
 SHARED = {
@@ -62,6 +64,7 @@ class StudyTables(DerivedTables):
 
     utilization: pd.DataFrame
     comparison: pd.DataFrame
+    startup: pd.DataFrame
     provenance: pd.DataFrame
     accuracy: pd.DataFrame
     quantization: pd.DataFrame
