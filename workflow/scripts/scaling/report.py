@@ -50,7 +50,7 @@ def _method(tables: StudyTables) -> dict[str, Any]:
     low, high = counts[0], counts[-1]
     return {
         "epochs": str(low) if low == high else f"{low} to {high}",
-        "shares_single_gpu": tables.provenance["measured_as"].notna().any(),
+        "shares_single_gpu": bool((tables.provenance["measured_as"] != "").any()),
     }
 
 

@@ -3,8 +3,8 @@
 `launch`: from the start of the command to main() of the process, over several nodes with srun and
 torchrun;
 `imports`: PyTorch and the modules that need it; `join`: the device and the process group;
-`dataset`: the images, as read and unpacked; `recipe`: the model and its trainer, which includes
-the capture of CUDA graphs. What PyTorch compiles when it is first used is in the warm-up epoch.
+`dataset`: the images, as read and unpacked; `recipe`: the model and its trainer, with what is
+compiled and searched for in capturing CUDA graphs. Without a graph that is in the warm-up epoch.
 """
 
 import time
