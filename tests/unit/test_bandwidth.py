@@ -71,6 +71,18 @@ def test_the_peak_is_the_bus_bandwidth_of_the_buckets_that_ddp_sends():
     assert row.note == ""
 
 
+def test_a_recipe_that_sends_messages_of_its_own_is_held_against_those():
+    timing = timing_table(
+        timing_row(1, 128, 18.311, recipe="tuned"), timing_row(4, 128, 5.023, recipe="tuned")
+    )
+    ddp, own = ("bucket", 10_000_000, 1e-3), ("tuned_bucket", 40_000_000, 1e-3)
+    # 1.5 · 40 MB / 1 ms; without it 1.5 · 10 MB / 1 ms
+    with_own = table_of(timing, interconnect([sweep_of(4, ddp, own)])).loc["subtraction"]
+    without = table_of(timing, interconnect([sweep_of(4, ddp)])).loc["subtraction"]
+    assert with_own.peak_gb_per_s == pytest.approx(60)
+    assert without.peak_gb_per_s == pytest.approx(15)
+
+
 def test_data_parallel_is_held_against_one_message_of_all_gradients():
     timing = timing_table(
         timing_row(1, 128, 17.57, strategy="dp"), timing_row(4, 128, 9.34, strategy="dp")
@@ -116,7 +128,9 @@ def test_more_than_the_peak_is_flagged():
     sweep = interconnect([sweep_of(4, ("bucket", 10_000_000, 1.5e-3))])
     row = table_of(A40, sweep).loc["subtraction"]
     assert row.utilization == pytest.approx(1.47564, abs=1e-5)
-    assert row.note == "utilization above 100 %"
+    assert row.note == (
+        "utilization above 100 % (the estimate does not see communication behind computation)"
+    )
 
 
 def test_a_cell_out_of_memory_keeps_a_row_for_each_estimate():

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from scaling import launcher, ranks
+from scaling import flat_sgd, launcher, ranks
 from scaling.ddp import bucket_bytes
 from scaling.rank_log import RankLog
 from scaling.ranks import Rank
@@ -45,10 +45,11 @@ def run(sweep: Sweep, log_folder: Path) -> None:
     try:
         rank = ranks.join(sweep.device, cpu_threads=1, timeout_seconds=sweep.timeout_seconds)
         log.append("start", ranks.versions(sweep.device))
-        gradient_bytes, buckets = _ddp_messages(sweep, rank)
+        gradient_bytes, buckets, tuned_buckets = _messages(sweep, rank)
         messages = [
             *(("sweep", size) for size in sweep.message_bytes),
             *(("bucket", size) for size in buckets),
+            *(("tuned_bucket", size) for size in tuned_buckets),
             ("gradients", gradient_bytes),
         ]
         # Without it the first size, whichever it is, takes twice its time.
@@ -67,8 +68,8 @@ def run(sweep: Sweep, log_folder: Path) -> None:
         os._exit(1)
 
 
-def _ddp_messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int]]:
-    """The bytes of all gradients, and of each bucket DDP sends once it has settled."""
+def _messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int], list[int]]:
+    """Bytes of all gradients, of DDP's buckets once it has settled, and of recipe tuned's."""
     model = ResNet18(sweep.model_width, sweep.classes).to(rank.device)
     parallel = DistributedDataParallel(
         model, device_ids=[rank.device] if rank.device.type == "cuda" else None
@@ -76,7 +77,7 @@ def _ddp_messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int]]:
     for _ in range(SETTLING_STEPS):
         parallel(torch.randn(2, 3, 32, 32, device=rank.device)).sum().backward()
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return parameters * BYTES_PER_ELEMENT, bucket_bytes(parallel)
+    return parameters * BYTES_PER_ELEMENT, bucket_bytes(parallel), flat_sgd.bucket_bytes(model)
 
 
 def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], bool]:

@@ -15,10 +15,9 @@ COLUMNS = [
     *("communication_seconds", "bandwidth_gb_per_s", "peak_gb_per_s", "utilization", "note"),
 ]
 PEAK_KIND = {"ddp": "bucket", "dp": "gradients"}
-"""The messages of the interconnect sweep that a strategy is held against.
-
-ddp: the buckets that DistributedDataParallel makes, also for a recipe that makes its own.
-"""
+"""The messages of the interconnect sweep that a strategy is held against."""
+OWN_PEAK_KIND = {("tuned", "ddp"): "tuned_bucket"}
+"""The same for a recipe that makes messages of its own, where the sweep has them."""
 
 
 def bytes_per_iteration(strategy: str, gpus: int, gradient_bytes: float) -> float:
@@ -48,15 +47,15 @@ def swept_gradient_bytes(interconnect: pd.DataFrame) -> float:
     return float(sizes[0]) if len(sizes) else math.nan
 
 
-def peak_gb_per_s(interconnect: pd.DataFrame, strategy: str, gpus: int) -> float:
-    """Measured bus bandwidth, in GB/s, over the messages of `PEAK_KIND`; NaN without sweep.
+def peak_gb_per_s(interconnect: pd.DataFrame, recipe: str, strategy: str, gpus: int) -> float:
+    """Measured bus bandwidth, in GB/s, over the messages that a cell sends; NaN without sweep.
 
-    2(N-1)/N · sum of bytes / sum of seconds over the sweep's rows of the strategy's kind for the
-    same number of GPUs. A sweep whose sums were wrong gives no peak either.
+    2(N-1)/N · sum of bytes / sum of seconds over the sweep's rows of the recipe's or strategy's
+    kind for the same number of GPUs. A sweep whose sums were wrong gives no peak either.
     """
-    rows = interconnect[
-        (interconnect["gpus"] == gpus) & (interconnect["kind"] == PEAK_KIND[strategy])
-    ]
+    swept = interconnect[interconnect["gpus"] == gpus]
+    own = swept[swept["kind"] == OWN_PEAK_KIND.get((recipe, strategy))]
+    rows = own if len(own) else swept[swept["kind"] == PEAK_KIND[strategy]]
     if rows.empty or not rows["correct"].all():
         return math.nan
     return float(ring_factor(gpus) * rows["message_bytes"].sum() / rows["seconds"].sum() / GB)
@@ -88,7 +87,10 @@ def bandwidth(
     table["bytes_per_epoch"] = table["bytes_per_iteration"] * table["iterations"]
     positive = table["communication_seconds"].where(table["communication_seconds"] > 0)
     table["bandwidth_gb_per_s"] = table["bytes_per_epoch"] / positive / GB
-    table["peak_gb_per_s"] = [peak_gb_per_s(interconnect, *link) for link in links]
+    table["peak_gb_per_s"] = [
+        peak_gb_per_s(interconnect, row.recipe, row.strategy, row.gpus)
+        for row in table.itertuples()
+    ]
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
     table["note"] = [_note(row) for row in table.itertuples()]
     return tables.arrange(table, COLUMNS)
@@ -109,5 +111,7 @@ def _note(row: Any) -> str:
     if math.isnan(row.peak_gb_per_s):
         notes.append(f"no correct interconnect sweep for {row.gpus} GPUs")
     elif row.utilization > 1:
-        notes.append("utilization above 100 %")
+        blind = math.isnan(row.overlapped_seconds)
+        why = " (the estimate does not see communication behind computation)" if blind else ""
+        notes.append(f"utilization above 100 %{why}")
     return "; ".join(notes)

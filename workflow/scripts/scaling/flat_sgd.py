@@ -87,11 +87,6 @@ class FlatSGD:
                 parameter.register_post_accumulate_grad_hook(self._arrival(bucket))
 
     @property
-    def bucket_bytes(self) -> list[int]:
-        """The bytes of each message in the order of sending."""
-        return [bucket.flat.nbytes for bucket in self._buckets]
-
-    @property
     def state(self) -> list[Tensor]:
         """Weights and momenta; after changing them by other means, `refresh`."""
         return [self._weights, self._momenta]
@@ -148,6 +143,11 @@ def _update(
 
 def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
     torch._foreach_copy_(views, gradients)
+
+
+def bucket_bytes(model: ResNet18) -> list[int]:
+    """The bytes of each message of a step in the order of sending, padding included."""
+    return [sum(map(_room, group)) * torch.float32.itemsize for group in model.backward_order]
 
 
 def _room(tensor: Tensor) -> int:

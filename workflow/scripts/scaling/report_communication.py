@@ -193,7 +193,12 @@ def _sweeps(interconnect: pd.DataFrame) -> list[Table]:
 
 
 def _message(row: Any) -> list[Entry]:
-    kinds = {"sweep": "sweep", "bucket": "bucket of DDP", "gradients": "all gradients"}
+    kinds = {
+        "sweep": "sweep",
+        "bucket": "bucket of DDP",
+        "tuned_bucket": "bucket of recipe tuned",
+        "gradients": "all gradients",
+    }
     return [
         head(f"{int(row.message_bytes):,} B"),
         Entry(

@@ -6,7 +6,7 @@ from scaling import environment
 from scaling.errors import UserError
 from scaling.launcher import Ending
 
-MESSAGE_KINDS = ("sweep", "bucket", "gradients")
+MESSAGE_KINDS = ("sweep", "bucket", "tuned_bucket", "gradients")
 
 
 def assemble(

@@ -20,7 +20,7 @@ from torch.nn import functional
 from torch.nn.parallel import DataParallel
 
 from scaling.errors import UserError
-from scaling.flat_sgd import FlatSGD
+from scaling.flat_sgd import FlatSGD, bucket_bytes
 from scaling.ranks import Rank
 from scaling.recipes.trainer import EpochResult, Material, TrainIterations, finite
 from scaling.resident import ResidentImages
@@ -224,7 +224,7 @@ class Tuned:
 
     @property
     def bucket_bytes(self) -> list[int]:
-        return self._optimizer.bucket_bytes if self._rank.processes > 1 else []
+        return bucket_bytes(self._optimizer.trained) if self._rank.processes > 1 else []
 
     def without_communication(self) -> AbstractContextManager[None] | None:
         return self._local_gradients() if self._rank.processes > 1 else None
