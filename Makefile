@@ -37,8 +37,8 @@ published: env ## published studies, derived again and audited: results/publishe
 	$(SNAKEMAKE) results/published.html
 	@echo "The page is results/published.html"
 
-audit: env ## what is wrong in studies handed in: make audit STUDY="folder ..."
-	@python workflow/scripts/audit_studies.py $(STUDY) --output results/audit.html
+audit: env ## what is wrong in studies handed in: make audit STUDY="folder ..." (OPTIONS="--train-images 60000")
+	@python workflow/scripts/audit_studies.py $(STUDY) $(OPTIONS) --output results/audit.html
 
 test: env ## all tests but those on Slurm
 	python -m pytest

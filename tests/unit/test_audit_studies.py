@@ -8,6 +8,7 @@ import pytest
 from report_page import Page
 
 import audit_studies
+from scaling import report_submissions
 from scaling.errors import UserError
 from unit.published_study import CLEAN, column, edited, write
 
@@ -73,10 +74,12 @@ def test_the_page_shows_every_submission_and_what_could_not_be_read(pile, tmp_pa
         audit_studies.main([*pile, "--output", str(target)])
     page = Page(target.read_text(encoding="utf-8"))
     assert "Audit of 2 studies" in page.text
-    assert "1 of the folders cannot be read" in page.text and "column epoch_seconds" in page.text
+    refused = page.row("All studies", "–")
+    assert refused[0] == pile[2]
+    assert refused[1].startswith("cannot be read: ") and "column epoch_seconds" in refused[1]
     # 16 printed figures on several GPUs; the speedups of bob's follow another definition than ours
-    assert page.row("All studies", "clean") == ["7", "16", "16", "16", "no findings"]
-    assert page.row("All studies", "bobs")[:4] == ["7", "16", "16", "12"]
+    assert page.row("All studies", "clean") == [pile[0], "7", "16", "16", "16", "no findings"]
+    assert page.row("All studies", "bobs")[:5] == [pile[1], "7", "16", "16", "12"]
     assert page.row("What explains the differences", "times gpus")[-1] == "bobs (4 figures)"
     printed = page.rows("Printed against derived: bobs")
     assert printed[0] == [
@@ -85,6 +88,76 @@ def test_the_page_shows_every_submission_and_what_could_not_be_read(pile, tmp_pa
     ]
     assert "Findings: bobs" in page.tables and "Findings: clean" not in page.tables
     assert page.row("Checks", "other definition")[-1] == "4"
+
+
+def test_two_submissions_of_one_study_name_are_told_apart(tmp_path):
+    folders = [str(write(tmp_path / name, edited(TIMES_GPUS))) for name in ("ann b", "bob")]
+    target = tmp_path / "audit.html"
+    with pytest.raises(UserError):
+        audit_studies.main([*folders, "--output", str(target)])
+    page = Page(target.read_text(encoding="utf-8"))
+    assert [row[:2] for row in page.rows("All studies")] == [["clean", one] for one in folders]
+    assert page.row("What explains the differences", "times gpus")[-1] == (
+        f"clean in {folders[0]} (4 figures), clean in {folders[1]} (4 figures)"
+    )
+    ids = [named["id"] for _, named in page.elements if "id" in named]
+    assert len(ids) == len(set(ids))
+    links = {named["href"] for tag, named in page.elements if tag == "a"}
+    assert links == {f"#{one}" for one in ids}
+    assert all(f"{folder}" in page.text for folder in folders)
+
+
+FEW = "\n".join(CLEAN.splitlines()[:3]) + "\n"
+"""Two cells with a time: too few for a cost model."""
+NONE = CLEAN.splitlines()[0] + "\nnone,ddp,resnet18-cifar,11173962,2,128,oom,,,,,,,,,,\n"
+
+
+@pytest.mark.parametrize(("text", "cells"), [(FEW, "2"), (NONE, "1")])
+def test_a_study_with_hardly_a_time_is_audited_all_the_same(tmp_path, text, cells):
+    target = tmp_path / "audit.html"
+    audit_studies.main([str(write(tmp_path / "few", text)), "--output", str(target)])
+    (row,) = Page(target.read_text(encoding="utf-8")).rows("All studies")
+    assert row[2:] == [cells, "0", "0", "0", "no findings"]
+
+
+def test_a_defect_in_the_audit_of_one_study_leaves_the_others_theirs(pile, capsys, monkeypatch):
+    derive = report_submissions.derive
+
+    def broken(study, train_images):
+        if study.name == "bobs":
+            raise ZeroDivisionError("division by zero")
+        return derive(study, train_images)
+
+    monkeypatch.setattr(report_submissions, "derive", broken)
+    with pytest.raises(UserError, match="1 of 2 have errors"):
+        audit_studies.main(pile[:2])
+    ann, bob = capsys.readouterr().out.splitlines()[-2:]
+    assert ann.endswith("clean  no findings")
+    assert "the audit itself failed (ZeroDivisionError('division by zero'))" in bob
+
+
+def test_a_single_file_is_a_submission_too(pile, tmp_path, capsys):
+    file = tmp_path / "dan.csv"
+    file.write_text(CLEAN, encoding="utf-8")
+    (tmp_path / "batch_sweep.csv").write_text("of somebody else", encoding="utf-8")
+    audit_studies.main([str(file), pile[0]])
+    assert capsys.readouterr().out.splitlines()[-2].split() == [
+        str(file),
+        "clean",
+        "no",
+        "findings",
+    ]
+
+
+def test_a_folder_named_twice_is_audited_once(pile, capsys):
+    audit_studies.main([pile[0], pile[0]])
+    assert capsys.readouterr().out.count("no findings") == 2  # the study's and the summary's
+
+
+def test_make_passes_the_size_of_the_training_set(pile):
+    command = ["make", "-n", "audit", f"STUDY={pile[0]}", "OPTIONS=--train-images 100"]
+    planned = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+    assert f"audit_studies.py {pile[0]} --train-images 100 --output" in planned
 
 
 def test_the_page_loads_nothing(pile, tmp_path):

@@ -16,6 +16,7 @@ from scaling import published
 from scaling.errors import UserError
 from scaling.published_tables import derive
 from scaling.published_timing import published_timing
+from scaling.report_published import section
 from unit.published_study import CLEAN, HEADER, edited, of_repository, study, write
 
 SWEEP = "study,gpus,batch_size,epoch_seconds\n"
@@ -67,6 +68,24 @@ def test_a_missing_column_is_named(tmp_path):
         ("epoch_seconds", "-9.784", "a time above 0, or empty"),
         ("epoch_seconds", "0", "a time above 0, or empty"),
         ("epoch_seconds", "nan", "a number, or empty"),
+        *[
+            (
+                "epoch_seconds",
+                absurd,
+                "the seconds of an epoch, from 0.000001 to 1,000,000,000, or empty",
+            )
+            for absurd in ("1e14", "1e-300")
+        ],
+        *[
+            (
+                "printed_speedup",
+                absurd,
+                "a number below 10^15 with at most 30 decimals, or empty",
+            )
+            for absurd in ("1e16", "-1e16", "1e-400", "0e999")
+        ],
+        ("gpus", "1000001", "a number of GPUs, no more than 1,000,000"),
+        ("batch_size", "1e13", "a whole number, 1 or more, and no more than 1,000,000,000,000"),
         ("epoch_seconds_without_loading", "1e999999999", "a number, or empty"),
         ("printed_speedup", "1,84", "a number, or empty"),
         ("gpus", "2.5", "a whole number, 1 or more"),
@@ -87,6 +106,14 @@ def test_a_wrong_field_is_named_by_file_line_and_column(tmp_path, column, value,
     message = refusal(tmp_path, edited({(2, 128): {column: value_csv}}))
     assert message == (
         f"{tmp_path}/timings.csv, line 4, column {column}: {value!r} should be {wanted}"
+    )
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_another_separator_is_named(tmp_path, mark, name):
+    assert refusal(tmp_path, CLEAN.replace(",", mark)) == (
+        f"{tmp_path}/timings.csv, line 1: the columns are separated by {name}; "
+        "separate them by commas"
     )
 
 
@@ -219,7 +246,7 @@ def test_whatever_stands_in_a_field_it_is_read_or_refused_in_one_sentence(line, 
             refusal = str(error)
         assert bool(studies) != ("timings.csv" in refusal)
         for found in studies:
-            derive(found, 50_000)
+            section(derive(found, 50_000), folder)
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):

@@ -1,7 +1,7 @@
-"""Audit studies that people hand in: one folder each, or more, with a timings.csv.
+"""Audit studies that people hand in: folders with a timings.csv, or single files like it.
 
 Prints every finding, then one line for each study. Exits with 1 when a study has an error or cannot
-be read. studies/README.md says what a timings.csv holds.
+be read (make turns this into 2). studies/README.md says what a timings.csv holds.
 """
 
 import argparse
@@ -17,7 +17,9 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folders", type=Path, nargs="+", help="folders with a timings.csv")
+    parser.add_argument(
+        "folders", type=Path, nargs="+", help="folders with a timings.csv, or files"
+    )
     parser.add_argument(
         "--train-images",
         type=int,

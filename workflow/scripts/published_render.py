@@ -21,14 +21,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, required=True, help="the HTML file to write")
     args = parser.parse_args(argv)
     studies = [
-        published_tables.read(study, args.tables / name)
-        for name, (_, study) in published.by_name(args.folders).items()
+        report_published.section(published_tables.read(study, args.tables / name), str(folder))
+        for name, (folder, study) in published.by_name(args.folders).items()
     ]
     html = page.render(
         args.template,
         title="Published studies, replayed and audited",
         context=report_published.context(studies),
-        unreadable=[],
         figure=page.figure_uri(args.figure),
     )
     files.write_text(args.output, html)

@@ -50,7 +50,8 @@ def predict(
         ]
     return (
         pd.DataFrame(parameters, columns=MODEL_COLUMNS),
-        tables.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS),
+        # Without a row the column would have no type, and could not be negated.
+        tables.arrange(pd.DataFrame(rows, columns=COLUMNS).astype({"measured": bool}), COLUMNS),
     )
 
 

@@ -30,7 +30,7 @@ PRINTED = {
 
 KEY: dict[str, Parser] = {
     "study": study_csv.name,
-    "gpus": study_csv.count,
+    "gpus": study_csv.gpus,
     "batch_size": study_csv.count,
 }
 TIMINGS: dict[str, Parser] = {
@@ -122,17 +122,28 @@ def read_folder(folder: Path) -> list[PublishedStudy]:
 
     Raises UserError, naming file, line and column, for what is missing or cannot be.
     """
-    path = folder / "timings.csv"
+    return _read(folder / "timings.csv", folder)
+
+
+def read_file(path: Path) -> list[PublishedStudy]:
+    """The studies of one table of the columns of timings.csv, whatever its name, without more.
+
+    Raises UserError as `read_folder` does.
+    """
+    return _read(path, None)
+
+
+def _read(path: Path, folder: Path | None) -> list[PublishedStudy]:
     rows = _table(path, TIMINGS, REPEATED)
     if rows.empty:
         raise UserError(f"{path} has no row; write one for each cell of the study")
     for study, own in rows.groupby("study", sort=False):
         _check(path, str(study), own)
-    table = partial(_beside, rows["study"].unique())
-    sweep = table(folder / "batch_sweep.csv", SWEEP)
-    accuracy = table(folder / "accuracy.csv", ACCURACY)
-    quantization = table(folder / "quantization.csv", QUANTIZATION)
-    descriptions = _descriptions(folder / "studies.yaml")
+    table = partial(_beside, rows["study"].unique(), folder)
+    sweep = table("batch_sweep.csv", SWEEP)
+    accuracy = table("accuracy.csv", ACCURACY)
+    quantization = table("quantization.csv", QUANTIZATION)
+    descriptions = _descriptions(folder / "studies.yaml") if folder else {}
     return [
         PublishedStudy(
             name=study,
@@ -189,10 +200,13 @@ def _table(
     return pd.DataFrame(rows, columns=["line", *columns, *optional])
 
 
-def _beside(studies: Iterable[str], path: Path, columns: Mapping[str, Parser]) -> pd.DataFrame:
+def _beside(
+    studies: Iterable[str], folder: Path | None, name: str, columns: Mapping[str, Parser]
+) -> pd.DataFrame:
     """A table that a folder may have; its studies must be those of timings.csv."""
-    if not path.exists():
+    if folder is None or not (folder / name).exists():
         return pd.DataFrame(columns=["line", *columns])
+    path = folder / name
     table = _table(path, columns, {})
     for row in table[~table["study"].isin(list(studies))].itertuples():
         raise UserError(

@@ -1,8 +1,11 @@
 """The page on published studies: what each printed, what follows from it, and what is wrong."""
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import pandas as pd
 
@@ -14,14 +17,15 @@ from scaling.mistakes import MISTAKES
 from scaling.published import PublishedStudy
 from scaling.published_tables import PublishedTables
 from scaling.report_audit import SEVERITIES, checks_table, counts, findings_table
-from scaling.report_table import Entry, Table, head, text
+from scaling.report_table import Entry, Table, head, status, text
 
 
 @dataclass(frozen=True)
 class StudySection:
-    """One study: what it says of itself, its tables, and what they show."""
+    """One study of a folder: its tables, what it says of itself, and what the page shows of it."""
 
-    name: str
+    tables: PublishedTables
+    folder: str
     title: str
     facts: list[tuple[str, str]]
     doubts: list[str]
@@ -34,26 +38,42 @@ class StudySection:
     findings: list[Table]
     other: list[Table]
 
+    @property
+    def id(self) -> str:
+        """Its place on the page: a folder has no two studies of one name."""
+        return quote(f"{self.folder}/{self.tables.study}")
 
-def context(studies: list[PublishedTables]) -> dict[str, Any]:
-    """What the template shows of all studies together, and of each."""
+
+def context(
+    sections: list[StudySection], refused: Sequence[tuple[str, str]] = ()
+) -> dict[str, Any]:
+    """What the template shows of all studies together, and of each.
+
+    `refused` are the folders that could not be read, each with the sentence that says why.
+    """
+    studies = [section.tables for section in sections]
     audits = pd.concat([study.audit for study in studies]) if studies else pd.DataFrame()
     return {
-        "overview": overview(studies),
-        "mistakes": mistakes(studies),
-        "studies": [section(study) for study in studies],
+        "overview": overview(sections, refused),
+        "mistakes": mistakes(sections),
+        "studies": sections,
         "checks": [checks_table(audits)] if studies else [],
     }
 
 
-def overview(studies: list[PublishedTables]) -> Table:
-    """One row per study: its cells, how many printed figures hold, and its findings."""
+def overview(sections: list[StudySection], refused: Sequence[tuple[str, str]]) -> Table:
+    """One row per study: its cells, how many printed figures hold, and its findings.
+
+    Then one for each folder that could not be read.
+    """
     rows = []
-    for study in studies:
+    for one in sections:
+        study = one.tables
         printed = _derived_figures(study)
         rows.append(
             [
                 head(study.study),
+                text(one.folder),
                 Entry(str(len(study.timing))),
                 Entry(str(len(printed))),
                 _share(printed, "reproduced"),
@@ -61,25 +81,30 @@ def overview(studies: list[PublishedTables]) -> Table:
                 text(counts(study.audit)),
             ]
         )
+    for folder, sentence in refused:
+        rows.append([head("–"), text(folder), status(f"cannot be read: {sentence}", columns=5)])
     return Table(
         title="All studies",
         columns=[
-            *("study", "cells", "derived figures printed"),
+            *("study", "folder", "cells", "derived figures printed"),
             *("as its own definition gives", "as ours gives", "audit"),
         ],
         rows=rows,
-        text_columns=frozenset({"audit"}),
+        text_columns=frozenset({"folder", "audit"}),
     )
 
 
-def mistakes(studies: list[PublishedTables]) -> Table:
+def mistakes(sections: list[StudySection]) -> Table:
     """Every mistake that occurs: what it is, and in how many figures of each study."""
+    names = Counter(one.tables.study for one in sections)
     rows = []
     for name, mistake in MISTAKES.items():
         places = []
-        for study in studies:
-            found = sum(name in names.split(";") for names in study.printed["mistakes"])
-            places += [f"{study.study} ({fmt.plural(found, 'figure')})"] if found else []
+        for one in sections:
+            study = one.tables
+            found = sum(name in made.split(";") for made in study.printed["mistakes"])
+            of = study.study if names[study.study] == 1 else f"{study.study} in {one.folder}"
+            places += [f"{of} ({fmt.plural(found, 'figure')})"] if found else []
         if places:
             rows.append(
                 [
@@ -98,14 +123,15 @@ def mistakes(studies: list[PublishedTables]) -> Table:
     )
 
 
-def section(study: PublishedTables) -> StudySection:
-    """The section of one study."""
+def section(study: PublishedTables, folder: str) -> StudySection:
+    """The section of one study of `folder`."""
     source = study.source
     scaled = report_scaling.speedup(study)
     return StudySection(
-        name=study.study,
+        tables=study,
+        folder=folder,
         title=source.description.title or study.study,
-        facts=_facts(source),
+        facts=[("Folder", folder), *_facts(source)],
         doubts=source.description.doubts,
         counts=counts(study.audit),
         table_1=scaled["table_1"],

@@ -1,5 +1,6 @@
 """The audit of studies that people hand in: as text for the terminal, and as a page."""
 
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,9 @@ from scaling import page as html
 from scaling import published, report_published
 from scaling import report_format as fmt
 from scaling.errors import UserError
-from scaling.published_tables import PublishedTables, derive
+from scaling.published_tables import derive
 from scaling.report_audit import SEVERITIES, counts
+from scaling.report_published import StudySection
 
 
 @dataclass(frozen=True)
@@ -19,20 +21,33 @@ class Submission:
     """One folder: its studies, or the sentence that says why it cannot be read."""
 
     folder: Path
-    studies: list[PublishedTables]
+    studies: list[StudySection]
     refusal: str = ""
 
 
 def read(folders: Iterable[Path], train_images: int) -> list[Submission]:
-    """Every folder's studies, derived and audited; one that cannot be read hinders no other."""
-    found = []
-    for folder in folders:
-        try:
-            studies = [derive(study, train_images) for study in published.read_folder(folder)]
-            found.append(Submission(folder, studies))
-        except UserError as error:
-            found.append(Submission(folder, [], str(error)))
-    return found
+    """Every folder's studies, derived and audited; one that cannot be read hinders no other.
+
+    A folder may also be a single CSV file. One named twice is read once.
+    """
+    return [_read(folder, train_images) for folder in dict.fromkeys(folders)]
+
+
+def _read(folder: Path, train_images: int) -> Submission:
+    try:
+        read = published.read_file if folder.is_file() else published.read_folder
+        studies = [
+            report_published.section(derive(study, train_images), str(folder))
+            for study in read(folder)
+        ]
+    except UserError as error:
+        return Submission(folder, [], str(error))
+    except Exception as error:  # A defect of ours in one study must not cost the others theirs.
+        traceback.print_exc()
+        return Submission(
+            folder, [], f"{folder}: the audit itself failed ({error!r}); please report it"
+        )
+    return Submission(folder, studies)
 
 
 def failed(submissions: list[Submission]) -> list[str]:
@@ -41,7 +56,7 @@ def failed(submissions: list[Submission]) -> list[str]:
         str(submission.folder)
         for submission in submissions
         if submission.refusal
-        or any((study.audit["severity"] == "error").any() for study in submission.studies)
+        or any((study.tables.audit["severity"] == "error").any() for study in submission.studies)
     ]
 
 
@@ -51,7 +66,7 @@ def as_text(submissions: list[Submission]) -> str:
     for submission in submissions:
         if submission.refusal:
             summary.append((str(submission.folder), "", f"cannot be read: {submission.refusal}"))
-        for study in submission.studies:
+        for study in (section.tables for section in submission.studies):
             lines += [f"{study.study} ({submission.folder})", *_findings(study.audit), ""]
             summary.append((str(submission.folder), study.study, counts(study.audit)))
     widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
@@ -62,11 +77,11 @@ def as_text(submissions: list[Submission]) -> str:
 def page(submissions: list[Submission], template: Path) -> str:
     """The page of all of them, as HTML."""
     studies = [study for submission in submissions for study in submission.studies]
+    refused = [(str(one.folder), one.refusal) for one in submissions if one.refusal]
     return html.render(
         template,
         title=f"Audit of {len(studies)} {'study' if len(studies) == 1 else 'studies'}",
-        context=report_published.context(studies),
-        unreadable=[submission.refusal for submission in submissions if submission.refusal],
+        context=report_published.context(studies, refused),
         figure=None,
     )
 

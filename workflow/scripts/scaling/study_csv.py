@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,13 @@ from scaling.errors import UserError
 
 Parser = Callable[[str], Any]
 """From a field's text to its value; a ValueError says what the text should have been."""
+
+MOST_GPUS = 10**6
+LARGEST_COUNT = 10**12
+"""Times `MOST_GPUS`, a global batch still is a 64-bit integer."""
+SHORTEST_SECONDS, LONGEST_SECONDS = Decimal("1e-6"), Decimal("1e9")
+LARGEST_FIGURE, MOST_DECIMALS = Decimal("1e15"), 30
+"""What a document may print: where floats still tell its last digit from 0 and from infinity."""
 
 
 def read_rows(
@@ -29,7 +36,7 @@ def read_rows(
             header = reader.fieldnames or []
             missing = [column for column in columns if column not in header]
             if missing:
-                raise UserError(f"{path}, line 1: there is no column {missing[0]}; add it")
+                raise UserError(_no_column(path, missing[0], header))
             known = {
                 name: parse for name, parse in {**optional, **columns}.items() if name in header
             }
@@ -76,12 +83,22 @@ def one_of(*allowed: str) -> Parser:
 
 
 def count(field: str) -> int:
-    """A whole number from 1 to 10¹⁵, where a float still holds every one."""
+    """A whole number, 1 or more."""
     wanted = "a whole number, 1 or more"
     value = _decimal(field, wanted)
-    if value != value.to_integral_value() or not 1 <= value <= 10**15:
+    if value < 1 or value != value.to_integral_value():
         raise ValueError(wanted)
+    if value > LARGEST_COUNT:
+        raise ValueError(f"{wanted}, and no more than {LARGEST_COUNT:,}")
     return int(value)
+
+
+def gpus(field: str) -> int:
+    """A number of GPUs."""
+    value = count(field)
+    if value > MOST_GPUS:
+        raise ValueError(f"a number of GPUs, no more than {MOST_GPUS:,}")
+    return value
 
 
 def one(field: str) -> int:
@@ -93,15 +110,28 @@ def one(field: str) -> int:
 
 def seconds(field: str) -> float:
     """A time above 0; empty is unknown (NaN)."""
-    value = figure(field)
+    value = _decimal(field, "a number, or empty") if field else None
     if value is not None and value <= 0:
         raise ValueError("a time above 0, or empty")
+    if value is not None and not SHORTEST_SECONDS <= value <= LONGEST_SECONDS:
+        raise ValueError(
+            f"the seconds of an epoch, from {SHORTEST_SECONDS:f} to {LONGEST_SECONDS:,f}, or empty"
+        )
     return math.nan if value is None else float(value)
 
 
 def figure(field: str) -> Decimal | None:
     """A number with the digits it was printed with; empty is none."""
-    return _decimal(field, "a number, or empty") if field else None
+    if not field:
+        return None
+    value = _decimal(field, "a number, or empty")
+    power = int(value.as_tuple().exponent)
+    if abs(value) > LARGEST_FIGURE or not -MOST_DECIMALS <= power <= LARGEST_FIGURE.adjusted():
+        raise ValueError(
+            f"a number below 10^{LARGEST_FIGURE.adjusted()} with at most {MOST_DECIMALS} decimals, "
+            "or empty"
+        )
+    return value
 
 
 def or_none(parse: Parser) -> Parser:
@@ -117,6 +147,13 @@ def _decimal(field: str, wanted: str) -> Decimal:
     if not math.isfinite(float(value)):
         raise ValueError(wanted)
     return value
+
+
+def _no_column(path: Path, missing: str, header: Sequence[str]) -> str:
+    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+        if len(header) == 1 and mark in header[0]:
+            return f"{path}, line 1: the columns are separated by {name}; separate them by commas"
+    return f"{path}, line 1: there is no column {missing}; add it"
 
 
 def _field(path: Path, line: int, column: str, field: str, parse: Parser) -> Any:
