@@ -60,3 +60,9 @@ def test_a_sweep_names_the_gpus_it_had_and_not_the_others(machine):
 def test_a_sweep_that_lost_a_rank_is_one_clear_sentence():
     with pytest.raises(UserError, match="over 2 GPUs ended early with exit status 1"):
         sweep_record.assemble(2, {"device": "cpu"}, [], Ending(1, timed_out=False))
+
+
+def test_the_topology_is_text_without_the_terminals_codes(machine, monkeypatch):
+    printed = "\x1b[4m\tGPU0\tGPU1\x1b[0m\nGPU0\t X \tNV18"
+    monkeypatch.setattr(environment, "_output", lambda command: printed)
+    assert environment.describe("cuda")["topology"] == "\tGPU0\tGPU1\nGPU0\t X \tNV18"

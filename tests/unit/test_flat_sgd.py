@@ -2,6 +2,7 @@
 
 import copy
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -89,6 +90,33 @@ def test_the_messages_hold_every_gradient_and_less_than_a_thousandth_of_padding(
     messages = bucket_bytes(ResNet18())
     assert len(messages) == 2
     assert 44_695_848 <= sum(messages) < 44_695_848 * 1.001
+
+
+def test_three_steps_on_a_working_copy_are_those_of_torch_sgd_with_autocast():
+    model, expected = make_model(), make_model()
+    optimizer = FlatSGD(model, 0.1, 0.9, 0.0, 1, torch.bfloat16, compiled=False)
+    reference = torch.optim.SGD(expected.parameters(), lr=0.1, momentum=0.9)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    for step in range(3):
+        with torch.autocast("cpu", torch.bfloat16):
+            ours, theirs = (loss(net, batch(0, step)) for net in (optimizer.trained, expected))
+        ours.backward()
+        optimizer.step()
+        reference.zero_grad()
+        theirs.backward()
+        reference.step()
+    for found, wanted, start in zip(model.parameters(), expected.parameters(), before, strict=True):
+        moved = (wanted - start).norm()
+        assert moved > 0
+        assert (found - wanted).norm() < 0.02 * moved
+
+
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+def test_every_parameter_keeps_its_memory_order(layout):
+    model = make_model().to(memory_format=layout)
+    strides = [parameter.stride() for parameter in model.parameters()]
+    flat_sgd(model)
+    assert [parameter.stride() for parameter in model.parameters()] == strides
 
 
 def test_a_working_copy_follows_the_weights_in_its_own_type_and_shares_the_batch_norms():

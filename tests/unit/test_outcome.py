@@ -27,3 +27,11 @@ def test_the_line_that_says_what_was_asked_for_is_kept():
     error = RuntimeError("Caught in replica 1\n  CUDA out of memory. Tried to allocate 2 GiB.\nend")
     assert first_sentence(error) == "CUDA out of memory. Tried to allocate 2 GiB."
     assert first_sentence(MemoryError()) == "MemoryError"
+
+
+def test_an_error_that_came_from_a_lack_of_memory_is_one():
+    full = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+    error = RuntimeError("capture was invalidated")
+    error.__context__ = full
+    assert classify(error) == "oom"
+    assert first_sentence(error) == "CUDA out of memory. Tried to allocate 2.00 GiB."

@@ -69,7 +69,11 @@ def supervise_faulty(images, output, monkeypatch, fault, **changed):
 
 @pytest.fixture
 def left_behind():
-    """A function that lists the processes started since the test began and still there."""
+    """A function that lists the processes started since the test began and still there.
+
+    Those whose parent is gone count too.
+    """
+    launcher.adopt_orphans()
     before = psutil.Process().children(recursive=True)
     return lambda: [
         process for process in psutil.Process().children(recursive=True) if process not in before

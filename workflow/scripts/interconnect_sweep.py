@@ -1,7 +1,7 @@
 """Measure all-reduce between processes, of one machine or several, over message sizes.
 
 Besides the sizes asked for it measures the gradients of the study's model as one message and each
-of the buckets in which DistributedDataParallel sends them. Every sum is checked.
+of the buckets in which DistributedDataParallel and recipe tuned send them. Every sum is checked.
 """
 
 import argparse

@@ -159,12 +159,6 @@ def _views(flat: Tensor, like: list[nn.Parameter]) -> list[Tensor]:
     """Consecutive parts of `flat`, each with shape and memory order of one of `like`."""
     parts = flat.split([_room(tensor) for tensor in like])
     return [
-        _shaped(part[: tensor.numel()], tensor) for part, tensor in zip(parts, like, strict=True)
+        part.as_strided(tensor.shape, tensor.stride())
+        for part, tensor in zip(parts, like, strict=True)
     ]
-
-
-def _shaped(part: Tensor, like: Tensor) -> Tensor:
-    if like.dim() != 4 or not like.is_contiguous(memory_format=torch.channels_last):
-        return part.view(like.shape)
-    out, inward, height, width = like.shape
-    return part.view(out, height, width, inward).permute(0, 3, 1, 2)

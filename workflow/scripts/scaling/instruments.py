@@ -3,12 +3,13 @@
 Three instruments, each over at most `limit` iterations on batches that are in memory already, so
 that no rank waits for another one's data: iterations without gradient synchronisation beside the
 same ones with it, a trace of the kernels, and the log that DistributedDataParallel keeps. A reading
-is a dict: `estimate`, `rank`, `iterations` it covers, `seconds` of them where it times them, and
-`communication_seconds`, `exposed_seconds`, `overlapped_seconds` of those iterations (null where the
-instrument cannot tell); `note` says why a reading is missing. A communication kernel runs until all
+is a dict: `estimate`, `rank`, `iterations` it covers, and either `seconds` and `seconds_without` of
+them, one for each repeat, or their `communication_seconds`, `exposed_seconds` and
+`overlapped_seconds`; `note` says why a reading is missing. A communication kernel runs until all
 ranks have joined it: waiting for the slowest rank is part of its time.
 """
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from scaling.recipes.trainer import Trainer, TrainIterations
 Reading = dict[str, Any]
 
 COMMUNICATION_KERNELS = ("nccl", "memcpy ptop")
-CPU_COLLECTIVES = ("gloo:",)
+CPU_COLLECTIVES = ("gloo:all_reduce",)
 SETTLING_ITERATIONS = 2
+REPEATS = 3
 MICROSECOND = 1e-6
 NANOSECOND = 1e-9
 
@@ -41,32 +43,36 @@ def read_all(trainer: Trainer, rank: Rank, limit: int) -> list[Reading]:
 
 
 def _without_communication(trainer: Trainer, train: TrainIterations, limit: int) -> Reading:
-    """Seconds of the same iterations with and without synchronisation."""
-    local = trainer.without_communication()
-    if local is None:
+    """Seconds of the same iterations with and without synchronisation, in turn."""
+    if trainer.without_communication() is None:
         return _missing("without_communication", "the strategy cannot leave communication out")
-    train(SETTLING_ITERATIONS)
-    with_it = train(limit)
-    with local:
+    with_it, without = [], []
+    for _ in range(REPEATS):
         train(SETTLING_ITERATIONS)
-        without = train(limit)
+        with_it.append(train(limit))
+        with trainer.without_communication() or nullcontext():
+            train(SETTLING_ITERATIONS)
+            without.append(train(limit))
     return {
         "estimate": "without_communication",
-        "iterations": with_it.iterations,
-        "seconds": with_it.seconds,
-        "seconds_without": without.seconds,
+        "iterations": with_it[0].iterations,
+        "seconds": [result.seconds for result in with_it],
+        "seconds_without": [result.seconds for result in without],
     }
 
 
 def _profiler(train: TrainIterations, rank: Rank, limit: int) -> Reading:
-    """Time of communication kernels, and the part of it in which a compute kernel runs as well."""
+    """Time of communication kernels, and the part of it in which a compute kernel runs as well.
+
+    Of several devices of one process, that of the one which communicates longest.
+    """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
     train(SETTLING_ITERATIONS)
     with profile(activities=activities, acc_events=True) as trace:
         result = train(limit)
-    communication: list[tuple[float, float]] = []
-    compute: list[tuple[float, float]] = []
+    communication: dict[int, list[tuple[float, float]]] = {}
+    compute: dict[int, list[tuple[float, float]]] = {}
     for event in trace.events() or []:
         span = (event.time_range.start, event.time_range.end)
         name = event.name.lower()
@@ -78,12 +84,18 @@ def _profiler(train: TrainIterations, rank: Rank, limit: int) -> Reading:
             is_communication = any(word in name for word in CPU_COLLECTIVES)
             if not is_communication and (not name.startswith("aten::") or event.cpu_children):
                 continue
-        (communication if is_communication else compute).append(span)
-    if not communication:
+        (communication if is_communication else compute).setdefault(event.device_index, []).append(
+            span
+        )
+    if rank.processes > 1 and on_gpu:
+        # The barrier before the first iteration: it lasts until the last rank has its tracer.
+        for spans in communication.values():
+            spans.remove(min(spans))
+    if not any(communication.values()):
         return _missing("profiler", "the trace shows no communication")
-    sent = np.array(communication, dtype=np.float64) * MICROSECOND
-    busy = np.array(compute, dtype=np.float64).reshape(-1, 2) * MICROSECOND
-    total, hidden = intervals.length(sent), intervals.overlap(sent, busy)
+    total, hidden = max(
+        _total_and_hidden(spans, compute.get(device, [])) for device, spans in communication.items()
+    )
     return {
         "estimate": "profiler",
         "iterations": result.iterations,
@@ -91,6 +103,17 @@ def _profiler(train: TrainIterations, rank: Rank, limit: int) -> Reading:
         "exposed_seconds": total - hidden,
         "overlapped_seconds": hidden,
     }
+
+
+def _total_and_hidden(
+    communication: list[tuple[float, float]], compute: list[tuple[float, float]]
+) -> tuple[float, float]:
+    """Seconds of the spans of communication, in µs, and of the part under those of compute."""
+    sent, busy = (
+        np.array(spans, dtype=np.float64).reshape(-1, 2) * MICROSECOND
+        for spans in (communication, compute)
+    )
+    return intervals.length(sent), intervals.overlap(sent, busy)
 
 
 def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Reading:

@@ -23,4 +23,4 @@ def length(intervals: np.ndarray) -> float:
 def overlap(one: np.ndarray, other: np.ndarray) -> float:
     """The time covered by both `one` [n, 2] and `other` [m, 2]."""
     both = np.concatenate([one, other]) if len(one) and len(other) else np.empty((0, 2))
-    return length(one) + length(other) - length(both) if len(both) else 0.0
+    return max(0.0, length(one) + length(other) - length(both)) if len(both) else 0.0

@@ -25,6 +25,7 @@ KILL_GRACE_SECONDS = 3.0
 WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,12 @@ def die_with_parent() -> None:
     """Have the kernel kill this process when its parent dies, so that none is left behind."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Have the kernel make orphans among our descendants our children, so that we can end them."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def under_torchrun() -> bool:
@@ -102,6 +109,8 @@ def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) 
 
 def launch(command_line: list[str], environment: dict[str, str], time_limit: float) -> Ending:
     """Run a command with its output on ours; kill it and all it started after `time_limit` s."""
+    adopt_orphans()
+    before = psutil.Process().children(recursive=True)
     kills_before = oom_killer.kills_so_far()
     start = time.time()
     variables = {**environment, STARTED_VARIABLE: repr(start)}
@@ -114,7 +123,7 @@ def launch(command_line: list[str], environment: dict[str, str], time_limit: flo
         except subprocess.TimeoutExpired:
             returncode, timed_out = -signal.SIGKILL, True
         finally:
-            _end(process.pid)
+            _end_all_but(before)
     return Ending(
         returncode,
         timed_out,
@@ -123,13 +132,13 @@ def launch(command_line: list[str], environment: dict[str, str], time_limit: flo
     )
 
 
-def _end(pid: int) -> None:
-    """Ask the process and its descendants to end, then insist."""
-    try:
-        root = psutil.Process(pid)
-        family = [*root.children(recursive=True), root]
-    except psutil.NoSuchProcess:
-        return
+def _end_all_but(before: list[psutil.Process]) -> None:
+    """Ask our descendants that are not among `before` to end, then insist."""
+    family = [
+        process
+        for process in reversed(psutil.Process().children(recursive=True))
+        if process not in before
+    ]
     for send in (psutil.Process.terminate, psutil.Process.kill):
         for member in family:
             try:

@@ -1,7 +1,6 @@
 """The measured limits of a machine as a table: matrix products by precision, copies."""
 
 import math
-import re
 from statistics import median
 from typing import Any
 
@@ -15,7 +14,6 @@ UNITS = {"matrix_product": "FLOP/s", "device_copy": "B/s", "gpu_to_gpu_copy": "B
 """Every quantity, and the unit of its value."""
 
 _WHOLE = ["matrix_size", "copy_bytes", "source_gpu", "target_gpu", "count"]
-_STYLING = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def peaks(document: dict[str, Any]) -> pd.DataFrame:
@@ -48,7 +46,7 @@ def peak_flops_per_second(table: pd.DataFrame, precision: str) -> float:
 
 def topology(document: dict[str, Any]) -> str:
     """What `nvidia-smi topo -m` printed, without its styling; "" where it was not recorded."""
-    printed = _STYLING.sub("", document["environment"]["topology"] or "").strip()
+    printed = (document["environment"]["topology"] or "").strip()
     # The record keeps no leading blanks; without the tab the header is a column too far left.
     return f"\t{printed}\n" if printed else ""
 

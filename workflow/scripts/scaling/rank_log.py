@@ -2,9 +2,9 @@
 
 A rank appends JSON lines to its own file between epochs, never inside one:
 `start` (versions, host, parameters), `startup` (when each phase of it ended), `epoch` (an
-EpochRow), `outcome` (status, message, time of a rank that had to stop) and `end` (memory,
-communication, evaluation, parameters_sha256, applied, readings, flops_per_image, seconds since the
-start).
+EpochRow), `outcome` (status, message, time of a rank that had to stop), `end` of what is measured
+(memory, communication, evaluation, parameters_sha256, applied, flops_per_image) and `readings` of
+the instruments after it (readings, seconds since the start).
 A signal that ends a rank leaves `stacks` (text: what its threads were doing).
 """
 
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-KINDS = ["start", "startup", "epoch", "outcome", "end", "stacks"]
+KINDS = ["start", "startup", "epoch", "outcome", "end", "readings", "stacks"]
 
 LinesByKind = dict[str, list[dict[str, Any]]]
 

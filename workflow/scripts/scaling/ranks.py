@@ -46,6 +46,10 @@ class Rank:
                 torch.cuda.synchronize(index)
 
 
+GRACE_SECONDS = 5.0
+"""How long the other ranks may take to fail by themselves once one has: who does not, hung."""
+
+
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     """Call `run(*arguments)` in so many processes, and exit with status 1 when one of them fails.
 
@@ -55,6 +59,8 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     if processes == 1 or launcher.under_torchrun():
         run(*arguments)
         return
+    # Ranks die with their parent: who ends them all by SIGTERM gets their last words first.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     context = start_processes(
         _run_as_rank,
         (processes, launcher.free_port(), run, arguments),
@@ -62,10 +68,8 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
         join=False,
         start_method="fork",
     )
-    # Ranks die with their parent: who ends them all by SIGTERM gets their last words first.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        while not context.join():
+        while not context.join(grace_period=GRACE_SECONDS):
             pass
     except (ProcessExitedException, ProcessRaisedException):
         sys.exit(1)
@@ -78,6 +82,7 @@ def _run_as_rank(
     run: Callable[..., None],
     arguments: tuple[object, ...],
 ) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     values = (index, index, processes, "127.0.0.1", port)
     os.environ.update(zip(names, map(str, values), strict=True))

@@ -19,37 +19,47 @@ COLUMNS = [*CELL_KEYS, "estimate", *PARTS, "count", "note"]
 def readings(runs: list[Run]) -> pd.DataFrame:
     """One row per multi-GPU cell and estimate, columns `COLUMNS`, seconds of one iteration.
 
-    The figure is the median over ranks and seeds, `count` of them. Leaving communication out gives
-    the difference of two times without loading: what communication adds, so exposed communication;
-    it may be negative. A cell without a reading has empty seconds and a `note` that says why.
+    The figure is the median over seeds, and over the repeats of each where there are some: `count`
+    of them. A trace or DDP's log gives the median over ranks. Leaving communication out gives the
+    difference of the slowest rank's times with and without: what communication adds, so exposed
+    communication; it may be negative. A cell without a reading has empty seconds and a `note` that
+    says why.
     """
-    cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    cells: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = {}
     for cell, record in runs:
         if cell.gpus > 1:
-            found = cells.setdefault((cell.recipe, cell.strategy, cell.gpus, cell.batch_size), [])
-            found += record["communication"].get("readings", []) if record else []
+            seeds = cells.setdefault((cell.recipe, cell.strategy, cell.gpus, cell.batch_size), [])
+            seeds.append(record["communication"].get("readings", []) if record else [])
     rows = [
-        {**dict(zip(CELL_KEYS, cell, strict=True)), **row}
-        for cell, found in cells.items()
-        for row in _rows(found)
+        {**dict(zip(CELL_KEYS, cell, strict=True)), **_row(estimate, seeds)}
+        for cell, seeds in cells.items()
+        for estimate in ESTIMATES
     ]
     return tables.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
 
 
-def _rows(found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for estimate in ESTIMATES:
-        own = [reading for reading in found if reading["estimate"] == estimate]
-        parts = [_per_iteration(reading) for reading in own if reading["iterations"]]
-        if parts:
-            seconds = {part: median(reading[part] for reading in parts) for part in PARTS}
-            yield {"estimate": estimate, **seconds, "count": len(parts), "note": ""}
-        else:
-            note = own[0]["note"] if own else "not instrumented"
-            yield {"estimate": estimate, "count": 0, "note": note}
+def _row(estimate: str, seeds: list[list[dict[str, Any]]]) -> dict[str, Any]:
+    own = [[reading for reading in ranks if reading["estimate"] == estimate] for ranks in seeds]
+    figures = [figure for ranks in own for figure in _figures(ranks)]
+    if figures:
+        seconds = {part: median(figure[part] for figure in figures) for part in PARTS}
+        return {"estimate": estimate, **seconds, "count": len(figures), "note": ""}
+    notes = [reading["note"] for ranks in own for reading in ranks]
+    return {"estimate": estimate, "count": 0, "note": notes[0] if notes else "not instrumented"}
 
 
-def _per_iteration(reading: dict[str, Any]) -> dict[str, float]:
-    if reading["estimate"] == "without_communication":
-        added = (reading["seconds"] - reading["seconds_without"]) / reading["iterations"]
-        return dict(zip(PARTS, (added, added, math.nan), strict=True))
-    return {part: reading[part] / reading["iterations"] for part in PARTS}
+def _figures(ranks: list[dict[str, Any]]) -> Iterator[dict[str, float]]:
+    """Seconds of an iteration by one run, from what its ranks read: a figure for each repeat."""
+    if not ranks or not all(reading["iterations"] for reading in ranks):
+        return
+    iterations = ranks[0]["iterations"]
+    if "seconds" in ranks[0]:
+        with_it, without = (
+            [max(repeat) for repeat in zip(*(reading[key] for reading in ranks), strict=True)]
+            for key in ("seconds", "seconds_without")
+        )
+        for one, other in zip(with_it, without, strict=True):
+            added = (one - other) / iterations
+            yield dict(zip(PARTS, (added, added, math.nan), strict=True))
+    else:
+        yield {part: median(reading[part] for reading in ranks) / iterations for part in PARTS}

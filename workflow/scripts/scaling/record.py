@@ -33,7 +33,7 @@ class RunRecord(TypedDict):
     `training` every parameter the run used, and in `recipe_applied` the recipe's options as they
     could be applied (null before the end); `evaluation` test_loss, test_accuracy or null; `memory`
     kind (device or host), peak_bytes (one per rank, may be empty); `communication` backend,
-    bucket_bytes (DDP's gradient buckets, may be empty), readings (of each rank, as
+    bucket_bytes (of each message of gradients in a step, may be empty), readings (of each rank, as
     `scaling.instruments` describes them); `environment` as `scaling.environment` describes it, with
     the names and UUIDs of the GPUs the run had.
 

@@ -110,7 +110,7 @@ def assemble(
     first_start = next(iter(by_kind["start"]), {})
     first_end = next((end for end in by_kind["end"] if end["rank"] == 0), {})
     parameters = first_start.get("parameters")
-    startups, ends = by_kind["startup"], by_kind["end"]
+    startups, ends, read = by_kind["startup"], by_kind["end"], by_kind["readings"]
     epochs: list[Any] = [
         {key: value for key, value in line.items() if key != "kind"} for line in by_kind["epoch"]
     ]
@@ -135,7 +135,7 @@ def assemble(
         memory=_memory(by_kind),
         communication={
             **first_end.get("communication", {"backend": None, "bucket_bytes": []}),
-            "readings": [reading for end in ends for reading in end["readings"]],
+            "readings": [reading for line in read for reading in line["readings"]],
         },
         environment={
             **surroundings,
@@ -147,8 +147,8 @@ def assemble(
         startup=startup_clock.merge(startups) if len(startups) == processes(spec) else None,
         run_seconds=ending.seconds or None,
         shutdown_seconds=(
-            ending.seconds - max(end["seconds"] for end in ends)
-            if len(ends) == processes(spec)
+            ending.seconds - max(line["seconds"] for line in read)
+            if len(read) == processes(spec)
             else None
         ),
     )

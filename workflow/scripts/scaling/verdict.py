@@ -27,6 +27,8 @@ def verdict(spec: RunSpec, lines: LinesByKind, ending: Ending) -> tuple[Status, 
     or hung, a rank that ended without its report.
     """
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
+    if len(lines["end"]) == processes(spec):
+        return _measured(spec, lines, ending, outcomes)
     for line in outcomes:
         if line["status"] != "failed":
             return line["status"], f"rank {line['rank']}: {line['message']}"
@@ -35,15 +37,31 @@ def verdict(spec: RunSpec, lines: LinesByKind, ending: Ending) -> tuple[Status, 
     victims = _victims(spec, lines)
     if ending.oom_kills and victims:
         return "oom_host", f"the kernel ended {' and '.join(victims)} because memory had run out"
-    if ending.returncode != 0 or len(lines["end"]) < processes(spec):
-        raise UserError(
-            f"training of {spec.cell} failed with exit status {ending.returncode} "
-            f"({'; '.join(_causes(spec, lines, outcomes))}): "
-            "no record is written, the log above has the details"
-        )
+    raise UserError(
+        f"training of {spec.cell} failed with exit status {ending.returncode} "
+        f"({'; '.join(_causes(spec, lines, outcomes))}): "
+        "no record is written, the log above has the details"
+    )
+
+
+def _measured(
+    spec: RunSpec, lines: LinesByKind, ending: Ending, outcomes: list[dict[str, Any]]
+) -> tuple[Status, str | None]:
+    """The status of a run that has all its epochs, whatever became of its instruments then."""
     unfinite = [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]
     if unfinite:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
+    if len({end["parameters_sha256"] for end in lines["end"]}) > 1:
+        raise UserError(
+            f"training of {spec.cell} failed: its ranks ended with different parameters, so their "
+            "gradients were not averaged; no record is written"
+        )
+    if ending.timed_out or ending.returncode != 0:
+        told = [f"rank {line['rank']}: {line['message']}" for line in outcomes]
+        why = told[0] if told else f"the time limit of {spec.time_limit_seconds:g} s was reached"
+        if not told and not ending.timed_out:
+            why = f"exit status {ending.returncode}"
+        return "ok", f"communication was not read, all epochs were measured ({why})"
     return "ok", None
 
 
@@ -82,7 +100,7 @@ def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -
     }
     spoken = {line["rank"] for line in [*lines["end"], *outcomes]}
     running = sorted({line["rank"] for line in lines["stacks"]} - fallen.keys() - spoken)
-    gave_up = any(GAVE_UP_WAITING.search(line["message"]) for line in outcomes)
+    gave_up = bool(fallen) or any(GAVE_UP_WAITING.search(line["message"]) for line in outcomes)
     verb = "hung" if gave_up and len(running) == 1 else "was still running"
     return [
         *(f"rank {line['rank']}: {line['message']}" for line in outcomes),

@@ -89,9 +89,6 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
         test = evaluation.evaluate(model, material, rank.device)
     digest = evaluation.parameters_sha256(model)
     rank.barrier()
-    readings = []
-    if spec.cell.gpus > 1 and spec.instrumented_iterations:
-        readings = instruments.read_all(trainer, rank, spec.instrumented_iterations)
     log.append(
         "end",
         {
@@ -102,12 +99,14 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
                 "backend": ranks.backend(spec.device) if spec.cell.gpus > 1 else None,
                 "bucket_bytes": trainer.bucket_bytes,
             },
-            "readings": readings,
             "applied": trainer.applied,
             "flops_per_image": flops.training_flops_per_image(model) if rank.is_first else None,
-            "seconds": clock.elapsed(),
         },
     )
+    readings = []
+    if spec.cell.gpus > 1 and spec.instrumented_iterations:
+        readings = instruments.read_all(trainer, rank, spec.instrumented_iterations)
+    log.append("readings", {"readings": readings, "seconds": clock.elapsed()})
     rank.barrier()
     trainer.close()
     ranks.leave(rank)

@@ -46,6 +46,22 @@ class Options:
     cuda_graph: bool
 
 
+class InPrecision(nn.Module):
+    """`model` with convolutions and matrix products in bf16 where `bf16` says so.
+
+    A module, so that DataParallel's replicas, each called in a thread of its own, do it too.
+    """
+
+    def __init__(self, model: nn.Module, bf16: bool) -> None:
+        super().__init__()
+        self.model, self._bf16 = model, bf16
+
+    def forward(self, images: Tensor) -> Tensor:
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=self._bf16):
+            logits: Tensor = self.model(images)
+        return logits
+
+
 class Step:
     """One training step on static buffers, by kernel launches or as a CUDA graph.
 
@@ -68,29 +84,30 @@ class Step:
     ) -> None:
         self._model, self._trained, self._images = model, trained, images
         self._optimizer, self._options, self._ranks = optimizer, options, ranks
-        self._device, self._size = device, size
+        self._size = size
         self._next_batch, self._losses = images.next_batch, _losses
         if options.compile:
             self._next_batch = torch.compile(images.next_batch, dynamic=False)
             self._losses = torch.compile(_losses, dynamic=False)
         self.loss_sum = torch.zeros((), device=device)
         self.correct = torch.zeros((), device=device, dtype=torch.long)
-        self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        self._graphs: dict[tuple[bool, int], torch.cuda.CUDAGraph] = {}
 
     def run(self, size: int) -> None:
         """Train on the next `size` images; only launches work."""
-        if size in self._graphs:
-            self._graphs[size].replay()
+        graph = self._graphs.get((self._optimizer.enabled, size))
+        if graph is not None:
+            graph.replay()
         else:
             self._launch(size)
 
     def capture(self, sizes: list[int]) -> None:
-        """Record a graph for each of the batch sizes, in place of earlier ones.
+        """Record a graph for each of the batch sizes, sending or not as the optimizer does now.
 
-        The model and its optimizer stay as they were.
+        The model and its optimizer stay as they were. The graphs share their memory: only one of
+        them runs at a time, and none needs what another one left.
         """
         sizes = sorted(set(sizes), reverse=True)
-        self.release()
         held = [*self._model.state_dict().values(), *self._optimizer.state]
         saved = [tensor.clone() for tensor in held]
         side = torch.cuda.Stream()
@@ -104,9 +121,10 @@ class Step:
         for size in sizes:
             self._images.draw(0)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            memory = next(iter(self._graphs.values())).pool() if self._graphs else None
+            with torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"):
                 self._launch(size)
-            self._graphs[size] = graph
+            self._graphs[self._optimizer.enabled, size] = graph
         with torch.no_grad():
             for tensor, value in zip(held, saved, strict=True):
                 tensor.copy_(value)
@@ -128,10 +146,7 @@ class Step:
             images, labels = self._next_batch(size)
             if not self._options.channels_last:
                 images = images.contiguous()
-            bf16 = self._options.precision == "bf16"
-            with torch.autocast(self._device.type, torch.bfloat16, enabled=bf16):
-                logits = self._trained(images)
-            loss, correct = self._losses(logits, labels)
+            loss, correct = self._losses(self._trained(images), labels)
             (loss / self._ranks).backward()
             self._optimizer.step()
             self.loss_sum += loss.detach() * size
@@ -143,9 +158,11 @@ def _as_it_comes() -> Iterator[None]:
     """Within the block nothing is compiled and no algorithm searched for."""
     searching = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = False
-    with torch.compiler.set_stance("force_eager"):
-        yield
-    torch.backends.cudnn.benchmark = searching
+    try:
+        with torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        torch.backends.cudnn.benchmark = searching
 
 
 def _losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -200,11 +217,9 @@ class Tuned:
             trained = self._optimizer.trained
             trained.early = torch.compile(trained.early, dynamic=False)  # type: ignore[method-assign]
             trained.late = torch.compile(trained.late, dynamic=False)  # type: ignore[method-assign]
-        self.model: nn.Module = (
-            DataParallel(model, device_ids=list(range(cell.gpus)))
-            if replicated
-            else self._optimizer.trained
-        )
+        self.model: nn.Module = InPrecision(self._optimizer.trained, options.precision == "bf16")
+        if replicated:
+            self.model = DataParallel(self.model, device_ids=list(range(cell.gpus)))
         self.applied = vars(options).copy()
         batch_size = cell.global_batch_size if replicated else cell.batch_size
         self._sizes = _batch_sizes(self._images.samples, batch_size)
@@ -218,7 +233,7 @@ class Tuned:
             rank.device,
             batch_size,
         )
-        self._captured = options.cuda_graph
+        self._captured, self._captured_local = options.cuda_graph, False
         if self._captured:
             self._step.capture(self._sizes)
 
@@ -231,12 +246,14 @@ class Tuned:
 
     @contextmanager
     def _local_gradients(self) -> Iterator[None]:
-        for enabled in (False, True):
-            self._optimizer.enabled = enabled
-            if self._captured:
-                self._step.capture(self._sizes)
-            if not enabled:
-                yield
+        self._optimizer.enabled = False
+        if self._captured and not self._captured_local:
+            self._step.capture(self._sizes)
+            self._captured_local = True
+        try:
+            yield
+        finally:
+            self._optimizer.enabled = True
 
     def run_epoch(self, epoch: int) -> EpochResult:
         return self._train(epoch, self._sizes)
