@@ -1,0 +1,1 @@
+from unit.test_training import images  # noqa: F401

@@ -1,0 +1,124 @@
+"""What only GPUs show: captured steps, replicas, NCCL. Skipped without."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from scaling.dataset import ImageDataset
+from scaling.errors import UserError
+from scaling.grid import Cell
+from scaling.ranks import Rank
+from scaling.recipes.trainer import Material
+from scaling.recipes.tuned import Tuned
+from scaling.resnet import ResNet18
+from scaling.run_spec import RunSpec
+from unit.test_training import run, supervise_faulty
+
+GPUS = torch.cuda.device_count()
+pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
+several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
+OPTIONS = {"precision": "float32", "channels_last": True, "compile": False, "cuda_graph": False}
+SECONDS = 300
+
+
+def material():
+    """100 images of two classes: at batch 32 the last batch has 4."""
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 255, (100, 32, 32, 3), dtype=np.uint8)
+    labels = np.arange(100) % 2
+    data = ImageDataset(pixels, labels, pixels[:10], labels[:10], ["a", "b"])
+    return Material(data, np.full(3, 0.5), np.full(3, 0.25))
+
+
+def trainer(gpus=1, strategy="ddp", **options):
+    """A trainer of recipe tuned on new weights, and these."""
+    spec = RunSpec(
+        cell=Cell("tuned", strategy, gpus, 32 // gpus, 0),
+        device="cuda",
+        model_width=16,
+        warmup_epochs=1,
+        measured_epochs=3,
+        instrumented_iterations=0,
+        learning_rate=0.01,
+        momentum=0.9,
+        weight_decay=5e-4,
+        crop_padding=4,
+        horizontal_flip=True,
+        recipe_options={**OPTIONS, **options},
+        cpu_threads=1,
+        time_limit_seconds=SECONDS,
+        collective_timeout_seconds=SECONDS,
+    )
+    torch.manual_seed(0)
+    model = ResNet18(16, 2).cuda()
+    before = copy.deepcopy(model.state_dict())
+    return Tuned(spec, Rank(0, 0, 1, torch.device("cuda", 0)), model, material()), model, before
+
+
+def movement(model, before):
+    """How far training has moved each parameter."""
+    return [parameter.detach() - before[name] for name, parameter in model.named_parameters()]
+
+
+def test_capturing_a_step_leaves_the_model_as_it_was():
+    _, model, before = trainer(cuda_graph=True)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+@pytest.mark.parametrize("options", [{}, {"compile": True}, {"precision": "bf16"}])
+def test_captured_steps_train_as_launched_ones_do_tail_included(options):
+    moved = []
+    for captured in (False, True):
+        tuned, model, before = trainer(cuda_graph=captured, **options)
+        result = tuned.run_epoch(1)
+        assert (result.iterations, result.samples) == (4, 100)
+        moved.append(torch.cat([part.flatten() for part in movement(model, before)]))
+        tuned.close()
+    assert (moved[0] - moved[1]).norm() < 0.05 * moved[0].norm()
+
+
+@several
+def test_replicas_compute_in_bf16():
+    tuned, model, _ = trainer(gpus=2, strategy="dp", precision="bf16")
+    seen = []
+    model.stem[0].register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    tuned.run_epoch(1)
+    assert set(seen) == {torch.bfloat16}
+
+
+@several
+@pytest.mark.parametrize("recipe", ["course", "tuned"])
+def test_ranks_train_together_and_every_instrument_reads(images, tmp_path, recipe):
+    options = {"loader_workers": 1} if recipe == "course" else {**OPTIONS, "cuda_graph": True}
+    record = run(
+        images,
+        tmp_path / "run.json",
+        device="cuda",
+        gpus=2,
+        recipe=recipe,
+        **{"recipe-options": json.dumps(options)},
+    )
+    assert record["status"] == "ok" and record["message"] is None
+    assert len(set(record["model"]["parameters_sha256"])) == 1
+    readings = record["communication"]["readings"]
+    read = {(one["rank"], one["estimate"]) for one in readings if one["iterations"]}
+    wanted = ["without_communication", "profiler", *["ddp_log"] * (recipe == "course")]
+    assert read == {(rank, estimate) for rank in (0, 1) for estimate in wanted}
+
+
+@several
+@pytest.mark.parametrize("fault", ["stuck:1:1", "killed:1:1"])
+def test_a_rank_that_is_lost_ends_the_run_and_is_named(images, tmp_path, monkeypatch, fault):
+    with pytest.raises(UserError, match=r"rank 1 (hung|ended without a word) in epoch 2"):
+        supervise_faulty(
+            images,
+            tmp_path / "run.json",
+            monkeypatch,
+            fault,
+            device="cuda",
+            **{"collective-timeout-seconds": 10},
+        )
