@@ -3,9 +3,11 @@
 The GPUs are device files without a device behind them: Slurm counts them, assigns them and tells a
 job which ones it has. Everything listens on the loopback interface alone. All state is in one
 temporary folder; the only things outside it are two links in /etc/slurm, because the executor of
-job steps strips SLURM_CONF from their environment.
+job steps strips SLURM_CONF from their environment. Slurm's own log and prolog tell which GPUs each
+job step was given and which processes were started in it.
 """
 
+import itertools
 import os
 import re
 import shutil
@@ -16,6 +18,8 @@ import tempfile
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+import psutil
 
 NODES = ("n1", "n2")
 GPUS_PER_NODE = 4
@@ -48,11 +52,19 @@ SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=2,batch_sc
 EnforcePartLimits=ALL
 KillWait=3
 MinJobAge=900
+DebugFlags=Gres
+TaskProlog={folder}/task_prolog
 JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=1
+JobAcctGatherParams=OverMemoryKill
 AccountingStorageType=accounting_storage/none
 PartitionName=test Nodes=ALL Default=YES MaxTime=60
 """
 NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port}"
+# Slurm runs it once for each process that it starts.
+TASK_PROLOG = """#!/bin/sh
+echo "$SLURM_JOB_ID $SLURM_STEP_ID $SLURMD_NODENAME" >> {folder}/tasks
+"""
 SIZE = f"CPUs=16 RealMemory=256000 Gres=gpu:{GPUS_PER_NODE}\n"
 
 
@@ -70,7 +82,10 @@ def reason_not_to_start():
 
 @contextmanager
 def cluster():
-    """A running Slurm as this machine's own, until the block ends; then nothing of it is left."""
+    """A running Slurm as this machine's own, until the block ends; then nothing of it is left.
+
+    Yields the folder of its state.
+    """
     with ExitStack() as undo:
         folder = Path(tempfile.mkdtemp(prefix="slurm-"))
         undo.callback(shutil.rmtree, folder)
@@ -88,7 +103,7 @@ def cluster():
             _daemon(undo, folder, name, ["slurmd", "-D", "-N", name])
         wait_for(lambda: idle_nodes() == set(NODES), "idle nodes", folder)
         undo.callback(_empty_queue, folder)
-        yield
+        yield folder
 
 
 def _configure(folder, undo):
@@ -103,7 +118,12 @@ def _configure(folder, undo):
     nodes = [NODE.format(name=name, host=host, port=_free_port()) + " " + SIZE for name in NODES]
     (folder / "slurm.conf").write_text("".join(nodes) + text)
     (folder / "gres.conf").write_text(f"Name=gpu File={folder}/gpu[0-{GPUS_PER_NODE - 1}]\n")
-    ETC.mkdir(exist_ok=True)
+    prolog = folder / "task_prolog"
+    prolog.write_text(TASK_PROLOG.format(folder=folder))
+    prolog.chmod(0o755)
+    if not ETC.exists():
+        ETC.mkdir()
+        undo.callback(ETC.rmdir)
     for name in ("slurm.conf", "gres.conf"):
         (ETC / name).symlink_to(folder / name)
         undo.callback((ETC / name).unlink)
@@ -127,6 +147,14 @@ def _stop(process):
 def _empty_queue(folder):
     subprocess.run(["scancel", "--user=root"], check=True)
     wait_for(lambda: not queue(), "the queue to empty", folder)
+    # What ran a job outlives it in the queue by a moment, and writes to the folder until its end.
+    wait_for(lambda: not running("slurmstepd"), "the last job step to end", folder)
+
+
+def running(*names):
+    """The ids of the processes of these names."""
+    found = psutil.process_iter(["name"])
+    return {process.pid for process in found if process.info["name"] in names}
 
 
 def wait_for(condition, what, folder=None):
@@ -134,9 +162,16 @@ def wait_for(condition, what, folder=None):
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         if time.monotonic() > deadline:
-            said = [path.read_text()[-3000:] for path in folder.glob("*.out")] if folder else []
+            said = [_said(path)[-3000:] for path in folder.glob("*.out")] if folder else []
             raise TimeoutError("\n".join([f"waited {PATIENCE_SECONDS} s for {what}", *said]))
         time.sleep(0.1)
+
+
+def _said(output):
+    """A daemon's words, without the state of the GPUs that DebugFlags=Gres adds."""
+    return "".join(
+        line for line in output.read_text().splitlines(True) if "gres" not in line.lower()
+    )
 
 
 def idle_nodes():
@@ -146,15 +181,53 @@ def idle_nodes():
 
 def queue():
     """squeue's line for each job that waits, runs or ends."""
-    return subprocess.check_output(["squeue", "--noheader"], text=True).splitlines()
+    return _output("squeue", "--noheader").splitlines()
 
 
 def jobs():
     """What Slurm remembers of each job, by id: the fields of `scontrol show job --details`."""
-    command = ["scontrol", "show", "job", "--details", "--oneliner"]
-    lines = subprocess.check_output(command, text=True).splitlines()
+    lines = _output("scontrol", "show", "job", "--details", "--oneliner").splitlines()
     found = (dict(re.findall(r"(\S+?)=(\S*)", line)) for line in lines)
     return {job["JobId"]: job for job in found if "JobId" in job}
+
+
+def gpus_of_step(job, step=0):
+    """The GPUs that the controller gave a job step, of each of its nodes: ["0-1", "0-1"]."""
+    pattern = (
+        rf"^.*Step Alloc GRES:\n.*StepId={job['JobId']}\.{step} .*\n((?:.*_alloc\[\d+\]:.*\n)+)"
+    )
+    (given,) = re.findall(pattern, _state("slurmctld.out"), re.MULTILINE)
+    return re.findall(r" gres_bit_alloc\[\d+\]:(\S+) of", given)
+
+
+def processes_of_step(job, step=0):
+    """The node of each process that Slurm started for a job step."""
+    lines = [line.split() for line in _state("tasks").splitlines()]
+    return sorted(node for *ids, node in lines if ids == [job["JobId"], str(step)])
+
+
+def most_gpus_at_once():
+    """The most GPUs of each node that jobs held together, by the times and GRES of all jobs."""
+    changes = {node: [] for node in NODES}
+    for job in jobs().values():
+        if "JOB_GRES" in job:
+            hosts = _output("scontrol", "show", "hostnames", job["NodeList"]).split()
+            gpus = int(job["JOB_GRES"].rpartition(":")[2]) // len(hosts)
+            for host in hosts:
+                # At one second, what is given back sorts before what is taken.
+                changes[host] += [(job["StartTime"], gpus), (job["EndTime"], -gpus)]
+    return {
+        node: max(itertools.accumulate((gpus for _, gpus in sorted(of_node)), initial=0))
+        for node, of_node in changes.items()
+    }
+
+
+def _state(name):
+    return (ETC / "slurm.conf").resolve().with_name(name).read_text()
+
+
+def _output(*command):
+    return subprocess.check_output(command, text=True)
 
 
 def _free_port():

@@ -1,4 +1,4 @@
-"""A Slurm of our own for all tests here, and studies that run on it."""
+"""A Slurm of our own for each module of tests here, and studies that run on it."""
 
 import os
 
@@ -10,16 +10,21 @@ from small_study import TINY
 
 
 @pytest.fixture(scope="session", autouse=True)
-def slurm():
+def startable():
+    """This machine can have the cluster; tests are skipped where it cannot, or fail."""
     reason = cluster.reason_not_to_start()
     if reason:
         (pytest.fail if "SLURM_REQUIRED" in os.environ else pytest.skip)(reason)
+
+
+@pytest.fixture(scope="module")
+def slurm():
     with cluster.cluster():
         yield
 
 
 @pytest.fixture(scope="module")
-def new_slurm_study(tmp_path_factory):
+def new_slurm_study(slurm, tmp_path_factory):
     """A function that makes a fresh study with values changed; its Snakemake ends with the test."""
     made = []
 

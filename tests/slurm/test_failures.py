@@ -4,14 +4,21 @@ import json
 import resource
 import signal
 import subprocess
+from pathlib import Path
 
 import cluster
 import psutil
 import pytest
 
 LONG = {"over its time limit": 1, "cancelled": 2, "on a node that goes down": 3}
-QUICK, FAULTY = (1, 500), (2, 500)
-STATES = {(1, 1): "TIMEOUT", (1, 2): "CANCELLED", (1, 3): "NODE_FAIL", FAULTY: "FAILED"}
+QUICK, FAULTY, OVER_MEMORY = (1, 500), (2, 500), (1, 600)
+STATES = {
+    (1, 1): "TIMEOUT",
+    (1, 2): "CANCELLED",
+    (1, 3): "NODE_FAIL",
+    FAULTY: "FAILED",
+    OVER_MEMORY: "FAILED",
+}
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +53,16 @@ def study(new_slurm_study, short_of_memory):
         machine__share=True,
         machine__collective_timeout_seconds=0.001,
         grid__gpus=[1, 2],
-        grid__batch_sizes=[*LONG.values(), QUICK[1]],
+        grid__batch_sizes=[*LONG.values(), QUICK[1], OVER_MEMORY[1]],
     )
     study.targets = [study.target(gpus=gpus, batch_size=size) for gpus, size in [*STATES, QUICK]]
+    # The node has no room for all: first the cell that takes longest, for Slurm waits a minute.
     snakemake = study.start(
         *study.targets,
+        f"--prioritize={study.targets[0]}",
         "--set-resources",
         'train_run:runtime=1 if wildcards.batch_size == "1" else 30',
+        'train_run:mem_mb=400 if wildcards.batch_size == "600" else 32000',
         'train_run:slurm_extra="--nodelist=" + ("n2" if wildcards.batch_size == "3" else "n1")',
     )
     study.wait_for_state("RUNNING", 1, LONG["on a node that goes down"])
@@ -85,6 +95,11 @@ def test_what_the_failed_job_said_is_shown(study):
     assert "training of course/ddp, 2 GPUs, batch 500 per GPU, seed 0 failed" in study.output()
 
 
+def test_a_job_over_its_memory_is_ended_by_slurm_which_says_so_in_the_jobs_log(study):
+    said = Path(study.cell_job(*OVER_MEMORY)["StdErr"]).read_text()
+    assert "Exceeded job memory limit" in said
+
+
 def test_no_job_is_started_twice(study):
     assert len(study.jobs()) == len(STATES) + 1
     assert {job["Restarts"] for job in study.jobs()} == {"0"}
@@ -115,6 +130,11 @@ def test_the_next_run_submits_only_what_is_missing_and_cancels_it_when_interrupt
 def at_work(process, study):
     """Whether a process works in the study's folder."""
     return process.info["cwd"] == str(study.folder)
+
+
+def test_failures_do_not_let_more_gpus_be_in_use_than_a_node_has(study):
+    most = cluster.most_gpus_at_once()
+    assert max(most.values()) <= cluster.GPUS_PER_NODE, most
 
 
 def test_a_cell_without_enough_memory_is_a_result(short_of_memory):

@@ -40,5 +40,10 @@ def test_single_gpu_cells_run_side_by_side_and_four_gpus_wait_for_room(new_slurm
     singles, four = [study.cell_job(1, size) for size in SINGLE], study.cell_job(4, 10)
     assert [job["JOB_GRES"] for job in [*singles, four]] == ["gpu:1"] * 3 + ["gpu:4"]
     assert {job["NodeList"] for job in [*singles, four]} == {"n1"}
+    of_singles = [cluster.gpus_of_step(job) for job in singles]
+    assert sorted(of_singles) == [["1"], ["2"], ["3"]]
+    assert cluster.gpus_of_step(four) == ["0-3"]
+    assert cluster.processes_of_step(four) == ["n1"]
+    assert cluster.most_gpus_at_once() == {"n1": 4, "n2": 4}
     assert all(overlap(one, other) for one, other in itertools.combinations(singles, 2))
     assert time_span(four)[0] >= max(time_span(job)[1] for job in singles)

@@ -12,7 +12,14 @@ from slurm_study import overlap
 @pytest.fixture(scope="module")
 def study(new_slurm_study):
     """1 and 2 GPUs on one node, 4 GPUs on two."""
-    study = new_slurm_study(grid__gpus=[1, 2, 4], grid__batch_sizes=[10], machine__gpus_per_node=2)
+    study = new_slurm_study(
+        grid__gpus=[1, 2, 4],
+        grid__batch_sizes=[10],
+        machine__gpus_per_node=2,
+        interconnect__message_bytes=[4096, 65536],
+        peaks__matrix_sizes=[64],
+        peaks__copy_bytes=2**20,
+    )
     finished = study.snakemake()
     assert finished.returncode == 0, finished.stdout
     return study
@@ -53,6 +60,24 @@ def test_a_cell_asks_for_its_gpus_once_and_on_as_few_nodes_as_have_them(study, g
     assert job["NumNodes"] == str(nodes)
 
 
+@pytest.mark.parametrize(("gpus", "of_each_node"), [(1, ["0"]), (2, ["0-1"]), (4, ["0-1", "0-1"])])
+def test_a_cells_job_step_holds_exactly_its_gpus_on_nodes_of_its_own(study, gpus, of_each_node):
+    job = study.cell_job(gpus, 10)
+    assert job["JOB_GRES"] == f"gpu:{4 * len(of_each_node)}"
+    assert cluster.gpus_of_step(job) == of_each_node
+
+
+@pytest.mark.parametrize(("gpus", "nodes"), [(1, 1), (2, 1), (4, 2)])
+def test_slurm_starts_one_process_on_each_node_and_not_one_for_each_gpu(study, gpus, nodes):
+    job = study.cell_job(gpus, 10)
+    started = cluster.processes_of_step(job)
+    assert started == (["n1", "n2"] if nodes == 2 else [job["NodeList"]])
+
+
+def test_no_more_gpus_are_in_use_than_a_node_has(study):
+    assert cluster.most_gpus_at_once() == {"n1": 4, "n2": 4}
+
+
 def test_timed_jobs_have_their_nodes_to_themselves(study):
     timed = timed_jobs(study)
     assert len(timed) == 6 and all(job["OverSubscribe"] == "NO" for job in timed)
@@ -63,7 +88,7 @@ def test_timed_jobs_have_their_nodes_to_themselves(study):
             assert apart or not overlap(one, other), (one["Comment"], other["Comment"])
 
 
-def test_a_cell_over_two_nodes_trained_on_both_and_agreed_on_every_gradient(study):
+def test_a_cell_over_two_nodes_trained_on_both_and_ended_with_the_same_parameters(study):
     record = json.loads(study.record(gpus=4, batch_size=10).read_text())
     assert record["environment"]["hosts"] == ["n1", "n2"]
     assert {(row["rank"], row["samples"]) for row in record["epochs"] if row["epoch"] == 4} == {
