@@ -63,8 +63,11 @@ def test_a_printed_communication_below_zero_is_a_warning(tmp_path):
         "epoch_seconds_without_loading": "4.100",
         "printed_communication_seconds": "-0.100",
         "printed_bandwidth_gb_per_s": "",
+        "printed_utilization_percent": "",
     }
-    found = audit(study(tmp_path, edited({(4, 512): values})).tables)
+    # Nor can the other share on 4 GPUs say alone of what it is one.
+    alone = {(4, 512): values, (4, 128): {"printed_utilization_percent": ""}}
+    found = audit(study(tmp_path, edited(alone)).tables)
     # The derived time is below 0 as well: the same fact, found by the check on derived tables.
     assert set(found.check) == {"negative_communication", "printed_communication_below_zero"}
     printed = found[found.check == "printed_communication_below_zero"].iloc[0]
@@ -148,6 +151,45 @@ def test_another_definition_is_found_with_the_gravity_of_its_mistake(tmp_path, v
     assert set(found.severity) == {severity}
 
 
+def test_figures_that_cannot_be_checked_are_a_remark(tmp_path):
+    text = "\n".join(
+        line for line in edited({}).splitlines() if ",1,128," not in line and ",1,512," not in line
+    )
+    found = only_check(study(tmp_path, text).tables)
+    assert set(found.check) == {"printed_cannot_be_checked"}
+    assert set(found.severity) == {"info"}
+    assert len(found) == 3 * 4  # speedup, compute and communication of four cells
+    assert found.message[0] == (
+        "the printed speedup cannot be checked: the study has no T(1,b) for this b"
+    )
+
+
+def test_utilization_of_one_number_is_a_remark_that_names_it(tmp_path):
+    values = column("printed_utilization_percent", "22.35", "22.35", "33.52", "33.52")
+    found = only_check(study(tmp_path, edited(values)).tables)
+    assert set(found.severity) == {"info"}
+    assert found.message[0] == (
+        "the printed utilization is a share of one number for every N (bandwidth / 50 GB/s); "
+        "the document should say how it was measured"
+    )
+
+
+def test_columns_that_were_exchanged_are_an_error(tmp_path):
+    values = {"printed_compute_seconds": "0.784", "printed_communication_seconds": "8.900"}
+    found = only_check(study(tmp_path, edited({(2, 128): values})).tables)
+    assert found.check.tolist() == ["other_definition"] * 2
+    assert set(found.severity) == {"error"}
+    assert "stands in the wrong column" in found.message[0]
+
+
+def test_a_second_list_that_differs_a_little_is_a_remark(tmp_path):
+    # 17.12 where the table has 17.0: 0.7 %
+    sweep = "study,gpus,batch_size,epoch_seconds\nclean,1,512,17.12\n"
+    found = only_check(study(tmp_path, batch_sweep=sweep).tables)
+    assert found.check.tolist() == ["printed_single_time_differs"]
+    assert (found.severity[0], found.found[0], found.expected[0]) == ("info", 17.12, 17.0)
+
+
 def test_a_figure_that_nothing_gives_is_an_error(tmp_path):
     text = edited({(4, 512): {"printed_bandwidth_gb_per_s": "99"}})
     found = only_check(study(tmp_path, text).tables)
@@ -174,7 +216,8 @@ def test_loading_below_zero_is_an_error(tmp_path):
     }
     several = {
         cell: dict.fromkeys(["printed_compute_seconds", "printed_communication_seconds"], "")
-        | {"printed_bandwidth_gb_per_s": "", "epoch_seconds_without_loading": ""}
+        | dict.fromkeys(["printed_bandwidth_gb_per_s", "printed_utilization_percent"], "")
+        | {"epoch_seconds_without_loading": ""}
         for cell in [(2, 128), (4, 128), (2, 512), (4, 512)]
     }
     found = only_check(study(tmp_path, edited({(1, 128): values, **several})).tables)
@@ -193,7 +236,7 @@ def test_the_published_studies_are_flagged_for_what_their_documents_show():
         "lab4-dp": {
             "printed_parts_differ_from_total",
             "printed_bandwidth_is_batch_size",
-            "printed_single_time_differs",
+            "not_reproduced",
         },
         "notebook-dp": {
             "batch_exceeds_dataset",

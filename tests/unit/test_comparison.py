@@ -9,7 +9,7 @@ import plot_comparison
 import tables_comparison
 from scaling import comparison, figures, tables
 from scaling.report_comparison import caveats
-from unit.published_study import CLEAN, study, write
+from unit.published_study import CLEAN, edited, study, write
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,15 @@ def test_bandwidth_is_by_whole_epochs_where_loading_was_not_measured(tmp_path):
     row = comparison.of_study("c", found.timing, found.speedup, found.bandwidth, "m", "h").iloc[2]
     assert row.estimate == "subtraction"
     assert row.bandwidth_gb_per_s == pytest.approx(11.173962)  # 9.784 - 18/2 = 0.784 s as well
+
+
+def test_a_negative_communication_is_shown_and_no_other_estimate_takes_its_place(tmp_path):
+    found = study(tmp_path, edited({(4, 512): {"epoch_seconds_without_loading": "4.100"}})).found
+    table = comparison.of_study("c", found.timing, found.speedup, found.bandwidth, "m", "h")
+    assert set(table.estimate.dropna()) == {"subtraction_without_loading"}
+    row = table[(table.gpus == 4) & (table.batch_size == 512)].iloc[0]
+    assert row.communication_seconds == pytest.approx(-0.1)  # 4.1 - 16.8/4
+    assert pd.isna(row.bandwidth_gb_per_s)
 
 
 def test_a_measured_studys_machine_is_what_its_runs_recorded():

@@ -37,7 +37,8 @@ def test_printed_figures_keep_the_digits_they_were_printed_with(tmp_path):
     printed = found.rows.set_index(["gpus", "batch_size"]).loc[(2, 128)]
     assert printed.printed_speedup == Decimal("1.840")
     assert printed.printed_speedup.as_tuple().exponent == -3
-    assert printed.printed_utilization_percent is None
+    single = found.rows.set_index(["gpus", "batch_size"]).loc[(1, 128)]
+    assert single.printed_utilization_percent is None
 
 
 def test_gradients_have_four_bytes_for_each_parameter(tmp_path):

@@ -168,7 +168,7 @@ def single_measurement(study: Study) -> list[Finding]:
     """A count of 1 is no median, its spread is unknown; at least 3 epochs are asked for."""
     table = study.timing
     return [
-        finding(row, "info", "a time measured once, presented as a median", row.count, 3)
+        finding(row, "info", "measured once; at least 3 epochs are asked for", row.count, 3)
         for row in table[table["count"] == 1].itertuples()
     ]
 

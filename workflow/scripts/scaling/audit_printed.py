@@ -12,6 +12,7 @@ import pandas as pd
 from scaling.audit_finding import Finding, finding
 from scaling.grid import CELL_KEYS
 from scaling.mistakes import MISTAKES
+from scaling.printed_figures import WITHIN
 
 WORDS = {
     "speedup": "speedup",
@@ -21,13 +22,16 @@ WORDS = {
     "utilization_percent": "utilization",
     "epoch_seconds": "time",
 }
+UNCHECKED = {"no_time", "no_single_time", "no_parameters", "no_peak"}
 OWN_CHECK = {
     "one_iteration",
     "batch_as_bandwidth",
     "other_single_time",
     "another_row",
     "repeated_single_time",
+    "second_single_time",
     "unexplained",
+    *UNCHECKED,
 }
 """The mistakes that have a check of their own."""
 
@@ -96,9 +100,10 @@ def printed_bandwidth_is_batch_size(printed: pd.DataFrame, _: pd.DataFrame) -> l
 def printed_single_time_differs(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
     """One T(1,b) for one b: in the study's table, behind its derived figures, in its other lists.
 
-    Where no definition gives a printed time, found is the T(1,b) that it would follow from.
+    Where a printed figure follows from another T(1,b), found is that one.
     """
-    return _by_mistake(printed, {"other_single_time", "another_row", "repeated_single_time"})
+    names = {"other_single_time", "another_row", "repeated_single_time", "second_single_time"}
+    return _by_mistake(printed, names)
 
 
 def other_definition(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
@@ -106,23 +111,28 @@ def other_definition(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
     return _by_mistake(printed, set(MISTAKES) - OWN_CHECK)
 
 
+def printed_cannot_be_checked(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
+    """The study has what a printed figure follows from: T(N,b), T(1,b), parameters, a peak."""
+    return _by_mistake(printed, UNCHECKED)
+
+
 def not_reproduced(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
     """A printed figure follows from the study's own times by the study's own definition.
 
-    The definition is the one that gives most of its figures. Wrong by less than 2 % is a remark,
-    as it may have been rounded on the way.
+    The definition is the one that gives most of its figures. Wrong by less than
+    `printed_figures.NEARLY` is a remark, as it may have been rounded on the way.
     """
     near = printed[
         (printed["reproduced"] == "nearly")
         & (printed["explained_by"] == "")
-        & ~printed["mistakes"].isin(["other_single_time", "unexplained"])
+        & ~printed["mistakes"].isin(["other_single_time", "unexplained", *UNCHECKED])
     ]
     return _by_mistake(printed, {"unexplained"}) + [
         finding(
             row,
             "info",
             f"the printed {WORDS[row.quantity]} follows from the study's own definition only "
-            "to within 2 %",
+            f"to {WITHIN}",
             row.printed,
             row.by_definition,
         )
@@ -139,6 +149,7 @@ CHECKS = [
     printed_bandwidth_is_batch_size,
     printed_single_time_differs,
     other_definition,
+    printed_cannot_be_checked,
     not_reproduced,
 ]
 
@@ -153,13 +164,17 @@ def _by_mistake(printed: pd.DataFrame, names: set[str]) -> list[Finding]:
         finding(
             row,
             MISTAKES[name].severity,
-            f"the printed {WORDS[row.quantity]} {MISTAKES[name].sentence}",
+            f"the printed {WORDS[row.quantity]} {_sentence(row, name)}",
             *_held_against(row, name),
         )
         for row in printed.itertuples()
         for name in row.mistakes.split(";")
         if name in names
     ]
+
+
+def _sentence(row: Any, mistake: str) -> str:
+    return MISTAKES[mistake].sentence.format(rule=row.explained_by or row.definition)
 
 
 def _held_against(row: Any, mistake: str) -> tuple[float, float]:

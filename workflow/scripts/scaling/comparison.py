@@ -3,8 +3,8 @@
 import pandas as pd
 
 from scaling import tables
-from scaling.communication import SUBTRACTIONS
 from scaling.grid import CELL_KEYS
+from scaling.one_estimate import by_one_estimate
 
 COLUMNS = [
     *("study", "model", "hardware", *tables.KEYS, "samples"),
@@ -23,14 +23,10 @@ def of_study(
 ) -> pd.DataFrame:
     """The figures of one study from its tables, columns `COLUMNS`: one row per cell.
 
-    Communication and bandwidth are by subtraction, the only estimate that every study has: without
-    loading where the study measured it apart and that gives a bandwidth, else of whole epochs;
-    `estimate` says which.
+    Communication and bandwidth are by one estimate for each recipe and strategy, see
+    `one_estimate`; `estimate` says which, and is empty where a cell has no communication time.
     """
-    order = list(SUBTRACTIONS)
-    known = rates[rates["estimate"].isin(order) & rates["bandwidth_gb_per_s"].notna()]
-    known = known.sort_values("estimate", key=lambda names: names.map(order.index), kind="stable")
-    known = known.drop_duplicates(CELL_KEYS, keep="last")
+    known = by_one_estimate(rates).dropna(subset="communication_seconds")
     columns = [*CELL_KEYS, "estimate", "communication_seconds", "bandwidth_gb_per_s"]
     table = speedups.merge(known[columns], how="left", on=CELL_KEYS)
     table = table.merge(times[[*CELL_KEYS, "samples"]], how="left", on=CELL_KEYS)

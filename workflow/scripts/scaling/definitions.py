@@ -13,6 +13,8 @@ from scaling.interconnect import ring_factor
 from scaling.tables import GB
 
 GIB = 2.0**30
+BY_COMMUNICATION = "communication seconds"
+"""In the names of the bandwidths that divide by them."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Facts:
     `single` is T(1,b), `double` T(2,b), `first_single` T(1,b) of the smallest b, `other_singles`
     T(1,b) of all other b. `compute_seconds`, `communication_seconds` are the figures printed for
     the cell: a document that derives one figure from another is followed along its own numbers.
+    `moving_seconds` is what a bandwidth divides by: the communication printed, ours if none is.
     """
 
     strategy: str
@@ -38,6 +41,7 @@ class Facts:
     gradient_bytes: float
     compute_seconds: float
     communication_seconds: float
+    moving_seconds: float
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def rest_of_printed_compute(cell: Facts) -> float:
 def bandwidth(
     cell: Facts, *, ring: bool, one_iteration: bool, over_total: bool, gib: bool
 ) -> float:
-    """Bytes over seconds as printed beside it, in GB/s; each option is one mistake.
+    """Bytes over the seconds beside it, in GB/s; each option is one mistake.
 
     Bytes are those of `bandwidth.bytes_per_iteration` (`ring`: of a ring whatever the strategy)
     times the iterations of an epoch (`one_iteration`: once); seconds those of the communication
@@ -122,7 +126,7 @@ def bandwidth(
     strategy = "ddp" if ring else cell.strategy
     moved = bytes_per_iteration(strategy, cell.gpus, cell.gradient_bytes)
     iterations = 1 if one_iteration else cell.iterations
-    seconds = cell.compute_seconds if over_total else cell.communication_seconds
+    seconds = cell.compute_seconds if over_total else cell.moving_seconds
     return moved * iterations / seconds / (GIB if gib else GB) if seconds else float("nan")
 
 
@@ -159,7 +163,7 @@ def _bandwidths() -> list[Definition]:
         moved = ("ring bytes" if made["ring"] else "bytes") + (
             " of one iteration" if made["one_iteration"] else " of one epoch"
         )
-        seconds = "the epoch's seconds" if made["over_total"] else "communication seconds"
+        seconds = "the seconds called compute" if made["over_total"] else BY_COMMUNICATION
         found.append(
             Definition(
                 f"{moved} / {seconds}{', in GiB' if made['gib'] else ''}",
@@ -182,6 +186,10 @@ DEFINITIONS: dict[str, list[Definition]] = {
         Definition("T(1,b) / N", compute, ("loading_counted",)),
         Definition("T(N,b)", whole_epoch, ("total_as_compute", "loading_counted")),
         Definition("T(N,b) without loading", whole_epoch_without_loading, ("total_as_compute",)),
+        Definition(
+            "T(N,b) - T(1,b) / N without loading", communication_without_loading, ("wrong_column",)
+        ),
+        Definition("T(N,b) - T(1,b) / N", communication, ("wrong_column",)),
     ],
     "communication_seconds": [
         Definition("T(N,b) - T(1,b) / N without loading", communication_without_loading),
@@ -191,6 +199,8 @@ DEFINITIONS: dict[str, list[Definition]] = {
             communication_in_compute,
             ("loading_left_out",),
         ),
+        Definition("T(1,b) / N without loading", compute_without_loading, ("wrong_column",)),
+        Definition("T(1,b) / N", compute, ("wrong_column",)),
         Definition(
             "T(N,b) - compute as printed",
             rest_of_printed_compute,

@@ -105,6 +105,8 @@ def _entry(row: Any, metric: str, below: str, column: str) -> Entry:
     if row is None:
         return Entry("–")
     value = getattr(row, metric)
+    if metric == "bandwidth_gb_per_s" and row.communication_seconds <= 0:
+        return Entry("–", detail="communication negative")
     if pd.isna(value):
         return status(row.status) if row.status != "ok" else Entry("–")
     more = getattr(row, column)

@@ -14,10 +14,13 @@ from scaling import report_format as fmt
 from scaling.audit_printed import WORDS
 from scaling.finding import Finding
 from scaling.mistakes import MISTAKES
+from scaling.printed_figures import WITHIN
 from scaling.published import PublishedStudy
 from scaling.published_tables import PublishedTables
 from scaling.report_audit import SEVERITIES, checks_table, counts, findings_table
 from scaling.report_table import Entry, Table, head, status, text
+
+ANY_PEAK = "bandwidth / a constant"
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def mistakes(sections: list[StudySection]) -> Table:
                 [
                     head(_label(name)),
                     text(SEVERITIES[mistake.severity]),
-                    text(f"The printed figure {mistake.sentence}."),
+                    text(f"The printed figure {mistake.sentence.format(rule=ANY_PEAK)}."),
                     text(", ".join(places)),
                 ]
             )
@@ -119,6 +122,7 @@ def mistakes(sections: list[StudySection]) -> Table:
         title="What explains the differences",
         columns=columns,
         rows=rows,
+        notes=["a figure with several mistakes counts once for each of them"],
         text_columns=frozenset(columns),
     )
 
@@ -168,7 +172,7 @@ def _derived_figures(study: PublishedTables) -> pd.DataFrame:
 
 def _share(printed: pd.DataFrame, column: str) -> Entry:
     exact, near = ((printed[column] == verdict).sum() for verdict in ("exactly", "nearly"))
-    return Entry(str(exact), detail=f"{near} more within 2 %" if near else "")
+    return Entry(str(exact), detail=f"{near} more {WITHIN}" if near else "")
 
 
 def _printed(study: PublishedTables) -> list[Table]:
@@ -196,18 +200,27 @@ def _printed(study: PublishedTables) -> list[Table]:
 
 def _figure(row: Any) -> list[Entry]:
     decimals = max(0, -round(math.log10(row.last_digit)))
-    verdict = {"nearly": ("within 2 %",), "no": ("not reproduced",)}.get(row.reproduced, ())
-    explained = ", ".join(map(_label, row.mistakes.split(";"))) if row.mistakes else "–"
-    if row.agrees == "nearly" and not row.mistakes:
-        explained = "rounding, or loading in or out: less than 2 %"
+    verdict = {"nearly": (WITHIN,), "no": ("not reproduced",)}.get(row.reproduced, ())
+    explained = [", ".join(map(_label, row.mistakes.split(";")))] if row.mistakes else []
+    if row.inherited:
+        of_time = ", ".join(map(_label, row.inherited.split(";")))
+        explained.append(f"its communication time: {of_time}")
+    if row.agrees == "nearly" and not explained:
+        explained = [f"rounding, or loading in or out: {WITHIN}"]
     return [
         Entry(f"{row.gpus} × {row.batch_size}"),
         Entry(f"{row.printed:,.{decimals}f}"),
         Entry(fmt.significant(row.by_definition, 4), flags=verdict),
-        Entry(fmt.significant(row.derived, 4)),
-        Entry("–" if pd.isna(row.factor) else fmt.times(row.factor)),
-        text(explained),
+        Entry(fmt.significant(row.derived, 4), detail=row.note),
+        _factor(row),
+        text("; ".join(explained) or "–"),
     ]
+
+
+def _factor(row: Any) -> Entry:
+    if row.derived < 0:
+        return status("ours is negative")
+    return Entry("–" if pd.isna(row.factor) else fmt.times(row.factor))
 
 
 def _label(mistake: str) -> str:

@@ -1,0 +1,137 @@
+"""Every figure that a document printed, with the facts of its cell and our figure for it."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+
+from scaling.definitions import Facts
+from scaling.one_estimate import by_one_estimate
+from scaling.published import PRINTED, PublishedStudy
+
+NEARLY = 0.02
+"""Relative difference that rounding on the way may explain; the mistakes make larger ones."""
+WITHIN = f"within {100 * NEARLY:g} %"
+
+Cell = tuple[str, int, int]
+"""Strategy, GPUs, batch size per GPU: a published study has one recipe."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One printed figure: its cell's row and facts, and our figure for it.
+
+    `derived` is NaN where ours cannot be derived, and `note` then says why.
+    """
+
+    row: Any
+    facts: Facts
+    quantity: str
+    printed: Decimal
+    derived: float
+    note: str
+
+
+def closeness(value: float, printed: Decimal) -> str:
+    """`exactly`, `nearly` or `no`; empty when `value` is unknown.
+
+    Exactly: within one unit of the last printed digit, as documents round and truncate alike.
+    """
+    if math.isnan(value):
+        return ""
+    difference = abs(value - float(printed))
+    if difference <= last_digit(printed) * (1 + 1e-9):
+        return "exactly"
+    return "nearly" if difference <= NEARLY * abs(value) else "no"
+
+
+def last_digit(printed: Decimal) -> float:
+    """One unit of the last digit: 0.001 for 0.064, 1 for 32."""
+    return 10.0 ** int(printed.as_tuple().exponent)
+
+
+def figures(
+    study: PublishedStudy,
+    timing: pd.DataFrame,
+    speedup: pd.DataFrame,
+    communication: pd.DataFrame,
+    bandwidth: pd.DataFrame,
+) -> Iterator[Figure]:
+    """Every printed figure of `study`, beside the tables derived from its times.
+
+    Ours are by one estimate for each strategy, see `one_estimate`.
+    """
+    parts, rates = by_one_estimate(communication), by_one_estimate(bandwidth)
+    rates = rates.assign(utilization_percent=100 * rates["utilization"])
+    # The rest of a speedup's note is about other views of it.
+    first = speedup.assign(note=speedup["note"].fillna("").str.partition("; ")[0])
+    tables = {
+        "speedup": first,
+        "compute_seconds": parts,
+        "communication_seconds": parts,
+        "bandwidth_gb_per_s": rates,
+        "utilization_percent": rates,
+    }
+    derived = {quantity: _by_cell(table, quantity) for quantity, table in tables.items()}
+    notes = {quantity: _by_cell(table, "note") for quantity, table in tables.items()}
+    facts = _Facts(study, timing, derived["communication_seconds"])
+    for row in study.rows.assign(recipe=study.model).itertuples():
+        cell = row.strategy, row.gpus, row.batch_size
+        for quantity, column in PRINTED.items():
+            figure = getattr(row, column)
+            if figure is not None:
+                ours = derived[quantity].get(cell, math.nan)
+                note = notes[quantity].get(cell, "") if math.isnan(ours) else ""
+                yield Figure(row, facts.of(row), quantity, figure, ours, note)
+
+
+class _Facts:
+    """What a study's times say of each of its cells."""
+
+    def __init__(
+        self, study: PublishedStudy, timing: pd.DataFrame, communication: dict[Cell, float]
+    ) -> None:
+        self.gradient_bytes = study.gradient_bytes
+        self.times = _by_cell(timing, "epoch_seconds")
+        self.without = _by_cell(timing, "epoch_seconds_without_loading")
+        self.iterations = _by_cell(timing, "iterations")
+        self.communication = communication
+
+    def of(self, row: Any) -> Facts:
+        strategy, gpus, batch = cell = row.strategy, row.gpus, row.batch_size
+        singles = {key[2]: time for key, time in self.times.items() if key[:2] == (strategy, 1)}
+        communication = _number(row.printed_communication_seconds)
+        ours = self.communication.get(cell, math.nan)
+        return Facts(
+            strategy=strategy,
+            gpus=gpus,
+            batch_size=batch,
+            seconds=self.times.get(cell, math.nan),
+            seconds_without_loading=self.without.get(cell, math.nan),
+            single=singles.get(batch, math.nan),
+            single_without_loading=self.without.get((strategy, 1, batch), math.nan),
+            double=self.times.get((strategy, 2, batch), math.nan),
+            first_single=singles[min(singles)] if singles else math.nan,
+            other_singles=tuple(time for size, time in singles.items() if size != batch),
+            iterations=self.iterations.get(cell, math.nan),
+            gradient_bytes=self.gradient_bytes,
+            compute_seconds=_number(row.printed_compute_seconds),
+            communication_seconds=communication,
+            moving_seconds=ours if math.isnan(communication) else communication,
+        )
+
+
+def _by_cell(table: pd.DataFrame, column: str) -> dict[Cell, Any]:
+    """The values of `column` by cell, where there are any."""
+    known = table.dropna(subset=column)
+    return {
+        (row.strategy, row.gpus, row.batch_size): value
+        for row, value in zip(known.itertuples(), known[column], strict=True)
+    }
+
+
+def _number(figure: Decimal | None) -> float:
+    return math.nan if figure is None else float(figure)
