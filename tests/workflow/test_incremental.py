@@ -10,7 +10,10 @@ import pytest
 
 from scaling.imports import code_of
 
-TABLES_OF_RUNS = {"tables_timing", "tables_accuracy", "tables_provenance", "tables_readings"}
+TABLES_OF_RUNS = {
+    *("tables_timing", "tables_accuracy", "tables_provenance", "tables_readings"),
+    "tables_startup",
+}
 DERIVED_TABLES = {
     *("tables_speedup", "tables_communication", "tables_bandwidth", "tables_audit"),
     *("tables_utilization", "tables_prediction"),
