@@ -1,11 +1,12 @@
 """A cost model of one epoch, fitted to a study's times, and what it predicts.
 
-    T(N,b) = I · (fixed + b · image + A(N) · communication) + W · waiting
+    T(N,b) = I · (fixed + A(N) · communication) + D/N · image + W · waiting
 
-I iterations of an epoch; `fixed` seconds of a step whatever its batch; `image` seconds of compute
-per image; A(N) the all-reduce of one step (see `allreduce`) and `communication` how much of it the
-epoch shows; W images that one process loads and `waiting` the seconds it waits for each. The time
-without loading is the same without its last term. All parameters are 0 or more.
+I iterations of an epoch of D images; `fixed` seconds of a step whatever its batch; A(N) the
+all-reduce of one step (see `allreduce`) and `communication` how much of it the epoch shows; `image`
+seconds of compute per image, of which a GPU has D/N, as the last batch is a smaller one; W images
+that one process loads and `waiting` the seconds it waits for each. The time without loading is the
+same without its last term. All parameters are 0 or more.
 """
 
 import math
@@ -28,7 +29,9 @@ AllReduce = Callable[[int], float]
 class CostModel:
     """Fitted parameters: those that the times determine, in the order of `PARAMETERS`.
 
-    `covariance` is theirs, `quantile` Student's t for a 95 % interval (NaN without a residual).
+    `covariance` is theirs, `residual` the relative standard deviation of a cell's time around the
+    model, `quantile` Student's t for a 95 % interval. The last three give no interval (NaN) unless
+    there are more cells than parameters.
     """
 
     strategy: str
@@ -36,6 +39,7 @@ class CostModel:
     names: list[str]
     values: NDArray[np.float64]
     covariance: NDArray[np.float64]
+    residual: float
     quantile: float
 
     def interval(self, name: str) -> tuple[float, float, float]:
@@ -45,21 +49,27 @@ class CostModel:
         index = self.names.index(name)
         value = float(self.values[index])
         half = self.quantile * math.sqrt(self.covariance[index, index])
-        return value, max(0.0, value - half), value + half
+        return _interval(value, half)
 
     def epoch_seconds(self, gpus: int, batch_size: int, samples: int) -> tuple[float, float, float]:
-        """The epoch of `samples` images, and its 95 % interval from that of the parameters."""
+        """The epoch of `samples` images, and the 95 % interval of one measurement of it.
+
+        The uncertainty of the parameters, and the residual of a single cell.
+        """
         all_terms = _terms(self.strategy, gpus, batch_size, samples, self.allreduce)
         terms = np.array([all_terms[name] for name in self.names])
         value = float(terms @ self.values)
-        half = self.quantile * math.sqrt(terms @ self.covariance @ terms)
-        return value, max(0.0, value - half), value + half
+        variance = terms @ self.covariance @ terms + (self.residual * value) ** 2
+        half = self.quantile * math.sqrt(variance)
+        return _interval(value, half)
 
 
 def fit(cells: pd.DataFrame, allreduce: AllReduce) -> CostModel | None:
     """The model of the timed cells of one recipe and strategy; None for fewer than 3 times.
 
     Least squares of relative errors (scipy's `curve_fit`), over the times with and without loading.
+    These two of one cell are the same epochs, so their errors go together: each has half of the
+    cell's weight, and the degrees of freedom are cells less parameters.
     A parameter that the times do not determine is left out, the last of `PARAMETERS` first: on one
     GPU nothing is communicated, and without a time without loading, waiting looks like compute.
     """
@@ -70,30 +80,38 @@ def fit(cells: pd.DataFrame, allreduce: AllReduce) -> CostModel | None:
     from scipy.special import stdtrit
 
     strategy = str(cells["strategy"].iloc[0])
-    rows, seconds = [], []
+    rows, seconds, weights = [], [], []
     for cell in cells.itertuples():
         terms = _terms(strategy, cell.gpus, cell.batch_size, int(cell.samples), allreduce)
         rows.append([terms[name] for name in PARAMETERS])
         seconds.append(cell.epoch_seconds)
+        weights.append(1.0)
         if not math.isnan(cell.epoch_seconds_without_loading):
             rows.append([*rows[-1][:-1], 0.0])
             seconds.append(cell.epoch_seconds_without_loading)
+            weights[-1:] = [0.5, 0.5]
     times = np.array(seconds)
+    deviations = times / np.sqrt(weights)
     # In relative error every time counts the same.
     relative = np.array(rows) / times[:, None]
     names = _determined(relative)
     chosen = np.array(rows)[:, [PARAMETERS.index(name) for name in names]]
-    values, covariance = curve_fit(
+    values, unscaled = curve_fit(
         lambda terms, *parameters: terms @ np.array(parameters),
         chosen,
         times,
         p0=np.full(len(names), 1e-4),
-        sigma=times,
+        sigma=deviations,
+        absolute_sigma=True,
         bounds=(0, np.inf),
     )
-    freedom = len(times) - len(names)
-    quantile = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) if freedom > 0 else math.nan
-    return CostModel(strategy, allreduce, names, values, covariance, quantile)
+    freedom = len(cells) - len(names)
+    variance, quantile = math.nan, math.nan
+    if freedom > 0:
+        variance = float(np.sum(((times - chosen @ values) / deviations) ** 2)) / freedom
+        quantile = float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+    covariance = variance * unscaled
+    return CostModel(strategy, allreduce, names, values, covariance, math.sqrt(variance), quantile)
 
 
 def without_sweep(strategy: str) -> AllReduce:
@@ -126,6 +144,11 @@ def from_sweep(fits: pd.DataFrame, gradient_bytes: float) -> AllReduce:
         return latency * 2 * (gpus - 1) + ring_factor(gpus) * gradient_bytes * seconds_per_byte
 
     return seconds
+
+
+def _interval(value: float, half: float) -> tuple[float, float, float]:
+    # maximum(), unlike max(), keeps a NaN.
+    return value, float(np.maximum(0.0, value - half)), value + half
 
 
 def _terms(

@@ -9,8 +9,11 @@ from scaling import cost_model, tables
 from scaling.cost_model import PARAMETERS, AllReduce, CostModel
 from scaling.grid import CELL_KEYS
 
-MOST_GPUS = 1024
+MOST_GPUS = {"ddp": 1024, "dp": 8}
+"""Up to where is predicted: DataParallel is one process, and hosts of more than 8 GPUs are rare."""
 UNITS = {"fixed": "s a step", "image": "s an image", "waiting": "s an image"}
+NO_SWEEP = "s of travel"
+"""The unit of `communication` where no all-reduce was measured."""
 MODEL_COLUMNS = [
     *("recipe", "strategy", "parameter", "unit", "value", "low", "high"),
     *("cells", "held_out_gpus", "held_out_cells", "median_error", "worst_error", "note"),
@@ -29,7 +32,7 @@ def predict(
     A model for each recipe and strategy, from its cells that are ok. It is judged by leaving out
     the largest number of GPUs: `held_out_seconds` is what a model of the others predicts there,
     `median_error` and `worst_error` how far off it is (a share, without sign). Predicted are the
-    measured cells, and twice, four times, … up to 1,024 times as many GPUs as were measured, for
+    measured cells, and twice, four times, … as many GPUs as were measured, up to `MOST_GPUS`, for
     each batch size, as far as the training set has images. `predicted_efficiency` is
     T(1,b) / T(N,b) / N of the model, `gpu_seconds` N · T(N,b).
     """
@@ -55,6 +58,21 @@ def predict(
     )
 
 
+def limit(parameters: pd.DataFrame) -> str:
+    """What the model of one recipe and strategy (rows of `MODEL_COLUMNS`) cannot say; or ""."""
+    if parameters["strategy"].iloc[0] == "dp":
+        return (
+            "DataParallel is one process on one machine, so nothing is predicted beyond "
+            f"{MOST_GPUS['dp']} GPUs"
+        )
+    if parameters["unit"].eq(NO_SWEEP).any():
+        return (
+            "no all-reduce was measured, so its latency, which grows with the number of GPUs, is "
+            "not in the model: more GPUs take longer than it says"
+        )
+    return ""
+
+
 def _allreduce(strategy: str, fits: pd.DataFrame, gradient_bytes: float) -> AllReduce:
     measured = not fits["seconds_per_byte"].dropna().empty and not math.isnan(gradient_bytes)
     if strategy == "ddp" and measured:
@@ -71,7 +89,7 @@ def _rows(
     beyond = [
         (gpus, batch)
         for batch in sorted({int(size) for size in cells["batch_size"]})
-        for gpus in cost_model.doublings(2 * most, MOST_GPUS)
+        for gpus in cost_model.doublings(2 * most, MOST_GPUS[model.strategy])
         if gpus * batch <= samples and "communication" in model.names
     ]
     found = []
@@ -101,7 +119,7 @@ def _rows(
 def _parameters(model: CostModel | None, has_sweep: bool) -> list[dict[str, Any]]:
     if model is None:
         return [{"parameter": "", "note": "fewer than 3 cells with a time"}]
-    units = {**UNITS, "communication": "of the all-reduce" if has_sweep else "s of travel"}
+    units = {**UNITS, "communication": "of the all-reduce" if has_sweep else NO_SWEEP}
     rows = []
     for name in PARAMETERS:
         value, low, high = model.interval(name)

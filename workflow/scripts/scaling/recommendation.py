@@ -8,10 +8,11 @@ from scaling import report_format as fmt
 from scaling.cost_model import timed
 from scaling.derived import DerivedTables
 from scaling.finding import Finding, measured, source
+from scaling.prediction import limit
 
 EFFICIENT = 0.8
-BAD_ERROR = 0.1
-"""Median error of the cells left out above which the model is said to predict badly."""
+BAD_MEDIAN, BAD_WORST = 0.1, 0.2
+"""Errors of the cells left out above which the model is said to predict badly: median, worst."""
 
 
 def recommend(tables: DerivedTables) -> list[Finding]:
@@ -79,6 +80,9 @@ def beyond(tables: DerivedTables) -> list[Finding]:
             f"b\u00a0=\u00a0{int(fast.batch_size)} would take {fmt.seconds(fast.predicted_seconds)}"
             f" an epoch; {_efficient(unmeasured)}. {_trust(verdict)}"
         )
+        beyond_model = limit(model)
+        if beyond_model:
+            text = f"{text} {beyond_model[0].upper()}{beyond_model[1:]}."
         found.append(Finding(text, source("prediction", fast)))
     return found
 
@@ -105,6 +109,6 @@ def _trust(verdict: Any) -> str:
         f"Fitted without the cells on {gpus}, it missed them by {fmt.percent(median)} (median), "
         f"at worst {fmt.percent(worst)}"
     )
-    if median > BAD_ERROR:
+    if median > BAD_MEDIAN or worst > BAD_WORST:
         return f"{sentence}: it predicts badly, so this is a direction and no figure to plan with."
     return f"{sentence}."

@@ -6,6 +6,7 @@ import pandas as pd
 
 from scaling import report_format as fmt
 from scaling.derived import DerivedTables
+from scaling.prediction import MOST_GPUS, limit
 from scaling.recommendation import recommend
 from scaling.report_table import Entry, Table, head, status, text
 from scaling.result_tables import by_configuration
@@ -39,6 +40,7 @@ def prediction(tables: DerivedTables) -> dict[str, Any]:
                 tables.prediction[~tables.prediction["measured"]]
             )
         ],
+        "most_gpus": max(MOST_GPUS[strategy] for strategy in MOST_GPUS),
         "recommendation": recommend(tables),
     }
 
@@ -67,10 +69,17 @@ def _model(title: str, rows: pd.DataFrame) -> Table:
         columns=["parameter", "value, 95 % interval", "unit", "cost of"],
         rows=lines,
         text_columns=frozenset({"unit", "cost of"}),
-        notes=[f"fitted to {fmt.plural(int(rows['cells'].iloc[0]), 'cell')}"]
-        if rows["cells"].notna().any()
-        else [],
+        notes=_notes(rows),
     )
+
+
+def _notes(rows: pd.DataFrame) -> list[str]:
+    if rows["cells"].isna().all():
+        return []
+    fitted = [f"fitted to {fmt.plural(int(rows['cells'].iloc[0]), 'cell')}"]
+    if rows["value"].notna().any() and rows["high"].isna().all():
+        fitted.append("no intervals: there are no more cells than parameters")
+    return [*fitted, *filter(None, [limit(rows)])]
 
 
 def _held_out(title: str, rows: pd.DataFrame) -> Table:
