@@ -83,6 +83,7 @@ def test_the_page_shows_every_submission_and_what_could_not_be_read(pile, tmp_pa
     assert page.row("All studies", "clean") == [pile[0], "7", "20", "20", "16", "no findings"]
     assert page.row("All studies", "bobs")[:5] == [pile[1], "7", "20", "20", "12"]
     assert page.row("What explains the differences", "times gpus")[-1] == "bobs (4 figures)"
+    assert "a figure with several mistakes counts once for each of them" in page.text
     printed = page.rows("Printed against derived: bobs")
     assert printed[0] == [
         *("speedup", "ddp: N · T(1,b) / T(N,b)", "2 × 128", "3.679"),
@@ -178,6 +179,21 @@ def test_no_cell_of_the_published_studies_page_is_blank(tmp_path):
     for title in page.tables:
         for row in page.rows(title):
             assert all(row), (title, row)
+
+
+def test_a_figure_of_ours_that_is_missing_or_negative_says_so(tmp_path):
+    # T(4,512) = 4.1 without loading is less than 16.8/4 = 4.2.
+    negative = {"epoch_seconds_without_loading": "4.100"}
+    text = edited({(4, 512): negative}, CLEAN.replace("11173962", ""))
+    target = tmp_path / "audit.html"
+    with pytest.raises(UserError):
+        audit_studies.main([str(write(tmp_path / "dan", text)), "--output", str(target)])
+    rows = Page(target.read_text(encoding="utf-8")).rows("Printed against derived: clean")
+    (time,) = [row for row in rows if row[-5] == "0.100"]
+    assert time[-3:-1] == ["−0.1000", "ours is negative"]
+    (rate, _) = [row for row in rows if row[-5] == "16.76"]
+    assert rate[-3] == ("– size of the gradients unknown; no correct interconnect sweep for 4 GPUs")
+    assert rate[-2:] == ["–", "no parameters"]
 
 
 def test_another_training_set_changes_the_iterations(pile, capsys):

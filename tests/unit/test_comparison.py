@@ -1,11 +1,14 @@
 """Studies side by side: the table, its caveats, the section of the report and the figure."""
 
+import math
+
 import pandas as pd
 import pytest
 import report_tables
-from report_page import render
+from report_page import REPORT, Page, render
 
 import plot_comparison
+import published_render
 import tables_comparison
 from scaling import comparison, figures, tables
 from scaling.report_comparison import caveats
@@ -85,6 +88,45 @@ def test_caveats_name_what_differs_from_the_measured_study(table):
     assert caveats(table.assign(estimate="subtraction"), own) == [
         "bandwidth counts loading as communication"
     ]
+
+
+def test_without_a_measured_study_the_caveats_are_those_of_the_figures_themselves(table):
+    once = table.assign(count=1, estimate="subtraction", model="resnet9")
+    assert caveats(once, own=table[:0]) == [
+        "one sample",
+        "bandwidth counts loading as communication",
+    ]
+
+
+def test_the_published_page_has_counts_and_caveats_beside_its_figure(tmp_path):
+    folder = write(tmp_path / "studies")
+    found = study(tmp_path / "again", edited({(4, 512): {"count": "1"}})).found
+    names = ("timing", "speedup", "communication", "bandwidth", "printed", "audit")
+    for name in (*names, "prediction", "cost_model"):
+        tables.write(getattr(found, name), tmp_path / f"tables/clean/{name}.csv")
+    (tmp_path / "figure.svg").write_text("<svg/>")
+    target = tmp_path / "published.html"
+    published_render.main(
+        [
+            *("--folders", str(folder), "--tables", str(tmp_path / "tables")),
+            *("--figure", str(tmp_path / "figure.svg"), "--output", str(target)),
+            *("--template", str(REPORT / "published.html.j2")),
+        ]
+    )
+    shown = Page(target.read_text(encoding="utf-8"))
+    assert shown.row("What is compared", "clean") == [
+        *("resnet18-cifar, ddp", "resnet18-cifar", "not stated", "1–5", "one sample"),
+    ]
+    assert shown.row("All studies", "clean")[0] == str(folder)
+
+
+def test_a_negative_communication_stands_in_the_report_instead_of_a_bandwidth(tmp_path):
+    made = report_tables.make()
+    table = made["comparison"]
+    cell = (table["study"] == "lab") & (table["gpus"] == 4) & (table["batch_size"] == 32)
+    table.loc[cell, ["communication_seconds", "bandwidth_gb_per_s"]] = [-0.5, math.nan]
+    shown = render(tmp_path, made).row("Bandwidth, GB/s", "32 × 4")
+    assert shown[-1] == "– communication negative"
 
 
 def test_the_report_says_what_is_compared(page):

@@ -30,10 +30,14 @@ def side_by_side(tables: StudyTables) -> dict[str, Any]:
     batches = table.groupby("batch_size")["study"].nunique()
     shared = {*batches[batches > 1].index, *own["batch_size"]}
     common = table[table["batch_size"].isin(shared)]
-    return {"studies": [_studies(table, own)], "metrics": [_metric(common, m) for m in METRICS]}
+    return {
+        "studies": [what_is_compared(table, own)],
+        "metrics": [_metric(common, m) for m in METRICS],
+    }
 
 
-def _studies(table: pd.DataFrame, own: pd.DataFrame) -> Table:
+def what_is_compared(table: pd.DataFrame, own: pd.DataFrame) -> Table:
+    """A row for each study, recipe and strategy of a comparison: counts and `caveats`."""
     rows = []
     for (study, recipe, strategy), cells in table.groupby(LINE, sort=False):
         first = cells.iloc[0]
@@ -58,10 +62,13 @@ def _studies(table: pd.DataFrame, own: pd.DataFrame) -> Table:
 
 
 def caveats(cells: pd.DataFrame, own: pd.DataFrame) -> list[str]:
-    """What keeps a study's figures from being compared with those of the measured one, `own`."""
+    """What keeps a study's figures from being compared with those of the measured one, `own`.
+
+    Without a measured one (no rows), only what its own figures lack.
+    """
     found = []
     first = cells.iloc[0]
-    is_own = own.index.isin(cells.index).any()
+    is_own = own.empty or own.index.isin(cells.index).any()
     # A measured model's name goes on with its width; a published ResNet-18 has the usual one.
     if not is_own and not own["model"].str.startswith(f"{first['model']}, width 64").any():
         found.append("other model")

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from scaling import report_communication, report_prediction, report_scaling
+from scaling import comparison, report_communication, report_prediction, report_scaling
 from scaling import report_format as fmt
 from scaling.audit_printed import WORDS
 from scaling.finding import Finding
@@ -18,6 +18,7 @@ from scaling.printed_figures import WITHIN
 from scaling.published import PublishedStudy
 from scaling.published_tables import PublishedTables
 from scaling.report_audit import SEVERITIES, checks_table, counts, findings_table
+from scaling.report_comparison import what_is_compared
 from scaling.report_table import Entry, Table, head, status, text
 
 ANY_PEAK = "bandwidth / a constant"
@@ -59,9 +60,24 @@ def context(
     return {
         "overview": overview(sections, refused),
         "mistakes": mistakes(sections),
+        "compared": [_compared(studies)] if studies else [],
         "studies": sections,
         "checks": [checks_table(audits)] if studies else [],
     }
+
+
+def _compared(studies: list[PublishedTables]) -> Table:
+    table = pd.concat(
+        [
+            comparison.of_study(
+                *(study.study, study.timing, study.speedup, study.bandwidth),
+                *(study.source.model, study.source.description.hardware),
+            )
+            for study in studies
+        ],
+        ignore_index=True,
+    )
+    return what_is_compared(table, own=table[:0])
 
 
 def overview(sections: list[StudySection], refused: Sequence[tuple[str, str]]) -> Table:
