@@ -71,7 +71,9 @@ def test_a_study_in_a_folder_of_its_own_is_one_more(published):
     assert [study.name for study in read_folder(folder)] == ["mine"]
     assert published.snakemake(PAGE).returncode == 0
     assert (published.folder / "results/tables/mine/audit.csv").exists()
-    assert 'id="mine"' in (published.folder / PAGE).read_text()
+    assert (
+        f'id="{folder.relative_to(published.folder)}/mine"' in (published.folder / PAGE).read_text()
+    )
 
 
 def test_a_wrong_field_is_named_before_any_job(published):
