@@ -7,7 +7,16 @@ import pandas as pd
 from scaling import noise
 from scaling import report_format as fmt
 from scaling.grid import CELL_KEYS
-from scaling.report_table import Entry, Table, collect_notes, flags_of, head, status, text
+from scaling.report_table import (
+    Entry,
+    Table,
+    cell_lines,
+    collect_notes,
+    flags_of,
+    head,
+    status,
+    text,
+)
 from scaling.result_tables import StudyTables, by_configuration
 
 PREFIXES = {"T": 1e12, "G": 1e9, "M": 1e6}
@@ -104,11 +113,6 @@ def _cells(title: str, rows: pd.DataFrame) -> Table:
         f"{row.precision}, {rate(row.peak_flops_per_second, 'FLOP/s')}"
         for row in peaks.itertuples()
     )
-    lines = []
-    for batch, same in rows.sort_values(["batch_size", "gpus"]).groupby("batch_size"):
-        for index, row in enumerate(same.itertuples()):
-            line = [head(str(batch), rows=len(same))] if index == 0 else []
-            lines.append([*line, Entry(str(int(row.gpus))), *_cell(row)])
     return Table(
         title=f"{title} (peak: {' or '.join(said) or 'not known'})",
         groups=[("", 4), ("of the epoch", 4)],
@@ -116,7 +120,7 @@ def _cells(title: str, rows: pd.DataFrame) -> Table:
             *("batch size per GPU", "GPUs", "images/s", "per GPU", "utilization"),
             *("waiting for data", "communication", "everything else"),
         ],
-        rows=lines,
+        rows=cell_lines(rows, _cell),
         notes=collect_notes(rows[rows["images_per_second"].notna()], "note"),
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling import report_format as fmt
-from scaling.report_table import Entry, Table, flags_of, head, status
+from scaling.report_table import Entry, Table, cell_lines, flags_of, status
 from scaling.result_tables import StudyTables, by_configuration
 from scaling.startup import PARTS, PHASE_COLUMNS
 from scaling.startup_clock import PHASES
@@ -42,11 +42,6 @@ def fixed_cost(tables: StudyTables) -> dict[str, Any]:
 
 
 def _table(title: str, rows: pd.DataFrame) -> Table:
-    lines = []
-    for batch, same in rows.sort_values(["batch_size", "gpus"]).groupby("batch_size"):
-        for index, row in enumerate(same.itertuples()):
-            line = [head(str(batch), rows=len(same))] if index == 0 else []
-            lines.append([*line, Entry(str(int(row.gpus))), *_cell(row)])
     return Table(
         title=title,
         groups=[
@@ -60,7 +55,7 @@ def _table(title: str, rows: pd.DataFrame) -> Table:
             *(PART_NAMES[part] for part in PARTS),
             *("seconds", "not measured"),
         ],
-        rows=lines,
+        rows=cell_lines(rows, _cell),
         notes=_notes(rows),
     )
 

@@ -107,3 +107,13 @@ def collect_notes(rows: pd.DataFrame, column: str) -> list[str]:
             if place not in cells:
                 cells.append(place)
     return [f"{', '.join(cells)}: {words}" for words, cells in places.items()]
+
+
+def cell_lines(rows: pd.DataFrame, cell: Callable[[Any], list[Entry]]) -> list[list[Entry]]:
+    """A line for each cell: batch size, written once for its GPU counts, GPUs, and `cell(row)`."""
+    lines = []
+    for batch, same in rows.sort_values(["batch_size", "gpus"]).groupby("batch_size"):
+        for index, row in enumerate(same.itertuples()):
+            line = [head(str(batch), rows=len(same))] if index == 0 else []
+            lines.append([*line, Entry(str(int(row.gpus))), *cell(row)])
+    return lines
