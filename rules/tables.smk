@@ -239,6 +239,7 @@ rule tables_audit:
         bandwidth="<results>/tables/{study}/bandwidth.csv",
         manifest=measured(f"{DATASET}/manifest.json"),
         printed=lambda wildcards: printed_table(wildcards.study),
+        utilization=measured(f"<results>/tables/{STUDY}/utilization.csv"),
         code=code("tables_audit"),
     output:
         "<results>/tables/{study}/audit.csv",
@@ -253,10 +254,14 @@ rule tables_audit:
             else option("--train-images", CIFAR10_TRAIN_IMAGES)
         ),
         printed=lambda _, input: option("--printed", input.get("printed") or None),
+        utilization=lambda _, input: option(
+            "--utilization", input.get("utilization") or None
+        ),
     shell:
         "python workflow/scripts/tables_audit.py --timing {input.timing} --speedup {input.speedup}"
         " --communication {input.communication} --bandwidth {input.bandwidth}"
-        " {params.training_set} {params.printed} --output {output} > {log} 2>&1"
+        " {params.training_set} {params.printed} {params.utilization}"
+        " --output {output} > {log} 2>&1"
 
 
 rule tables_quantization:

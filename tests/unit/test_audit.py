@@ -102,6 +102,22 @@ def test_a_utilization_above_one_is_a_warning():
 
 
 @pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        ("utilization", "the epoch took less time"),
+        ("utilization_without_loading", "the device computed while the host waited"),
+    ],
+)
+def test_a_time_below_what_the_measured_peak_allows_is_a_warning(column, why):
+    rates = CLEAN.timing.assign(utilization=0.4, utilization_without_loading=1.0)
+    assert audit(replace(CLEAN, utilization=rates)).empty
+    found = only_finding(replace(CLEAN, utilization=changed(rates, 1, **{column: 1.6})))
+    assert (found.check, found.severity) == ("above_the_matrix_peak", "warning")
+    assert (found.gpus, found.batch_size, found.found) == (1, 512, 1.6)
+    assert why in found.message
+
+
+@pytest.mark.parametrize(
     ("view", "name"),
     [
         ("speedup", "speedup"),

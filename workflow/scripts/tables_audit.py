@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from scaling import bandwidth, communication, files, printed, speedup, tables, timing
+from scaling import bandwidth, communication, files, printed, speedup, tables, timing, utilization
 from scaling.audit import Study, audit
 from scaling.errors import run_script
 
@@ -20,6 +20,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--printed", type=Path, help="printed.csv, for a study whose document printed figures"
     )
+    parser.add_argument(
+        "--utilization", type=Path, help="utilization.csv, for a study with measured peaks"
+    )
     training_set = parser.add_mutually_exclusive_group(required=True)
     training_set.add_argument("--train-images", type=int, help="images in the training set")
     training_set.add_argument("--manifest", type=Path, help="the dataset's, which says so")
@@ -28,13 +31,16 @@ def main(argv: list[str] | None = None) -> None:
     train_images = args.train_images
     if args.manifest:
         train_images = files.read_json(args.manifest)["train_images"]
+    optional = {"printed": printed.read(args.printed)} if args.printed else {}
+    if args.utilization:
+        optional["utilization"] = tables.read(args.utilization, utilization.COLUMNS)
     study = Study(
         timing=tables.read(args.timing, timing.COLUMNS),
         speedup=tables.read(args.speedup, speedup.COLUMNS),
         communication=tables.read(args.communication, communication.COLUMNS),
         bandwidth=tables.read(args.bandwidth, bandwidth.COLUMNS),
         train_images=train_images,
-        **({"printed": printed.read(args.printed)} if args.printed else {}),
+        **optional,
     )
     tables.write(audit(study), args.output)
 

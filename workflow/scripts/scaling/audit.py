@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import audit_printed, printed, tables
+from scaling import audit_printed, printed, tables, utilization
 from scaling.audit_finding import Finding, finding
 from scaling.communication import SUBTRACTIONS
 from scaling.grid import CELL_KEYS
@@ -38,7 +38,8 @@ large times leaves a small one, easily wrong by tens of percent, hardly by a fac
 class Study:
     """The tables under audit, and D: the number of images in the training set.
 
-    `printed` is the table of `scaling.printed`, empty for a study that prints no figures.
+    `printed` is the table of `scaling.printed`, empty for a study that prints no figures;
+    `utilization` that of `scaling.utilization`, empty for one without measured peaks.
     """
 
     timing: pd.DataFrame
@@ -47,6 +48,9 @@ class Study:
     bandwidth: pd.DataFrame
     train_images: int
     printed: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=printed.COLUMNS))
+    utilization: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=utilization.COLUMNS)
+    )
 
 
 Check = Callable[[Study], list[Finding]]
@@ -79,6 +83,25 @@ def utilization_above_one(study: Study) -> list[Finding]:
     return [
         finding(row, "warning", f"{row.estimate}: utilization above 100 %", row.utilization, 1)
         for row in table[table["utilization"] > 1].itertuples()
+    ]
+
+
+def above_the_matrix_peak(study: Study) -> list[Finding]:
+    """No epoch takes less time than its operations would at the matrix product rate measured.
+
+    "Without loading" comes out below it where the device computes while the host waits for data:
+    the time subtracted was not idle, so what is left is too short. The whole epoch never may.
+    """
+    table = study.utilization
+    messages = {
+        "utilization": "the epoch took less time than its operations take at the measured peak",
+        "utilization_without_loading": "the time without loading is less than the operations take "
+        "at the measured peak: the device computed while the host waited for data",
+    }
+    return [
+        finding(row, "warning", message, getattr(row, column), 1)
+        for column, message in messages.items()
+        for row in table[table[column] > 1].itertuples()
     ]
 
 
@@ -213,6 +236,7 @@ CHECKS: list[Check] = [
     parts_differ_from_total,
     negative_communication,
     utilization_above_one,
+    above_the_matrix_peak,
     speedup_above_gpus,
     bytes_not_multiplied_by_iterations,
     two_baselines,

@@ -1,5 +1,6 @@
 """Which typed status an exception of a training process means, if any."""
 
+import textwrap
 from collections.abc import Iterator
 
 import torch
@@ -38,7 +39,7 @@ def first_sentence(error: BaseException) -> str:
     told = next((origin for origin in _origins(error) if _status(origin) is not None), error)
     lines = [line.strip() for line in str(told).splitlines() if line.strip()]
     telling = [line for line in lines if "allocate" in line or "memory" in line]
-    return (telling or lines or [type(told).__name__])[0][:300]
+    return textwrap.shorten((telling or lines or [type(told).__name__])[0], 300, placeholder=" …")
 
 
 def _origins(error: BaseException) -> Iterator[BaseException]:
