@@ -133,6 +133,7 @@ rule report_render:
         tables=expand(f"<results>/tables/{STUDY}/{{table}}.csv", table=TABLES),
         shared_tables=expand("<results>/tables/{table}.csv", table=SHARED_TABLES),
         topology="<results>/tables/topology.txt",
+        claims="<results>/tables/claims.json",
         figures=expand(f"<results>/figures/{STUDY}/{{figure}}.svg", figure=FIGURES),
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
@@ -156,5 +157,5 @@ rule report_render:
         "python workflow/scripts/report_render.py --study {params.study}"
         " --tables {params.results}/tables/{params.study} --shared-tables {params.results}/tables"
         " --figures {params.results}/figures/{params.study} --manifest {input.manifest}"
-        " --template report/report.html.j2 {params.partial} {params.replayed_from}"
+        " --claims {input.claims} --template report/report.html.j2 {params.partial} {params.replayed_from}"
         " --output {output} > {log} 2>&1"

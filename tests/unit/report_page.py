@@ -7,6 +7,7 @@ import pandas as pd
 import report_tables
 from report_tables import STUDY
 
+import claims_evaluate
 import report_render
 from scaling import report
 
@@ -77,6 +78,7 @@ def arguments(folder: Path, *more: str) -> list[str]:
         *("--shared-tables", str(folder / "tables")),
         *("--figures", str(folder / "figures")),
         *("--manifest", str(folder / "manifest.json")),
+        *("--claims", str(folder / "tables" / "claims.json")),
         *("--template", str(REPORT / "report.html.j2")),
         *("--output", str(folder / "report.html")),
         *more,
@@ -84,8 +86,11 @@ def arguments(folder: Path, *more: str) -> list[str]:
 
 
 def lay_out(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
-    """Tables, manifest and figures, as the pipeline leaves them."""
+    """Tables, claims, manifest and figures, as the pipeline leaves them."""
     report_tables.write(folder, tables)
+    made = [str(path) for path in sorted((folder / "tables").rglob("*.csv"))]
+    claims = folder / "tables" / "claims.json"
+    claims_evaluate.main(["--study", STUDY, "--tables", *made, "--output", str(claims)])
     (folder / "figures").mkdir()
     for name in report.FIGURES:
         (folder / "figures" / f"{name}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")

@@ -20,7 +20,8 @@ DERIVED_TABLES = {
 }
 FIGURES_OF_RUNS = {"plot_epoch_time", "plot_speedup", "plot_communication", "plot_learning"}
 SIDE_BY_SIDE = {"tables_comparison", "plot_comparison"}
-AFTER_RUNS = TABLES_OF_RUNS | DERIVED_TABLES | FIGURES_OF_RUNS | SIDE_BY_SIDE | {"report_render"}
+PAGE = {"claims_evaluate", "report_render"}
+AFTER_RUNS = TABLES_OF_RUNS | DERIVED_TABLES | FIGURES_OF_RUNS | SIDE_BY_SIDE | PAGE
 
 
 def test_a_second_run_does_nothing(study):

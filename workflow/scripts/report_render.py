@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from scaling import files, report, result_tables
+from scaling.claims import claim
 from scaling.errors import run_script
 
 
@@ -25,6 +26,7 @@ def main(argv: list[str] | None = None) -> None:
         help=f"folder of the study's figures (SVG): {', '.join(report.FIGURES)}",
     )
     parser.add_argument("--manifest", type=Path, required=True, help="the dataset's manifest.json")
+    parser.add_argument("--claims", type=Path, required=True, help="the study's claims.json")
     parser.add_argument(
         "--template", type=Path, required=True, help="report.html.j2, beside its sections"
     )
@@ -41,7 +43,12 @@ def main(argv: list[str] | None = None) -> None:
     )
     figures = report.read_figures(arguments.figures)
     page = report.render(
-        tables, figures, arguments.template, arguments.partial, arguments.replayed_from
+        tables,
+        claim.read(arguments.claims),
+        figures,
+        arguments.template,
+        arguments.partial,
+        arguments.replayed_from,
     )
     files.write_text(arguments.output, page)
 

@@ -11,6 +11,7 @@ from typing import Any
 from scaling import (
     page,
     report_audit,
+    report_claims,
     report_communication,
     report_comparison,
     report_learning,
@@ -22,6 +23,7 @@ from scaling import (
     report_startup,
 )
 from scaling import report_format as fmt
+from scaling.claims.claim import Claim
 from scaling.errors import UserError
 from scaling.findings import findings
 from scaling.result_tables import StudyTables
@@ -34,11 +36,15 @@ FIGURES = [
 
 @dataclass(frozen=True)
 class Section:
-    """One section: its name (anchor and template), its title, and what its template shows."""
+    """One section: its name (anchor and template), its title, and what its template shows.
+
+    `questions` are the numbers of the lab's questions whose claims stand at its beginning.
+    """
 
     name: str
     title: str
     context: Callable[[StudyTables], dict[str, Any]]
+    questions: tuple[str, ...] = ()
 
 
 def _summary(tables: StudyTables) -> dict[str, Any]:
@@ -54,18 +60,33 @@ def _method(tables: StudyTables) -> dict[str, Any]:
     }
 
 
+def _claims_alone(tables: StudyTables) -> dict[str, Any]:
+    return {}
+
+
 SECTIONS = [
     Section("summary", "Summary", _summary),
-    Section("batch_size", "Question 1. Batch size and epoch time", report_scaling.batch_size),
-    Section("speedup", "Question 2. Time and speedup", report_scaling.speedup),
+    Section(
+        "batch_size", "Question 1. Batch size and epoch time", report_scaling.batch_size, ("Q1",)
+    ),
+    Section("speedup", "Question 2. Time and speedup", report_scaling.speedup, ("Q2",)),
     Section(
         "communication",
         "Question 3.1. Compute and communication",
         report_communication.compute_and_communication,
+        ("Q3.1",),
     ),
-    Section("bandwidth", "Question 3.2. Bandwidth", report_communication.bandwidth),
+    Section("bandwidth", "Question 3.2. Bandwidth", report_communication.bandwidth, ("Q3.2",)),
+    Section(
+        "large_batches",
+        "Question 4. Large batches",
+        report_learning.large_batches,
+        ("Q4.1", "Q4.2"),
+    ),
+    Section("set_epoch", "Question 5. Shuffling anew", _claims_alone, ("Q5",)),
+    Section("collectives", "Question 6. What travels in a step", _claims_alone, ("Q6",)),
+    Section("buffers", "Question 7. Gradients only", _claims_alone, ("Q7",)),
     Section("limits", "Physical limits", report_limits.limits),
-    Section("large_batches", "Question 4. Large batches", report_learning.large_batches),
     Section("quantization", "Part B. Int8 quantization", report_quantization.stages),
     Section("side_by_side", "Side by side with published studies", report_comparison.side_by_side),
     Section("audit", "Audit", report_audit.findings),
@@ -78,6 +99,7 @@ SECTIONS = [
 
 def render(
     tables: StudyTables,
+    claims: list[Claim],
     figures: dict[str, str],
     template: Path,
     partial: bool,
@@ -85,8 +107,9 @@ def render(
 ) -> str:
     """The page as HTML, from `template` and its neighbours (sections/, macros, style.css).
 
-    `figures` are data URIs by name. A study with missing cells is refused unless `partial`; the
-    page then says so at its top, where it also names the stored study it was `replayed_from`.
+    `claims` are those of the study, `figures` data URIs by name. A study with missing cells is
+    refused unless `partial`; the page then says so at its top, where it also names the stored study
+    it was `replayed_from`.
     Raises UserError for missing cells, and for a template that does not fit.
     """
     missing = [fmt.cell_name(row) for row in tables.missing.itertuples()]
@@ -96,7 +119,12 @@ def render(
             f"{missing[0]}; run them, or ask for a partial report with --partial"
         )
     sections = [
-        {"name": section.name, "title": section.title, "context": section.context(tables)}
+        {
+            "name": section.name,
+            "title": section.title,
+            "context": section.context(tables),
+            "answers": report_claims.answers(claims, section.questions),
+        }
         for section in SECTIONS
     ]
     return page.render(
@@ -109,6 +137,9 @@ def render(
         missing=missing,
         replayed_from=replayed_from,
         sections=sections,
+        verdicts=report_claims.verdicts(claims),
+        verdict_symbols=report_claims.SYMBOLS,
+        figures_of=report_claims.figures,
         figures=figures,
     )
 

@@ -50,6 +50,9 @@ SHARED = {
         *("agreement_percent", "test_images"),
     ],
 }
+EXPERIMENTS: dict[str, list[str]] = {}
+"""Tables of experiments, which a study made before them does not have; they lie beside `SHARED`."""
+COLUMNS = OWN | SHARED | EXPERIMENTS
 TRUTHS = {"within_spread", "correct", "peak", "measured"}
 TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
 TEXT |= {"study", "model", "hardware", "estimate", "parameter", "unit"}
@@ -82,8 +85,13 @@ class StudyTables(DerivedTables):
     @property
     def on_cpu(self) -> bool:
         """Whether "GPU" means a process: there are runs, and all of them recorded a CPU."""
-        recorded = self.provenance[self.provenance["status"] != "missing"]
-        return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
+        return on_cpu(self.provenance)
+
+
+def on_cpu(provenance: pd.DataFrame) -> bool:
+    """Whether there are runs in `provenance`, and all of them recorded a CPU."""
+    recorded = provenance[provenance["status"] != "missing"]
+    return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
 
 
 def read(name: str, path: Path) -> pd.DataFrame:
@@ -91,7 +99,7 @@ def read(name: str, path: Path) -> pd.DataFrame:
 
     Raises UserError when the file does not exist, is no table or lacks a column.
     """
-    table = tables.read(path, (OWN | SHARED)[name])
+    table = tables.read(path, COLUMNS[name])
     text = list(table.columns) if name == "provenance" else [*(TEXT & set(table.columns))]
     numbers = {"gpus", "batch_size", "seed"}
     for column in set(text) - numbers:

@@ -1,0 +1,34 @@
+# The lab's questions, answered from the tables. `snakemake claims` makes no figure and no report.
+localrules:
+    claims_evaluate,
+    claims,
+
+
+CLAIM_TABLES = [
+    *("timing", "speedup", "communication", "bandwidth", "utilization", "cost_model"),
+    "provenance",
+]
+CLAIM_SHARED_TABLES = ["accuracy"]
+
+
+rule claims_evaluate:
+    input:
+        tables=expand(f"<results>/tables/{STUDY}/{{table}}.csv", table=CLAIM_TABLES),
+        shared_tables=expand("<results>/tables/{table}.csv", table=CLAIM_SHARED_TABLES),
+        code=code("claims_evaluate"),
+    output:
+        "<results>/tables/claims.json",
+    log:
+        "<logs>/claims_evaluate.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        study=STUDY,
+    shell:
+        "python workflow/scripts/claims_evaluate.py --study {params.study}"
+        " --tables {input.tables} {input.shared_tables} --output {output} > {log} 2>&1"
+
+
+rule claims:
+    input:
+        "<results>/tables/claims.json",

@@ -1,0 +1,86 @@
+"""A claim: one sentence about a study, the evidence it rests on, and what came of testing it."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from scaling import files
+from scaling.errors import UserError
+
+Verdict = Literal["supported", "refuted", "undecided"]
+Figure = float | int | str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The figures of one file that a sentence uses, and the rule they were put to.
+
+    `file` is relative to results/; `figures` have the names by which the table knows them, and
+    their values are finite, as JSON has no other (an infinite time is the word "infinite"); `test`
+    says in words when they support the claim, when they refute it, when neither.
+    """
+
+    file: str
+    figures: dict[str, Figure]
+    test: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim, made from the tables at hand: other numbers make another sentence or verdict.
+
+    `id` is its own in the study (it is an anchor of the report), `question` a key of
+    `registry.QUESTIONS`. Supported: the evidence passes its test, and `sentence` says so with the
+    figures. Refuted: the evidence contradicts it, and the sentence says what was measured instead.
+    Undecided: there is no evidence, or its noise is too large, and the sentence says what is
+    missing.
+    """
+
+    id: str
+    question: str
+    sentence: str
+    verdict: Verdict
+    evidence: list[Evidence]
+
+
+def undecided(id: str, question: str, missing: str, file: str, test: str) -> Claim:
+    """A claim for which `file` has no evidence; `missing` is the sentence that says what lacks."""
+    return Claim(id, question, missing, "undecided", [Evidence(file, {}, test)])
+
+
+def judge(holds: bool, fails: bool) -> Verdict:
+    """Supported where the test `holds`, refuted where it clearly `fails`, undecided between."""
+    if holds and fails:
+        raise ValueError("a test cannot both hold and fail")
+    return "supported" if holds else "refuted" if fails else "undecided"
+
+
+def write(path: Path, study: str, claims: Iterable[Claim]) -> None:
+    """Write the document of a study's claims; the order is kept.
+
+    Raises ValueError for a figure that is not finite.
+    """
+    document = {"study": study, "claims": [_plain(asdict(claim)) for claim in claims]}
+    files.write_json(path, document)
+
+
+def read(path: Path) -> list[Claim]:
+    """The claims of the document at `path`; UserError where it is none."""
+    document = files.read_json(path)
+    try:
+        return [
+            Claim(**{**claim, "evidence": [Evidence(**item) for item in claim["evidence"]]})
+            for claim in document["claims"]
+        ]
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{path} is no document of claims ({error!r}); make it again") from error
+
+
+def _plain(value: Any) -> Any:
+    """`value` with the numbers of numpy as those of Python."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.item() if hasattr(value, "item") else value
