@@ -6,7 +6,7 @@ localrules:
 
 CLAIM_TABLES = [
     *("timing", "speedup", "communication", "bandwidth", "utilization", "cost_model"),
-    "provenance",
+    *("device_time", "provenance"),
 ]
 CLAIM_SHARED_TABLES = ["accuracy"]
 

@@ -125,7 +125,8 @@ rule tables_readings:
         records=records,
         code=code("tables_readings"),
     output:
-        f"<results>/tables/{STUDY}/readings.csv",
+        readings=f"<results>/tables/{STUDY}/readings.csv",
+        device_time=f"<results>/tables/{STUDY}/device_time.csv",
     log:
         f"<logs>/tables_readings/{STUDY}.log",
     conda:
@@ -135,7 +136,8 @@ rule tables_readings:
         partial=PARTIAL,
     shell:
         "python workflow/scripts/tables_readings.py --cells {input.cells} --runs {params.runs}"
-        " {params.partial} --output {output} > {log} 2>&1"
+        " {params.partial} --output {output.readings} --device-time {output.device_time}"
+        " > {log} 2>&1"
 
 
 rule tables_startup:

@@ -119,6 +119,7 @@ def test_three_instruments_read_the_communication_of_each_rank(single, double):
             assert reading["communication_seconds"] > 0
             assert reading["exposed_seconds"] >= 0
     assert single["communication"]["readings"] == []
+    assert single["device_time"] == [{"rank": 0, "iterations": 0, "note": "a CPU runs no kernels"}]
 
 
 def test_waiting_for_data_is_part_of_the_epoch(double):

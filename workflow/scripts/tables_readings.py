@@ -1,16 +1,21 @@
-"""What each multi-GPU cell's instruments say of its communication, from the run records."""
+"""What the instruments of each cell say of its communication and of its device's time."""
+
+from pathlib import Path
 
 from scaling import tables
+from scaling.device_time import device_time
 from scaling.errors import run_script
 from scaling.readings import readings
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write readings.csv: one row per multi-GPU cell and instrument."""
+    """Write readings.csv, a row per multi-GPU cell and instrument, and device_time.csv."""
     parser = tables.run_options(__doc__)
+    parser.add_argument("--device-time", type=Path, required=True, help="device_time.csv to write")
     args = parser.parse_args(argv)
     runs = tables.read_runs(args.cells, args.runs, args.partial)
     tables.write(readings(runs), args.output)
+    tables.write(device_time(runs), args.device_time)
 
 
 if __name__ == "__main__":

@@ -1,45 +1,54 @@
-"""How long a run communicates, measured in extra iterations after everything else.
+"""How long a run communicates and how long its device works, in extra iterations at its end.
 
-Three instruments, each over at most `limit` iterations on batches that are in memory already, so
-that no rank waits for another one's data: iterations without gradient synchronisation beside the
-same ones with it, a trace of the kernels, and the log that DistributedDataParallel keeps. A reading
-is a dict: `estimate`, `rank`, `iterations` it covers, and either `seconds` and `seconds_without` of
-them, one for each repeat, or their `communication_seconds`, `exposed_seconds` and
-`overlapped_seconds`; `note` says why a reading is missing. A communication kernel runs until all
-ranks have joined it: waiting for the slowest rank is part of its time.
+Three instruments of communication, each over at most `limit` iterations on batches that are in
+memory already, so that no rank waits for another one's data: iterations without gradient
+synchronisation beside the same ones with it, a trace of the kernels, and the log that
+DistributedDataParallel keeps. A reading is a dict: `estimate`, `rank`, `iterations` it covers, and
+either `seconds` and `seconds_without` of them, one for each repeat, or their
+`communication_seconds`, `exposed_seconds` and `overlapped_seconds`; `note` says why a reading is
+missing. A communication kernel runs until all ranks have joined it: waiting for the slowest rank is
+part of its time. The same trace, on one GPU as well, tells how long the device works.
 """
 
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
-from torch.autograd import DeviceType
 from torch.nn.parallel import DistributedDataParallel
-from torch.profiler import ProfilerActivity, profile
 
-from scaling import intervals
+from scaling import kernel_trace
+from scaling.kernel_trace import Trace
 from scaling.ranks import Rank
-from scaling.recipes.trainer import Trainer, TrainIterations
+from scaling.recipes.trainer import EpochResult, Trainer, TrainIterations
 
 Reading = dict[str, Any]
 
-COMMUNICATION_KERNELS = ("nccl", "memcpy ptop")
-CPU_COLLECTIVES = ("gloo:all_reduce",)
 SETTLING_ITERATIONS = 2
 REPEATS = 3
-MICROSECOND = 1e-6
 NANOSECOND = 1e-9
 
 
-def read_all(trainer: Trainer, rank: Rank, limit: int) -> list[Reading]:
-    """The readings of every instrument on this rank."""
+def read_all(
+    trainer: Trainer, rank: Rank, gpus: int, limit: int
+) -> tuple[list[Reading], dict[str, Any]]:
+    """What this rank of a run on `gpus` reads of its communication, and its device's time.
+
+    On one GPU nothing is communicated and there is no reading. The device's time is described in
+    `_device_time`; a CPU, which runs no kernels, has 0 iterations of it and a `note`.
+    """
+    on_gpu = rank.device.type == "cuda"
+    device_time = {"rank": rank.index, "iterations": 0, "note": "a CPU runs no kernels"}
+    if gpus == 1 and not on_gpu:
+        return [], device_time
     train = trainer.in_memory(limit)
-    readings = [
-        _without_communication(trainer, train, limit),
-        _profiler(train, rank, limit),
-        _ddp_log(trainer, train, limit),
-    ]
-    return [{"rank": rank.index, **reading} for reading in readings]
+    readings = [_without_communication(trainer, train, limit)] if gpus > 1 else []
+    train(SETTLING_ITERATIONS)
+    untraced = train(limit) if on_gpu else None
+    trace, traced = kernel_trace.record(train, limit, rank)
+    if untraced:
+        device_time = {"rank": rank.index, **_device_time(trace, untraced)}
+    if gpus > 1:
+        readings += [_profiler(trace, traced.iterations), _ddp_log(trainer, train, limit)]
+    return [{"rank": rank.index, **reading} for reading in readings], device_time
 
 
 def _without_communication(trainer: Trainer, train: TrainIterations, limit: int) -> Reading:
@@ -61,59 +70,19 @@ def _without_communication(trainer: Trainer, train: TrainIterations, limit: int)
     }
 
 
-def _profiler(train: TrainIterations, rank: Rank, limit: int) -> Reading:
-    """Time of communication kernels, and the part of it in which a compute kernel runs as well.
-
-    Of several devices of one process, that of the one which communicates longest.
-    """
-    on_gpu = rank.device.type == "cuda"
-    activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
-    train(SETTLING_ITERATIONS)
-    with profile(activities=activities, acc_events=True) as trace:
-        result = train(limit)
-    communication: dict[int, list[tuple[float, float]]] = {}
-    compute: dict[int, list[tuple[float, float]]] = {}
-    for event in trace.events() or []:
-        span = (event.time_range.start, event.time_range.end)
-        name = event.name.lower()
-        if on_gpu:
-            if event.device_type != DeviceType.CUDA:
-                continue
-            is_communication = any(word in name for word in COMMUNICATION_KERNELS)
-        else:
-            is_communication = any(word in name for word in CPU_COLLECTIVES)
-            if not is_communication and (not name.startswith("aten::") or event.cpu_children):
-                continue
-        (communication if is_communication else compute).setdefault(event.device_index, []).append(
-            span
-        )
-    if rank.processes > 1 and on_gpu:
-        # The barrier before the first iteration: it lasts until the last rank has its tracer.
-        for spans in communication.values():
-            spans.remove(min(spans))
-    if not any(communication.values()):
+def _profiler(trace: Trace, iterations: int) -> Reading:
+    """Time of communication kernels, and the part of it in which a compute kernel runs as well."""
+    found = trace.communicating()
+    if found is None:
         return _missing("profiler", "the trace shows no communication")
-    total, hidden = max(
-        _total_and_hidden(spans, compute.get(device, [])) for device, spans in communication.items()
-    )
+    total, hidden = found
     return {
         "estimate": "profiler",
-        "iterations": result.iterations,
+        "iterations": iterations,
         "communication_seconds": total,
         "exposed_seconds": total - hidden,
         "overlapped_seconds": hidden,
     }
-
-
-def _total_and_hidden(
-    communication: list[tuple[float, float]], compute: list[tuple[float, float]]
-) -> tuple[float, float]:
-    """Seconds of the spans of communication, in µs, and of the part under those of compute."""
-    sent, busy = (
-        np.array(spans, dtype=np.float64).reshape(-1, 2) * MICROSECOND
-        for spans in (communication, compute)
-    )
-    return intervals.length(sent), intervals.overlap(sent, busy)
 
 
 def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Reading:
@@ -142,6 +111,23 @@ def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Reading:
         "communication_seconds": total,
         "exposed_seconds": total - hidden,
         "overlapped_seconds": hidden,
+    }
+
+
+def _device_time(trace: Trace, untraced: EpochResult) -> dict[str, Any]:
+    """Of the same iterations, the host's `seconds` untraced and the device's `busy_seconds`.
+
+    `busy_seconds` are those in which anything runs on the device (of several of one process, the
+    busiest), `kernels` how many things do, copies and fills included. Tracing delays launches, not
+    what runs, so the gaps between kernels are `seconds` less `busy_seconds`, not those of the
+    trace.
+    """
+    busy_seconds, kernels = trace.busy()
+    return {
+        "iterations": untraced.iterations,
+        "seconds": untraced.seconds,
+        "busy_seconds": busy_seconds,
+        "kernels": kernels,
     }
 
 

@@ -4,7 +4,7 @@ A rank appends JSON lines to its own file between epochs, never inside one:
 `start` (versions, host, parameters), `startup` (when each phase of it ended), `epoch` (an
 EpochRow), `outcome` (status, message, time of a rank that had to stop), `end` of what is measured
 (memory, communication, evaluation, parameters_sha256, applied, flops_per_image) and `readings` of
-the instruments after it (readings, seconds since the start).
+the instruments after it (readings, device_time, seconds since the start).
 A signal that ends a rank leaves `stacks` (text: what its threads were doing).
 """
 

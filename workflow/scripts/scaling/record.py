@@ -37,6 +37,9 @@ class RunRecord(TypedDict):
     `scaling.instruments` describes them); `environment` as `scaling.environment` describes it, with
     the names and UUIDs of the GPUs the run had.
 
+    `device_time` of each rank as `scaling.instruments` describes it, absent from records made
+    before it was read.
+
     What the run cost besides its epochs, absent from records made before it was measured:
     `startup` seconds of each phase of `scaling.startup_clock` and their total (null where a rank
     did not reach its first epoch); `run_seconds` from the start of the command to the end of its
@@ -58,6 +61,7 @@ class RunRecord(TypedDict):
     memory: dict[str, Any]
     communication: dict[str, Any]
     environment: dict[str, Any]
+    device_time: NotRequired[list[dict[str, Any]]]
     startup: NotRequired[dict[str, float] | None]
     run_seconds: NotRequired[float | None]
     shutdown_seconds: NotRequired[float | None]

@@ -12,6 +12,7 @@ from scaling import (
     bandwidth,
     communication,
     comparison,
+    device_time,
     files,
     interconnect,
     peaks,
@@ -50,9 +51,11 @@ SHARED = {
         *("agreement_percent", "test_images"),
     ],
 }
+# Only claims read these: see scaling.claims.
+EVIDENCE = {"device_time": device_time.COLUMNS}
 EXPERIMENTS: dict[str, list[str]] = {}
 """Tables of experiments, which a study made before them does not have; they lie beside `SHARED`."""
-COLUMNS = OWN | SHARED | EXPERIMENTS
+COLUMNS = OWN | EVIDENCE | SHARED | EXPERIMENTS
 TRUTHS = {"within_spread", "correct", "peak", "measured"}
 TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
 TEXT |= {"study", "model", "hardware", "estimate", "parameter", "unit"}

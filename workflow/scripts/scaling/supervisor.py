@@ -137,6 +137,7 @@ def assemble(
             **first_end.get("communication", {"backend": None, "bucket_bytes": []}),
             "readings": [reading for line in read for reading in line["readings"]],
         },
+        device_time=[line["device_time"] for line in read if line["device_time"]],
         environment={
             **surroundings,
             **environment.leased_gpus(ending.gpus),

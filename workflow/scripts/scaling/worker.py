@@ -103,10 +103,12 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
             "flops_per_image": flops.training_flops_per_image(model) if rank.is_first else None,
         },
     )
-    readings = []
-    if spec.cell.gpus > 1 and spec.instrumented_iterations:
-        readings = instruments.read_all(trainer, rank, spec.instrumented_iterations)
-    log.append("readings", {"readings": readings, "seconds": clock.elapsed()})
+    readings: dict[str, Any] = {"readings": [], "device_time": None}
+    if spec.instrumented_iterations:
+        limit = spec.instrumented_iterations
+        found, device_time = instruments.read_all(trainer, rank, spec.cell.gpus, limit)
+        readings = {"readings": found, "device_time": device_time}
+    log.append("readings", {**readings, "seconds": clock.elapsed()})
     rank.barrier()
     trainer.close()
     ranks.leave(rank)
