@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from scaling.claims import three_views
+from scaling.claims import batch_size, epoch_parts, link, three_views
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 
@@ -20,7 +20,10 @@ QUESTIONS = {
 """The questions by the number that the claims of each have."""
 
 CLAIMS: list[Callable[[ClaimTables], list[Claim]]] = [
+    batch_size.claims,  # Q1
     three_views.claims,  # Q2
+    epoch_parts.claims,  # Q3.1
+    link.claims,  # Q3.2
 ]
 """Pure functions, those of one question after those of the one before it."""
 

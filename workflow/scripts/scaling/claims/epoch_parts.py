@@ -1,0 +1,188 @@
+"""Question 3.1: where the time goes on several GPUs: computing, communicating, waiting for data."""
+
+from typing import Any
+
+import pandas as pd
+
+from scaling import noise
+from scaling import report_format as fmt
+from scaling.claims.cells import batch, row_at
+from scaling.claims.claim import Claim, Evidence, judge, undecided
+from scaling.claims.claim_tables import ClaimTables
+from scaling.finding import measured
+from scaling.result_tables import by_configuration
+from scaling.tables import CELL_KEYS
+
+QUESTION = "Q3.1"
+HALF = 0.5
+BY_SUBTRACTION = "subtraction_without_loading"
+DIRECT = "without_communication"
+SHARES = (
+    "Exposed communication over the whole epoch by every estimate there is of a cell (subtraction "
+    "without loading with its noise, without communication, profiler, DDP's log): the lowest and "
+    "the highest. "
+)
+COMPUTING = SHARES + (
+    "Computing is what is left of the epoch without loading. Supported: more than half of the "
+    "epoch at the smallest and at the largest batch by every estimate; refuted: less than half at "
+    "both by every estimate; undecided: the estimates or the batches differ."
+)
+FALLS = SHARES + (
+    "Supported: at the largest batch all are below all of the smallest batch; refuted: all are "
+    "above; undecided: they overlap, or only one batch size has an estimate."
+)
+AGREE = (
+    "In every cell on the most GPUs, subtraction without loading against iterations with less "
+    "those without synchronisation: they agree where they differ by no more than the ranges of "
+    "the two subtracted times. Supported: they agree in all cells; refuted: they differ in more "
+    "than half; undecided: between, or no cell has both and their noise."
+)
+
+
+def claims(tables: ClaimTables) -> list[Claim]:
+    """Three claims for each recipe and strategy on the most GPUs, from communication.csv."""
+    table = tables["communication"]
+    made = []
+    for recipe, strategy, rows in by_configuration(table):
+        line, name = f"{recipe}-{strategy}", f"{recipe}/{strategy}"
+        known = measured(rows, "communication_seconds")
+        cells = _with_shares(known[known["gpus"] == known["gpus"].max()], tables["timing"])
+        made += [
+            *_shares(line, name, cells, tables),
+            _estimates(line, name, cells, tables),
+        ]
+    if made:
+        return made
+    lacks = "Where the time goes cannot be said: the study has no cell on several GPUs."
+    file = tables.file("communication")
+    return [undecided("Q3.1", QUESTION, lacks, file, COMPUTING)]
+
+
+def _with_shares(rows: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
+    """`rows` with the shares of their epochs: loading, and lowest and highest communication.
+
+    Subtraction of whole epochs is left out: it takes loading for communication.
+    """
+    rows = noise.with_resolution(rows[rows["estimate"] != "subtraction"], timing)
+    columns = [*CELL_KEYS, "epoch_seconds", "loader_seconds"]
+    rows = rows.merge(timing[columns], how="left", on=CELL_KEYS)
+    unsure = rows["resolution_seconds"].fillna(0)
+    rows["low"] = (rows["communication_seconds"] - unsure) / rows["epoch_seconds"]
+    rows["high"] = (rows["communication_seconds"] + unsure) / rows["epoch_seconds"]
+    rows["loading"] = rows["loader_seconds"] / rows["epoch_seconds"]
+    return rows[rows["loading"].notna()]
+
+
+def _shares(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -> list[Claim]:
+    """That computing is most of an epoch, and that a larger batch communicates less of it."""
+    file = tables.file("communication")
+    ids = f"Q3.1-computing-{line}", f"Q3.1-falls-{line}"
+    if cells.empty:
+        lacks = (
+            f"{name}: where the time goes cannot be said, as no cell on several GPUs has an "
+            "estimate of its communication beside its time without loading."
+        )
+        return [undecided(ids[0], QUESTION, lacks, file, COMPUTING)]
+    by_batch = cells.groupby("batch_size").agg(
+        low=("low", "min"), high=("high", "max"), loading=("loading", "first")
+    )
+    by_batch["estimates"] = cells.groupby("batch_size").size()
+    parts = by_batch.reset_index()
+    small, large = (row_at(parts, index) for index in (0, len(parts) - 1))
+    gpus = fmt.gpus(int(cells["gpus"].max()))
+    evidence = _figures(small, large)
+    most = all(1 - cell.loading - cell.high > HALF for cell in (small, large))
+    little = all(1 - cell.loading - cell.low < HALF for cell in (small, large))
+    word = "most" if most else "less than half" if little else "not surely most"
+    where = _parts(small) if small.Index == large.Index else f"{_parts(small)}. {_parts(large)}"
+    made = [
+        Claim(
+            ids[0],
+            QUESTION,
+            f"{name} on {gpus}: computing is {word} of an epoch. {where}.",
+            judge(most, little),
+            [Evidence(file, evidence, COMPUTING)],
+        )
+    ]
+    if small.Index == large.Index:
+        lacks = (
+            f"{name} on {gpus}: whether a larger batch communicates less cannot be said, as only "
+            f"{batch(small)} has an estimate."
+        )
+        return [*made, undecided(ids[1], QUESTION, lacks, file, FALLS)]
+    falls, rises = bool(large.high < small.low), bool(large.low > small.high)
+    word = "a smaller" if falls else "a larger, not a smaller," if rises else "no clearly smaller"
+    sentence = (
+        f"{name} on {gpus}: a larger batch spends {word} share of its epoch on communication, "
+        f"{_span(large.low, large.high)} with {batch(large)} and {_span(small.low, small.high)} "
+        f"with {batch(small)}."
+    )
+    verdict = judge(falls, rises)
+    return [*made, Claim(ids[1], QUESTION, sentence, verdict, [Evidence(file, evidence, FALLS)])]
+
+
+def _figures(small: Any, large: Any) -> dict[str, Any]:
+    return {
+        f"{name}_{figure}": value
+        for name, cell in (("smallest", small), ("largest", large))
+        for figure, value in (
+            ("batch_size", cell.batch_size),
+            ("estimates", cell.estimates),
+            ("loading_share", cell.loading),
+            ("communication_share_low", cell.low),
+            ("communication_share_high", cell.high),
+        )
+    }
+
+
+def _parts(cell: Any) -> str:
+    computing = _span(1 - cell.loading - cell.high, 1 - cell.loading - cell.low)
+    return (
+        f"With {batch(cell)} {computing} is computing, {_span(cell.low, cell.high)} communication "
+        f"that computing does not hide, {fmt.percent(cell.loading)} waiting for data"
+    )
+
+
+def _span(low: float, high: float) -> str:
+    ends = fmt.percent(low), fmt.percent(high)
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def _estimates(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
+    """That subtraction, the course's hint, finds what leaving communication out finds."""
+    id, file = f"Q3.1-estimates-{line}", tables.file("communication")
+    direct = cells.loc[cells["estimate"] == DIRECT, [*CELL_KEYS, "communication_seconds"]]
+    both = cells[(cells["estimate"] == BY_SUBTRACTION) & cells["resolution_seconds"].notna()]
+    both = both.merge(direct, on=CELL_KEYS, suffixes=("", "_direct"))
+    if both.empty:
+        lacks = (
+            f"{name}: whether subtracting T(1, b) / N gives the communication cannot be said, as "
+            "no cell has both the subtraction with its noise and a reading without communication."
+        )
+        return undecided(id, QUESTION, lacks, file, AGREE)
+    both["apart"] = both["communication_seconds"] - both["communication_seconds_direct"]
+    differ = both[both["apart"].abs() > both["resolution_seconds"]]
+    worst = row_at(both, (both["apart"].abs() - both["resolution_seconds"]).idxmax())
+    agree, mostly_not = differ.empty, 2 * len(differ) > len(both)
+    count = fmt.plural(len(both), "cell")
+    if agree:
+        word = f"gives, within its noise, what leaving it out gives in all of {count}"
+    elif mostly_not:
+        word = f"does not give what leaving it out gives in {len(differ)} of {count}"
+    else:
+        word = f"gives what leaving it out gives, but not in {len(differ)} of {count}"
+    sentence = (
+        f"{name} on {fmt.gpus(int(worst.gpus))}: communication by subtraction {word}. They are "
+        f"furthest apart with {batch(worst)}: {fmt.significant(worst.communication_seconds)} ± "
+        f"{fmt.seconds(worst.resolution_seconds)} by subtraction, "
+        f"{fmt.seconds(worst.communication_seconds_direct)} by leaving communication out."
+    )
+    figures = {
+        "cells": len(both),
+        "differ": len(differ),
+        "worst_batch_size": worst.batch_size,
+        "worst_subtraction_seconds": worst.communication_seconds,
+        "worst_resolution_seconds": worst.resolution_seconds,
+        "worst_without_communication_seconds": worst.communication_seconds_direct,
+    }
+    return Claim(id, QUESTION, sentence, judge(agree, mostly_not), [Evidence(file, figures, AGREE)])
