@@ -1,0 +1,93 @@
+"""The claims on the page: verdicts beside sentences, evidence below, what falls short at the top."""
+
+import re
+
+import pytest
+import report_tables
+from report_page import arguments, lay_out, render
+
+import report_render
+from scaling.claims import claim
+from scaling.claims.claim import Claim, Evidence
+from scaling.claims.registry import QUESTIONS
+from scaling.report import SECTIONS
+from scaling.report_claims import SYMBOLS, verdicts
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    return render(tmp_path_factory.mktemp("study"), report_tables.make())
+
+
+def section(page, name):
+    """The text of one section, tags left out."""
+    inside = page.source.partition(f'<section id="{name}">')[2].partition("</section>")[0]
+    return " ".join(re.sub("<[^>]*>", " ", inside).split())
+
+
+def test_every_question_has_its_place_in_the_order_of_the_lab():
+    shown = [number for section in SECTIONS for number in section.questions]
+    assert shown == list(QUESTIONS)
+
+
+def test_a_section_begins_with_the_claims_on_its_questions_and_their_verdicts(page):
+    found = section(page, "speedup")
+    assert found.startswith("Question 2. Time and speedup Q2. Which scaling is it? ✓ supported")
+    assert "? undecided course/ddp: 4 GPUs scale neither clearly better" in found
+    # The lab's other questions have theirs elsewhere.
+    assert "of the link is used" not in found
+    assert "✓ supported fast/ddp on 4 GPUs: less than half of the link" in section(
+        page, "bandwidth"
+    )
+
+
+def test_a_claim_shows_its_evidence_by_file_figures_and_test(page):
+    found = section(page, "bandwidth")
+    evidence = found.partition("Evidence tables/example/bandwidth.csv : ")[2]
+    assert evidence.startswith("estimates 3, left out 0, utilization min 0.0")
+    assert "Test: Bandwidth over the peak measured on the same GPUs" in evidence
+
+
+def test_what_is_not_supported_is_counted_and_listed_at_the_top(page):
+    found = section(page, "summary")
+    counts = re.search(
+        r"makes (\d+) claims: (\d+) supported, (\d+) refuted, (\d+) undecided", found
+    )
+    total, supported, refuted, undecided = map(int, counts.groups())
+    assert total == supported + refuted + undecided
+    short = [
+        named for tag, named in page.elements if tag == "a" and named["href"].startswith("#claim-")
+    ]
+    assert len(short) == refuted + undecided
+    ids = {named.get("id") for _, named in page.elements}
+    assert {link["href"][1:] for link in short} <= ids
+    assert "✗ refuted Q3.1 course/dp on 4 GPUs: computing is less than half" in found
+    assert "computing is most of an epoch" not in found
+
+
+def test_a_report_whose_claims_all_hold_lists_none(tmp_path):
+    lay_out(tmp_path, report_tables.make())
+    holds = Claim("Q1-a", "Q1", "It holds.", "supported", [Evidence("tables/x.csv", {}, "none")])
+    claim.write(tmp_path / "tables" / "claims.json", "example", [holds])
+    report_render.main(arguments(tmp_path))
+    page = (tmp_path / "report.html").read_text()
+    assert "makes 1 claim: 1 supported." in page
+    assert "Not supported here" not in page and "claims short" not in page
+    # Questions without a claim say so.
+    assert page.count("This study makes no claim on this question.") == len(QUESTIONS) - 1
+
+
+def test_a_sentence_is_text_not_markup(tmp_path):
+    lay_out(tmp_path, report_tables.make())
+    sly = Claim("Q1-a", "Q1", "1 < 2 <script>", "refuted", [Evidence("t.csv", {"a": "<b>"}, "")])
+    claim.write(tmp_path / "tables" / "claims.json", "example", [sly])
+    report_render.main(arguments(tmp_path))
+    page = (tmp_path / "report.html").read_text()
+    assert "<script>" not in page and "1 &lt; 2 &lt;script&gt;" in page and "&lt;b&gt;" in page
+
+
+def test_each_verdict_has_a_mark_of_its_own():
+    made = [Claim(name, "Q1", "", name, []) for name in SYMBOLS]
+    assert len(set(SYMBOLS.values())) == 3
+    assert verdicts(made)["counts"] == "1 supported, 1 refuted, 1 undecided"
+    assert [one.verdict for one in verdicts(made)["short"]] == ["refuted", "undecided"]
