@@ -14,7 +14,7 @@ def test_the_parts_of_an_epoch_are_those_that_the_subtraction_with_its_noise_all
     # fast/ddp, 4 GPUs, b=32: 2.2 - 7.2 / 4 = 0.4 s, uncertain by 2 % of 2.2 and of 1.8: 0.08 s.
     claim = example["Q3.1-computing-fast-ddp"]
     assert claim.verdict == "supported"
-    assert "With b\u00a0=\u00a032 78 % to 85 % is computing, 15 % to 22 %" in claim.sentence
+    assert "With b\u00a0=\u00a032: 78 % to 85 % is computing, 15 % to 22 %" in claim.sentence
     # course/dp, b=32: 19.5 - 9.4 / 4 = 17.15 of 19.6 s.
     refuted = example["Q3.1-computing-course-dp"]
     assert refuted.verdict == "refuted" and "less than half of an epoch" in refuted.sentence

@@ -1,4 +1,4 @@
-"""The claims on the page: verdicts beside sentences, evidence below, what falls short at the top."""
+"""The claims on the page: verdicts, sentences, evidence; what falls short stands at the top."""
 
 import re
 
@@ -63,6 +63,7 @@ def test_what_is_not_supported_is_counted_and_listed_at_the_top(page):
     assert {link["href"][1:] for link in short} <= ids
     assert "✗ refuted Q3.1 course/dp on 4 GPUs: computing is less than half" in found
     assert "computing is most of an epoch" not in found
+    assert "10 undecided: 4 on Q1, 1 on Q2, 5 on Q3.1" in found
 
 
 def test_a_report_whose_claims_all_hold_lists_none(tmp_path):
@@ -72,7 +73,7 @@ def test_a_report_whose_claims_all_hold_lists_none(tmp_path):
     report_render.main(arguments(tmp_path))
     page = (tmp_path / "report.html").read_text()
     assert "makes 1 claim: 1 supported." in page
-    assert "Not supported here" not in page and "claims short" not in page
+    assert "Not all are supported" not in page and "claims short" not in page
     # Questions without a claim say so.
     assert page.count("This study makes no claim on this question.") == len(QUESTIONS) - 1
 
@@ -90,4 +91,5 @@ def test_each_verdict_has_a_mark_of_its_own():
     made = [Claim(name, "Q1", "", name, []) for name in SYMBOLS]
     assert len(set(SYMBOLS.values())) == 3
     assert verdicts(made)["counts"] == "1 supported, 1 refuted, 1 undecided"
-    assert [one.verdict for one in verdicts(made)["short"]] == ["refuted", "undecided"]
+    assert [one.verdict for one in verdicts(made)["refuted"]] == ["refuted"]
+    assert verdicts(made)["undecided_in"] == "1 undecided: 1 on Q1"

@@ -29,13 +29,18 @@ def answers(claims: list[Claim], numbers: tuple[str, ...]) -> list[Answer]:
 
 
 def verdicts(claims: list[Claim]) -> dict[str, Any]:
-    """What the summary says of all claims: how many have which verdict, which fall short."""
+    """What the summary says of all claims: how many have which verdict, and which fall short."""
     counted = Counter(claim.verdict for claim in claims)
     parts = [f"{counted[verdict]} {verdict}" for verdict in SYMBOLS if counted[verdict]]
+    open_claims = [claim for claim in claims if claim.verdict == "undecided"]
+    per_question = Counter(claim.question for claim in open_claims)
     return {
         "total": fmt.plural(len(claims), "claim"),
         "counts": ", ".join(parts) or "none",
-        "short": [claim for claim in claims if claim.verdict != "supported"],
+        "refuted": [claim for claim in claims if claim.verdict == "refuted"],
+        "undecided": open_claims,
+        "undecided_in": f"{len(open_claims)} undecided: "
+        + ", ".join(f"{count} on {number}" for number, count in per_question.items()),
     }
 
 

@@ -138,7 +138,7 @@ def _figures(small: Any, large: Any) -> dict[str, Any]:
 def _parts(cell: Any) -> str:
     computing = _span(1 - cell.loading - cell.high, 1 - cell.loading - cell.low)
     return (
-        f"With {batch(cell)} {computing} is computing, {_span(cell.low, cell.high)} communication "
+        f"With {batch(cell)}: {computing} is computing, {_span(cell.low, cell.high)} communication "
         f"that computing does not hide, {fmt.percent(cell.loading)} waiting for data"
     )
 
