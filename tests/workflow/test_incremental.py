@@ -44,6 +44,20 @@ def test_editing_a_plot_script_makes_its_plot_and_the_report_again(study):
     assert study.planned() == {"plot_epoch_time": 1, "report_render": 1}
 
 
+def test_editing_a_claim_makes_the_claims_and_the_report_again(study):
+    study.edit("workflow/scripts/scaling/claims/link.py")
+    assert study.planned() == {"claims_evaluate": 1, "report_render": 1}
+    study.edit("workflow/scripts/plot_epoch_time.py")
+    assert study.planned("claims") == {"claims_evaluate": 1, "claims": 1}
+    document = study.folder / "results/tables/claims.json"
+    page = study.folder / "results/report.html"
+    before = document.stat().st_mtime_ns, page.stat().st_mtime_ns
+    made = study.snakemake("claims")
+    assert made.returncode == 0, made.stdout
+    assert document.stat().st_mtime_ns > before[0]
+    assert page.stat().st_mtime_ns == before[1]
+
+
 def test_editing_the_template_makes_only_the_report_again(study):
     study.edit("report/style.css")
     assert study.planned() == {"report_render": 1}

@@ -10,6 +10,7 @@ import psutil
 def test_a_study_leaves_every_table_of_the_contract_and_one_report(finished_study):
     results = finished_study.folder / "results"
     own = ["timing", "speedup", "communication", "bandwidth", "utilization", "audit", "startup"]
+    own += ["readings", "device_time"]
     for table in own:
         assert (results / "tables/tiny" / f"{table}.csv").exists(), table
     for table in ("accuracy", "quantization", "interconnect", "peaks"):
@@ -19,6 +20,22 @@ def test_a_study_leaves_every_table_of_the_contract_and_one_report(finished_stud
     assert timing["count"].tolist() == [3, 3]
     assert timing["iterations"].tolist() == [6, 3]
     assert (results / "report.html").read_text().lower().count("<html") == 1
+
+
+def test_the_claims_of_a_study_say_what_its_single_gpu_cannot_show(finished_study):
+    document = json.loads((finished_study.folder / "results/tables/claims.json").read_text())
+    assert document["study"] == "tiny"
+    verdicts = {claim["id"]: claim["verdict"] for claim in document["claims"]}
+    assert "Q1-faster-course" in verdicts
+    assert verdicts["Q2"] == verdicts["Q3.1"] == verdicts["Q3.2"] == "undecided"
+    gaps = next(claim for claim in document["claims"] if claim["id"] == "Q1-gaps-course")
+    assert "a CPU runs no kernels" in gaps["sentence"]
+
+
+def test_the_claims_need_neither_figures_nor_the_report_nor_part_b(new_study):
+    planned = set(new_study().planned("claims"))
+    assert {"claims_evaluate", "train_run", "tables_speedup"} <= planned
+    assert not {rule for rule in planned if rule.startswith(("plot_", "report_", "quantize_"))}
 
 
 def test_timed_jobs_do_not_share_the_machine(finished_study):
