@@ -14,20 +14,22 @@ from scaling.finding import measured
 QUESTION = "Q1"
 HALF = 0.5
 FASTER = (
-    "Epoch times without loading at the smallest batch and at the batch where that time is "
-    "shortest, each with its range over the measured epochs. Supported: the ranges are disjoint; "
-    "refuted: the smallest batch is the fastest, and its range and that of the next fastest are "
-    "disjoint; undecided: the ranges overlap, or a time was measured once."
+    "Of cells that wait for data in less than half of their epoch (in others the GPU works on "
+    "meanwhile, and what is left is not the time of the steps): epoch times without loading at the "
+    "smallest batch and at the batch where that time is shortest, with their ranges. Supported: "
+    "the ranges are disjoint; refuted: the smallest batch is the fastest, and its range and that "
+    "of the next fastest are disjoint; undecided: the ranges overlap, or a time was measured once."
 )
 LOADING = (
-    "Of the epoch with loading, the seconds waited for data at the two batches: what the larger "
-    "batch saves of them over the seconds it saves. Supported: less than half; refuted: half or "
-    "more; undecided: the ranges of the two epochs overlap or were measured once."
+    "Of the epoch with loading, the seconds waited for data at the smallest batch and at the one "
+    "whose epoch is shortest: what the latter saves of them over the seconds it saves. Supported: "
+    "less than half; refuted: half or more; undecided: the ranges of the two epochs overlap or "
+    "were measured once."
 )
 SLOWER = (
-    "Epoch times with loading at the largest batch and at the fastest smaller one, with their "
-    "ranges. Where they are disjoint and the largest is slower: supported if waiting for data is "
-    "at least half of the difference, refuted if less. Undecided where the ranges overlap."
+    "Epoch times with loading at the largest batch and at the fastest one, with their ranges. "
+    "Where they are disjoint: supported if waiting for data is at least half of the difference, "
+    "refuted if less. Undecided where the ranges overlap."
 )
 
 
@@ -40,7 +42,11 @@ def claims(tables: ClaimTables) -> list[Claim]:
     for recipe, rows in cells.groupby("recipe", sort=False):
         ordered = rows.sort_values("batch_size")
         if len(ordered) > 1:
-            made += _of_recipe(str(recipe), ordered, tables)
+            made += [
+                *_steps(str(recipe), ordered, tables),
+                step_cost.gaps(str(recipe), tables),
+                *_epochs(str(recipe), ordered, tables),
+            ]
     if made:
         return made
     lacks = (
@@ -50,29 +56,45 @@ def claims(tables: ClaimTables) -> list[Claim]:
     return [undecided("Q1", QUESTION, lacks, tables.file("timing"), FASTER)]
 
 
-def _of_recipe(recipe: str, ordered: pd.DataFrame, tables: ClaimTables) -> list[Claim]:
+def _steps(recipe: str, ordered: pd.DataFrame, tables: ClaimTables) -> list[Claim]:
+    """Claims on the time without loading, where that is the time of the steps."""
+    share = ordered["loader_seconds"] / ordered["epoch_seconds"]
+    ordered = ordered[share < HALF]
+    left_out = int((share >= HALF).sum())
+    more = f" {left_out} more wait for data half of their epoch or longer." if left_out else ""
+    if len(ordered) < 2:
+        lacks = (
+            f"{recipe}, 1 GPU: whether the steps of larger batches are faster cannot be said, as "
+            f"fewer than two batch sizes wait for data in less than half of their epoch.{more}"
+        )
+        file = tables.file("timing")
+        return [undecided(f"Q1-faster-{recipe}", QUESTION, lacks, file, FASTER)]
     small = row_at(ordered, ordered["batch_size"].idxmin())
     fast = row_at(ordered, ordered["epoch_seconds_without_loading"].idxmin())
-    largest = row_at(ordered, ordered["batch_size"].idxmax())
     if fast.batch_size == small.batch_size:
         larger = ordered[ordered["batch_size"] > small.batch_size]
         next_fast = row_at(larger, larger["epoch_seconds_without_loading"].idxmin())
-        made = [_none_faster(recipe, small, next_fast, tables)]
-    else:
-        made = [
-            _faster(recipe, small, fast, tables),
-            step_cost.fixed_cost(recipe, small, fast, tables),
-            step_cost.gaps(recipe, small, fast, tables),
-            _loading(recipe, small, fast, tables),
-        ]
-    before = ordered[ordered["batch_size"] < largest.batch_size]
-    best = row_at(before, before["epoch_seconds"].idxmin())
-    if best.epoch_seconds < largest.epoch_seconds:
-        made.append(_slower(recipe, best, largest, tables))
+        return [_none_faster(recipe, small, next_fast, more, tables)]
+    return [
+        _faster(recipe, small, fast, more, tables),
+        step_cost.fixed_cost(recipe, small, fast, tables),
+    ]
+
+
+def _epochs(recipe: str, ordered: pd.DataFrame, tables: ClaimTables) -> list[Claim]:
+    """Claims on whole epochs: what waiting for data has to do with a larger batch."""
+    small = row_at(ordered, ordered["batch_size"].idxmin())
+    fast = row_at(ordered, ordered["epoch_seconds"].idxmin())
+    largest = row_at(ordered, ordered["batch_size"].idxmax())
+    made = []
+    if fast.batch_size != small.batch_size:
+        made.append(_loading(recipe, small, fast, tables))
+    if fast.batch_size != largest.batch_size:
+        made.append(_slower(recipe, fast, largest, tables))
     return made
 
 
-def _none_faster(recipe: str, small: Any, next_fast: Any, tables: ClaimTables) -> Claim:
+def _none_faster(recipe: str, small: Any, next_fast: Any, more: str, tables: ClaimTables) -> Claim:
     column = "epoch_seconds_without_loading"
     clear = apart(small, next_fast, column)
     figures = times_of(column, smallest=small, next_fast=next_fast)
@@ -80,13 +102,13 @@ def _none_faster(recipe: str, small: Any, next_fast: Any, tables: ClaimTables) -
         f"{recipe}, 1 GPU: no larger batch is faster. The epoch without loading is shortest with "
         f"the smallest, {fmt.seconds(small.epoch_seconds_without_loading)} with {batch(small)}; "
         f"the next is {fmt.seconds(next_fast.epoch_seconds_without_loading)} with "
-        f"{batch(next_fast)}{'' if clear else ', within noise'}."
+        f"{batch(next_fast)}{'' if clear else ', within noise'}.{more}"
     )
     evidence = [Evidence(tables.file("timing"), figures, FASTER)]
     return Claim(f"Q1-faster-{recipe}", QUESTION, sentence, judge(False, clear), evidence)
 
 
-def _faster(recipe: str, small: Any, fast: Any, tables: ClaimTables) -> Claim:
+def _faster(recipe: str, small: Any, fast: Any, more: str, tables: ClaimTables) -> Claim:
     column = "epoch_seconds_without_loading"
     clear = apart(small, fast, column)
     ratio = small.epoch_seconds_without_loading / fast.epoch_seconds_without_loading
@@ -97,12 +119,16 @@ def _faster(recipe: str, small: Any, fast: Any, tables: ClaimTables) -> Claim:
         f"{fmt.seconds(small.epoch_seconds_without_loading)} with {batch(small)}: "
         f"{fmt.times(ratio)} as fast{'' if clear else ', within noise'}."
     )
-    used, more = _utilization(recipe, small, fast, tables)
+    used, used_evidence = _utilization(recipe, small, fast, tables)
     evidence = [
         Evidence(tables.file("timing"), times_of(column, smallest=small, fast=fast), FASTER)
     ]
     return Claim(
-        f"Q1-faster-{recipe}", QUESTION, sentence + used, judge(clear, False), evidence + more
+        f"Q1-faster-{recipe}",
+        QUESTION,
+        sentence + used + more,
+        judge(clear, False),
+        evidence + used_evidence,
     )
 
 
@@ -178,7 +204,7 @@ def _slower(recipe: str, best: Any, largest: Any, tables: ClaimTables) -> Claim:
         f"{fmt.seconds(largest.epoch_seconds)} with {batch(largest)}, "
         f"{fmt.seconds(best.epoch_seconds)} with {batch(best)}"
     )
-    part = f"{fmt.seconds(waiting)} of the {fmt.seconds(lost)} between them are waiting for data"
+    part = f"{fmt.seconds(lost)} longer, with {fmt.seconds(waiting)} more of waiting for data"
     if not clear:
         sentence = (
             f"{recipe}, 1 GPU: why the largest batch is slower is not asked, as it is not clearly "
@@ -186,6 +212,6 @@ def _slower(recipe: str, best: Any, largest: Any, tables: ClaimTables) -> Claim:
         )
     else:
         cause = "because of the wait for data" if holds else "not because of the wait for data"
-        sentence = f"{recipe}, 1 GPU: the largest batch is slower again, {cause}: {epochs}; {part}."
+        sentence = f"{recipe}, 1 GPU: the largest batch is slower again, {cause}: {epochs}, {part}."
     evidence = [Evidence(tables.file("timing"), figures, SLOWER)]
     return Claim(f"Q1-slower-{recipe}", QUESTION, sentence, judge(holds, fails), evidence)

@@ -16,26 +16,30 @@ from scaling.tables import CELL_KEYS
 QUESTION = "Q3.1"
 HALF = 0.5
 BY_SUBTRACTION = "subtraction_without_loading"
-DIRECT = "without_communication"
+INSTRUMENTS = ["without_communication", "profiler"]
+"""Those that see exposed communication, in every strategy that has them."""
+LONE_INSTRUMENT = 2.0
 SHARES = (
-    "Exposed communication over the whole epoch by every estimate there is of a cell (subtraction "
-    "without loading with its noise, without communication, profiler, DDP's log): the lowest and "
-    "the highest. "
+    "Communication that computing does not hide, over the whole epoch: lowest and highest of the "
+    "two instruments (iterations without synchronisation, traced kernels); of one instrument alone "
+    "half to double its figure, as its noise is unknown; without any, subtraction without loading "
+    "and its noise. "
 )
 COMPUTING = SHARES + (
-    "Computing is what is left of the epoch without loading. Supported: more than half of the "
-    "epoch at the smallest and at the largest batch by every estimate; refuted: less than half at "
-    "both by every estimate; undecided: the estimates or the batches differ."
+    "Computing, with launches and copies, is what is left of the epoch beside it and beside "
+    "waiting for data. Supported: more than half at the smallest and at the largest batch, by both "
+    "figures; refuted: less than half at one of them, by both; undecided otherwise."
 )
 FALLS = SHARES + (
-    "Supported: at the largest batch all are below all of the smallest batch; refuted: all are "
+    "Supported: at the largest batch both are below both of the smallest batch; refuted: both are "
     "above; undecided: they overlap, or only one batch size has an estimate."
 )
 AGREE = (
     "In every cell on the most GPUs, subtraction without loading against iterations with less "
-    "those without synchronisation: they agree where they differ by no more than the ranges of "
-    "the two subtracted times. Supported: they agree in all cells; refuted: they differ in more "
-    "than half; undecided: between, or no cell has both and their noise."
+    "those without synchronisation or, where a strategy cannot leave it out, against traced "
+    "kernels: they agree where they differ by no more than the ranges of the two subtracted times. "
+    "Supported: they agree in all cells; refuted: they differ in more than half; undecided: "
+    "between, or no cell has both and their noise."
 )
 
 
@@ -61,9 +65,11 @@ def claims(tables: ClaimTables) -> list[Claim]:
 def _with_shares(rows: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
     """`rows` with the shares of their epochs: loading, and lowest and highest communication.
 
-    Subtraction of whole epochs is left out: it takes loading for communication.
+    Only the rows of instruments and of the subtraction without loading: that of whole epochs takes
+    loading for communication.
     """
-    rows = noise.with_resolution(rows[rows["estimate"] != "subtraction"], timing)
+    rows = rows[rows["estimate"].isin([BY_SUBTRACTION, *INSTRUMENTS])]
+    rows = noise.with_resolution(rows, timing)
     columns = [*CELL_KEYS, "epoch_seconds", "loader_seconds"]
     rows = rows.merge(timing[columns], how="left", on=CELL_KEYS)
     unsure = rows["resolution_seconds"].fillna(0)
@@ -71,6 +77,27 @@ def _with_shares(rows: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
     rows["high"] = (rows["communication_seconds"] + unsure) / rows["epoch_seconds"]
     rows["loading"] = rows["loader_seconds"] / rows["epoch_seconds"]
     return rows[rows["loading"].notna()]
+
+
+def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
+    """One row for each batch size: loading, `low` and `high` communication, by which estimates."""
+    rows = []
+    for batch_size, same in cells.groupby("batch_size"):
+        read = same[same["estimate"].isin(INSTRUMENTS)]
+        chosen = read if len(read) else same
+        low, high = chosen["low"].min(), chosen["high"].max()
+        if len(read) == 1:
+            low, high = sorted((low / LONE_INSTRUMENT, high * LONE_INSTRUMENT))
+        rows.append(
+            {
+                "batch_size": batch_size,
+                "low": low,
+                "high": high,
+                "loading": same["loading"].iloc[0],
+                "estimates": ", ".join(map(fmt.estimate, chosen["estimate"])),
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def _shares(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -> list[Claim]:
@@ -83,17 +110,13 @@ def _shares(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -> l
             "estimate of its communication beside its time without loading."
         )
         return [undecided(ids[0], QUESTION, lacks, file, COMPUTING)]
-    by_batch = cells.groupby("batch_size").agg(
-        low=("low", "min"), high=("high", "max"), loading=("loading", "first")
-    )
-    by_batch["estimates"] = cells.groupby("batch_size").size()
-    parts = by_batch.reset_index()
+    parts = _by_batch(cells)
     small, large = (row_at(parts, index) for index in (0, len(parts) - 1))
     gpus = fmt.gpus(int(cells["gpus"].max()))
     evidence = _figures(small, large)
     most = all(1 - cell.loading - cell.high > HALF for cell in (small, large))
-    little = all(1 - cell.loading - cell.low < HALF for cell in (small, large))
-    word = "most" if most else "less than half" if little else "not surely most"
+    little = any(1 - cell.loading - cell.low < HALF for cell in (small, large))
+    word = "most" if most else "not always most" if little else "not surely most"
     where = _parts(small) if small.Index == large.Index else f"{_parts(small)}. {_parts(large)}"
     made = [
         Claim(
@@ -149,15 +172,17 @@ def _span(low: float, high: float) -> str:
 
 
 def _estimates(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That subtraction, the course's hint, finds what leaving communication out finds."""
+    """That subtraction, the course's hint, finds what an instrument finds."""
     id, file = f"Q3.1-estimates-{line}", tables.file("communication")
-    direct = cells.loc[cells["estimate"] == DIRECT, [*CELL_KEYS, "communication_seconds"]]
+    direct = cells[cells["estimate"].isin(INSTRUMENTS)]
+    direct = direct.sort_values("estimate", key=lambda names: names.map(INSTRUMENTS.index))
+    direct = direct.drop_duplicates(CELL_KEYS)[[*CELL_KEYS, "communication_seconds", "estimate"]]
     both = cells[(cells["estimate"] == BY_SUBTRACTION) & cells["resolution_seconds"].notna()]
     both = both.merge(direct, on=CELL_KEYS, suffixes=("", "_direct"))
     if both.empty:
         lacks = (
             f"{name}: whether subtracting T(1, b) / N gives the communication cannot be said, as "
-            "no cell has both the subtraction with its noise and a reading without communication."
+            "no cell has both the subtraction with its noise and the reading of an instrument."
         )
         return undecided(id, QUESTION, lacks, file, AGREE)
     both["apart"] = both["communication_seconds"] - both["communication_seconds_direct"]
@@ -166,16 +191,17 @@ def _estimates(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -
     agree, mostly_not = differ.empty, 2 * len(differ) > len(both)
     count = fmt.plural(len(both), "cell")
     if agree:
-        word = f"gives, within its noise, what leaving it out gives in all of {count}"
+        word = f"is, within its noise, what an instrument reads in all of {count}"
     elif mostly_not:
-        word = f"does not give what leaving it out gives in {len(differ)} of {count}"
+        word = f"is not what an instrument reads in {len(differ)} of {count}"
     else:
-        word = f"gives what leaving it out gives, but not in {len(differ)} of {count}"
+        word = f"is what an instrument reads, but not in {len(differ)} of {count}"
     sentence = (
         f"{name} on {fmt.gpus(int(worst.gpus))}: communication by subtraction {word}. They are "
         f"furthest apart with {batch(worst)}: {fmt.significant(worst.communication_seconds)} ± "
         f"{fmt.seconds(worst.resolution_seconds)} by subtraction, "
-        f"{fmt.seconds(worst.communication_seconds_direct)} by leaving communication out."
+        f"{fmt.seconds(worst.communication_seconds_direct)} by "
+        f"{fmt.estimate(worst.estimate_direct)}."
     )
     figures = {
         "cells": len(both),
@@ -183,6 +209,7 @@ def _estimates(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -
         "worst_batch_size": worst.batch_size,
         "worst_subtraction_seconds": worst.communication_seconds,
         "worst_resolution_seconds": worst.resolution_seconds,
-        "worst_without_communication_seconds": worst.communication_seconds_direct,
+        "worst_instrument": worst.estimate_direct,
+        "worst_instrument_seconds": worst.communication_seconds_direct,
     }
     return Claim(id, QUESTION, sentence, judge(agree, mostly_not), [Evidence(file, figures, AGREE)])

@@ -5,9 +5,10 @@ from typing import Any
 import pandas as pd
 
 from scaling import report_format as fmt
-from scaling.claims.cells import apart, batch
+from scaling.claims.cells import apart, batch, row_at
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
+from scaling.tables import CELL_KEYS
 
 QUESTION = "Q1"
 HALF = 0.5
@@ -18,10 +19,10 @@ FIXED = (
     "undecided: half lies inside, there is no interval, or nothing is saved beyond noise."
 )
 GAPS = (
-    "Seconds of an epoch in which nothing runs on the GPU (gap of a step, lowest and highest over "
-    "the seeds, times the steps), at the two batches: what the larger batch saves of them over the "
-    "seconds it saves. Supported: at least half by either extreme; refuted: less than half by "
-    "both; undecided: between, not traced, or nothing is saved beyond noise."
+    "Steps on batches in memory, times the steps of an epoch, at the smallest batch and at the one "
+    "where that is shortest: the seconds in which nothing runs on the GPU that the latter saves "
+    "(lowest and highest over the seeds), over all seconds it saves. Supported: at least half by "
+    "either extreme; refuted: less than half by both; undecided: between, or not traced."
 )
 
 
@@ -75,40 +76,45 @@ def fixed_cost(recipe: str, small: Any, fast: Any, tables: ClaimTables) -> Claim
     return Claim(id, QUESTION, sentence, judge(holds, fails), [Evidence(file, figures, FIXED)])
 
 
-def gaps(recipe: str, small: Any, fast: Any, tables: ClaimTables) -> Claim:
-    """That gaps between kernels are why `small` is slower than `fast`, by the traced steps."""
+def gaps(recipe: str, tables: ClaimTables) -> Claim:
+    """That gaps between kernels are why small batches are slow on one GPU, by the traced steps."""
     id, file = f"Q1-gaps-{recipe}", tables.file("device_time")
     table = tables["device_time"]
-    rows = table[(table["recipe"] == recipe) & (table["gpus"] == 1)]
-    rows = rows.drop_duplicates("batch_size").set_index("batch_size")
-    both = [rows.loc[b] for b in (small.batch_size, fast.batch_size) if b in rows.index]
-    if len(both) < 2 or any(pd.isna(row["gap_seconds"]) for row in both):
-        notes = [row["note"] for row in both if pd.isna(row["gap_seconds"]) and row["note"]]
-        why = notes[0] if notes else "the device's time was not read"
+    rows = table[(table["recipe"] == recipe) & (table["gpus"] == 1)].drop_duplicates("batch_size")
+    timing = tables["timing"][[*CELL_KEYS, "iterations"]]
+    read = rows[rows["gap_seconds"].notna()].merge(timing, on=CELL_KEYS)
+    if len(read) < 2:
+        notes = [note for note in rows["note"] if note] or ["the device's time was not read"]
         lacks = (
             f"{recipe}, 1 GPU: whether gaps between kernels make small batches slow cannot be "
-            f"said: {why}."
+            f"said: {notes[0]}."
         )
         return undecided(id, QUESTION, lacks, file, GAPS)
-    one, other = both
-    seconds, _ = _saved(small, fast)
-    least = one["gap_seconds_min"] * small.iterations - other["gap_seconds_max"] * fast.iterations
-    most = one["gap_seconds_max"] * small.iterations - other["gap_seconds_min"] * fast.iterations
-    median = one["gap_seconds"] * small.iterations - other["gap_seconds"] * fast.iterations
-    clear = apart(small, fast, "epoch_seconds_without_loading")
-    holds = bool(clear and least >= HALF * seconds)
-    fails = bool(clear and most < HALF * seconds)
-    figures: dict[str, Any] = {"seconds_saved": seconds, "share_explained": median / seconds}
-    for name, row in (("smallest", one), ("fast", other)):
-        for part in ("step_seconds", "busy_seconds", "gap_seconds", "kernels"):
-            figures[f"{name}_{part}"] = row[part]
-    idle = [row["gap_seconds"] / row["step_seconds"] for row in both]
+    for part in ("step_seconds", "gap_seconds", "gap_seconds_min", "gap_seconds_max"):
+        read[f"epoch_{part}"] = read[part] * read["iterations"]
+    small = row_at(read, read["batch_size"].idxmin())
+    fast = row_at(read, read["epoch_step_seconds"].idxmin())
+    if fast.batch_size == small.batch_size:
+        lacks = (
+            f"{recipe}, 1 GPU: there is no saving that gaps between kernels could explain, as the "
+            f"steps of the smallest batch, {batch(small)}, are the fastest."
+        )
+        return undecided(id, QUESTION, lacks, file, GAPS)
+    saved = small.epoch_step_seconds - fast.epoch_step_seconds
+    share = (small.epoch_gap_seconds - fast.epoch_gap_seconds) / saved
+    least = (small.epoch_gap_seconds_min - fast.epoch_gap_seconds_max) / saved
+    most = (small.epoch_gap_seconds_max - fast.epoch_gap_seconds_min) / saved
+    holds, fails = bool(least >= HALF), bool(most < HALF)
+    figures: dict[str, Any] = {"seconds_saved": saved, "share_explained": share}
+    for name, row in (("smallest", small), ("fast", fast)):
+        for part in ("batch_size", "step_seconds", "busy_seconds", "gap_seconds", "kernels"):
+            figures[f"{name}_{part}"] = getattr(row, part)
+    idle = [fmt.percent(row.gap_seconds / row.step_seconds) for row in (small, fast)]
     cause = "are the cause" if holds else "are not the cause" if fails else "may be the cause"
     sentence = (
         f"{recipe}, 1 GPU: gaps between kernels {cause}. With {batch(small)} nothing runs on the "
-        f"GPU in {fmt.percent(idle[0])} of a step ({_ms(one['gap_seconds'])} of "
-        f"{_ms(one['step_seconds'])}, {one['kernels']:,.0f} kernels), with {batch(fast)} in "
-        f"{fmt.percent(idle[1])}; fewer gaps are {fmt.percent(median / seconds)} of the "
-        f"{fmt.seconds(seconds)} saved{'' if clear else ', a saving within noise'}."
+        f"GPU in {idle[0]} of a step ({_ms(small.gap_seconds)} of {_ms(small.step_seconds)}, "
+        f"{small.kernels:,.0f} kernels), with {batch(fast)} in {idle[1]}; fewer gaps are "
+        f"{fmt.percent(share)} of the {fmt.seconds(saved)} saved in an epoch."
     )
     return Claim(id, QUESTION, sentence, judge(holds, fails), [Evidence(file, figures, GAPS)])
