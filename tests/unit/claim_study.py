@@ -42,10 +42,10 @@ def set_time(timing: pd.DataFrame, cell: tuple, seconds: float, loader: float = 
 
 
 def device_time(cells: dict[int, tuple[float, float]]) -> pd.DataFrame:
-    """device_time.csv of course/ddp on 1 GPU: (step, busy) seconds by batch size, ± 1 % of gap."""
+    """device_time.csv of course/dp on 1 GPU: (step, busy) seconds by batch size, ± 1 % of gap."""
     rows = [
         {
-            **dict(zip(tables.CELL_KEYS, ["course", "ddp", 1, batch], strict=True)),
+            **dict(zip(tables.CELL_KEYS, ["course", "dp", 1, batch], strict=True)),
             **{"step_seconds": step, "busy_seconds": busy, "gap_seconds": step - busy},
             **{"gap_seconds_min": 0.99 * (step - busy), "gap_seconds_max": 1.01 * (step - busy)},
             **{"kernels": 300, "count": 3, "note": ""},
@@ -55,15 +55,17 @@ def device_time(cells: dict[int, tuple[float, float]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def instrumented(made: Tables, seconds: dict[int, float]) -> Tables:
-    """The study with communication read without synchronisation on course/ddp, 4 GPUs, by batch.
+def instrumented(
+    made: Tables, seconds: dict[int, float], estimate: str = "without_communication"
+) -> Tables:
+    """The study with exposed communication read by an instrument on course/ddp, 4 GPUs, by batch.
 
     `seconds` are those of an epoch.
     """
     timing = made["timing"]
     of_line = (timing["recipe"] == "course") & (timing["strategy"] == "ddp")
     rows = timing[of_line & (timing["gpus"] == 4) & timing["batch_size"].isin(seconds)]
-    read = rows.assign(estimate="without_communication", note="")
+    read = rows.assign(estimate=estimate, note="")
     read["communication_seconds"] = read["batch_size"].map(seconds)
     read["exposed_seconds"] = read["communication_seconds"]
     read["total_seconds"] = read["epoch_seconds_without_loading"]

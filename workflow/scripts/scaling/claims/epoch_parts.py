@@ -11,7 +11,7 @@ from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
 from scaling.finding import measured
 from scaling.result_tables import by_configuration
-from scaling.tables import CELL_KEYS
+from scaling.tables import CELL_KEYS, with_single_gpu
 
 QUESTION = "Q3.1"
 HALF = 0.5
@@ -26,9 +26,10 @@ SHARES = (
     "and its noise. "
 )
 COMPUTING = SHARES + (
-    "Computing, with launches and copies, is what is left of the epoch beside it and beside "
-    "waiting for data. Supported: more than half at the smallest and at the largest batch, by both "
-    "figures; refuted: less than half at one of them, by both; undecided otherwise."
+    "Computing: T(1, b) / N without loading, what one GPU takes for the share of one of N, by the "
+    "shortest and the longest epoch of that GPU, over the median epoch of the cell. Supported: "
+    "more than half at the smallest and at the largest batch, by both; refuted: less than half at "
+    "one of them, by both; undecided otherwise, or without T(1, b)."
 )
 FALLS = SHARES + (
     "Supported: at the largest batch both are below both of the smallest batch; refuted: both are "
@@ -52,7 +53,8 @@ def claims(tables: ClaimTables) -> list[Claim]:
         known = measured(rows, "communication_seconds")
         cells = _with_shares(known[known["gpus"] == known["gpus"].max()], tables["timing"])
         made += [
-            *_shares(line, name, cells, tables),
+            _computing(line, name, cells, tables),
+            _falls(line, name, cells, tables),
             _estimates(line, name, cells, tables),
         ]
     if made:
@@ -63,7 +65,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
 
 
 def _with_shares(rows: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
-    """`rows` with the shares of their epochs: loading, and lowest and highest communication.
+    """`rows` with shares of their epochs: loading, and the ends of communication and computing.
 
     Only the rows of instruments and of the subtraction without loading: that of whole epochs takes
     loading for communication.
@@ -72,6 +74,10 @@ def _with_shares(rows: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
     rows = noise.with_resolution(rows, timing)
     columns = [*CELL_KEYS, "epoch_seconds", "loader_seconds"]
     rows = rows.merge(timing[columns], how="left", on=CELL_KEYS)
+    rows = with_single_gpu(rows, timing, "batch_size")
+    for end in ("min", "max"):
+        single = rows[f"single_epoch_seconds_without_loading_{end}"]
+        rows[f"computing_{end}"] = single / rows["gpus"] / rows["epoch_seconds"]
     unsure = rows["resolution_seconds"].fillna(0)
     rows["low"] = (rows["communication_seconds"] - unsure) / rows["epoch_seconds"]
     rows["high"] = (rows["communication_seconds"] + unsure) / rows["epoch_seconds"]
@@ -80,7 +86,7 @@ def _with_shares(rows: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
-    """One row for each batch size: loading, `low` and `high` communication, by which estimates."""
+    """A row for each batch size: the shares, `low` and `high` communication, their estimates."""
     rows = []
     for batch_size, same in cells.groupby("batch_size"):
         read = same[same["estimate"].isin(INSTRUMENTS)]
@@ -93,76 +99,82 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
                 "batch_size": batch_size,
                 "low": low,
                 "high": high,
-                "loading": same["loading"].iloc[0],
+                **same[["loading", "computing_min", "computing_max"]].iloc[0],
                 "estimates": ", ".join(map(fmt.estimate, chosen["estimate"])),
             }
         )
     return pd.DataFrame(rows)
 
 
-def _shares(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -> list[Claim]:
-    """That computing is most of an epoch, and that a larger batch communicates less of it."""
-    file = tables.file("communication")
-    ids = f"Q3.1-computing-{line}", f"Q3.1-falls-{line}"
-    if cells.empty:
+def _computing(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
+    """That computing is most of an epoch on the most GPUs."""
+    id, file = f"Q3.1-computing-{line}", tables.file("communication")
+    parts = _by_batch(cells[cells["computing_min"].notna()])
+    if parts.empty:
         lacks = (
             f"{name}: where the time goes cannot be said, as no cell on several GPUs has an "
-            "estimate of its communication beside its time without loading."
+            "estimate of its communication, its time without loading and that of one GPU."
         )
-        return [undecided(ids[0], QUESTION, lacks, file, COMPUTING)]
-    parts = _by_batch(cells)
-    small, large = (row_at(parts, index) for index in (0, len(parts) - 1))
-    gpus = fmt.gpus(int(cells["gpus"].max()))
-    evidence = _figures(small, large)
-    most = all(1 - cell.loading - cell.high > HALF for cell in (small, large))
-    little = any(1 - cell.loading - cell.low < HALF for cell in (small, large))
+        return undecided(id, QUESTION, lacks, file, COMPUTING)
+    ends = [row_at(parts, index) for index in sorted({0, len(parts) - 1})]
+    most = all(cell.computing_min > HALF for cell in ends)
+    little = any(cell.computing_max < HALF for cell in ends)
     word = "most" if most else "not always most" if little else "not surely most"
-    where = _parts(small) if small.Index == large.Index else f"{_parts(small)}. {_parts(large)}"
-    made = [
-        Claim(
-            ids[0],
-            QUESTION,
-            f"{name} on {gpus}: computing is {word} of an epoch. {where}.",
-            judge(most, little),
-            [Evidence(file, evidence, COMPUTING)],
-        )
-    ]
-    if small.Index == large.Index:
+    sentence = (
+        f"{name} on {fmt.gpus(int(cells['gpus'].max()))}: computing is {word} of an epoch. "
+        + " ".join(map(_parts, ends))
+    )
+    return Claim(
+        id, QUESTION, sentence, judge(most, little), [Evidence(file, _figures(ends), COMPUTING)]
+    )
+
+
+def _falls(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
+    """That a larger batch communicates for a smaller share of its epoch."""
+    id, file = f"Q3.1-falls-{line}", tables.file("communication")
+    parts = _by_batch(cells)
+    if len(parts) < 2:
         lacks = (
-            f"{name} on {gpus}: whether a larger batch communicates less cannot be said, as only "
-            f"{batch(small)} has an estimate."
+            f"{name}: whether a larger batch communicates less cannot be said, as fewer than two "
+            "batch sizes have an estimate on as many GPUs."
         )
-        return [*made, undecided(ids[1], QUESTION, lacks, file, FALLS)]
+        return undecided(id, QUESTION, lacks, file, FALLS)
+    small, large = (row_at(parts, index) for index in (0, len(parts) - 1))
     falls, rises = bool(large.high < small.low), bool(large.low > small.high)
     word = "a smaller" if falls else "a larger, not a smaller," if rises else "no clearly smaller"
     sentence = (
-        f"{name} on {gpus}: a larger batch spends {word} share of its epoch on communication, "
-        f"{_span(large.low, large.high)} with {batch(large)} and {_span(small.low, small.high)} "
-        f"with {batch(small)}."
+        f"{name} on {fmt.gpus(int(cells['gpus'].max()))}: a larger batch spends {word} share of "
+        f"its epoch on communication, {_span(large.low, large.high)} with {batch(large)} and "
+        f"{_span(small.low, small.high)} with {batch(small)}."
     )
-    verdict = judge(falls, rises)
-    return [*made, Claim(ids[1], QUESTION, sentence, verdict, [Evidence(file, evidence, FALLS)])]
+    evidence = [Evidence(file, _figures([small, large]), FALLS)]
+    return Claim(id, QUESTION, sentence, judge(falls, rises), evidence)
 
 
-def _figures(small: Any, large: Any) -> dict[str, Any]:
-    return {
-        f"{name}_{figure}": value
-        for name, cell in (("smallest", small), ("largest", large))
-        for figure, value in (
-            ("batch_size", cell.batch_size),
-            ("estimates", cell.estimates),
-            ("loading_share", cell.loading),
-            ("communication_share_low", cell.low),
-            ("communication_share_high", cell.high),
-        )
-    }
+def _figures(ends: list[Any]) -> dict[str, Any]:
+    figures: dict[str, Any] = {}
+    for name, cell in zip(("smallest", "largest"), ends, strict=False):
+        figures[f"{name}_batch_size"] = cell.batch_size
+        figures[f"{name}_estimates"] = cell.estimates
+        shares = {
+            "computing_share_low": cell.computing_min,
+            "computing_share_high": cell.computing_max,
+            "communication_share_low": cell.low,
+            "communication_share_high": cell.high,
+            "loading_share": cell.loading,
+        }
+        figures |= {f"{name}_{part}": share for part, share in shares.items() if pd.notna(share)}
+    return figures
 
 
 def _parts(cell: Any) -> str:
-    computing = _span(1 - cell.loading - cell.high, 1 - cell.loading - cell.low)
+    low = 1 - cell.loading - cell.high - cell.computing_max
+    high = 1 - cell.loading - cell.low - cell.computing_min
     return (
-        f"With {batch(cell)}: {computing} is computing, {_span(cell.low, cell.high)} communication "
-        f"that computing does not hide, {fmt.percent(cell.loading)} waiting for data"
+        f"With {batch(cell)}: {_span(cell.computing_min, cell.computing_max)} is computing as one "
+        f"GPU does it, {_span(cell.low, cell.high)} communication that computing does not hide, "
+        f"{fmt.percent(cell.loading)} waiting for data, {_span(low, high)} none of "
+        "these (launches, replicas, ranks waiting for each other)."
     )
 
 

@@ -25,9 +25,10 @@ EPOCH = (
 TRAVELLING = (
     "Bytes of an epoch over the seconds of its communication kernels, those behind computation "
     "included, and over the peak measured on the same GPUs: the cell on the most GPUs in which "
-    "it is highest. Without a trace, by subtraction without loading beyond its noise. More than "
-    "the peak is no communication time and left out. Supported: half or more; refuted: less; "
-    "undecided: none is left."
+    "it is highest. Without a trace, by subtraction without loading beyond its noise, which counts "
+    "all that does not shrink with N, so that the link may be used better. More than the peak is "
+    "no communication time and left out. Supported: half or more; refuted: less, by a trace; "
+    "undecided: less, by subtraction, or none is left."
 )
 
 
@@ -106,7 +107,7 @@ def _travelling(id: str, name: str, rows: pd.DataFrame, tables: ClaimTables) -> 
         )
         return undecided(id, QUESTION, lacks, file, TRAVELLING)
     best, worst = (row_at(known, index) for index in _extremes(known["utilization"]))
-    holds = bool(best.utilization >= HALF)
+    holds, traced = bool(best.utilization >= HALF), best.estimate == "profiler"
     word = "at least half" if holds else "less than half"
     sentence = (
         f"{name} on {fmt.gpus(int(best.gpus))}: while gradients travel fastest they use {word} of "
@@ -116,7 +117,7 @@ def _travelling(id: str, name: str, rows: pd.DataFrame, tables: ClaimTables) -> 
     )
     if worst.Index != best.Index:
         sentence += f", {fmt.percent(worst.utilization)} with {batch(worst)}"
-    by = " (waiting for the slowest GPU counted)" if best.estimate == "profiler" else ""
+    counted = "waiting for the slowest GPU" if traced else "all that does not shrink with N"
     figures: dict[str, Any] = {"estimate": best.estimate, "cells": len(known)}
     for which, cell in (("best", best), ("worst", worst)):
         for figure in ("batch_size", "bandwidth_gb_per_s", "peak_gb_per_s", "utilization"):
@@ -124,8 +125,8 @@ def _travelling(id: str, name: str, rows: pd.DataFrame, tables: ClaimTables) -> 
     return Claim(
         id,
         QUESTION,
-        f"{sentence}, by {fmt.estimate(best.estimate)}{by}.",
-        judge(holds, not holds),
+        f"{sentence}, by {fmt.estimate(best.estimate)} ({counted} counted).",
+        judge(holds, traced and not holds),
         [Evidence(file, figures, TRAVELLING)],
     )
 

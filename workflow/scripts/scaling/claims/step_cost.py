@@ -82,7 +82,7 @@ def gaps(recipe: str, tables: ClaimTables) -> Claim:
     table = tables["device_time"]
     rows = table[(table["recipe"] == recipe) & (table["gpus"] == 1)].drop_duplicates("batch_size")
     timing = tables["timing"][[*CELL_KEYS, "iterations"]]
-    read = rows[rows["gap_seconds"].notna()].merge(timing, on=CELL_KEYS)
+    read = rows[rows["gap_seconds"].notna()].merge(timing.dropna(), on=CELL_KEYS)
     if len(read) < 2:
         notes = [note for note in rows["note"] if note] or ["the device's time was not read"]
         lacks = (
