@@ -110,6 +110,24 @@ def test_ranks_train_together_and_every_instrument_reads(images, tmp_path, recip
     assert read == {(rank, estimate) for rank in (0, 1) for estimate in wanted}
 
 
+@pytest.mark.parametrize("recipe", ["course", "tuned"])
+def test_one_gpu_says_how_long_it_works(images, tmp_path, recipe):
+    options = {"loader_workers": 1} if recipe == "course" else {**OPTIONS, "cuda_graph": True}
+    record = run(
+        images,
+        tmp_path / "run.json",
+        device="cuda",
+        gpus=1,
+        recipe=recipe,
+        **{"recipe-options": json.dumps(options)},
+    )
+    assert record["communication"]["readings"] == []
+    (read,) = record["device_time"]
+    assert read["iterations"] > 0 and read["kernels"] > 100 * read["iterations"]
+    # So small a model waits for launches.
+    assert 0 < read["busy_seconds"] < read["seconds"]
+
+
 @several
 @pytest.mark.parametrize("fault", ["stuck:1:1", "killed:1:1"])
 def test_a_rank_that_is_lost_ends_the_run_and_is_named(images, tmp_path, monkeypatch, fault):

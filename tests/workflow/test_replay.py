@@ -47,7 +47,9 @@ def clone(stored, new_study):
 
 
 def tables(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.csv")}
+    """Every table and the claims."""
+    paths = [*folder.rglob("*.csv"), *folder.rglob("claims.json")]
+    return {path.relative_to(folder): path.read_bytes() for path in paths}
 
 
 def test_a_replay_in_a_clean_clone_gives_the_tables_of_the_study_to_the_byte(finished_study, clone):
