@@ -86,14 +86,14 @@ def test_subtraction_is_held_against_leaving_communication_out(tmp_path, seconds
     claim = claims(tmp_path, tables)["Q3.1-estimates-course-ddp"]
     assert claim.verdict == verdict and words in claim.sentence
     if verdict != "supported":
-        assert "0.550 ± 0.105 s by subtraction, 0.100 s by without comm" in claim.sentence
+        assert "0.550 ± 0.105 s by subtraction, 0.100 s by “without comm" in claim.sentence
 
 
 def test_traced_kernels_stand_in_where_communication_cannot_be_left_out(tmp_path):
     tables = instrumented(report_tables.make(), {32: 0.1, 128: 0.02}, estimate="profiler")
     claim = claims(tmp_path, tables)["Q3.1-estimates-course-ddp"]
     assert claim.verdict == "refuted"
-    assert "0.550 ± 0.105 s by subtraction, 0.100 s by profiler" in claim.sentence
+    assert "0.550 ± 0.105 s by subtraction, 0.100 s by “profiler”" in claim.sentence
 
 
 def test_without_instruments_there_is_nothing_to_hold_the_subtraction_against(example):
@@ -142,7 +142,7 @@ def test_a_trace_tells_how_fast_gradients_travel(tmp_path, utilization, verdict,
     claim = claims(tmp_path, traced(utilization))["Q3.2-travelling-fast-ddp"]
     assert claim.verdict == verdict and words in claim.sentence
     assert f"{100 * utilization:.0f} % of the 244 GB/s" in claim.sentence
-    assert "by profiler (waiting for the slowest GPU counted)" in claim.sentence
+    assert "by “profiler” (waiting for the slowest GPU counted)" in claim.sentence
 
 
 def test_a_subtraction_cannot_show_that_gradients_travel_slowly(example):

@@ -27,7 +27,8 @@ SHARES = (
 )
 COMPUTING = SHARES + (
     "Computing: T(1, b) / N without loading, what one GPU takes for the share of one of N, by the "
-    "shortest and the longest epoch of that GPU, over the median epoch of the cell. Supported: "
+    "shortest and the longest epoch of that GPU, over the median epoch of the cell. What is none "
+    "of these is not told apart: launches, replicas, ranks that wait for each other. Supported: "
     "more than half at the smallest and at the largest batch, by both; refuted: less than half at "
     "one of them, by both; undecided otherwise, or without T(1, b)."
 )
@@ -174,7 +175,7 @@ def _parts(cell: Any) -> str:
         f"With {batch(cell)}: {_span(cell.computing_min, cell.computing_max)} is computing as one "
         f"GPU does it, {_span(cell.low, cell.high)} communication that computing does not hide, "
         f"{fmt.percent(cell.loading)} waiting for data, {_span(low, high)} none of "
-        "these (launches, replicas, ranks waiting for each other)."
+        "these."
     )
 
 
@@ -213,7 +214,7 @@ def _estimates(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -
         f"furthest apart with {batch(worst)}: {fmt.significant(worst.communication_seconds)} ± "
         f"{fmt.seconds(worst.resolution_seconds)} by subtraction, "
         f"{fmt.seconds(worst.communication_seconds_direct)} by "
-        f"{fmt.estimate(worst.estimate_direct)}."
+        f"“{fmt.estimate(worst.estimate_direct)}”."
     )
     figures = {
         "cells": len(both),

@@ -125,7 +125,7 @@ def _travelling(id: str, name: str, rows: pd.DataFrame, tables: ClaimTables) -> 
     return Claim(
         id,
         QUESTION,
-        f"{sentence}, by {fmt.estimate(best.estimate)} ({counted} counted).",
+        f"{sentence}, by “{fmt.estimate(best.estimate)}” ({counted} counted).",
         judge(holds, traced and not holds),
         [Evidence(file, figures, TRAVELLING)],
     )
