@@ -165,3 +165,13 @@ def test_the_largest_batch_is_slower_for_the_reason_that_the_times_show(example,
     claim = claims(tmp_path, with_times(change))["Q1-slower-course"]
     assert claim.verdict == "refuted" and "not because of the wait for data" in claim.sentence
     assert "Q1-slower-fast" not in example
+
+
+def test_batches_that_take_the_same_time_are_no_error(tmp_path):
+    def change(timing):
+        for batch in (32, 128, 512, 2048, 16384):
+            for_all_strategies(timing, batch, 3.0)
+
+    found = claims(tmp_path, with_times(change))
+    assert found["Q1-faster-course"].verdict == "undecided"
+    assert not {"Q1-fixed-course", "Q1-loading-course", "Q1-slower-course"} & found.keys()

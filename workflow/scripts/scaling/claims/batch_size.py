@@ -87,9 +87,9 @@ def _epochs(recipe: str, ordered: pd.DataFrame, tables: ClaimTables) -> list[Cla
     fast = row_at(ordered, ordered["epoch_seconds"].idxmin())
     largest = row_at(ordered, ordered["batch_size"].idxmax())
     made = []
-    if fast.batch_size != small.batch_size:
+    if fast.epoch_seconds < small.epoch_seconds:
         made.append(_loading(recipe, small, fast, tables))
-    if fast.batch_size != largest.batch_size:
+    if fast.epoch_seconds < largest.epoch_seconds:
         made.append(_slower(recipe, fast, largest, tables))
     return made
 
@@ -158,8 +158,8 @@ def _loading(recipe: str, small: Any, fast: Any, tables: ClaimTables) -> Claim:
         getattr(small, column) - getattr(fast, column)
         for column in ("epoch_seconds", "loader_seconds")
     )
-    clear = apart(small, fast, "epoch_seconds") and saved > 0
-    share = waiting / saved if saved else float("nan")
+    clear = apart(small, fast, "epoch_seconds")
+    share = waiting / saved
     holds, fails = bool(clear and share < HALF), bool(clear and share >= HALF)
     figures = {
         **times_of("epoch_seconds", smallest=small, fast=fast),
