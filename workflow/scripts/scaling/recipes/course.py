@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
-from torch.utils.data import DataLoader, Dataset, DistributedSampler
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, Sampler
 from torchvision import transforms
 
 from scaling.ddp import bucket_bytes
@@ -105,6 +105,11 @@ class Course:
         tf32 = rank.device.type == "cuda" and torch.backends.cudnn.allow_tf32
         self.applied = {**spec.recipe_options, "precision": "tf32" if tf32 else "float32"}
         torch.manual_seed(cell.seed * 1000 + rank.index)
+
+    @property
+    def sampler(self) -> Sampler:
+        """What draws the order of the images; one that is told the epoch draws it again."""
+        return self._loader.sampler
 
     @property
     def bucket_bytes(self) -> list[int]:

@@ -1,0 +1,131 @@
+"""Every message of a training step: its kind, its bytes, and the phase that it is sent in."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.parallel import comm
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+
+KINDS = {
+    "allreduce_": "all_reduce",
+    "allgather_": "all_gather",
+    "_allgather_base_": "all_gather",
+    "broadcast_": "broadcast",
+}
+"""What PyTorch's operators of the namespace c10d are called outside of it; others keep their names."""
+SENT = {"tensors", "input_tensors", "input_tensor", "tensor"}
+"""The arguments of these operators that hold what this rank sends."""
+
+
+class Messages:
+    """The messages so far, in the order of sending; nothing is kept while `phase` is None.
+
+    A row has `step` (0 before the first), `phase`, `kind`, `dtype`, `elements` and `bytes`.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.step = 0
+        self.phase: str | None = None
+
+    def add(self, kind: str, tensors: Sequence[Tensor]) -> None:
+        """Keep one message that carries `tensors`."""
+        if self.phase is None or not tensors:
+            return
+        self.rows.append(
+            {
+                "step": self.step,
+                "phase": self.phase,
+                "kind": kind,
+                "dtype": "+".join(dict.fromkeys(_dtype(tensor) for tensor in tensors)),
+                "elements": sum(tensor.numel() for tensor in tensors),
+                "bytes": sum(tensor.numel() * tensor.itemsize for tensor in tensors),
+            }
+        )
+
+    @contextmanager
+    def phases_of(self, model: nn.Module) -> Iterator[None]:
+        """Within the block `phase` follows the calls of `model` and of any optimizer's step."""
+
+        def enter(phase: str) -> Any:
+            def hook(*_: object) -> None:
+                self.phase = phase
+
+            return hook
+
+        handles = [
+            model.register_forward_pre_hook(enter("forward")),
+            model.register_forward_hook(enter("backward")),
+            register_optimizer_step_pre_hook(enter("update")),
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+
+class _Collectives(TorchDispatchMode):
+    """Sees each collective as PyTorch's dispatcher does, DDP's reducer's in C++ included."""
+
+    def __init__(self, messages: Messages) -> None:
+        super().__init__()
+        self._messages = messages
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func.namespace == "c10d":
+            names = [argument.name for argument in func._schema.arguments]
+            sent = [value for name, value in zip(names, args, strict=False) if name in SENT]
+            tensors = [
+                tensor
+                for value in sent
+                for tensor in (value if isinstance(value, list | tuple) else [value])
+            ]
+            name = func._schema.name.removeprefix("c10d::")
+            self._messages.add(KINDS.get(name, name.strip("_")), tensors)
+        return func(*args, **(kwargs or {}))
+
+
+def collectives(messages: Messages) -> AbstractContextManager[Any]:
+    """Records what process groups send, in whatever language they are asked to."""
+    return _Collectives(messages)
+
+
+@contextmanager
+def copies(messages: Messages) -> Iterator[None]:
+    """Records what DataParallel moves between GPU 0 and the others: it has no process group.
+
+    All of it goes through four functions of torch.nn.parallel.comm. `bytes` are those of one copy:
+    of the whole batch for scatter and gather, of one GPU's tensors for broadcast and reduce.
+    """
+    moved: dict[str, tuple[str, Callable[..., list[Tensor]]]] = {
+        "broadcast_coalesced": ("broadcast", lambda tensors, *_: list(tensors)),
+        "reduce_add_coalesced": ("reduce", lambda inputs, *_: list(inputs[0])),
+        "scatter": ("scatter", lambda tensor, *_: [tensor]),
+        "gather": ("gather", lambda tensors, *_: list(tensors)),
+    }
+    with ExitStack() as restored:
+        for name, (kind, sent) in moved.items():
+            original = getattr(comm, name)
+            restored.callback(setattr, comm, name, original)
+            setattr(comm, name, _told(original, kind, sent, messages))
+        yield
+
+
+def _told(
+    original: Callable[..., Any], kind: str, sent: Callable[..., list[Tensor]], messages: Messages
+) -> Callable[..., Any]:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        messages.add(kind, sent(*args))
+        return original(*args, **kwargs)
+
+    return function
+
+
+def _dtype(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

@@ -1,0 +1,79 @@
+"""Training steps of each way to train in parallel, with every message that they send."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch.distributed as dist
+
+from scaling.ranks import Rank
+from scaling.recipes.trainer import Material, Trainer
+from scaling.recipes.tuned import Tuned
+from scaling.run_spec import RunSpec
+from scaling.synchronization import training
+from scaling.synchronization.messages import Messages, collectives, copies
+from scaling.synchronization.plan import Buffers, Plan
+
+STEPS = 3
+"""DDP sends its gradients in one message in the first step, settles its buckets in the second, and
+keeps to them from the third on."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to train in parallel: `name`, a recipe, a strategy, and what becomes of buffers."""
+
+    name: str
+    recipe: str
+    strategy: str
+    buffers: Buffers = "broadcast"
+
+
+OF_RANKS = [
+    Way("ddp", "course", "ddp"),
+    Way("ddp, buffers local", "course", "ddp", "local"),
+    Way("ddp, SyncBatchNorm", "course", "ddp", "sync_batch_norm"),
+    Way("tuned", "tuned", "ddp"),
+]
+DATA_PARALLEL = Way("dp", "course", "dp")
+
+
+def record(plan: Plan, way: Way, rank: Rank, material: Material) -> dict[str, Any]:
+    """The messages of `STEPS` steps, and whether all ranks saw the same ones.
+
+    `batch_bytes` are those of one rank's images in float32 (of the whole batch for DataParallel).
+    Recipe tuned runs without compilation and CUDA graph here, which change no message.
+    """
+    spec = plan.spec_of(way.recipe, way.strategy, plan.seeds[0])
+    messages = Messages()
+    recording = copies if way.strategy == "dp" else collectives
+    with recording(messages):
+        messages.phase = "start"
+        trainer = _trainer(spec, way, rank, material)
+        messages.phase = None
+    train = trainer.in_memory(1)
+    with messages.phases_of(trainer.model):
+        for step in range(1, STEPS + 1):
+            messages.step = step
+            with recording(messages):
+                train(1)
+            messages.phase = None
+    bucket_bytes = trainer.bucket_bytes
+    trainer.close()
+    everyone: list[Any] = [messages.rows]
+    if rank.processes > 1:
+        everyone = [None] * rank.processes
+        dist.all_gather_object(everyone, messages.rows)
+    return {
+        "way": way.name,
+        "bucket_bytes": bucket_bytes,
+        "ranks_agree": all(rows == messages.rows for rows in everyone),
+        "messages": messages.rows,
+    }
+
+
+def _trainer(spec: RunSpec, way: Way, rank: Rank, material: Material) -> Trainer:
+    if way.recipe == "tuned":
+        options = {**spec.recipe_options, "compile": False, "cuda_graph": False}
+        spec = replace(spec, recipe_options=options)
+        return Tuned(spec, rank, training.build(spec, rank, material), material)
+    return training.course(spec, rank, material, way.buffers)[1]
