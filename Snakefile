@@ -26,6 +26,7 @@ if not REPLAY:
 include: "rules/tables.smk"
 include: "rules/prediction.smk"
 include: "rules/limits.smk"
+include: "rules/synchronization.smk"
 include: "rules/claims.smk"
 include: "rules/report.smk"
 include: "rules/published.smk"

@@ -38,7 +38,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--weight-decay", type=float, default=5e-4, help="default: 5e-4")
     add("--crop-padding", type=int, default=4, help="pixels around a random crop (default: 4)")
     add("--horizontal-flip", choices=["yes", "no"], default="yes", help="default: yes")
-    add("--course-options", type=json.loads, default={"loader_workers": 2}, help="JSON")
+    add("--loader-workers", type=int, default=2, help="of each process (default: 2)")
     add("--tuned-options", type=json.loads, required=True, help="JSON")
     add("--cpu-threads", type=int, default=1, help="threads of each process (default: 1)")
     add("--time-limit-seconds", type=float, default=1800, help="of it all (default: 1800)")
@@ -62,7 +62,7 @@ def plan_from(args: argparse.Namespace) -> Plan:
         weight_decay=args.weight_decay,
         crop_padding=args.crop_padding,
         horizontal_flip=args.horizontal_flip == "yes",
-        recipe_options=args.course_options,
+        recipe_options={"loader_workers": args.loader_workers},
         cpu_threads=args.cpu_threads,
         time_limit_seconds=args.time_limit_seconds,
         collective_timeout_seconds=args.collective_timeout_seconds,

@@ -12,7 +12,15 @@ import yaml
 from scaling import files
 from scaling.errors import UserError
 from scaling.record import RunRecord, read_record
-from scaling.stored_study import CONFIG, MANIFEST, RECORDS, other_records, own_files, run_records
+from scaling.stored_study import (
+    CONFIG,
+    MANIFEST,
+    RECORDS,
+    other_records,
+    own_files,
+    run_records,
+    synchronization_records,
+)
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -33,7 +41,8 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
     runs = {path: results / path for path in run_records(config)}
     if config["partial"]:
         runs = {path: source for path, source in runs.items() if source.exists()}
-    others = {path: results / path for path in [Path(CONFIG), *other_records(config)]}
+    measured = [*other_records(config), *synchronization_records(config)]
+    others = {path: results / path for path in [Path(CONFIG), *measured]}
     others[Path(MANIFEST)] = datasets / config["dataset"]["source"] / MANIFEST
     missing = [source for source in [*runs.values(), *others.values()] if not source.exists()]
     if missing:

@@ -12,7 +12,7 @@ from scaling.errors import UserError
 
 CONFIG = "config.yaml"
 MANIFEST = "manifest.json"
-RECORDS = ["runs", "interconnect", "quantization", "peaks"]
+RECORDS = ["runs", "interconnect", "quantization", "peaks", "experiments"]
 """Folders of what was measured, named and laid out as below results/."""
 
 
@@ -35,6 +35,16 @@ def other_records(config: dict[str, Any]) -> list[Path]:
     sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in config["grid"]["gpus"] if gpus > 1]
     stages = [f"quantization/seed~{seed}/stages.json" for seed in config["quantization"]["seeds"]]
     return [Path(path) for path in [*sweeps, *stages, "peaks/peaks.json"]]
+
+
+def synchronization_records(config: dict[str, Any]) -> list[Path]:
+    """The record of the experiments on the most GPUs of one machine, from the study's folder.
+
+    None for single GPUs. Studies that were packed before there were such experiments lack it.
+    """
+    most = max(config["grid"]["gpus"])
+    gpus = min(most, config["machine"].get("gpus_per_node") or most)
+    return [Path(f"experiments/gpus~{gpus}/synchronization.json")] if gpus > 1 else []
 
 
 def own_files(folder: Path) -> set[Path]:
@@ -62,7 +72,7 @@ def check(folder: Path, config: dict[str, Any]) -> None:
             f"{folder} lacks {len(missing)} of the {len(needed)} files its {CONFIG} asks for, the "
             f"first is {missing[0]}: restore them{partial}"
         )
-    unknown = sorted(there - {*runs, *others})
+    unknown = sorted(there - {*runs, *others, *synchronization_records(config)})
     if unknown:
         raise UserError(
             f"{folder / unknown[0]} is no part of the study that its {CONFIG} describes: remove "

@@ -23,6 +23,7 @@ _BASELINE_KEYS = ["recipe", "strategy", "batch_size"]
 _INTEGERS = [
     *("gpus", "batch_size", "seed", "epoch", "count", "iterations", "samples"),
     *("bytes_per_iteration", "bytes_per_epoch", "message_bytes", "points"),
+    *("rank", "step", "position", "bytes", "overlap"),
 ]
 
 

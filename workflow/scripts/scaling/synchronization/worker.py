@@ -97,7 +97,7 @@ def _permutations(plan: Plan, material: Material) -> list[dict[str, Any]]:
         for told in (True, False)
     ]
     alone = samplers.random(images, seed, epochs)
-    found.append({"sampler": "RandomSampler", "gpus": 1, "set_epoch": None, "orders": alone})
+    found.append({"sampler": "RandomSampler", "gpus": 1, "set_epoch": False, "orders": alone})
     return [{"seed": seed, **drawn} for drawn in found]
 
 
