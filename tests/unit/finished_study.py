@@ -29,12 +29,15 @@ CONFIG: dict[str, Any] = {
 }
 CHECKSUM = "fae71f"
 RECORDS = [
+    "experiments/gpus~2/synchronization.json",
     "interconnect/gpus~2/sweep.json",
     "peaks/peaks.json",
     "quantization/seed~0/stages.json",
     "runs/recipe~course/strategy~ddp/gpus~1/batch_size~128/seed~0/run.json",
     "runs/recipe~course/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json",
 ]
+EXPERIMENTS = RECORDS[0]
+"""What a study that was packed before there were experiments does not have."""
 FILES = sorted(["config.yaml", "manifest.json", *RECORDS])
 """All of a stored study."""
 
@@ -48,6 +51,7 @@ def make(folder: Path, **changes: Any) -> None:
         made["dataset"]["checksum"] = CHECKSUM
         records.save(results / "runs", made)
     others = {
+        results / "experiments/gpus~2/synchronization.json": {"gpus": 2},
         results / "interconnect/gpus~2/sweep.json": {"gpus": 2},
         results / "quantization/seed~0/stages.json": {"seed": 0},
         results / "quantization/seed~0/training.json": {"epochs": 1},

@@ -44,7 +44,28 @@ def test_without_any_study_the_way_to_make_one_is_named(tmp_path):
         stored_study.find(tmp_path, "mine")
 
 
-@pytest.mark.parametrize("path", finished_study.FILES)
+def test_a_study_from_before_the_experiments_is_fine(study):
+    (study / finished_study.EXPERIMENTS).unlink()
+    stored_study.check(study, config())
+
+
+@pytest.mark.parametrize(
+    ("grid", "machine", "found"),
+    [
+        ([1], {}, []),
+        ([1, 4, 2], {"gpus_per_node": None}, ["experiments/gpus~4/synchronization.json"]),
+        ([1, 4, 8], {"gpus_per_node": 4}, ["experiments/gpus~4/synchronization.json"]),
+        ([1, 4], {"gpus_per_node": 1}, []),
+    ],
+)
+def test_the_experiments_are_on_the_most_gpus_of_one_machine(grid, machine, found):
+    document = {"grid": {"gpus": grid}, "machine": machine}
+    assert [str(path) for path in stored_study.synchronization_records(document)] == found
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in finished_study.FILES if path != finished_study.EXPERIMENTS]
+)
 def test_a_missing_file_is_named(study, path):
     (study / path).unlink()
     with pytest.raises(UserError, match=rf"mine lacks 1 of the 7 files .* the first is {path}:"):

@@ -33,7 +33,7 @@ def test_a_packed_study_is_its_records_byte_for_byte_without_weights(folder):
 
 def test_packing_asks_for_the_words_that_only_a_person_can_write(folder, capsys):
     pack()
-    assert "packed 7 files" in capsys.readouterr().out
+    assert "packed 8 files" in capsys.readouterr().out
     (folder / "studies/mine/README.md").write_text("8 GPUs, on Friday")
     (folder / "studies/mine" / SECOND_RUN).write_text("older")
     pack("--force")
@@ -92,7 +92,7 @@ def test_without_a_study_there_is_nothing_to_pack(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", finished_study.RECORDS)
 def test_a_study_that_lacks_a_file_is_refused_and_leaves_nothing(folder, path):
     (folder / "results" / path).unlink()
-    with pytest.raises(UserError, match=rf"lacks 1 of its 7 files, the first is results/{path};"):
+    with pytest.raises(UserError, match=rf"lacks 1 of its 8 files, the first is results/{path};"):
         pack()
     assert not (folder / "studies").exists()
 

@@ -36,7 +36,9 @@ class Plan:
     @property
     def trainings(self) -> list[Training]:
         """With and without `set_epoch` for each seed; buffers otherwise than by default for one."""
-        orders = [Training("broadcast", told, seed) for seed in self.seeds for told in (True, False)]
+        orders = [
+            Training("broadcast", told, seed) for seed in self.seeds for told in (True, False)
+        ]
         kinds: list[Buffers] = ["local"]
         if self.spec.device == "cuda":
             kinds.append("sync_batch_norm")

@@ -1,0 +1,82 @@
+"""The orders in which ranks see the images, hashed and compared."""
+
+import hashlib
+
+import numpy as np
+import pytest
+import torch
+
+from scaling.synchronization import samplers, shards
+
+IMAGES = range(10)
+
+
+def described(*orders, images=10):
+    return shards.describe([np.array(order) for order in orders], images)
+
+
+def test_an_order_is_known_by_the_bytes_of_its_positions():
+    row = described([1, 0])[0]
+    expected = hashlib.sha256(bytes([1, *[0] * 7, *[0] * 8])).hexdigest()
+    assert row["order_sha256"] == expected
+    assert described([0, 1])[0]["order_sha256"] != expected
+
+
+def test_disjoint_shards_overlap_nowhere_and_leave_nothing_out():
+    rows = described([0, 1], [2, 3], images=4)
+    assert [(row["overlap"], row["unseen"], row["repeated"]) for row in rows] == [(0, 0, 0)] * 2
+
+
+def test_an_overlap_is_counted_pair_by_pair_and_the_largest_is_told():
+    # 0 shares images 1 and 2 with 1, image 0 with 2; 1 and 2 share nothing. 8 draws, 5 images.
+    rows = described([0, 1, 2], [1, 2, 3], [0, 4], images=7)
+    assert [row["overlap"] for row in rows] == [2, 2, 1]
+    assert [row["samples"] for row in rows] == [3, 3, 2]
+    assert {(row["unseen"], row["repeated"]) for row in rows} == {(2, 3)}
+
+
+def test_a_lone_rank_has_nobody_to_share_with():
+    assert described([3, 3, 1], images=4)[0] | {"order_sha256": ""} == {
+        "rank": 0,
+        "samples": 3,
+        "order_sha256": "",
+        "overlap": None,
+        "unseen": 2,
+        "repeated": 1,
+    }
+
+
+def hashes(rows, rank):
+    return [row["order_sha256"] for row in rows if row["rank"] == rank]
+
+
+@pytest.mark.parametrize(("told", "different"), [(True, 4), (False, 1)])
+def test_distributed_sampler_draws_a_new_order_only_when_it_is_told_the_epoch(told, different):
+    rows = samplers.distributed(range(100), 2, seed=0, epochs=4, set_epoch=told)
+    assert len(rows) == 8
+    for rank in (0, 1):
+        assert len(set(hashes(rows, rank))) == different
+    assert {(row["overlap"], row["unseen"], row["repeated"]) for row in rows} == {(0, 0, 0)}
+
+
+def test_where_ranks_do_not_divide_the_images_some_are_drawn_twice():
+    # 10 images on 4 ranks: 3 each, so 2 of the 12 draws are repeats.
+    rows = samplers.distributed(IMAGES, 4, seed=1, epochs=1, set_epoch=True)
+    assert {(row["samples"], row["unseen"], row["repeated"]) for row in rows} == {(3, 0, 2)}
+    assert max(row["overlap"] for row in rows) >= 1
+
+
+def test_random_sampler_draws_a_new_order_each_epoch_untold():
+    rows = samplers.random(range(100), seed=0, epochs=4)
+    assert len(set(hashes(rows, 0))) == 4
+    assert {(row["samples"], row["repeated"]) for row in rows} == {(100, 0)}
+
+
+def test_telling_epoch_0_again_leaves_a_sampler_as_it_was_made():
+    def draw(tell):
+        sampler = torch.utils.data.DistributedSampler(IMAGES, 2, 0, seed=3)
+        if tell:
+            sampler.set_epoch(0)
+        return list(sampler)
+
+    assert draw(tell=True) == draw(tell=False)

@@ -1,0 +1,178 @@
+"""The experiments in small, with real processes."""
+
+import json
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch.profiler import ProfilerActivity, profile
+
+import synchronization_measure
+from scaling.errors import UserError
+from scaling.ranks import Rank
+from scaling.resnet import ResNet18
+from scaling.synchronization.messages import Messages, collectives
+from unit.test_training import images  # noqa: F401
+
+OPTIONS = {
+    "gpus": 2,
+    "epochs": 2,
+    "batch-size": 10,
+    "model-width": 1,
+    "device": "cpu",
+    "loader-workers": 0,
+    "tuned-options": json.dumps(
+        {"precision": "float32", "channels_last": False, "compile": False, "cuda_graph": False}
+    ),
+}
+
+
+def measure(folder, output, **changed):
+    options = {
+        **OPTIONS,
+        "dataset": folder / "images.npz",
+        "manifest": folder / "manifest.json",
+        "output": output,
+        **changed,
+    }
+    lists = {"world-sizes": ["1", "2", "3"], "seeds": ["0", "1", "2"]}
+    argv = [text for key, value in options.items() for text in (f"--{key}", str(value))]
+    for key, values in lists.items():
+        argv += [f"--{key}", *values]
+    synchronization_measure.main(argv)
+    return json.loads(output.read_text())
+
+
+@pytest.fixture(scope="module")
+def document(images, tmp_path_factory):  # noqa: F811
+    return measure(images, tmp_path_factory.mktemp("synchronization") / "synchronization.json")
+
+
+def trained(document, **conditions):
+    return [
+        one
+        for one in document["trainings"]
+        if all(one[key] == value for key, value in conditions.items())
+    ]
+
+
+def test_every_training_is_there_and_none_that_needs_gpus(document):
+    kinds = [(one["buffers"], one["set_epoch"], one["seed"]) for one in document["trainings"]]
+    both = [("broadcast", told, seed) for seed in (0, 1, 2) for told in (True, False)]
+    assert kinds == [*both, ("local", True, 0)]
+    assert document["backend"] == "gloo" and document["train_images"] == 40
+
+
+def test_trainings_repeat_their_order_unless_the_sampler_is_told_the_epoch(document):
+    drawn = {
+        one["set_epoch"]: one["orders"]
+        for one in document["permutations"]
+        if one["sampler"] == "DistributedSampler" and one["gpus"] == 2
+    }
+    for told, different in ((True, 4), (False, 2)):
+        for one in trained(document, set_epoch=told):
+            assert len({row["order_sha256"] for row in one["orders"]}) == different
+            assert {(row["overlap"], row["repeated"]) for row in one["orders"]} == {(0, 0)}
+        assert trained(document, set_epoch=told, seed=0)[0]["orders"] == drawn[told]
+
+
+def test_orders_are_drawn_for_every_world_size_of_several(document):
+    sizes = {
+        one["gpus"]: one["orders"][0]
+        for one in document["permutations"]
+        if one["sampler"] == "DistributedSampler"
+    }
+    assert set(sizes) == {2, 3}
+    assert (sizes[3]["samples"], sizes[3]["repeated"]) == (14, 2)  # 40 images on 3 ranks
+
+
+def test_the_first_epoch_is_the_same_with_and_without_set_epoch(document):
+    first = [
+        [row["train_loss"] for row in one["epochs"] if row["epoch"] == 0]
+        for one in trained(document, buffers="broadcast", seed=0)
+    ]
+    assert first[0] == first[1]
+
+
+def test_parameters_are_the_same_bit_for_bit_and_buffers_are_not(document):
+    hashes = {
+        kind: trained(document, buffers=kind, set_epoch=True, seed=0)[0]["ranks"]
+        for kind in ("broadcast", "local")
+    }
+    parameters = {rank["parameters_sha256"] for ranks in hashes.values() for rank in ranks}
+    assert len(parameters) == 1
+    for ranks in hashes.values():
+        assert len({rank["buffers_sha256"] for rank in ranks}) == 2
+
+
+def test_every_rank_recorded_the_same_messages_and_their_gradients_are_k(document):
+    assert [one["way"] for one in document["steps"]] == ["ddp", "ddp, buffers local", "tuned"]
+    model = document["model"]
+    assert model["parameter_bytes"] == 4 * sum(
+        parameter.numel() for parameter in ResNet18(1, 2).parameters()
+    )
+    for one in document["steps"]:
+        assert one["ranks_agree"]
+        last = [row for row in one["messages"] if row["step"] == 3]
+        sent = [row["bytes"] for row in last if row["phase"] == "backward"]
+        assert sent == one["bucket_bytes"]
+        if one["way"] != "tuned":  # whose messages are padded
+            assert sum(sent) == model["parameter_bytes"]
+        buffers = [row["bytes"] for row in last if row["phase"] == "forward"]
+        assert sum(buffers) == (model["buffer_bytes"] if one["way"] == "ddp" else 0)
+
+
+def test_one_gpu_has_no_ranks_to_compare(images, tmp_path):  # noqa: F811
+    with pytest.raises(UserError, match="--gpus is 1: ranks can be compared"):
+        measure(images, tmp_path / "out.json", gpus=1)
+
+
+def test_a_batch_larger_than_the_images_is_refused_with_the_key_to_change(images, tmp_path):  # noqa: F811
+    with pytest.raises(UserError, match=r"2·10 = 20 .*synchronization\.batch_size"):
+        measure(images, tmp_path / "out.json", **{"train-images": 15})
+
+
+def test_a_rank_that_fails_leaves_no_record(images, tmp_path):  # noqa: F811
+    with pytest.raises(UserError, match="2 GPUs ended early with exit status 1"):
+        measure(images, tmp_path / "out.json", **{"collective-timeout-seconds": 0.001})
+    assert not (tmp_path / "out.json").exists()
+
+
+def step_at_full_width(index, folder):
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=index, world_size=2)
+    torch.set_num_threads(1)
+    rank = Rank(index, index, 2, torch.device("cpu"))
+    messages = Messages()
+    with collectives(messages):
+        messages.phase = "start"
+        model = torch.nn.parallel.DistributedDataParallel(ResNet18())
+        messages.phase = None
+    with messages.phases_of(model):
+        for step in (1, 2, 3):
+            messages.step = step
+            seen = profile(activities=[ProfilerActivity.CPU], record_shapes=True)
+            with seen, collectives(messages):
+                model(torch.randn(2, 3, 32, 32)).sum().backward()
+            messages.phase = None
+    if rank.is_first:
+        elements = [event.input_shapes[0][0] for event in seen.events() if "gloo:" in event.name]
+        (folder / "messages.json").write_text(json.dumps([messages.rows, sorted(elements)]))
+    dist.destroy_process_group()
+
+
+def test_a_step_of_the_full_model_sends_what_the_profiler_sees_and_ddp_documents(tmp_path):
+    mp.start_processes(step_at_full_width, (tmp_path,), nprocs=2, start_method="fork")
+    rows, profiled = json.loads((tmp_path / "messages.json").read_text())
+    last = [row for row in rows if row["step"] == 3]
+    assert sorted(row["elements"] for row in last) == profiled
+    sent = [(row["phase"], row["kind"], row["bytes"]) for row in last]
+    assert sent == [
+        ("forward", "broadcast", 38_400),
+        ("forward", "broadcast", 160),
+        ("backward", "all_reduce", 9_461_800),
+        ("backward", "all_reduce", 26_494_976),
+        ("backward", "all_reduce", 8_739_072),
+    ]
+    start = [row["bytes"] for row in rows if row["step"] == 0]
+    assert start[-2:] == [44_695_848 + 38_400, 160]

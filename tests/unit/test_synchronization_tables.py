@@ -1,0 +1,159 @@
+"""Tables of the synchronization experiments, from records made by hand."""
+
+import math
+
+import pandas as pd
+import pytest
+import synchronization_records as made
+
+import tables_synchronization
+from scaling import tables
+from scaling.synchronization import buffers_table, collectives_table, sampler_table
+
+
+def rows(table, **conditions):
+    for column, value in conditions.items():
+        table = table[table[column] == value]
+    return table
+
+
+def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
+    table = sampler_table.orders([made.document()])
+    told = rows(table, sampler="DistributedSampler", set_epoch=True)
+    assert (told["first_epoch"] == told["epoch"]).all()
+    untold = rows(table, sampler="DistributedSampler", set_epoch=False)
+    assert set(untold["first_epoch"]) == {0} and set(untold["epoch"]) == {0, 1, 2}
+    alone = rows(table, sampler="RandomSampler")
+    assert alone["first_epoch"].tolist() == [0, 1, 2]
+
+
+def test_an_order_that_one_rank_has_and_another_had_before_is_no_repeat():
+    swapped = made.orders(True)
+    for row in swapped:
+        row["order_sha256"] = str((row["rank"] + row["epoch"]) % 2)
+    table = sampler_table.orders(
+        [
+            made.document(
+                permutations=[
+                    {"sampler": "DistributedSampler", "gpus": 2, "seed": 0, "set_epoch": True}
+                    | {"orders": swapped}
+                ]
+            )
+        ]
+    )
+    drawn = rows(table, trained=False)
+    assert rows(drawn, rank=0)["first_epoch"].tolist() == [0, 1, 0]
+
+
+def test_orders_of_trainings_are_told_from_those_drawn_for_the_table():
+    table = sampler_table.orders([made.document()])
+    trained = rows(table, trained=True)
+    assert set(trained["seed"]) == {0, 1, 2}
+    assert len(trained) == 3 * 2 * 3 * 2  # seeds, with and without, epochs, ranks
+    assert len(rows(table, trained=False)) == 2 * 3 * 2 + 3
+
+
+def test_accuracy_is_of_the_last_epoch_over_all_ranks_and_pairs_by_seed():
+    document = made.document()
+    document["trainings"][0]["epochs"][-1]["samples"] = 150  # rank 1 has three times the images
+    table = sampler_table.accuracy([document])
+    assert table[["seed", "set_epoch"]].values.tolist() == [
+        [seed, told] for seed in (0, 1, 2) for told in (True, False)
+    ]
+    assert set(table["epochs"]) == {3} and set(table["test_accuracy"]) == {0.6}
+    # Losses 1 and 2 of 50 and 150 images.
+    assert table["train_loss"].tolist() == [pytest.approx(1.75), *[pytest.approx(1.5)] * 5]
+
+
+def test_a_loss_that_was_not_finite_is_empty():
+    document = made.document()
+    document["trainings"][0]["epochs"][-2]["train_loss"] = None
+    assert math.isnan(sampler_table.accuracy([document])["train_loss"][0])
+
+
+def carried(table, way, step):
+    found = rows(table, way=way, step=step)
+    return list(zip(found["content"], found["bytes"], strict=True))
+
+
+def test_messages_of_ddp_are_told_by_phase_kind_and_size():
+    table = collectives_table.collectives([made.document()])
+    assert carried(table, "ddp", 0) == [("shapes", 8), ("parameters and buffers", 1040)]
+    assert carried(table, "ddp", 1) == [("buffers", 40), ("gradients", 1000)]
+    assert carried(table, "ddp", 2)[0] == ("order of buckets", 20)
+    assert carried(table, "ddp", 3) == [("buffers", 40), ("gradients", 600), ("gradients", 400)]
+    assert carried(table, "ddp, buffers local", 3) == [("gradients", 600), ("gradients", 400)]
+    assert rows(table, way="ddp")["position"].tolist() == list(range(1, 12))
+
+
+def test_what_a_machine_cannot_run_says_so_instead_of_a_number():
+    table = collectives_table.collectives([made.document()])
+    for way in ("dp", "ddp, SyncBatchNorm"):
+        (row,) = rows(table, way=way).itertuples()
+        assert row.note.endswith("runs on GPUs only") and math.isnan(row.bytes)
+
+
+def test_messages_of_data_parallel_are_told_apart():
+    table = collectives_table.collectives([made.document(on_gpus=True)])
+    assert carried(table, "dp", 3) == [
+        ("images", 5000),
+        ("parameters", 1000),
+        ("buffers", 40),
+        ("outputs", 80),
+        ("gradients of outputs", 80),
+        ("gradients", 1000),
+    ]
+
+
+def test_statistics_of_sync_batch_norm_are_no_gradients():
+    table = collectives_table.collectives([made.document(on_gpus=True)])
+    found = carried(table, "ddp, SyncBatchNorm", 3)
+    assert [size for what, size in found if what == "gradients"] == [700, 300]
+    assert [size for what, size in found if what == "batch statistics"] == [36, 36, 32, 32]
+
+
+def test_an_unknown_message_is_other():
+    document = made.document()
+    document["steps"][0]["messages"].append(made.message(3, "update", "all_reduce", 4))
+    table = collectives_table.collectives([document])
+    assert carried(table, "ddp", 3)[-1] == ("other", 4)
+
+
+def test_buffers_have_a_row_for_each_rank_and_the_slowest_ranks_seconds():
+    table = buffers_table.buffers([made.document(on_gpus=True)])
+    assert list(zip(table["buffers"], table["rank"], strict=True)) == [
+        (kind, rank) for kind in buffers_table.KINDS for rank in (0, 1)
+    ]
+    # Epochs of 9, 1 and 1.2 s, rank 1 10 % slower; the first is warm-up.
+    row = table.iloc[0]
+    assert (row.epoch_seconds_min, row.epoch_seconds_max) == (1.1, pytest.approx(1.32))
+    assert row.epoch_seconds == pytest.approx(1.21) and row["count"] == 2
+    assert table["test_accuracy"].tolist() == [0.6, 0.61] * 3
+    assert table["variance_drift_max"].tolist() == [0.01, 0.01, 0.02, 0.02, 0.0, 0.0]
+
+
+def test_sync_batch_norm_without_gpus_is_a_row_with_a_note():
+    table = buffers_table.buffers([made.document()])
+    assert table["note"].tolist()[:4] == [""] * 4
+    assert "GPUs only" in table["note"].tolist()[4]
+
+
+def test_without_a_record_the_tables_have_columns_and_no_rows(tmp_path):
+    names = ("sampler", "accuracy", "collectives", "buffers")
+    options = [text for name in names for text in (f"--{name}", str(tmp_path / f"{name}.csv"))]
+    tables_synchronization.main(["--records", *options])
+    for name, columns in (
+        ("sampler", sampler_table.COLUMNS),
+        ("accuracy", sampler_table.ACCURACY_COLUMNS),
+        ("collectives", collectives_table.COLUMNS),
+        ("buffers", buffers_table.COLUMNS),
+    ):
+        table = tables.read(tmp_path / f"{name}.csv", columns)
+        assert table.empty and list(table.columns) == columns
+
+
+def test_whole_numbers_are_written_as_such(tmp_path):
+    path = tmp_path / "collectives.csv"
+    tables.write(collectives_table.collectives([made.document()]), path)
+    assert "ddp,2,gloo,0,start,1,all_gather,shapes,float32,8,1000,40,True," in path.read_text()
+    assert pd.read_csv(path)["bytes"].isna().sum() == 2
