@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
-from torch.utils.data import DataLoader, Dataset, DistributedSampler, Sampler
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
 from torchvision import transforms
 
 from scaling.ddp import bucket_bytes
@@ -107,7 +107,7 @@ class Course:
         torch.manual_seed(cell.seed * 1000 + rank.index)
 
     @property
-    def sampler(self) -> Sampler:
+    def sampler(self) -> Iterable[int]:
         """What draws the order of the images; one that is told the epoch draws it again."""
         return self._loader.sampler
 

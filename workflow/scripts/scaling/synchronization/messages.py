@@ -15,7 +15,7 @@ KINDS = {
     "_allgather_base_": "all_gather",
     "broadcast_": "broadcast",
 }
-"""What PyTorch's operators of the namespace c10d are called outside of it; others keep their names."""
+"""What operators of the namespace c10d are called outside of it; others keep their names."""
 SENT = {"tensors", "input_tensors", "input_tensor", "tensor"}
 """The arguments of these operators that hold what this rank sends."""
 

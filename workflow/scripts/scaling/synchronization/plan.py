@@ -24,7 +24,8 @@ class Training:
 class Plan:
     """All trainings share `spec` but for the seed; `world_sizes` are those whose orders are drawn.
 
-    They train on the first `train_images`; `tuned_options` are recipe tuned's, whose messages are recorded as well.
+    They train on the first `train_images`. `tuned_options` are those of recipe tuned, of which only
+    the messages are recorded.
     """
 
     spec: RunSpec

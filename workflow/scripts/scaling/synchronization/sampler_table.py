@@ -18,8 +18,9 @@ def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """One row per sampler, epoch and rank, of every synchronization.json.
 
     `trained` says that a training drew it; the others were drawn for the table alone. `set_epoch`
-    is whether the sampler was told the epoch (a RandomSampler cannot be). `first_epoch` is the first epoch in which that rank had this very order: `epoch` itself when it is new. Epochs
-    count from 0; the other columns are those of `shards.describe`.
+    is whether the sampler was told the epoch (a RandomSampler cannot be). `first_epoch` is the
+    first epoch in which that rank had this very order: `epoch` itself when it is new. Epochs count
+    from 0; the other columns are those of `shards.describe`.
     """
     rows = []
     for document in documents:

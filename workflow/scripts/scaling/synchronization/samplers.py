@@ -1,11 +1,11 @@
 """The orders that PyTorch's samplers draw, epoch by epoch, without any training."""
 
-from collections.abc import Sized
+from collections.abc import Iterable, Sized
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import DistributedSampler, RandomSampler, Sampler
+from torch.utils.data import DistributedSampler, RandomSampler
 
 from scaling.synchronization import shards
 
@@ -13,7 +13,7 @@ from scaling.synchronization import shards
 def distributed(
     images: Sized, ranks: int, seed: int, epochs: int, set_epoch: bool
 ) -> list[dict[str, Any]]:
-    """Rows of `shards.describe` for each epoch of DistributedSampler, made as recipe course does."""
+    """Rows of `shards.describe` for each epoch, of samplers made as recipe course makes them."""
     samplers: list[DistributedSampler] = [
         DistributedSampler(images, ranks, rank, shuffle=True, seed=seed)  # type: ignore[arg-type]
         for rank in range(ranks)
@@ -28,13 +28,13 @@ def distributed(
 
 
 def random(images: Sized, seed: int, epochs: int) -> list[dict[str, Any]]:
-    """The same for the one process of DataParallel: a RandomSampler, which nobody tells the epoch."""
+    """The same for DataParallel's one process: a RandomSampler, which nobody tells the epoch."""
     torch.manual_seed(seed)
     sampler = RandomSampler(images)
     return [row for epoch in range(epochs) for row in _epoch([sampler], len(images), epoch)]
 
 
-def order(sampler: Sampler) -> shards.Order:
+def order(sampler: Iterable[int]) -> shards.Order:
     """The positions that a sampler draws now."""
     return np.fromiter(sampler, dtype=np.int64)
 

@@ -33,12 +33,13 @@ def run(plan: Plan, images: Path, manifest: Path, log_folder: Path) -> None:
             log.append("model", _model_bytes(plan, material))
             for drawn in _permutations(plan, material):
                 log.append("permutations", drawn)
-        for way in steps.OF_RANKS:
-            if way.buffers != "sync_batch_norm" or rank.device.type == "cuda":
-                _report(log, rank, "steps", steps.record(plan, way, rank, material))
         for one in plan.trainings:
             spec = plan.spec_of("course", "ddp", one.seed)
             _report(log, rank, "training", training.run(spec, one, rank, material))
+        # After the trainings: recipe tuned sets precision and algorithms for the whole process.
+        for way in steps.OF_RANKS:
+            if way.buffers != "sync_batch_norm" or rank.device.type == "cuda":
+                _report(log, rank, "steps", steps.record(plan, way, rank, material))
         rank.barrier()
         log.append("end", {})
         ranks.leave(rank)
@@ -72,11 +73,10 @@ def _material(plan: Plan, images: Path, manifest: Path) -> Material:
 
 def _model_bytes(plan: Plan, material: Material) -> dict[str, Any]:
     model = ResNet18(plan.spec.model_width, len(material.data.classes))
-    sizes = {
-        "parameter_bytes": list(model.parameters()),
-        "buffer_bytes": list(model.buffers()),
+    return {
+        "parameter_bytes": sum(map(_bytes, model.parameters())),
+        "buffer_bytes": sum(map(_bytes, model.buffers())),
     }
-    return {name: sum(map(_bytes, tensors)) for name, tensors in sizes.items()}
 
 
 def _bytes(tensor: torch.Tensor) -> int:
