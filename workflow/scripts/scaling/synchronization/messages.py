@@ -16,7 +16,7 @@ KINDS = {
     "broadcast_": "broadcast",
 }
 """What operators of the namespace c10d are called outside of it; others keep their names."""
-SENT = {"tensors", "input_tensors", "input_tensor", "tensor"}
+SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
 """The arguments of these operators that hold what this rank sends."""
 
 

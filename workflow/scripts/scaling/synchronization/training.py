@@ -27,8 +27,8 @@ def run(spec: RunSpec, training: Training, rank: Rank, material: Material) -> di
     Returns the training; `epochs`, one row per epoch and rank (an EpochResult); `orders`, the rows
     of `shards.describe` of what the training's own samplers drew; `ranks`, for each rank
     `test_loss` and `test_accuracy` of its own copy of the model, SHA-256 of its parameters and of
-    its buffers; and the `drift` of their running statistics. Telling a sampler epoch 0 again and again leaves it
-    as it was made: that is what a training without `set_epoch` does.
+    its buffers; and the `drift` of their running statistics. Telling a sampler epoch 0 again and
+    again leaves it as it was made: that is what a training without `set_epoch` does.
     """
     model, trainer = course(spec, rank, material, training.buffers)
     epochs, drawn = [], []
