@@ -9,6 +9,7 @@ CLAIM_TABLES = [
     *("device_time", "provenance"),
 ]
 CLAIM_SHARED_TABLES = ["accuracy"]
+CLAIM_SHARED_TABLES += ["sampler", "sampler_accuracy", "collectives", "buffers"]
 
 
 rule claims_evaluate:

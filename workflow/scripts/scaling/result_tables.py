@@ -1,6 +1,6 @@
 """The tables of one study, as the figures and the report read them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from scaling import (
 )
 from scaling.derived import DerivedTables
 from scaling.errors import UserError
+from scaling.synchronization import buffers_table, collectives_table, sampler_table
 
 OWN = {
     "timing": timing.COLUMNS,
@@ -53,12 +54,19 @@ SHARED = {
 }
 # Only claims read these: see scaling.claims.
 EVIDENCE = {"device_time": device_time.COLUMNS}
-EXPERIMENTS: dict[str, list[str]] = {}
+EXPERIMENTS = {
+    "sampler": sampler_table.COLUMNS,
+    "sampler_accuracy": sampler_table.ACCURACY_COLUMNS,
+    "collectives": collectives_table.COLUMNS,
+    "buffers": buffers_table.COLUMNS,
+}
 """Tables of experiments, which a study made before them does not have; they lie beside `SHARED`."""
 COLUMNS = OWN | EVIDENCE | SHARED | EXPERIMENTS
 TRUTHS = {"within_spread", "correct", "peak", "measured"}
 TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
 TEXT |= {"study", "model", "hardware", "estimate", "parameter", "unit"}
+TRUTHS |= {"set_epoch", "trained", "ranks_agree"}
+TEXT |= {"way", "phase", "kind", "content", "dtype"}
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,11 @@ class StudyTables(DerivedTables):
     peaks: pd.DataFrame
     topology: str
     manifest: dict[str, Any]
+    experiments: dict[str, pd.DataFrame] = field(default_factory=dict)
+
+    def experiment(self, name: str) -> pd.DataFrame:
+        """One of the tables of `EXPERIMENTS`; without rows where the study does not have it."""
+        return self.experiments.get(name, pd.DataFrame(columns=EXPERIMENTS[name]))
 
     @property
     def missing(self) -> pd.DataFrame:
@@ -113,14 +126,19 @@ def read(name: str, path: Path) -> pd.DataFrame:
 
 
 def read_study(study: str, own: Path, shared: Path, manifest: Path) -> StudyTables:
-    """Every table of `study`: its own below `own`, those of all studies below `shared`."""
+    """Every table of `study`: its own below `own`, those of all studies below `shared`.
+
+    Those of experiments are read where they exist.
+    """
     found = {name: read(name, own / f"{name}.csv") for name in OWN}
     found |= {name: read(name, shared / f"{name}.csv") for name in SHARED}
     found["accuracy"] = of_study(found["accuracy"], study)
+    experiments = {name: shared / f"{name}.csv" for name in EXPERIMENTS}
     return StudyTables(
         study=study,
         topology=_read_text(shared / "topology.txt"),
         manifest=files.read_json(manifest),
+        experiments={name: read(name, path) for name, path in experiments.items() if path.exists()},
         **found,
     )
 

@@ -23,7 +23,7 @@ _BASELINE_KEYS = ["recipe", "strategy", "batch_size"]
 _INTEGERS = [
     *("gpus", "batch_size", "seed", "epoch", "count", "iterations", "samples"),
     *("bytes_per_iteration", "bytes_per_epoch", "message_bytes", "points"),
-    *("rank", "step", "position", "bytes", "overlap"),
+    *("rank", "step", "position", "bytes", "overlap", "epochs"),
 ]
 
 
@@ -46,6 +46,7 @@ def write(table: pd.DataFrame, path: Path) -> None:
 WORDS = [
     *("recipe", "strategy", "note", "message"),
     *("python", "torch", "cuda", "nccl", "driver", "commit", "slurm_job_id"),
+    *("order_sha256", "parameters_sha256", "buffers_sha256"),
 ]
 """Columns that are text even when empty or when they look like numbers: 12.10 is not 12.1."""
 

@@ -2,7 +2,15 @@
 
 from collections.abc import Callable
 
-from scaling.claims import batch_size, epoch_parts, link, three_views
+from scaling.claims import (
+    batch_size,
+    buffers,
+    epoch_parts,
+    link,
+    messages,
+    set_epoch,
+    three_views,
+)
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 
@@ -24,6 +32,9 @@ CLAIMS: list[Callable[[ClaimTables], list[Claim]]] = [
     three_views.claims,  # Q2
     epoch_parts.claims,  # Q3.1
     link.claims,  # Q3.2
+    set_epoch.claims,  # Q5
+    messages.claims,  # Q6
+    buffers.claims,  # Q7
 ]
 """Pure functions, those of one question after those of the one before it."""
 

@@ -1,11 +1,12 @@
 """What becomes of ranks whose buffers are broadcast, local or synchronized, as a table."""
 
+from statistics import median
 from typing import Any
 
 import pandas as pd
 
 COLUMNS = [
-    *("buffers", "gpus", "seed", "rank", "test_loss", "test_accuracy"),
+    *("buffers", "gpus", "seed", "epochs", "rank", "test_loss", "test_accuracy"),
     *("epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count"),
     *("mean_drift_max", "mean_drift_mean", "variance_drift_max", "variance_drift_mean"),
     *("parameters_sha256", "buffers_sha256", "note"),
@@ -18,9 +19,10 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """One row per kind of buffers and rank, of the first seed of every synchronization.json.
 
     Loss and accuracy are of the rank's own copy of the model on all test images. The other figures
-    are the training's, the same in the rows of all ranks: seconds of an epoch, the slowest rank's,
-    as median, minimum, maximum and count of those after the first; the drift of `scaling.
-    synchronization.drift`, relative. What the machine cannot run has one row with a note.
+    are the same in the rows of all ranks. Seconds of an epoch, the slowest rank's, are median,
+    minimum, maximum and count over all trainings with such buffers, whatever their seed and order,
+    without the first epoch of each. The drift is that of `synchronization.drift`, relative. What
+    the machine cannot run has one row with a note.
     """
     rows = []
     for document in documents:
@@ -36,7 +38,8 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
             shared = {
                 **place,
                 "seed": one["seed"],
-                **_seconds(one["epochs"]),
+                "epochs": 1 + max(row["epoch"] for row in one["epochs"]),
+                **_seconds([one for one in document["trainings"] if one["buffers"] == kind]),
                 **{name.replace("_", "_drift_"): value for name, value in drifts},
                 "note": "",
             }
@@ -44,12 +47,16 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _seconds(epochs: list[dict[str, Any]]) -> dict[str, float]:
-    slowest = pd.DataFrame(epochs).groupby("epoch")["seconds"].max()
-    measured = slowest[slowest.index > 0]
+def _seconds(trainings: list[dict[str, Any]]) -> dict[str, float]:
+    slowest = [
+        seconds
+        for one in trainings
+        for epoch, seconds in pd.DataFrame(one["epochs"]).groupby("epoch")["seconds"].max().items()
+        if epoch > 0
+    ]
     return {
-        "epoch_seconds": measured.median(),
-        "epoch_seconds_min": measured.min(),
-        "epoch_seconds_max": measured.max(),
-        "count": len(measured),
+        "epoch_seconds": median(slowest),
+        "epoch_seconds_min": min(slowest),
+        "epoch_seconds_max": max(slowest),
+        "count": len(slowest),
     }

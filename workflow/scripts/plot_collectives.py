@@ -1,0 +1,103 @@
+"""Draw every message of a training step as a bar, one panel for each way to train in parallel."""
+
+import argparse
+import math
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from scaling import figures, result_tables
+from scaling import report_format as fmt
+from scaling.errors import run_script
+
+COLOURS = {
+    "gradients": figures.VERMILLION,
+    "parameters": figures.BLUE,
+    "parameters and buffers": figures.BLUE,
+    "buffers": figures.GREEN,
+    "batch statistics": figures.PURPLE,
+    "images": figures.SKY,
+    "outputs": figures.ORANGE,
+    "gradients of outputs": "#f0c987",
+}
+PANEL_INCHES = (7.4, 1.55)
+MOST_LABELS = 12
+GAP = 0.8
+"""Between two phases, in bars."""
+
+
+def draw(collectives: pd.DataFrame) -> Figure:
+    """One panel for each way that was measured: its start, then its last recorded step, in order.
+
+    Bars are bytes on a logarithmic axis, coloured by what they carry; the dashed line is K.
+    """
+    known = collectives[collectives["bytes"].notna()]
+    ways = list(known["way"].unique())
+    if not ways:
+        return figures.message_figure("The study has no record of what its training steps send.")
+    width, height = PANEL_INCHES
+    figure = Figure(figsize=(width, height * len(ways) + 0.5), layout="constrained")
+    panels = figure.subplots(len(ways), 1, squeeze=False)[:, 0]
+    k = int(known["gradient_bytes"].iloc[0])
+    for axes, way in zip(panels, ways, strict=True):
+        _panel(axes, way, known[known["way"] == way], k)
+    shown = [content for content in COLOURS if content in set(known["content"])]
+    handles = [Patch(color=COLOURS[content], label=content) for content in shown]
+    if not set(known["content"]) <= set(COLOURS):
+        handles.append(Patch(color=figures.GREY, label="shapes, other"))
+    line = figures.line_handle(
+        f"K = {fmt.data(k)}", color=figures.GREY, linestyle="--", linewidth=1
+    )
+    figure.legend(handles=[*handles, line], loc="outside upper left", ncols=5, columnspacing=1.2)
+    return figure
+
+
+def _panel(axes: Axes, way: str, rows: pd.DataFrame, k: int) -> None:
+    last = rows["step"].max()
+    rows = rows[rows["step"].isin([0, last])]
+    gpus = fmt.gpus(int(rows["gpus"].iloc[0]))
+    axes.set_title(f"{way} · {gpus} · {rows['backend'].iloc[0]}")
+    x = 0.0
+    for index, (phase, messages) in enumerate(rows.groupby("phase", sort=False)):
+        if index:
+            axes.axvline(x - 0.5 + GAP / 2, color=figures.GREY, linewidth=0.8)
+            x += GAP
+        places = [x + offset for offset in range(len(messages))]
+        colours = [COLOURS.get(content, figures.GREY) for content in messages["content"]]
+        axes.bar(places, messages["bytes"], color=colours, width=0.8, bottom=0.5)
+        where = "once, at the start" if phase == "start" else f"each step, {phase}"
+        middle = (places[0] + places[-1]) / 2
+        axes.text(middle, 0.02, where, transform=axes.get_xaxis_transform(), va="top", ha="center")
+        if len(rows) <= MOST_LABELS:
+            for place, size in zip(places, messages["bytes"], strict=True):
+                axes.text(place, size * 1.4, fmt.data(size), ha="center", fontsize=6.5)
+        x = places[-1] + 1
+    axes.axhline(k, color=figures.GREY, linestyle="--", linewidth=1, zorder=0)
+    axes.set(
+        yscale="log", ylim=(0.5, max(k, rows["bytes"].max()) * 30), xlim=(-0.8, max(x, 4) - 0.2)
+    )
+    powers = range(0, math.ceil(math.log10(k)) + 1, 3)
+    axes.set_yticks([10.0**power for power in powers])
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: fmt.data(value)))
+    axes.set_xticks([])
+    axes.grid(visible=False, axis="x")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write the figure as SVG."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--collectives", type=Path, required=True, help="collectives.csv")
+    parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
+    arguments = parser.parse_args(argv)
+    collectives = result_tables.read("collectives", arguments.collectives)
+    with figures.style("collectives"):
+        figures.save(draw(collectives), arguments.output)
+
+
+if __name__ == "__main__":
+    run_script(main)
