@@ -9,7 +9,7 @@ CLAIM_TABLES = [
     *("device_time", "provenance"),
 ]
 CLAIM_SHARED_TABLES = ["accuracy"]
-CLAIM_SHARED_TABLES += ["sampler", "sampler_accuracy", "collectives", "buffers"]
+CLAIM_SHARED_TABLES += SYNCHRONIZATION_TABLES
 
 
 rule claims_evaluate:

@@ -120,6 +120,7 @@ FIGURES = [
     "learning",
     "quantization_histograms",
     "comparison",
+    "collectives",
 ]
 TEMPLATE = sorted(
     str(path)
@@ -134,6 +135,7 @@ rule report_render:
         shared_tables=expand("<results>/tables/{table}.csv", table=SHARED_TABLES),
         topology="<results>/tables/topology.txt",
         claims="<results>/tables/claims.json",
+        experiments=expand("<results>/tables/{table}.csv", table=SYNCHRONIZATION_TABLES),
         figures=expand(f"<results>/figures/{STUDY}/{{figure}}.svg", figure=FIGURES),
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,

@@ -1,11 +1,13 @@
 localrules:
     tables_synchronization,
+    plot_collectives,
 
 
 # On the most GPUs of one machine; a study of single GPUs has no ranks to compare.
 SYNCHRONIZATION = [
     str(Path(RECORDS, path)) for path in stored_study.synchronization_records(config)
 ]
+SYNCHRONIZATION_TABLES = ["sampler", "sampler_accuracy", "collectives", "buffers"]
 
 
 def synchronization_records(wildcards):
@@ -86,3 +88,22 @@ rule tables_synchronization:
         "python workflow/scripts/tables_synchronization.py --records {input.records}"
         " --sampler {output.sampler} --accuracy {output.accuracy}"
         " --collectives {output.collectives} --buffers {output.buffers} > {log} 2>&1"
+
+
+rule plot_collectives:
+    input:
+        collectives="<results>/tables/collectives.csv",
+        code=code("plot_collectives"),
+    output:
+        report(
+            "<results>/figures/{study}/collectives.svg",
+            caption="../report/captions/collectives.rst",
+            category="Communication",
+        ),
+    log:
+        "<logs>/plot_collectives/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/plot_collectives.py --collectives {input.collectives}"
+        " --output {output} > {log} 2>&1"

@@ -26,6 +26,7 @@ COLOURS = {
 }
 PANEL_INCHES = (7.4, 1.55)
 MOST_LABELS = 12
+FEWEST_PLACES = 9
 GAP = 0.8
 """Between two phases, in bars."""
 
@@ -71,14 +72,16 @@ def _panel(axes: Axes, way: str, rows: pd.DataFrame, k: int) -> None:
         axes.bar(places, messages["bytes"], color=colours, width=0.8, bottom=0.5)
         where = "once, at the start" if phase == "start" else f"each step, {phase}"
         middle = (places[0] + places[-1]) / 2
-        axes.text(middle, 0.02, where, transform=axes.get_xaxis_transform(), va="top", ha="center")
+        axes.text(middle, -0.04, where, transform=axes.get_xaxis_transform(), va="top", ha="center")
         if len(rows) <= MOST_LABELS:
             for place, size in zip(places, messages["bytes"], strict=True):
                 axes.text(place, size * 1.4, fmt.data(size), ha="center", fontsize=6.5)
         x = places[-1] + 1
     axes.axhline(k, color=figures.GREY, linestyle="--", linewidth=1, zorder=0)
     axes.set(
-        yscale="log", ylim=(0.5, max(k, rows["bytes"].max()) * 30), xlim=(-0.8, max(x, 4) - 0.2)
+        yscale="log",
+        ylim=(0.5, max(k, rows["bytes"].max()) * 30),
+        xlim=(-0.8, max(x, FEWEST_PLACES) - 0.2),
     )
     powers = range(0, math.ceil(math.log10(k)) + 1, 3)
     axes.set_yticks([10.0**power for power in powers])

@@ -21,6 +21,7 @@ from scaling import (
     report_quantization,
     report_scaling,
     report_startup,
+    report_synchronization,
 )
 from scaling import report_format as fmt
 from scaling.claims.claim import Claim
@@ -30,7 +31,7 @@ from scaling.result_tables import StudyTables
 
 FIGURES = [
     *("epoch_time", "speedup", "communication", "learning", "quantization_histograms"),
-    "comparison",
+    *("comparison", "collectives"),
 ]
 
 
@@ -60,10 +61,6 @@ def _method(tables: StudyTables) -> dict[str, Any]:
     }
 
 
-def _claims_alone(tables: StudyTables) -> dict[str, Any]:
-    return {}
-
-
 SECTIONS = [
     Section("summary", "Summary", _summary),
     Section(
@@ -83,9 +80,14 @@ SECTIONS = [
         report_learning.large_batches,
         ("Q4.1", "Q4.2"),
     ),
-    Section("set_epoch", "Question 5. Shuffling anew", _claims_alone, ("Q5",)),
-    Section("collectives", "Question 6. What travels in a step", _claims_alone, ("Q6",)),
-    Section("buffers", "Question 7. Gradients only", _claims_alone, ("Q7",)),
+    Section("set_epoch", "Question 5. Shuffling anew", report_synchronization.set_epoch, ("Q5",)),
+    Section(
+        "collectives",
+        "Question 6. What travels in a step",
+        report_synchronization.collectives,
+        ("Q6",),
+    ),
+    Section("buffers", "Question 7. Gradients only", report_synchronization.buffers, ("Q7",)),
     Section("limits", "Physical limits", report_limits.limits),
     Section("quantization", "Part B. Int8 quantization", report_quantization.stages),
     Section("side_by_side", "Side by side with published studies", report_comparison.side_by_side),

@@ -1,0 +1,75 @@
+"""The report's sections on image orders, messages and buffers."""
+
+import pytest
+import report_page
+import report_tables
+import synchronization_records as made
+
+import plot_collectives
+from scaling import result_tables, tables
+from scaling.synchronization.buffers_table import buffers
+from scaling.synchronization.collectives_table import WAYS, collectives
+from scaling.synchronization.sampler_table import accuracy, orders
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    document = made.document()
+    experiments = {"sampler": orders, "sampler_accuracy": accuracy}
+    experiments |= {"collectives": collectives, "buffers": buffers}
+    for name, table in experiments.items():
+        tables.write(table([document]), folder / "tables" / f"{name}.csv")
+    return report_page.render(folder, report_tables.make())
+
+
+def test_a_row_for_each_sampler_says_how_many_orders_a_rank_has(page):
+    rows = page.rows("Orders of images, hashed")
+    assert rows == [
+        ["DistributedSampler", "2", "yes", "3", "3", "0", "0", "0", "24"],
+        ["DistributedSampler", "2", "no", "3", "1", "0", "0", "0", "24"],
+        ["RandomSampler", "1", "no", "3", "3", "–", "0", "0", "3"],
+    ]
+
+
+def test_accuracies_are_paired_by_seed(page):
+    row = page.row("Recipe course with and without set_epoch, after 3 epochs", "1")
+    assert row[-3:] == ["60.00 %", "60.00 %", "+0.00"]
+
+
+def test_messages_of_the_start_and_of_one_step_are_listed_with_their_share_of_k(page):
+    rows = page.rows("Messages of a training step")
+    assert rows[0] == ["ddp", "once, at the start", "all-gather", "shapes", "1", "8", "0.8 %"]
+    assert ["each step, backward", "all-reduce", "gradients", "2", "1,000", "100 %"] in rows
+    assert not any("order of buckets" in row for row in rows)
+    assert "dp: not measured: DataParallel on several devices runs on GPUs only" in page.text
+
+
+def test_ranks_are_compared_kind_by_kind(page):
+    row = page.row("Ranks compared after the last epoch", "local to each rank")
+    assert row[:2] == ["identical", "2 different"]
+    assert row[2] == "2.0 % 2.0 % at most" and row[4] == "60.00–61.00 %"
+    assert "SyncBatchNorm: not measured" in page.text
+
+
+def test_the_claims_stand_in_their_sections(page):
+    assert 'id="claim-Q5-repeats"' in page.source and 'id="claim-Q7-parameters"' in page.source
+
+
+def test_a_study_without_these_experiments_says_so(tmp_path):
+    text = report_page.render(tmp_path, report_tables.make()).text
+    assert "no record of image orders" in text and "no record of the messages of a step" in text
+    assert "no record of ranks that were compared" in text
+
+
+def test_every_way_that_was_measured_has_a_panel_and_every_message_a_bar(tmp_path):
+    tables.write(collectives([made.document(on_gpus=True)]), tmp_path / "collectives.csv")
+    figure = plot_collectives.draw(result_tables.read("collectives", tmp_path / "collectives.csv"))
+    assert [axes.get_title(loc="left").split(" · ")[0] for axes in figure.axes] == WAYS
+    # DDP: two at the start, one broadcast and two buckets.
+    assert [len(axes.patches) for axes in figure.axes] == [5, 4, 6, 2, 6]
+
+
+def test_a_figure_without_messages_says_so():
+    figure = plot_collectives.draw(collectives([]))
+    assert "no record" in figure.texts[0].get_text()
