@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 MEASURING = {"dataset_fetch", "dataset_prepare", "train_run", "interconnect_sweep"}
-MEASURING |= {"quantize_train", "quantize_evaluate", "peaks_measure"}
+MEASURING |= {"quantize_train", "quantize_evaluate", "peaks_measure", "synchronization_measure"}
 RUNS = "runs/recipe~course/strategy~ddp"
 RECORD = f"studies/tiny/{RUNS}/gpus~1/batch_size~20/seed~0/run.json"
 
@@ -100,6 +100,28 @@ def test_a_replay_reads_the_stored_sweep_of_every_number_of_gpus(clone):
     planned = clone.planned()
     assert planned["tables_interconnect"] == 1
     assert not MEASURING & set(planned)
+
+
+def test_a_study_from_before_the_experiments_is_replayed_without_them(clone):
+    folder = clone.folder / "studies/tiny"
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    del config["synchronization"]
+    config["grid"]["gpus"] = [1, 2]
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    shutil.copytree(folder / RUNS / "gpus~1", folder / RUNS / "gpus~2")
+    (folder / "interconnect/gpus~2").mkdir(parents=True)
+    (folder / "interconnect/gpus~2/sweep.json").write_text("{}")
+    table = "results/replay/tiny/tables/sampler.csv"
+    replayed = clone.snakemake("--", table)
+    assert replayed.returncode == 0, replayed.stdout
+    assert pd.read_csv(clone.folder / table).empty
+
+    record = folder / "experiments/gpus~2/synchronization.json"
+    record.parent.mkdir(parents=True)
+    record.write_text('{"permutations": [], "trainings": []}')
+    there = clone.snakemake("--dry-run", "--", table)
+    assert "tables_synchronization" in there.stdout
+    assert "experiments/gpus~2/synchronization.json" in there.stdout
 
 
 def test_a_study_of_another_machine_needs_neither_its_gpus_nor_its_images(clone):

@@ -13,7 +13,7 @@ def test_a_study_leaves_every_table_of_the_contract_and_one_report(finished_stud
     own += ["readings", "device_time"]
     for table in own:
         assert (results / "tables/tiny" / f"{table}.csv").exists(), table
-    for table in ("accuracy", "quantization", "interconnect", "peaks"):
+    for table in ("accuracy", "quantization", "interconnect", "peaks", "sampler", "collectives"):
         assert (results / "tables" / f"{table}.csv").exists(), table
     timing = pd.read_csv(results / "tables/tiny/timing.csv")
     assert timing["status"].tolist() == ["ok", "ok"]
@@ -63,6 +63,7 @@ def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study):
     assert planned["train_run"] == 2 * (2 * 3 * 6 - 6)
     assert planned["train_single"] == 2 * 6
     assert planned["interconnect_sweep"] == 2
+    assert planned["synchronization_measure"] == planned["tables_synchronization"] == 1
     assert planned["dataset_fetch"] == 1
 
 

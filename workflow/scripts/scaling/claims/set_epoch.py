@@ -66,8 +66,8 @@ def _repeats(drawn: pd.DataFrame, file: str) -> Claim:
         "trainings": int(drawn[drawn["trained"]].groupby(["seed", "set_epoch"]).ngroups),
     }
     where = (
-        f"on {figures['gpus']} GPUs, in {fmt.plural(figures['trainings'], 'training')} as in "
-        "samplers drawn from alone"
+        f"on {figures['gpus']} GPUs, by the samplers of "
+        f"{fmt.plural(figures['trainings'], 'training')} and by others like them"
     )
     if once and again:
         sentence = (
