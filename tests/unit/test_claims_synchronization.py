@@ -231,6 +231,15 @@ def test_statistics_that_agree_refute_that_they_drift(claims):
     assert claims(document)["Q7-statistics"].verdict == "refuted"
 
 
+def test_a_training_that_diverged_leaves_the_drift_undecided(claims):
+    document = made.document(on_gpus=True)
+    for one in document["trainings"]:
+        one["drift"] = dict.fromkeys(one["drift"])
+    found = claims(document)
+    for id in ("Q7-statistics", "Q7-sync-statistics"):
+        assert found[id].verdict == "undecided" and "diverged" in found[id].sentence
+
+
 def test_sync_batch_norm_with_different_statistics_refutes(claims):
     document = made.document(on_gpus=True)
     document["trainings"][-1] = made.training("sync_batch_norm")

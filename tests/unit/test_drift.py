@@ -32,6 +32,12 @@ def test_the_range_is_over_all_ranks():
     assert drift(ranks)["mean_max"] == pytest.approx(1.0)
 
 
+def test_a_training_that_diverged_has_no_drift_to_tell():
+    nan = float("nan")
+    found = drift([statistics([0, nan], [1, nan]), statistics([0, nan], [1, nan])])
+    assert all(np.isnan(value) for value in found.values())
+
+
 def test_a_channel_that_never_varies_is_left_out():
     found = drift([statistics([0, 5], [1, 0]), statistics([1, 6], [1, 0])])
     assert found["mean_max"] == found["mean_mean"] == pytest.approx(1.0)

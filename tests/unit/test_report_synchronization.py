@@ -65,7 +65,7 @@ def test_a_study_without_these_experiments_says_so(tmp_path):
 def test_every_way_that_was_measured_has_a_panel_and_every_message_a_bar(tmp_path):
     tables.write(collectives([made.document(on_gpus=True)]), tmp_path / "collectives.csv")
     figure = plot_collectives.draw(result_tables.read("collectives", tmp_path / "collectives.csv"))
-    assert [axes.get_title(loc="left").split(" · ")[0] for axes in figure.axes] == WAYS
+    assert [axes.get_title().split(" · ")[0] for axes in figure.axes] == WAYS
     # DDP: two at the start, one broadcast and two buckets.
     assert [len(axes.patches) for axes in figure.axes] == [5, 4, 6, 2, 6]
 

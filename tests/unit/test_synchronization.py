@@ -123,6 +123,13 @@ def test_every_rank_recorded_the_same_messages_and_their_gradients_are_k(documen
         assert sum(buffers) == (model["buffer_bytes"] if one["way"] == "ddp" else 0)
 
 
+def test_a_training_that_diverges_is_recorded_without_numbers(images, tmp_path):  # noqa: F811
+    document = measure(images, tmp_path / "out.json", **{"learning-rate": 1e30})
+    one = document["trainings"][0]
+    assert one["epochs"][-1]["train_loss"] is None and one["ranks"][0]["test_loss"] is None
+    assert set(one["drift"].values()) == {None}
+
+
 def test_one_gpu_has_no_ranks_to_compare(images, tmp_path):  # noqa: F811
     with pytest.raises(UserError, match="--gpus is 1: ranks can be compared"):
         measure(images, tmp_path / "out.json", gpus=1)

@@ -31,6 +31,7 @@ SECONDS = (
     "slower; refuted: disjoint, and it is faster; undecided: they overlap, or an epoch was "
     "measured once."
 )
+DIVERGED = "How far running statistics drift apart cannot be said: a training diverged."
 NAMES = {"broadcast": "broadcast", "local": "local", "sync_batch_norm": "SyncBatchNorm"}
 
 
@@ -98,6 +99,8 @@ def _statistics(kinds: dict[str, pd.DataFrame], file: str) -> Claim:
     if not {"broadcast", "local"} <= set(kinds):
         lacks = "How far running statistics drift apart cannot be said: no ranks were compared."
         return undecided(id, QUESTION, lacks, file, STATISTICS)
+    if pd.concat([kinds["broadcast"], kinds["local"]])["variance_drift_max"].isna().any():
+        return undecided(id, QUESTION, DIVERGED, file, STATISTICS)
     figures: dict[str, Any] = {}
     words = {}
     for kind in ("broadcast", "local"):
@@ -133,6 +136,8 @@ def _synchronized(kinds: dict[str, pd.DataFrame], notes: dict[str, str], file: s
         lacks = f"What SyncBatchNorm makes of the statistics was {_why_not(kind, notes)}."
         return undecided(id, QUESTION, lacks, file, SYNCHRONIZED)
     rows = kinds[kind]
+    if rows["variance_drift_max"].isna().any():
+        return undecided(id, QUESTION, DIVERGED, file, SYNCHRONIZED)
     same = _hashes(rows, "buffers") == 1
     drift = rows.iloc[0]["variance_drift_max"]
     figures = {

@@ -14,12 +14,13 @@ def drift(ranks: Sequence[Statistics]) -> dict[str, float]:
 
     A variance is relative to its mean over the ranks; a mean, which may be zero, to the standard
     deviation that this variance gives. Returns `mean_max`, `mean_mean`, `variance_max` and
-    `variance_mean`: the largest and the mean over all channels. Channels that never vary (variance
-    zero on every rank) have no relative difference and are left out; 0 where none is left.
+    `variance_mean`: the largest and the mean over all channels, NaN where a training has diverged.
+    Channels that never vary (variance zero on every rank) have no relative difference and are left
+    out; 0 where none is left.
     """
     means, variances = (np.stack([rank[name] for rank in ranks]) for name in ("mean", "variance"))
     variance = variances.mean(axis=0)
-    varies = variance > 0
+    varies = variance != 0
     relative = {
         "mean": np.ptp(means, axis=0)[varies] / np.sqrt(variance[varies]),
         "variance": np.ptp(variances, axis=0)[varies] / variance[varies],

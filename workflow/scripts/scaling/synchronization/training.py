@@ -13,7 +13,7 @@ from torch import nn
 from scaling import evaluation
 from scaling.ranks import Rank
 from scaling.recipes.course import Course
-from scaling.recipes.trainer import Material
+from scaling.recipes.trainer import Material, finite
 from scaling.resnet import ResNet18
 from scaling.run_spec import RunSpec
 from scaling.synchronization import samplers, shards
@@ -55,7 +55,7 @@ def run(spec: RunSpec, training: Training, rank: Rank, material: Material) -> di
             for row in shards.describe(of_ranks, images)
         ],
         "ranks": list(ranks),
-        "drift": drift(statistics),
+        "drift": {name: finite(value) for name, value in drift(statistics).items()},
     }
 
 

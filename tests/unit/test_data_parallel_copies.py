@@ -1,0 +1,75 @@
+"""What DataParallel's functions move, seen without a GPU: on tensors that have no data."""
+
+import pytest
+import torch
+from torch.nn.parallel import _functions as functions
+from torch.nn.parallel import comm
+
+from scaling.synchronization.messages import Messages, copies
+
+GPUS = [0, 1]
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    """Messages of a step on two GPUs whose copies are made up; nothing moves."""
+    made_up = {
+        "broadcast_coalesced": lambda tensors, devices: [
+            [torch.empty_like(tensor) for tensor in tensors] for _ in devices
+        ],
+        "reduce_add_coalesced": lambda inputs, destination: inputs[0],
+        "scatter": lambda tensor, devices, sizes, dim, streams: tensor.chunk(len(devices), dim),
+        "gather": lambda tensors, dim, destination: torch.cat(tensors, dim),
+    }
+    for name, function in made_up.items():
+        monkeypatch.setattr(comm, name, function)
+    found = Messages()
+    found.step, found.phase = 1, "forward"
+    return found
+
+
+def parts(messages):
+    return [(row["phase"], row["kind"], row["dtype"], row["bytes"]) for row in messages.rows]
+
+
+def test_parameters_go_out_and_their_gradients_come_back(messages):
+    weights = [torch.ones(size, device="meta", requires_grad=True) for size in (3, 5)]
+    with copies(messages):
+        replicas = functions.Broadcast.apply(GPUS, *weights)
+        messages.phase = "backward"
+        sum(replica.sum() for replica in replicas).backward()
+    assert parts(messages) == [
+        ("forward", "broadcast", "float32", 32),
+        ("backward", "reduce", "float32", 32),
+    ]
+
+
+def test_a_batch_goes_out_and_outputs_come_back_and_their_gradients_go_out(messages):
+    images = torch.ones(4, 3, device="meta")
+    scale = torch.ones((), device="meta", requires_grad=True)
+    with copies(messages):
+        shares = functions.Scatter.apply(GPUS, None, 0, images)
+        outputs = functions.Gather.apply(0, 0, *(share[:, :1] * scale for share in shares))
+        messages.phase = "backward"
+        outputs.sum().backward()
+    assert parts(messages) == [
+        ("forward", "scatter", "float32", 48),
+        ("forward", "gather", "float32", 16),
+        ("backward", "scatter", "float32", 16),
+    ]
+
+
+def test_buffers_of_two_types_are_one_message_and_none_is_none(messages):
+    buffers = [torch.ones(2, device="meta"), torch.ones((), dtype=torch.long, device="meta")]
+    with copies(messages):
+        comm.broadcast_coalesced(buffers, GPUS)
+        comm.broadcast_coalesced([], GPUS)
+    assert parts(messages) == [("forward", "broadcast", "float32+int64", 16)]
+
+
+def test_afterwards_the_functions_are_as_they_were(messages):
+    before = comm.scatter
+    with pytest.raises(ZeroDivisionError), copies(messages):
+        assert comm.scatter is not before
+        raise ZeroDivisionError
+    assert comm.scatter is before
