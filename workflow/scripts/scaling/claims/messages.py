@@ -37,12 +37,15 @@ SYNCHRONIZED = SETTLED + (
     "refuted: otherwise."
 )
 
-NAMES = {
-    "ddp": "DDP",
-    "ddp, SyncBatchNorm": "DDP with SyncBatchNorm",
-    "tuned": "recipe tuned",
-    "dp": "DataParallel",
+SUBJECTS = {
+    "Q6-gradients": "Which gradients a step of DDP sends",
+    "Q6-buffers": "Which buffers a step of DDP sends",
+    "Q6-start": "What DDP sends at its start",
+    "Q6-sync-batch-norm": "What a step of DDP with SyncBatchNorm sends",
+    "Q6-tuned": "What a step of recipe tuned sends",
+    "Q6-data-parallel": "What a step of DataParallel moves",
 }
+"""What each claim is about, for want of evidence."""
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
@@ -76,8 +79,7 @@ def _claim(
     known = rows[rows["bytes"].notna()]
     if known.empty:
         reason = next(iter(rows["note"]), "not recorded: the study has no such step")
-        lacks = f"What a step of {NAMES.get(way, way)} sends was {reason}."
-        return undecided(id, QUESTION, lacks, file, test)
+        return undecided(id, QUESTION, f"{SUBJECTS[id]} was {reason}.", file, test)
     sentence, holds, figures = judgement(known, table)
     return Claim(id, QUESTION, sentence, judge(holds, not holds), [Evidence(file, figures, test)])
 
