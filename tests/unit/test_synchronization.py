@@ -159,11 +159,18 @@ def step_at_full_width(index, folder):
         for step in (1, 2, 3):
             messages.step = step
             seen = profile(activities=[ProfilerActivity.CPU], record_shapes=True)
-            with seen, collectives(messages):
-                model(torch.randn(2, 3, 32, 32)).sum().backward()
-            messages.phase = None
+            with seen:
+                with collectives(messages):
+                    model(torch.randn(2, 3, 32, 32)).sum().backward()
+                messages.phase = None
+                # A message's event ends in gloo's own thread, maybe after the step.
+                dist.barrier()
     if rank.is_first:
-        elements = [event.input_shapes[0][0] for event in seen.events() if "gloo:" in event.name]
+        elements = [
+            event.input_shapes[0][0]
+            for event in seen.events()
+            if event.name in ("gloo:all_reduce", "gloo:broadcast")
+        ]
         (folder / "messages.json").write_text(json.dumps([messages.rows, sorted(elements)]))
     dist.destroy_process_group()
 
