@@ -87,6 +87,8 @@ TINY = {
     "grid.batch_sizes": [10, 20],
     "training.measured_epochs": 3,
     "recipes.course.loader_workers": 1,
+    "synchronization.epochs": 2,
+    "synchronization.batch_size": 5,
     "quantization.seeds": [0],
     "quantization.epochs": 1,
 }

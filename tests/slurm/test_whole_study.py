@@ -31,6 +31,7 @@ def environment(study, gpus):
 
 def timed_jobs(study):
     rules = ("rule_train_run", "rule_interconnect_sweep", "rule_peaks_measure")
+    rules += ("rule_synchronization_measure",)
     return [job for job in study.jobs() if job["Comment"].startswith(rules)]
 
 
@@ -48,6 +49,7 @@ def test_training_and_sweeps_are_jobs_and_the_rest_is_not(study):
         "rule_peaks_measure",
         "rule_quantize_evaluate",
         "rule_quantize_train",
+        "rule_synchronization_measure",
         *["rule_train_run"] * 3,
     ]
 
