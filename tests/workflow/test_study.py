@@ -41,15 +41,15 @@ def test_the_claims_need_neither_figures_nor_the_report_nor_part_b(new_study):
 def test_ranks_are_compared_on_the_most_gpus_of_one_machine(new_study):
     study = new_study(grid__gpus=[1, 2], grid__batch_sizes=[10])
     tables = [f"results/tables/{name}.csv" for name in ("sampler", "collectives", "buffers")]
-    finished = study.snakemake("--", *tables)
+    finished = study.snakemake(*tables)
     assert finished.returncode == 0, finished.stdout
     assert "rule train_run" not in finished.stdout
     for table in tables:
         assert 2 in set(pd.read_csv(study.folder / table)["gpus"]), table
     study.configure({"training.momentum": 0.8})
-    assert study.planned("--", *tables)["synchronization_measure"] == 1
+    assert study.planned(*tables)["synchronization_measure"] == 1
     study.configure({"training.momentum": 0.9, "synchronization.seeds": [0, 1, 2, 3]})
-    planned = study.planned("--", *tables)
+    planned = study.planned(*tables)
     assert planned == {"synchronization_measure": 1, "tables_synchronization": 1}
 
 
