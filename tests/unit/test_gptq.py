@@ -1,0 +1,128 @@
+"""Rounding that looks at the inputs: its error against rounding to the nearest."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from scaling.gptq import InputMoments, bias_correction, input_rows, round_weights
+
+
+def correlated(rows: int, inputs: int, seed: int) -> Tensor:
+    """Rows [rows, inputs] whose entries share a few causes, like neighbouring pixels; mean ≠ 0."""
+    random = torch.Generator().manual_seed(seed)
+    causes = torch.randn(rows, inputs // 4, generator=random)
+    mixing = torch.randn(inputs // 4, inputs, generator=random)
+    return causes @ mixing + 0.3 * torch.randn(rows, inputs, generator=random) + 1.0
+
+
+def seen(inputs: Tensor) -> InputMoments:
+    moments = InputMoments()
+    for batch in inputs.split(150):
+        moments.see(batch)
+    return moments
+
+
+def weights_and_scale(seed: int, bits: int, *, per_channel: bool) -> tuple[Tensor, Tensor]:
+    weight = torch.randn(24, 40, generator=torch.Generator().manual_seed(100 + seed))
+    largest = weight.abs().amax(dim=1) if per_channel else weight.abs().max()
+    return weight, (2 ** (bits - 1) - 1) / largest
+
+
+def nearest(weight: Tensor, scale: Tensor, bits: int) -> Tensor:
+    last = 2 ** (bits - 1) - 1
+    return (weight.double() * scale.double().reshape(-1, 1)).round().clamp(-last, last)
+
+
+def output_error(inputs: Tensor, weight: Tensor, integers: Tensor, scale: Tensor) -> float:
+    difference = weight.double() - integers.double() / scale.double().reshape(-1, 1)
+    return (inputs.double() @ difference.T).norm().item()
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("bits", range(2, 9))
+def test_outputs_are_never_further_off_than_with_the_nearest_steps(
+    bits: int, per_channel: bool
+) -> None:
+    for seed in range(5):
+        inputs = correlated(400, 40, seed)
+        weight, scale = weights_and_scale(seed, bits, per_channel=per_channel)
+        integers = round_weights(weight, seen(inputs).second_moment, scale, bits)
+        assert integers.dtype == torch.int32
+        assert integers.abs().max() <= 2 ** (bits - 1) - 1
+        plain = output_error(inputs, weight, nearest(weight, scale, bits), scale)
+        ours = output_error(inputs, weight, integers, scale)
+        assert ours <= plain
+        if bits in (3, 4):
+            assert ours < 0.7 * plain
+
+
+def test_uncorrelated_inputs_give_the_nearest_steps() -> None:
+    weight, scale = weights_and_scale(0, 4, per_channel=True)
+    moments = torch.diag(torch.linspace(0.1, 7, 40))
+    integers = round_weights(weight, moments, scale, 4)
+    assert torch.equal(integers, nearest(weight, scale, 4).int())
+
+
+def test_one_error_is_made_up_for_by_the_input_that_moves_with_it() -> None:
+    # Two equal inputs see only the sum of their weights, 0.4 + 0.4: nearest gives 0, GPTQ 0 + 1.
+    moments = torch.tensor([[1.0, 1.0], [1.0, 1.0]])
+    assert round_weights(torch.tensor([[0.4, 0.4]]), moments, 1.0, 8).tolist() == [[0, 1]]
+
+
+def test_inputs_that_are_always_zero_change_nothing() -> None:
+    inputs = correlated(400, 40, 1)
+    weight, scale = weights_and_scale(1, 4, per_channel=False)
+    alone = round_weights(weight[:, :30], seen(inputs[:, :30]).second_moment, scale, 4)
+    silent = torch.cat([inputs[:, :30], torch.zeros(400, 10)], dim=1)
+    beside = round_weights(weight, seen(silent).second_moment, scale, 4)
+    assert torch.equal(beside[:, 30:], nearest(weight, scale, 4).int()[:, 30:])
+    assert (alone != beside[:, :30]).float().mean() < 0.05  # The damping is another.
+    nothing = round_weights(weight, torch.zeros(40, 40), scale, 4)
+    assert torch.equal(nothing, nearest(weight, scale, 4).int())
+
+
+def test_a_corrected_bias_leaves_no_mean_shift_of_the_outputs() -> None:
+    inputs = correlated(400, 40, 2)
+    weight, scale = weights_and_scale(2, 3, per_channel=False)
+    rounded = nearest(weight, scale, 3) / scale
+    moments = seen(inputs)
+    shift = inputs.double() @ (rounded - weight.double()).T
+    assert shift.mean(dim=0).abs().max() > 0.1
+    corrected = shift + bias_correction(weight, rounded, moments.mean)
+    assert corrected.mean(dim=0).abs().max() < 1e-9
+
+
+def test_covariance_beats_second_moments_once_the_bias_is_corrected() -> None:
+    inputs = correlated(400, 40, 3) + 3.0
+    weight, scale = weights_and_scale(3, 3, per_channel=True)
+    moments = seen(inputs)
+
+    def error_after_correction(minimised: Tensor) -> float:
+        rounded = round_weights(weight, minimised, scale, 3) / scale.double().unsqueeze(1)
+        added = bias_correction(weight, rounded, moments.mean)
+        return (inputs.double() @ (rounded - weight.double()).T + added).norm().item()
+
+    ours = error_after_correction(moments.covariance)
+    assert ours < error_after_correction(moments.second_moment)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Linear(12, 7),
+        nn.Conv2d(3, 5, 3),
+        nn.Conv2d(3, 5, 3, stride=2, padding=1),
+        nn.Conv2d(3, 5, 1, stride=2),
+    ],
+)
+def test_rows_of_inputs_times_rows_of_weights_are_the_layers_outputs(
+    layer: nn.Conv2d | nn.Linear,
+) -> None:
+    linear = isinstance(layer, nn.Linear)
+    inputs = torch.randn((4, 12) if linear else (4, 3, 9, 9))
+    assert layer.bias is not None
+    with torch.no_grad():
+        found = input_rows(layer, inputs) @ layer.weight.flatten(1).T + layer.bias
+        expected = layer(inputs)
+    expected = expected if linear else expected.permute(0, 2, 3, 1).flatten(0, 2)
+    torch.testing.assert_close(found, expected)
