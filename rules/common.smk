@@ -24,6 +24,8 @@ if "replay" in config:
 
     configfile: REPLAY / stored_study.CONFIG
 
+    if stored_study.is_before_variants(REPLAY):
+        config["quantization"]["variants"] = []
     del config["replay"]
 
 
@@ -68,6 +70,7 @@ wildcard_constraints:
     gpus=r"\d+",
     batch_size=r"\d+",
     seed=r"\d+",
+    variant=r"[\w.+-]+",
 
 
 def code(script):

@@ -1,3 +1,12 @@
+def variant_options(wildcards):
+    """The options of a quantized variant as JSON: what the configuration says besides its name."""
+    variants = {
+        variant["name"]: variant for variant in config["quantization"]["variants"]
+    }
+    chosen = variants[wildcards.variant]
+    return json.dumps({key: chosen[key] for key in sorted(chosen) if key != "name"})
+
+
 rule quantize_train:
     input:
         images=ancient(f"{DATASET}/images.npz"),
@@ -24,6 +33,7 @@ rule quantize_train:
         " --output {output.weights} --summary {output.summary} > {log} 2>&1"
 
 
+# One job for each seed and variant, so that a new variant runs alone.
 rule quantize_evaluate:
     input:
         images=ancient(f"{DATASET}/images.npz"),
@@ -31,18 +41,25 @@ rule quantize_evaluate:
         weights="<records>/quantization/seed~{seed}/float32.pt",
         code=code("quantize_evaluate"),
     output:
-        "<records>/quantization/seed~{seed}/stages.json",
+        "<records>/quantization/seed~{seed}/variant~{variant}/quantization.json",
     log:
-        "logs/quantize_evaluate/seed~{seed}.log",
+        "logs/quantize_evaluate/seed~{seed}/variant~{variant}.log",
     conda:
         "../workflow/envs/study.yaml"
     params:
         device=lookup(dpath="device", within=config),
+        scheme=variant_options,
         calibration_images=lookup(
             dpath="quantization/calibration_images", within=config
+        ),
+        histograms=lambda wildcards: (
+            "--histograms"
+            if wildcards.variant == config["quantization"]["histograms"]
+            else ""
         ),
     shell:
         "python workflow/scripts/quantize_evaluate.py --dataset {input.images}"
         " --manifest {input.manifest} --weights {input.weights} --seed {wildcards.seed}"
+        " --variant {wildcards.variant} --scheme {params.scheme:q} {params.histograms}"
         " --calibration-images {params.calibration_images} --device {params.device}"
         " --output {output} > {log} 2>&1"

@@ -85,7 +85,12 @@ rule plot_learning:
 
 rule plot_quantization_histograms:
     input:
-        stages=STAGES[0],
+        record=next(
+            path
+            for path in QUANTIZATION
+            if path.endswith("/stages.json")
+            or f"/variant~{config['quantization']['histograms']}/" in path
+        ),
         code=code("plot_quantization_histograms"),
     output:
         report(
@@ -98,7 +103,7 @@ rule plot_quantization_histograms:
     conda:
         "../workflow/envs/study.yaml"
     shell:
-        "python workflow/scripts/plot_quantization_histograms.py --stages {input.stages}"
+        "python workflow/scripts/plot_quantization_histograms.py --record {input.record}"
         " --output {output} > {log} 2>&1"
 
 

@@ -17,10 +17,9 @@ localrules:
 PARTIAL = "--partial" if config["partial"] else ""
 RUN_RECORDS = f"{RECORDS}/runs"
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
-STAGES = expand(
-    "<records>/quantization/seed~{seed}/stages.json",
-    seed=config["quantization"]["seeds"],
-)
+QUANTIZATION = [
+    f"<records>/{path}" for path in stored_study.quantization_records(config)
+]
 
 
 # Nothing here reads its output, so the whole configuration may be its parameter.
@@ -268,14 +267,15 @@ rule tables_audit:
 
 rule tables_quantization:
     input:
-        stages=STAGES,
+        records=QUANTIZATION,
         code=code("tables_quantization"),
     output:
-        "<results>/tables/quantization.csv",
+        table="<results>/tables/quantization.csv",
+        layers="<results>/tables/quantization_layers.csv",
     log:
         "<logs>/tables_quantization.log",
     conda:
         "../workflow/envs/study.yaml"
     shell:
-        "python workflow/scripts/tables_quantization.py --stages {input.stages}"
-        " --output {output} > {log} 2>&1"
+        "python workflow/scripts/tables_quantization.py --records {input.records}"
+        " --output {output.table} --layers {output.layers} > {log} 2>&1"

@@ -11,9 +11,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullLocator
 
 from scaling import figures
-from scaling.errors import run_script
+from scaling.errors import UserError, run_script
 from scaling.quantization_histograms import Histogram, LayerHistogram
-from scaling.quantization_stages import read_document
+from scaling.quantization_record import read_document
 
 COLUMNS = {
     "weights": "weights",
@@ -25,11 +25,15 @@ ROW_INCHES = 1.75
 
 
 def draw(document: dict[str, Any]) -> Figure:
-    """One row of panels per layer, one column per kind of value, from a stages.json.
+    """One row of panels per layer, one column per kind of value, from a record with histograms.
 
     The y axis is the share of values in a bin of 4 integer steps, logarithmic, as most activations
     lie near zero; the x axis is the float value, for int8 step / scale.
     """
+    if "histograms" not in document:
+        raise UserError(
+            f"the record of {document['variant']} has no histograms; make it with --histograms"
+        )
     found: dict[tuple[str, str], LayerHistogram] = {
         (entry["layer"], entry["quantity"]): entry for entry in document["histograms"]
     }
@@ -95,12 +99,12 @@ def main(argv: list[str] | None = None) -> None:
     """Write the figure as SVG."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--stages", type=Path, required=True, help="what quantize_evaluate.py wrote"
+        "--record", type=Path, required=True, help="what quantize_evaluate.py --histograms wrote"
     )
     parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
     arguments = parser.parse_args(argv)
     with figures.style("quantization-histograms"):
-        figures.save(draw(read_document(arguments.stages)), arguments.output)
+        figures.save(draw(read_document(arguments.record)), arguments.output)
 
 
 if __name__ == "__main__":

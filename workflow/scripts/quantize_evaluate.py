@@ -1,15 +1,16 @@
-"""Run the trained tutorial CNN through the four stages of int8 quantization."""
+"""Quantize the trained tutorial CNN one way, and measure all that it costs."""
 
 import argparse
+import json
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from scaling import files
-from scaling.calibration import calibrate
-from scaling.errors import run_script
+from scaling import files, quantized_variant
+from scaling.errors import UserError, run_script
 from scaling.quantization_histograms import distributions
-from scaling.quantization_stages import compare, ledger, stages
+from scaling.quantization_scheme import Scheme
 from scaling.tutorial_cnn import load_weights
 from scaling.tutorial_images import read_images
 from scaling.tutorial_training import pick_device
@@ -26,6 +27,16 @@ def main(argv: list[str] | None = None) -> None:
         required=True,
         help="of that training; also draws the calibration images",
     )
+    parser.add_argument("--variant", required=True, help="what to call the variant")
+    parser.add_argument(
+        "--scheme",
+        type=json.loads,
+        default={},
+        metavar="JSON",
+        help="its options where they differ from int8 weights, activations and logits with one "
+        'scale for each tensor, and int32 biases: {"weight_bits": 4, "rounding": "gptq"}; '
+        f"there are {', '.join(Scheme.__dataclass_fields__)}",
+    )
     parser.add_argument(
         "--calibration-images",
         type=int,
@@ -33,43 +44,61 @@ def main(argv: list[str] | None = None) -> None:
         help="how many training images to calibrate on, 0 for all",
     )
     parser.add_argument(
+        "--histograms",
+        action="store_true",
+        help="also count how the weights and activations are distributed",
+    )
+    parser.add_argument(
         "--device",
         choices=["auto", "cpu", "cuda"],
         default="auto",
         help="where to compute; auto (the default) is CUDA where there is one",
     )
-    parser.add_argument("--output", type=Path, required=True, help="stages.json to write")
+    parser.add_argument("--output", type=Path, required=True, help="quantization.json to write")
     options = parser.parse_args(argv)
 
+    scheme = Scheme.of(options.scheme)
+    if options.histograms and not scheme.has_histograms:
+        raise UserError(
+            f"--histograms: {options.variant} has no int8 activations, logits and weights with one "
+            "scale for each tensor; choose a variant that has"
+        )
     # TF32 keeps 10 bits of a float32: "float32" would not be what the other stages are held to.
     torch.backends.cudnn.allow_tf32 = False
     device = pick_device(options.device)
     network = load_weights(options.weights).to(device)
     training, test, identity = read_images(options.dataset, options.manifest, device)
     chosen = training.sample(options.calibration_images, options.seed)
-    calibration = calibrate(network, chosen.batches())
-    networks = stages(network, calibration)
-    results = compare(networks, test)
-    quantized = networks["weights+activations+bias"]
-    files.write_json(
-        options.output,
-        {
-            "seed": options.seed,
-            "device": device.type,
-            "dataset": identity,
-            "calibration_images": len(chosen),
-            "test_images": len(test),
-            "stages": results,
-            **ledger(network, quantized, calibration),
-            "histograms": distributions(network, quantized, test),
-        },
+    variant = quantized_variant.make(network, scheme, chosen, test, options.seed)
+    found = quantized_variant.measure(network, variant, chosen, test)
+    record = {
+        "seed": options.seed,
+        "variant": options.variant,
+        "scheme": scheme.as_options(),
+        "device": device.type,
+        "dataset": identity,
+        **found,
+    }
+    if options.histograms:
+        record["histograms"] = distributions(network, variant.network, test)
+    files.write_json(options.output, record)
+    print(_sentence(record))
+
+
+def _sentence(record: dict[str, Any]) -> str:
+    exactness = record["exactness"]
+    checked = (
+        "no integer pipeline, as activations are floats"
+        if exactness is None
+        else f"{exactness['differing']} of {exactness['logits']} logits differ from those computed "
+        "in integers"
     )
-    for row in results:
-        print(
-            f"{row['stage']:24}  accuracy {row['accuracy_percent']:6.2f} %  "
-            f"difference {row['difference_points']:+6.2f} points  "
-            f"agreement {row['agreement_percent']:6.2f} %"
-        )
+    return (
+        f"{record['variant']}: accuracy {record['accuracy_percent']:.2f} %, "
+        f"{record['difference_points']:+.2f} ± {record['standard_error_points']:.2f} points to "
+        f"float32, agreement {record['agreement_percent']:.2f} %, "
+        f"{record['float32_bytes'] / record['packed_bytes']:.2f} times smaller; {checked}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,27 +1,31 @@
-"""One table of all seeds: what each stage of quantization costs."""
+"""Two tables of all seeds and variants: what quantization costs, and the ledger of every layer."""
 
 import argparse
 from pathlib import Path
 
-from scaling import tables
+from scaling import quantization_tables, tables
 from scaling.errors import run_script
-from scaling.quantization_stages import read_document, table
+from scaling.quantization_record import read_document
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write quantization.csv: one row per seed and stage."""
+    """Write quantization.csv, a row per seed and variant, and quantization_layers.csv."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--stages",
+        "--records",
         type=Path,
         nargs="+",
         required=True,
-        help="what quantize_evaluate.py wrote, one file per seed",
+        help="what quantize_evaluate.py wrote, one file per seed and variant",
     )
     parser.add_argument("--output", type=Path, required=True, help="quantization.csv to write")
+    parser.add_argument(
+        "--layers", type=Path, required=True, help="quantization_layers.csv to write"
+    )
     arguments = parser.parse_args(argv)
-    documents = [read_document(path) for path in arguments.stages]
-    tables.write(table(documents), arguments.output)
+    documents = [read_document(path) for path in arguments.records]
+    tables.write(quantization_tables.variants(documents), arguments.output)
+    tables.write(quantization_tables.layers(documents), arguments.layers)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
+
+from scaling.ranges import Magnitudes, mse_reach, percentile_reach
+
+IMAGES = "images"
+"""What stands in the place of a layer's name for the network's input."""
 
 
 @dataclass
@@ -33,10 +39,27 @@ class Calibration:
 
     That is its output after its ReLU, if it has one: the values before, which may reach further
     below zero, become zero and need no room in the integers that the next layer receives.
+    `magnitudes` count all these values, the images' under `IMAGES`; empty where nobody asked.
     """
 
     images: Range = field(default_factory=Range)
     outputs: dict[str, Range] = field(default_factory=dict)
+    magnitudes: dict[str, Magnitudes] = field(default_factory=dict)
+
+    def range_of(self, name: str) -> Range:
+        """The range of the layer `name`, or of `IMAGES`."""
+        return self.images if name == IMAGES else self.outputs[name]
+
+    def reach(
+        self, name: str, method: Literal["max_abs", "percentile", "mse"], last_step: int
+    ) -> float:
+        """The magnitude that the last of `last_step` steps stands for, as `ranges` defines it."""
+        if method == "max_abs":
+            return self.range_of(name).max_abs
+        seen = self.magnitudes[name]
+        if method == "percentile":
+            return percentile_reach(seen)
+        return mse_reach(seen.middles, seen.counts, seen.max_abs, last_step)
 
 
 def layers(network: nn.Sequential) -> dict[str, nn.Conv2d | nn.Linear]:
@@ -74,17 +97,38 @@ def watching(network: nn.Module, see: Callable[[str, Tensor], None]) -> Iterator
 
 
 @torch.no_grad()
-def calibrate(network: nn.Sequential, batches: Iterable[Tensor]) -> Calibration:
-    """Run the float `network` over all `batches` [n, 3, 32, 32] and keep every range (max-abs)."""
-    found = Calibration(outputs={layer: Range() for layer in layers(network)})
-    watched = {outlet: found.outputs[layer] for layer, outlet in outlets(network).items()}
+def see_passed(
+    network: nn.Sequential, batches: Iterable[Tensor], see: Callable[[str, Tensor], None]
+) -> None:
+    """Run `network` over all `batches`; see(name, values) for the images and each layer's outlet.
 
-    def see(name: str, output: Tensor) -> None:
+    Values are what the layer called `name` passes on, after its ReLU.
+    """
+    watched = {outlet: layer for layer, outlet in outlets(network).items()}
+
+    def look(name: str, output: Tensor) -> None:
         if name in watched:
-            watched[name].see(output)
+            see(watched[name], output)
 
-    with watching(network, see):
+    with watching(network, look):
         for batch in batches:
-            found.images.see(batch)
+            see(IMAGES, batch)
             network(batch)
+
+
+def calibrate(network: nn.Sequential, batches: Iterable[Tensor]) -> Calibration:
+    """Run the float `network` over all `batches` [n, 3, 32, 32] and keep every range."""
+    found = Calibration(outputs={layer: Range() for layer in layers(network)})
+    see_passed(network, batches, lambda name, values: found.range_of(name).see(values))
     return found
+
+
+def count_magnitudes(
+    network: nn.Sequential, batches: Iterable[Tensor], calibration: Calibration
+) -> None:
+    """Run over the same `batches` again and fill `calibration.magnitudes`."""
+    calibration.magnitudes = {
+        name: Magnitudes.up_to(calibration.range_of(name).max_abs)
+        for name in (IMAGES, *calibration.outputs)
+    }
+    see_passed(network, batches, lambda name, seen: calibration.magnitudes[name].see(seen))

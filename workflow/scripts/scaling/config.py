@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 
 from scaling.errors import UserError
+from scaling.quantization_scheme import STAGES, Scheme
 
 LONGEST_SHOWN = 60
 WORDS = {"array": "a list", "object": "a section", "boolean": "true or false", "null": "null"}
@@ -126,4 +127,31 @@ def _beyond_schema(config: dict[str, Any], reads_images: bool) -> list[str]:
     graph = "tuned" in grid["recipes"] and config["recipes"]["tuned"]["cuda_graph"]
     if config["device"] == "cpu" and graph:
         sentences.append("recipes.tuned.cuda_graph is true (allowed with device cpu: false)")
+    return [*sentences, *_variants(config["quantization"], reads_images)]
+
+
+def _variants(section: dict[str, Any], reads_images: bool) -> list[str]:
+    """What is wrong with the variants of a quantized network; a replay may have none."""
+    sentences = []
+    schemes: dict[str, Scheme] = {}
+    for place, variant in enumerate(section["variants"]):
+        key, name = f"quantization.variants[{place}]", variant["name"]
+        try:
+            scheme = Scheme.of({key: variant[key] for key in variant if key != "name"})
+        except UserError as error:
+            sentences.append(f"{key} ({name}): {error}")
+            continue
+        if name in (*schemes, STAGES[0]):
+            sentences.append(f"{key} is called {name} (allowed: a name not taken)")
+        schemes[name] = scheme
+    if not section["variants"] and reads_images:
+        sentences.append("quantization.variants is empty (allowed: a list of at least 1)")
+    drawn = section["histograms"]
+    if section["variants"] and not sentences:
+        fit = [name for name, scheme in schemes.items() if scheme.has_histograms]
+        if drawn not in fit:
+            sentences.append(
+                f"quantization.histograms is {drawn!r} (allowed: a variant with int8 logits and "
+                f"one scale for each tensor, here {', '.join(fit) or 'none'})"
+            )
     return sentences

@@ -3,6 +3,7 @@
 from scaling import large_batch, recipe_quality
 from scaling import report_format as fmt
 from scaling.finding import Finding, measured, source
+from scaling.quantization_scheme import STAGES
 from scaling.result_tables import StudyTables
 
 
@@ -82,7 +83,7 @@ def recipes(tables: StudyTables) -> Finding:
 def quantization(tables: StudyTables) -> Finding:
     """What the last stage of quantization costs against float32."""
     table = tables.quantization
-    stages = [stage for stage in table["stage"].unique() if stage != "float32"]
+    stages = [stage for stage in STAGES[1:] if (table["stage"] == stage).any()]
     if not stages:
         return Finding(
             "What int8 costs in accuracy cannot be said: quantization.csv has no stage to compare "

@@ -74,7 +74,7 @@ def distributions(
     for name, outlet in outlets(network).items():
         layer = quantized.get_submodule(name)
         assert isinstance(layer, QuantizedLayer)
-        weights.append(Distribution(name, "weights", layer.weight_scale))
+        weights.append(Distribution(name, "weights", layer.rounded.scales[0].item()))
         weights[-1].see_float(network.get_parameter(f"{name}.weight").detach())
         weights[-1].see_int8(layer.weight)
         outputs[name] = Distribution(name, "before_relu", layer.passed_scale)

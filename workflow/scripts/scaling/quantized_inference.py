@@ -1,4 +1,4 @@
-"""Quantized copies of a float network: int8 weights alone, or integers from image to logits.
+"""Quantized copies of a float network: few-bit weights alone, or integers from image to logits.
 
 All quantized networks hold the weights of the float network they are made from; nothing is trained.
 
@@ -16,156 +16,215 @@ product. The layer's own output scale o shrinks the accumulator back to int8,
 and the next layer's accumulated scale is S · o. Here max|out| is the calibrated maximum of what the
 layer passes on, after its ReLU: values that the clamp stops at -128 are those that ReLU makes zero
 anyway. ReLU and max pooling work on integers unchanged, as they only compare values. The logits are
-int8 too: one positive scale for all of them leaves their order alone, save for ties.
+int8 too: one positive scale for all of them leaves their order alone, save for ties; or they are
+the last accumulator divided by its S. Fewer bits have fewer steps in the places of -128 and 127,
+unsigned ones 0 and 2^bits - 1. With a scale for each output channel w_s, S and o are vectors, and
+S · o is one number still.
 """
 
 import copy
 import math
 from collections import OrderedDict
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from scaling.calibration import Calibration, layers
+from scaling import quantization_mistakes as formulas
+from scaling.calibration import IMAGES, Calibration, layers, outlets
 from scaling.errors import UserError
+from scaling.gptq import InputMoments
 from scaling.quantization import (
-    FLOAT32_EXACT,
-    INT8_MIN,
+    INT8,
     INT32_MAX,
+    Requantization,
+    Steps,
+    activation_steps,
+    along_channels,
     symmetric_scale,
-    to_int8,
     to_int32,
+    to_steps,
+    weight_steps,
 )
+from scaling.quantization_mistakes import LayerScales
+from scaling.quantization_scheme import Scheme
+from scaling.weight_rounding import RoundedLayer, round_layer
+
+Moments = Mapping[str, InputMoments]
 
 
 class QuantizedImages(nn.Module):
-    """The network's entrance: float images to integers in [-128, 127]."""
+    """The network's entrance: float images to integers in `steps`."""
 
-    def __init__(self, scale: float) -> None:
+    def __init__(self, scale: float, steps: Steps = INT8) -> None:
         super().__init__()
         self.scale = scale
+        self.steps = steps
 
     def forward(self, images: Tensor) -> Tensor:
-        return to_int8(images, self.scale)
-
-
-def weight_scale(name: str, layer: nn.Conv2d | nn.Linear) -> float:
-    """127 / max|W| of the layer called `name`."""
-    return symmetric_scale(layer.weight.detach().abs().max().item(), f"the weights of {name}")
+        return to_steps(images, self.scale, self.steps)
 
 
 class QuantizedLayer(nn.Module):
     """A convolution or linear layer on integers, simulated in floats that hold them exactly.
 
-    Takes and gives integer-valued float64 tensors in [-128, 127]. `weight` is int8 in the float
-    layer's shape; `bias` is float64, in the accumulator's scale S, and with `integer_bias` rounded
-    to int32. `products_bound` is the largest |sum of products| that any int8 input can cause,
+    Takes integer-valued float64 tensors in `input_steps` and gives such in `steps`, or with `steps`
+    None the accumulator divided by its scale. `rounded.weight` is in the float layer's shape;
+    `bias` is float64 [outputs], in the accumulator's scale S, and with `integer_bias` rounded to
+    int32. `products_bound` is the largest |sum of products| that any integer input can cause,
     `accumulator_bound` the same with the bias.
     """
-
-    weight: Tensor
-    bias: Tensor
 
     def __init__(
         self,
         name: str,
         layer: nn.Conv2d | nn.Linear,
+        rounded: RoundedLayer,
         *,
-        input_scale: float,
-        output_max_abs: float,
+        scales: LayerScales,
+        input_steps: Steps,
+        steps: Steps | None,
+        output_factor: Tensor | None,
+        bias_scale: Tensor,
         integer_bias: bool,
     ) -> None:
         super().__init__()
-        assert layer.bias is not None
-        self.kernel_size: tuple[int, ...] | None = None
+        self.rounded = rounded
+        self.weight = rounded.weight
+        self.scales = scales
+        self.input_steps = input_steps
+        self.steps = steps
+        self.integer_bias = integer_bias
+        self.convolution: tuple[int, int] | None = None
         if isinstance(layer, nn.Conv2d):
-            assert (layer.stride, layer.padding, layer.groups) == ((1, 1), (0, 0), 1)
-            self.kernel_size = layer.kernel_size
-        self.weight_scale = weight_scale(name, layer)
-        self.input_scale = input_scale
-        self.accumulator_scale = self.weight_scale * input_scale
-        output_scale = symmetric_scale(output_max_abs, f"the outputs of {name}")
-        self.output_scale = output_scale / self.accumulator_scale
-
-        weight = to_int8(layer.weight.detach(), self.weight_scale)
-        bias = layer.bias.detach().double() * self.accumulator_scale
+            assert layer.groups == 1 and layer.dilation == (1, 1)
+            assert not isinstance(layer.padding, str)
+            (stride, across), (padding, beside) = layer.stride, layer.padding
+            assert stride == across and padding == beside
+            self.convolution = (stride, padding)
+        self.requantization: Requantization | None = None
+        if output_factor is not None:
+            self.requantization = Requantization.nearest(output_factor, name)
+        self.bias_scale = bias_scale
+        self.bias = rounded.bias * bias_scale
         if integer_bias:
-            bias = to_int32(layer.bias.detach(), self.accumulator_scale).double()
-        products = weight.flatten(1).abs().sum(dim=1) * -INT8_MIN
+            self.bias = to_int32(rounded.bias, bias_scale).double()
+        products = self.weight.double().flatten(1).abs().sum(dim=1) * input_steps.largest
         self.products_bound = int(products.max().item())
-        self.accumulator_bound = math.ceil((products + bias.abs()).max().item())
+        self.accumulator_bound = math.ceil((products + self.bias.abs()).max().item())
         if self.accumulator_bound > INT32_MAX:
             raise UserError(
                 f"{name} could add up to {self.accumulator_bound:.3g}, more than an int32 holds: "
                 "its biases are too large for its weights; train the network differently"
             )
-        self.register_buffer("weight", weight.to(torch.int8))
-        self.register_buffer("bias", bias)
+
+    @property
+    def accumulator_scale(self) -> Tensor:
+        """S of each output, float64 [outputs]."""
+        return self.scales.accumulator
 
     @property
     def passed_scale(self) -> float:
-        """S · o: the accumulated scale of the integers that the layer passes on."""
-        return self.accumulator_scale * self.output_scale
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype that holds every sum of products exactly, however it is ordered."""
-        return torch.float32 if self.products_bound <= FLOAT32_EXACT else torch.float64
+        """S · o: the accumulated scale of the integers that the layer passes on, 1 for floats."""
+        if self.requantization is None:
+            return 1.0
+        return float((self.accumulator_scale * self.requantization.factor)[0])
 
     def accumulate(self, inputs: Tensor) -> Tensor:
-        """Sum of products plus bias, float64; the sum is exact in the dtype chosen for it.
+        """Sum of products plus bias: float64 [n, outputs, …], exact up to 2^53.
 
-        A convolution is done as the matrix product of its patches: the convolution libraries may
-        choose Winograd's or Fourier's method, whose intermediate values are no integers.
+        A float32 would do as long as `products_bound` is at most 2^24. A convolution library may
+        choose Winograd's or Fourier's method, whose intermediate values are no integers; in float64
+        they are off by far less than the half that rounding takes away.
         """
-        columns = inputs.to(self.dtype)
-        matrix = self.weight.flatten(1).to(self.dtype)
-        if self.kernel_size is None:
-            return (columns @ matrix.T).double() + self.bias
-        height, width = (
-            size - kernel + 1
-            for size, kernel in zip(inputs.shape[-2:], self.kernel_size, strict=True)
-        )
-        products = matrix @ functional.unfold(columns, self.kernel_size)
-        return products.double().unflatten(-1, (height, width)) + self.bias.view(-1, 1, 1)
+        columns, weight = inputs.double(), self.weight.double()
+        if self.convolution is None:
+            return (columns @ weight.T).add_(self.bias)
+        stride, padding = self.convolution
+        products = functional.conv2d(columns, weight, stride=stride, padding=padding).round_()
+        return products.add_(along_channels(self.bias, products))
+
+    def finish(self, accumulator: Tensor) -> Tensor:
+        """What the layer makes of its accumulator, as float64."""
+        if self.requantization is None or self.steps is None:
+            return accumulator / along_channels(self.accumulator_scale, accumulator)
+        return self.requantization.in_float64(accumulator, self.steps)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return to_int8(self.accumulate(inputs), self.output_scale)
+        return self.finish(self.accumulate(inputs))
 
 
-def with_int8_weights(network: nn.Sequential) -> nn.Sequential:
-    """A copy whose weights are int8 steps, divided by their scale again; all else stays float."""
+def with_quantized_weights(
+    network: nn.Sequential, scheme: Scheme, moments: Moments | None = None
+) -> tuple[nn.Sequential, dict[str, RoundedLayer]]:
+    """A copy whose weights are integer steps, divided by their scale again; activations stay float.
+
+    Also its rounded layers, by name.
+    """
     copied = copy.deepcopy(network)
+    last = formulas.last_step(weight_steps(scheme.weight_bits), scheme.mistake)
+    found = {}
     with torch.no_grad():
         for name, layer in layers(copied).items():
-            scale = weight_scale(name, layer)
-            layer.weight.copy_(to_int8(layer.weight, scale) / scale)
-    return copied
+            found[name] = round_layer(name, layer, scheme, last, (moments or {}).get(name))
+            assert layer.bias is not None
+            layer.weight.copy_(found[name].float_weight)
+            layer.bias.copy_(found[name].bias)
+    return copied, found
 
 
 def with_integers(
-    network: nn.Sequential, calibration: Calibration, *, integer_bias: bool
+    network: nn.Sequential,
+    calibration: Calibration,
+    scheme: Scheme,
+    moments: Moments | None = None,
 ) -> nn.Sequential:
-    """A copy that computes on integers from the image to the logits.
+    """A copy that computes on integers from the image to the logits, as `scheme` says.
 
-    `calibration` holds the float network's ranges. Biases are int32, or with `integer_bias` false
-    floats in the accumulator's scale. Raises UserError when a tensor has no scale (all zero), or an
-    accumulator could leave int32.
+    `calibration` holds the float network's ranges, with magnitudes where the scheme clips;
+    `moments` those of each layer's float inputs where GPTQ or a corrected bias needs them. Raises
+    UserError when a tensor has no scale (all zero), or an accumulator could leave int32.
     """
-    scale = symmetric_scale(calibration.images.max_abs, "the calibration images")
-    modules = OrderedDict[str, nn.Module](quantize=QuantizedImages(scale))
+    assert scheme.activation_bits is not None
+    mistake, rectified = scheme.mistake, outlets(network)
+    steps = activation_steps(scheme.activation_bits)
+    last = formulas.last_step(weight_steps(scheme.weight_bits), mistake)
+
+    def reach(name: str, steps: Steps) -> float:
+        found = calibration.reach(name, scheme.activation_range, steps.high)
+        of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
+        return steps.high / symmetric_scale(found, of, steps.high)
+
+    images = scale = formulas.last_step(steps, mistake) / reach(IMAGES, steps)
+    modules = OrderedDict[str, nn.Module](quantize=QuantizedImages(images, steps))
+    final = list(rectified)[-1]
     for name, module in network.named_children():
-        if isinstance(module, nn.Conv2d | nn.Linear):
-            quantized = QuantizedLayer(
-                name,
-                module,
-                input_scale=scale,
-                output_max_abs=calibration.outputs[name].max_abs,
-                integer_bias=integer_bias,
-            )
-            modules[name] = quantized
-            scale = quantized.passed_scale
-        else:
+        if not isinstance(module, nn.Conv2d | nn.Linear):
             modules[name] = copy.deepcopy(module)
+            continue
+        rounded = round_layer(name, module, scheme, last, (moments or {}).get(name))
+        scales = LayerScales(rounded.scales, scale, images)
+        after: Steps | None = activation_steps(
+            scheme.activation_bits, scheme.unsigned and rectified[name] != name
+        )
+        factor = None
+        if name == final:
+            after = INT8 if scheme.logits == "int8" else None
+        if after is not None:
+            top = formulas.last_step(after, mistake)
+            factor = formulas.output_factor(scales, reach(name, after), top, mistake)
+        modules[name] = quantized = QuantizedLayer(
+            name,
+            module,
+            rounded,
+            scales=scales,
+            input_steps=steps,
+            steps=after,
+            output_factor=factor,
+            bias_scale=formulas.bias_scale(scales, mistake),
+            integer_bias=scheme.bias == "int32",
+        )
+        if after is not None:
+            scale, steps = quantized.passed_scale, after
     return nn.Sequential(modules).eval()

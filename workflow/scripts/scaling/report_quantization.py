@@ -5,13 +5,14 @@ from typing import Any
 import pandas as pd
 
 from scaling import report_format as fmt
+from scaling.quantization_scheme import STAGES
 from scaling.report_table import Entry, Table, head, status
 from scaling.result_tables import StudyTables
 
 
 def stages(tables: StudyTables) -> dict[str, Any]:
     """One row for each stage, one column for each seed, their mean, and the agreement."""
-    table = tables.quantization
+    table = tables.quantization[tables.quantization["stage"].isin(STAGES)]
     if table.empty:
         return {"tables": [], "images": ""}
     seeds = sorted(int(seed) for seed in table["seed"].unique())

@@ -46,7 +46,7 @@ SHARED = {
     "interconnect": interconnect.COLUMNS,
     "interconnect_fit": interconnect.FIT_COLUMNS,
     "peaks": peaks.COLUMNS,
-    # Not from the module that writes it: that one imports torch.
+    # A study from before there were variants has no more.
     "quantization": [
         *("seed", "stage", "accuracy_percent", "difference_points"),
         *("agreement_percent", "test_images"),
@@ -64,6 +64,7 @@ EXPERIMENTS = {
 COLUMNS = OWN | EVIDENCE | SHARED | EXPERIMENTS
 TRUTHS = {"within_spread", "correct", "peak", "measured"}
 TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
+TEXT |= {"mistake", "revealed_by"}
 TEXT |= {"study", "model", "hardware", "estimate", "parameter", "unit"}
 TRUTHS |= {"set_epoch", "trained", "ranks_agree"}
 TEXT |= {"way", "phase", "kind", "content", "dtype"}

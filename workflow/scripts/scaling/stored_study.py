@@ -7,6 +7,8 @@ the folders of records are the study's own.
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from scaling import grid
 from scaling.errors import UserError
 
@@ -33,8 +35,26 @@ def run_records(config: dict[str, Any]) -> list[Path]:
 def other_records(config: dict[str, Any]) -> list[Path]:
     """What was measured beside the runs, from the study's folder: no report can do without it."""
     sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in config["grid"]["gpus"] if gpus > 1]
-    stages = [f"quantization/seed~{seed}/stages.json" for seed in config["quantization"]["seeds"]]
-    return [Path(path) for path in [*sweeps, *stages, "peaks/peaks.json"]]
+    return [
+        *(Path(path) for path in [*sweeps, "peaks/peaks.json"]),
+        *quantization_records(config),
+    ]
+
+
+def quantization_records(config: dict[str, Any]) -> list[Path]:
+    """The record of each seed and variant; without variants, the one a seed had before them."""
+    section = config["quantization"]
+    variants = [f"variant~{variant['name']}" for variant in section.get("variants", [])]
+    names = [f"{name}/quantization.json" for name in variants] or ["stages.json"]
+    return [
+        Path(f"quantization/seed~{seed}/{name}") for seed in section["seeds"] for name in names
+    ]
+
+
+def is_before_variants(folder: Path) -> bool:
+    """Whether the study in `folder` was made when a seed had one record of its four stages."""
+    config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+    return "variants" not in config.get("quantization", {})
 
 
 def synchronization_records(config: dict[str, Any]) -> list[Path]:

@@ -1,0 +1,76 @@
+"""How a layer's scales follow from its ranges, and the wrong formulas that documents have used.
+
+The sound ones: with weight scale w and the input's accumulated scale A, the accumulator is in steps
+of S = w · A; a bias is rounded at scale S; the output factor is o = 127 / (S · max), so that
+S · o · max = 127. Each mistake changes one of these, or the images that set max.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from scaling.quantization import INT32_MAX, Steps
+from scaling.quantization_scheme import Mistake
+
+MISTAKES: dict[Mistake, str] = {
+    "activation_scale": "the output factor is 127 · max / S instead of 127 / (max · S)",
+    "bias_scale": "a bias is rounded at scale (2³¹ − 1) / S instead of S",
+    "255_for_127": "every scale is 255 / max instead of 127 / max, and int8 clips at 127",
+    "bias_unscaled": "a bias is added to the accumulator without its scale S",
+    "no_product": "S is weight scale times image scale, without the layers between them",
+    "one_image": "the activations are calibrated on one image",
+    "test_data": "the activations are calibrated on the test images",
+}
+"""What each mistake does, in a few words."""
+
+
+@dataclass(frozen=True)
+class LayerScales:
+    """What a layer's formulas start from: steps per unit, float64.
+
+    `weight` [outputs]; `input` the true accumulated scale of the integers that the layer receives;
+    `images` that of the network's input.
+    """
+
+    weight: Tensor
+    input: float
+    images: float
+
+    @property
+    def accumulator(self) -> Tensor:
+        """S = w · A, the scale of the integers that the layer really adds up."""
+        return self.weight * self.input
+
+
+def last_step(steps: Steps, mistake: Mistake | None) -> int:
+    """What a scale divides by the largest magnitude: the last step; 255 for 127."""
+    return 2 * steps.high + 1 if mistake == "255_for_127" else steps.high
+
+
+def _accumulator(scales: LayerScales, mistake: Mistake | None) -> Tensor:
+    """S as the document computes it."""
+    return scales.weight * scales.images if mistake == "no_product" else scales.accumulator
+
+
+def bias_scale(scales: LayerScales, mistake: Mistake | None) -> Tensor:
+    """The scale at which a bias becomes an integer: [outputs]."""
+    accumulator = _accumulator(scales, mistake)
+    if mistake == "bias_scale":
+        return INT32_MAX / accumulator
+    if mistake == "bias_unscaled":
+        return torch.ones_like(accumulator)
+    return accumulator
+
+
+def output_factor(
+    scales: LayerScales, max_abs: float, last: int, mistake: Mistake | None
+) -> Tensor:
+    """o, by which the accumulator is multiplied to become the next layer's input: [outputs].
+
+    `last` is the step that `max_abs`, the reach of what the layer passes on, lands on.
+    """
+    accumulator = _accumulator(scales, mistake)
+    if mistake == "activation_scale":
+        return last * max_abs / accumulator
+    return last / (max_abs * accumulator)
