@@ -91,4 +91,8 @@ TINY = {
     "synchronization.batch_size": 5,
     "quantization.seeds": [0],
     "quantization.epochs": 1,
+    "quantization.variants": [
+        {"name": "weights+activations+bias"},
+        {"name": "mistake-255_for_127", "mistake": "255_for_127"},
+    ],
 }

@@ -1,17 +1,21 @@
-"""The integer network: a layer worked out by hand, and all layers against int64 arithmetic."""
+"""The integer network: a layer worked out by hand, its options, its invariants."""
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from scaling.calibration import Calibration, Range, calibrate, layers
+from scaling.calibration import Calibration, Range, calibrate, count_magnitudes, layers
 from scaling.errors import UserError
-from scaling.quantized_inference import QuantizedLayer, with_int8_weights, with_integers
+from scaling.quantization_scheme import Scheme
+from scaling.quantized_inference import QuantizedLayer, with_integers, with_quantized_weights
 from scaling.tutorial_cnn import tutorial_cnn
+from scaling.weight_rounding import input_moments
+
+PLAIN = Scheme()
 
 
-def hand_layer(integer_bias: bool = True, bias: tuple[float, float] = (0.3, -0.1)) -> nn.Sequential:
+def hand_layer(scheme: Scheme = PLAIN, bias: tuple[float, float] = (0.3, -0.1)) -> nn.Sequential:
     """A 2→2 layer with weight scale 100, image scale 100 (so S = 10,000) and output range ±2.54."""
     layer = nn.Linear(2, 2)
     layer.weight.data = torch.tensor([[1.27, -0.5], [0.0, 0.2]])
@@ -19,7 +23,7 @@ def hand_layer(integer_bias: bool = True, bias: tuple[float, float] = (0.3, -0.1
     network = nn.Sequential()
     network.add_module("fc", layer)
     ranges = Calibration(images=Range(-1.0, 1.27), outputs={"fc": Range(-0.3, 2.54)})
-    return with_integers(network, ranges, integer_bias=integer_bias)
+    return with_integers(network, ranges, scheme)
 
 
 def layers_of(quantized: nn.Sequential) -> list[QuantizedLayer]:
@@ -41,19 +45,42 @@ def test_one_layer_computes_what_the_formulas_say() -> None:
     quantized = hand_layer()
     (layer,) = layers_of(quantized)
     assert layer.weight.tolist() == [[127, -50], [0, 20]]
-    assert layer.weight_scale == pytest.approx(100)
-    assert layer.accumulator_scale == pytest.approx(10_000)
-    assert layer.output_scale == pytest.approx(0.005)
+    assert layer.rounded.scales.tolist() == pytest.approx([100, 100])
+    assert layer.accumulator_scale.tolist() == pytest.approx([10_000, 10_000])
+    assert layer.requantization.factor.tolist() == pytest.approx([0.005, 0.005])
     # (1.0, 0.5) is (100, 50): 127·100 - 50·50 + 3000 = 13200 and 20·50 - 1000 = 0
     assert layer.accumulate(torch.tensor([[100.0, 50.0]])).tolist() == [[13200, 0]]
     # 13200 · 0.005 = 66, and 66 / 50 = 1.32 = 1.27·1.0 - 0.5·0.5 + 0.3
     assert quantized(torch.tensor([[1.0, 0.5]])).tolist() == [[66, 0]]
 
 
+def test_float_logits_are_the_accumulator_in_the_units_of_the_float_network() -> None:
+    quantized = hand_layer(Scheme(logits="float"))
+    assert quantized(torch.tensor([[1.0, 0.5]])).flatten().tolist() == pytest.approx([1.32, 0])
+
+
+def test_a_scale_for_each_channel_uses_all_steps_in_each_row() -> None:
+    quantized = hand_layer(Scheme(weight_scales="channel"))
+    (layer,) = layers_of(quantized)
+    assert layer.weight.tolist() == [[127, -50], [0, 127]]
+    assert layer.accumulator_scale.tolist() == pytest.approx([10_000, 63_500])
+    # 127·50 - 0.1·63,500 = 0, and the same units come out.
+    assert quantized(torch.tensor([[1.0, 0.5]])).tolist() == [[66, 0]]
+
+
+def test_four_bits_have_seven_steps_for_weights_and_eight_below_zero_for_activations() -> None:
+    quantized = hand_layer(Scheme(weight_bits=4, activation_bits=4))
+    (layer,) = layers_of(quantized)
+    assert layer.weight.tolist() == [[7, -3], [0, 1]]
+    assert quantized.quantize(torch.tensor([[1.27, -9.0]])).tolist() == [[7, -8]]
+    assert (layer.input_steps.low, layer.input_steps.high) == (-8, 7)
+    assert (layer.steps.low, layer.steps.high) == (-128, 127)  # logits are int8
+
+
 def test_a_bias_is_rounded_in_the_scale_of_the_accumulator_or_left_a_float() -> None:
     bias = 0.00123, -0.00166
-    assert layers_of(hand_layer(True, bias))[0].bias.tolist() == [12, -17]
-    floats = layers_of(hand_layer(False, bias))[0].bias.tolist()
+    assert layers_of(hand_layer(bias=bias))[0].bias.tolist() == [12, -17]
+    floats = layers_of(hand_layer(Scheme(bias="float"), bias))[0].bias.tolist()
     assert floats == pytest.approx([12.3, -16.6], rel=1e-6)
 
 
@@ -61,24 +88,24 @@ def test_the_accumulator_bound_is_the_worst_input_times_the_weights() -> None:
     (layer,) = layers_of(hand_layer())
     assert layer.products_bound == (127 + 50) * 128
     assert layer.accumulator_bound == (127 + 50) * 128 + 3000
-    assert layer.dtype == torch.float32
 
 
-def test_a_sum_beyond_2_to_the_24_is_simulated_in_float64() -> None:
+def test_a_sum_beyond_2_to_the_24_is_exact_where_a_float32_is_not() -> None:
     inputs = 1040
     layer = nn.Linear(inputs, 1)
     layer.weight.data.fill_(1.0)
     network = nn.Sequential()
     network.add_module("fc", layer)
     ranges = Calibration(images=Range(0, 1), outputs={"fc": Range(0, 1)})
-    (quantized,) = layers_of(with_integers(network, ranges, integer_bias=True))
+    (quantized,) = layers_of(with_integers(network, ranges, PLAIN))
     assert quantized.products_bound == 127 * 128 * inputs > 2**24
-    assert quantized.dtype == torch.float64
-    # An odd sum beyond 2^24, which a float32 cannot hold: 127·127·1040 - 127·1.
-    steps = torch.full((1, inputs), 127.0)
-    steps[0, 0] = 126
+    # An odd sum beyond 2^24, which a float32 cannot hold: 127·129·1024 + 127 + … 127·127·1040 - 127.
+    steps = torch.full((1, inputs), 128.0)
+    steps[0, 0] = 127
+    expected = 127 * 128 * inputs - 127
     quantized.bias.zero_()
-    assert quantized.accumulate(steps).item() == 127 * 127 * inputs - 127
+    assert quantized.accumulate(steps).item() == expected > 2**24
+    assert torch.tensor(expected, dtype=torch.float32).item() != expected
 
 
 def test_a_bias_too_large_for_an_int32_accumulator_is_refused() -> None:
@@ -89,10 +116,18 @@ def test_a_bias_too_large_for_an_int32_accumulator_is_refused() -> None:
 def test_a_layer_of_zeros_is_refused_by_name(network: nn.Sequential, images: Tensor) -> None:
     calibration = calibrate(network, [images])
     layers(network)["fc2"].weight.data.zero_()
-    with pytest.raises(UserError, match="the weights of fc2 have no int8 scale"):
-        with_integers(network, calibration, integer_bias=True)
-    with pytest.raises(UserError, match="the weights of fc2 have no int8 scale"):
-        with_int8_weights(network)
+    for scheme in (PLAIN, Scheme(weight_scales="channel", weight_range="mse")):
+        with pytest.raises(UserError, match="the weights of fc2 have no int8 scale"):
+            with_integers(network, calibration, scheme)
+        with pytest.raises(UserError, match="the weights of fc2 have no int8 scale"):
+            with_quantized_weights(network, scheme)
+
+
+def test_a_row_of_zeros_in_a_layer_stays_zeros(network: nn.Sequential, images: Tensor) -> None:
+    layers(network)["fc2"].weight.data[3] = 0
+    scheme = Scheme(weight_scales="channel", weight_range="mse")
+    quantized = with_integers(network, calibrate(network, [images]), scheme)
+    assert not quantized.fc2.weight[3].any() and quantized.fc2.weight[4].any()
 
 
 def test_calibration_keeps_the_extremes_of_all_batches_after_relu(
@@ -109,6 +144,9 @@ def test_calibration_keeps_the_extremes_of_all_batches_after_relu(
     assert found.outputs["conv1"].max_abs == pytest.approx(first.max().item())
     assert found.outputs["fc3"].minimum == pytest.approx(last.min().item())
     assert found.outputs["fc3"].max_abs == pytest.approx(last.abs().max().item())
+    count_magnitudes(network, images.split(10), found)
+    assert found.magnitudes["conv1"].counts.sum() == first.numel()
+    assert found.magnitudes["images"].counts.sum() == images.numel()
 
 
 def test_calibration_leaves_no_hook_behind(network: nn.Sequential, images: Tensor) -> None:
@@ -118,86 +156,83 @@ def test_calibration_leaves_no_hook_behind(network: nn.Sequential, images: Tenso
 
 def test_each_scale_is_the_product_of_all_before_it(network: nn.Sequential, images: Tensor) -> None:
     calibration = calibrate(network, [images])
-    quantized = with_integers(network, calibration, integer_bias=True)
+    quantized = with_integers(network, calibration, PLAIN)
     scale = 127 / images.abs().max().item()
     for (name, float_layer), layer in zip(
         layers(network).items(), layers_of(quantized), strict=True
     ):
         scale *= 127 / float_layer.weight.abs().max().item()
-        assert layer.accumulator_scale == pytest.approx(scale)
+        assert layer.accumulator_scale[0].item() == pytest.approx(scale)
         largest = calibration.outputs[name].max_abs
-        assert layer.accumulator_scale * layer.output_scale * largest == pytest.approx(127)
+        factor = layer.requantization.factor[0].item()
+        assert layer.accumulator_scale[0].item() * factor * largest == pytest.approx(127)
         assert torch.equal(layer.bias, torch.round(float_layer.bias.double() * scale))
-        scale *= layer.output_scale
+        scale *= factor
 
 
-def test_every_layer_receives_integers_that_int8_holds(
-    network: nn.Sequential, images: Tensor
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        Scheme(bias="float"),
+        Scheme(weight_scales="channel", activation_bits=5),
+        Scheme(activation_bits=3, unsigned=True),
+    ],
+)
+def test_every_layer_receives_integers_of_its_bits(
+    network: nn.Sequential, images: Tensor, scheme: Scheme
 ) -> None:
-    quantized = with_integers(network, calibrate(network, [images]), integer_bias=False)
+    quantized = with_integers(network, calibrate(network, [images]), scheme)
     seen = []
     for layer in layers_of(quantized):
-        layer.register_forward_pre_hook(lambda _layer, inputs: seen.append(inputs[0]))
+        layer.register_forward_pre_hook(lambda layer, inputs: seen.append((layer, inputs[0])))
     quantized(3 * images)
     assert len(seen) == 5
-    for values in seen:
+    for layer, values in seen:
         assert torch.equal(values, values.round())
-        assert values.min() >= -128 and values.max() <= 127
+        assert values.min() >= layer.input_steps.low and values.max() <= layer.input_steps.high
+    bits = scheme.activation_bits
+    reached = max(values.max().item() for _, values in seen[1:])
+    assert reached == (2**bits - 1 if scheme.unsigned else 2 ** (bits - 1) - 1)
 
 
 def test_no_calibration_value_needs_a_step_beyond_127(
     network: nn.Sequential, images: Tensor
 ) -> None:
     calibration = calibrate(network, [images])
-    quantized = with_integers(network, calibration, integer_bias=True)
+    quantized = with_integers(network, calibration, PLAIN)
     for name, layer in zip(layers(network), layers_of(quantized), strict=True):
         steps = torch.tensor(calibration.outputs[name].max_abs).double() * layer.passed_scale
         assert torch.round(steps) == 127
-
-
-def in_int64(quantized: nn.Sequential, images: Tensor) -> Tensor:
-    """The logits by int64 arithmetic alone, but for one float64 product per requantization."""
-
-    def requantize(values: Tensor, scale: float) -> Tensor:
-        return (values.double() * scale).round().long().clamp(-128, 127)
-
-    def pool(values: Tensor) -> Tensor:
-        n, channels, height, width = values.shape
-        return values.view(n, channels, height // 2, 2, width // 2, 2).amax(dim=(3, 5))
-
-    conv1, conv2, fc1, fc2, fc3 = layers_of(quantized)
-    x = requantize(images, quantized.quantize.scale)
-    for conv in (conv1, conv2):
-        x = functional.conv2d(x, conv.weight.long(), conv.bias.long())
-        x = pool(requantize(x, conv.output_scale).clamp(min=0))
-    x = x.flatten(1)
-    for linear in (fc1, fc2, fc3):
-        x = x @ linear.weight.long().T + linear.bias.long()
-        x = requantize(x, linear.output_scale)
-        if linear is not fc3:
-            x = x.clamp(min=0)
-    return x
-
-
-def test_the_float_simulation_gives_the_logits_of_int64_arithmetic(
-    network: nn.Sequential, images: Tensor
-) -> None:
-    quantized = with_integers(network, calibrate(network, [images]), integer_bias=True)
-    beyond_calibration = 1.5 * images
-    expected = in_int64(quantized, beyond_calibration)
-    assert torch.equal(quantized(beyond_calibration).long(), expected)
-    assert expected.unique().numel() > 50
 
 
 def test_int8_weights_are_off_by_half_a_step_at_most_and_leave_the_original_alone(
     network: nn.Sequential,
 ) -> None:
     before = {name: value.clone() for name, value in network.state_dict().items()}
-    copied = with_int8_weights(network)
+    copied, rounded = with_quantized_weights(network, PLAIN)
     for name, layer in layers(copied).items():
         original = layers(network)[name]
         step = original.weight.abs().max() / 127
         assert (layer.weight - original.weight).abs().max() <= 0.501 * step
         assert not torch.equal(layer.weight, original.weight)
         assert torch.equal(layer.bias, original.bias)
+        assert torch.equal(layer.weight, rounded[name].float_weight.float())
     assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
+
+
+def test_gptq_and_a_corrected_bias_bring_the_outputs_of_few_bits_closer(
+    network: nn.Sequential, images: Tensor
+) -> None:
+    moments = input_moments(network, images.split(10))
+    with torch.no_grad():
+        exact = network(images)
+
+        def error(scheme: Scheme) -> float:
+            return float(
+                (with_quantized_weights(network, scheme, moments)[0](images) - exact).norm()
+            )
+
+        plain = error(Scheme(weight_bits=3))
+        by_gptq = error(Scheme(weight_bits=3, rounding="gptq"))
+        corrected = error(Scheme(weight_bits=3, rounding="gptq", bias_correction=True))
+    assert by_gptq < 0.8 * plain and corrected < by_gptq

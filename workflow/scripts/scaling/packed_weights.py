@@ -18,8 +18,8 @@ def pack(weight: Tensor, bits: int) -> bytes:
 def unpack(packed: bytes, bits: int, shape: tuple[int, ...]) -> Tensor:
     """What `pack` was given, int8 of that `shape`."""
     count = int(np.prod(shape))
-    each = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=count * bits)
-    each = each.reshape(count, bits)
+    loose = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=count * bits)
+    each = loose.reshape(count, bits)
     # The sign bit fills the byte.
     whole = np.concatenate([np.repeat(each[:, :1], 8 - bits, axis=1), each], axis=1)
     values = np.packbits(whole, axis=1).view(np.int8)

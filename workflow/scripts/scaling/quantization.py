@@ -126,7 +126,7 @@ class Requantization:
         return torch.ldexp(self.multiplier.double(), -self.shift)
 
     def in_float64(self, accumulator: Tensor, steps: Steps) -> Tensor:
-        """round(m · accumulator / 2^n), clamped: integer-valued float64, channels in dimension 1."""
+        """round(m · accumulator / 2^n), clamped: whole float64, channels in dimension 1."""
         return to_steps(accumulator, along_channels(self.factor, accumulator), steps)
 
     def in_integers(self, accumulator: Tensor, steps: Steps) -> Tensor:

@@ -38,13 +38,11 @@ def _sqnr(*columns: str) -> Callable[[Document, Document], bool]:
 
 def _clipped(mistaken: Document, sound: Document) -> bool:
     """Training images are clipped somewhere, though all steps were meant to hold them."""
-    return any(
-        wrong["clipped_share_calibration"] > right["clipped_share_calibration"]
-        for wrong, right in zip(
-            [*mistaken["layers"], mistaken["input"]], [*sound["layers"], sound["input"]], strict=True
-        )
-        if wrong["clipped_share_calibration"] is not None
+    pairs = zip(
+        [mistaken["input"], *mistaken["layers"]], [sound["input"], *sound["layers"]], strict=True
     )
+    column = "clipped_share_calibration"
+    return any(wrong[column] > right[column] for wrong, right in pairs if wrong[column] is not None)
 
 
 def _top_step(mistaken: Document, sound: Document) -> bool:

@@ -15,8 +15,7 @@ def read_document(path: Path) -> dict[str, Any]:
     """What `quantize_evaluate.py` wrote to `path`; anything else is a UserError that names it."""
     document = files.read_json(path)
     if not (
-        isinstance(document, dict)
-        and (document.keys() >= PARTS or document.keys() >= STAGES_PARTS)
+        isinstance(document, dict) and (document.keys() >= PARTS or document.keys() >= STAGES_PARTS)
     ):
         raise UserError(f"{path} was not written by quantize_evaluate.py; give a file that was")
     return document

@@ -55,7 +55,8 @@ class Scheme:
                     f"a quantized network has no option {name} (allowed: {', '.join(allowed)})"
                 )
             choices = _choices(allowed[name])
-            if not any(value is choice or value == choice for choice in choices):
+            # 4.0 and True equal 4 and 1, and are neither.
+            if not any(type(value) is type(choice) and value == choice for choice in choices):
                 shown = ", ".join("null" if choice is None else str(choice) for choice in choices)
                 raise UserError(f"{name} of a quantized network is {value!r} (allowed: {shown})")
         scheme = cls(**options)

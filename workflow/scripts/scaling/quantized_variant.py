@@ -51,9 +51,7 @@ def calibration_set(scheme: Scheme, chosen: Images, test: Images, seed: int) -> 
     return test if scheme.mistake == "test_data" else chosen
 
 
-def moments_of(
-    network: nn.Sequential, scheme: Scheme, chosen: Images, seed: int
-) -> Moments | None:
+def moments_of(network: nn.Sequential, scheme: Scheme, chosen: Images, seed: int) -> Moments | None:
     """The moments of each layer's inputs on some of the `chosen` images, where `scheme` asks."""
     if scheme.rounding == "nearest" and not scheme.bias_correction:
         return None

@@ -46,9 +46,7 @@ def quantization_records(config: dict[str, Any]) -> list[Path]:
     section = config["quantization"]
     variants = [f"variant~{variant['name']}" for variant in section.get("variants", [])]
     names = [f"{name}/quantization.json" for name in variants] or ["stages.json"]
-    return [
-        Path(f"quantization/seed~{seed}/{name}") for seed in section["seeds"] for name in names
-    ]
+    return [Path(f"quantization/seed~{seed}/{name}") for seed in section["seeds"] for name in names]
 
 
 def is_before_variants(folder: Path) -> bool:

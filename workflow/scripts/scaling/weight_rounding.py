@@ -4,7 +4,7 @@ A rounding is any function of the float weights [outputs, inputs], the scales [o
 bits that gives integers of that shape: `nearest` here, or GPTQ's with the layer's input moments.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -100,7 +100,7 @@ def round_layer(
 
 
 @torch.no_grad()
-def input_moments(network: nn.Sequential, batches: list[Tensor]) -> dict[str, InputMoments]:
+def input_moments(network: nn.Sequential, batches: Iterable[Tensor]) -> dict[str, InputMoments]:
     """The moments of every layer's inputs on `batches` in the float `network`, by its name."""
     found: dict[str, InputMoments] = {}
     for batch in batches:
