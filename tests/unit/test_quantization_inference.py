@@ -99,7 +99,7 @@ def test_a_sum_beyond_2_to_the_24_is_exact_where_a_float32_is_not() -> None:
     ranges = Calibration(images=Range(0, 1), outputs={"fc": Range(0, 1)})
     (quantized,) = layers_of(with_integers(network, ranges, PLAIN))
     assert quantized.products_bound == 127 * 128 * inputs > 2**24
-    # An odd sum beyond 2^24, which a float32 cannot hold: 127·129·1024 + 127 + … 127·127·1040 - 127.
+    # An odd sum beyond 2^24, which a float32 cannot hold.
     steps = torch.full((1, inputs), 128.0)
     steps[0, 0] = 127
     expected = 127 * 128 * inputs - 127

@@ -16,7 +16,7 @@ from scaling.quantization_scheme import Mistake
 MISTAKES: dict[Mistake, str] = {
     "activation_scale": "the output factor is 127 · max / S instead of 127 / (max · S)",
     "bias_scale": "a bias is rounded at scale (2³¹ − 1) / S instead of S",
-    "255_for_127": "every scale is 255 / max instead of 127 / max, and int8 clips at 127",
+    "255_for_127": "the output factor has 255 in the place of 127, where int8 clips",
     "bias_unscaled": "a bias is added to the accumulator without its scale S",
     "no_product": "S is weight scale times image scale, without the layers between them",
     "one_image": "the activations are calibrated on one image",
@@ -43,11 +43,6 @@ class LayerScales:
         return self.weight * self.input
 
 
-def last_step(steps: Steps, mistake: Mistake | None) -> int:
-    """What a scale divides by the largest magnitude: the last step; 255 for 127."""
-    return 2 * steps.high + 1 if mistake == "255_for_127" else steps.high
-
-
 def _accumulator(scales: LayerScales, mistake: Mistake | None) -> Tensor:
     """S as the document computes it."""
     return scales.weight * scales.images if mistake == "no_product" else scales.accumulator
@@ -64,12 +59,13 @@ def bias_scale(scales: LayerScales, mistake: Mistake | None) -> Tensor:
 
 
 def output_factor(
-    scales: LayerScales, max_abs: float, last: int, mistake: Mistake | None
+    scales: LayerScales, max_abs: float, steps: Steps, mistake: Mistake | None
 ) -> Tensor:
     """o, by which the accumulator is multiplied to become the next layer's input: [outputs].
 
-    `last` is the step that `max_abs`, the reach of what the layer passes on, lands on.
+    `max_abs`, the reach of what the layer passes on, is to land on the last of `steps`.
     """
+    last = 2 * steps.high + 1 if mistake == "255_for_127" else steps.high
     accumulator = _accumulator(scales, mistake)
     if mistake == "activation_scale":
         return last * max_abs / accumulator

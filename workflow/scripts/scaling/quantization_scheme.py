@@ -65,7 +65,7 @@ class Scheme:
                 "unsigned activations of 8 bits do not fit int8: give activation_bits of 2 to 7, "
                 "or unsigned false"
             )
-        if scheme.activation_bits is None and scheme.mistake not in (None, "255_for_127"):
+        if scheme.activation_bits is None and scheme.mistake is not None:
             raise UserError(
                 f"mistake {scheme.mistake} is one of activations and biases: give activation_bits"
             )

@@ -45,7 +45,6 @@ from scaling.quantization import (
     symmetric_scale,
     to_int32,
     to_steps,
-    weight_steps,
 )
 from scaling.quantization_mistakes import LayerScales
 from scaling.quantization_scheme import Scheme
@@ -163,11 +162,10 @@ def with_quantized_weights(
     Also its rounded layers, by name.
     """
     copied = copy.deepcopy(network)
-    last = formulas.last_step(weight_steps(scheme.weight_bits), scheme.mistake)
     found = {}
     with torch.no_grad():
         for name, layer in layers(copied).items():
-            found[name] = round_layer(name, layer, scheme, last, (moments or {}).get(name))
+            found[name] = round_layer(name, layer, scheme, (moments or {}).get(name))
             assert layer.bias is not None
             layer.weight.copy_(found[name].float_weight)
             layer.bias.copy_(found[name].bias)
@@ -189,21 +187,20 @@ def with_integers(
     assert scheme.activation_bits is not None
     mistake, rectified = scheme.mistake, outlets(network)
     steps = activation_steps(scheme.activation_bits)
-    last = formulas.last_step(weight_steps(scheme.weight_bits), mistake)
 
     def reach(name: str, steps: Steps) -> float:
         found = calibration.reach(name, scheme.activation_range, steps.high)
         of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
         return steps.high / symmetric_scale(found, of, steps.high)
 
-    images = scale = formulas.last_step(steps, mistake) / reach(IMAGES, steps)
+    images = scale = steps.high / reach(IMAGES, steps)
     modules = OrderedDict[str, nn.Module](quantize=QuantizedImages(images, steps))
     final = list(rectified)[-1]
     for name, module in network.named_children():
         if not isinstance(module, nn.Conv2d | nn.Linear):
             modules[name] = copy.deepcopy(module)
             continue
-        rounded = round_layer(name, module, scheme, last, (moments or {}).get(name))
+        rounded = round_layer(name, module, scheme, (moments or {}).get(name))
         scales = LayerScales(rounded.scales, scale, images)
         after: Steps | None = activation_steps(
             scheme.activation_bits, scheme.unsigned and rectified[name] != name
@@ -212,8 +209,7 @@ def with_integers(
         if name == final:
             after = INT8 if scheme.logits == "int8" else None
         if after is not None:
-            top = formulas.last_step(after, mistake)
-            factor = formulas.output_factor(scales, reach(name, after), top, mistake)
+            factor = formulas.output_factor(scales, reach(name, after), after, mistake)
         modules[name] = quantized = QuantizedLayer(
             name,
             module,

@@ -6,7 +6,6 @@ bits that gives integers of that shape: `nearest` here, or GPTQ's with the layer
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -48,25 +47,27 @@ def by_moments(moments: Tensor) -> Rounding:
     return lambda weight, scales, bits: gptq.round_weights(weight, moments, scales, bits)
 
 
-def weight_scales(name: str, weight: Tensor, scheme: Scheme, last_step: int) -> Tensor:
+def weight_scales(name: str, weight: Tensor, scheme: Scheme) -> Tensor:
     """The scales of `weight` [outputs, inputs]: float64 [outputs], one for all or one for each.
 
     A row of zeros takes any scale, here that of its largest neighbour; a tensor of zeros is a
     UserError that calls it the weights of `name`.
     """
+    last_step = weight_steps(scheme.weight_bits).high
     whole = symmetric_scale(weight.abs().max().item(), f"the weights of {name}", last_step)
     rows = weight.double().cpu()
     if scheme.weight_scales == "tensor":
         rows = rows.flatten().unsqueeze(0)
-    reach = partial(_reach, scheme=scheme)
-    scales = [last_step / reach(row.abs()) if row.any() else whole for row in rows]
+    scales = [
+        last_step / _reach(row.abs(), scheme.weight_range, last_step) if row.any() else whole
+        for row in rows
+    ]
     return torch.tensor(scales, dtype=torch.float64, device=weight.device).expand(len(weight))
 
 
-def _reach(magnitudes: Tensor, scheme: Scheme) -> float:
-    if scheme.weight_range == "max_abs":
+def _reach(magnitudes: Tensor, method: str, last_step: int) -> float:
+    if method == "max_abs":
         return magnitudes.max().item()
-    last_step = weight_steps(scheme.weight_bits).high
     return mse_reach(magnitudes, torch.ones(()), magnitudes.max().item(), last_step)
 
 
@@ -74,17 +75,15 @@ def round_layer(
     name: str,
     layer: nn.Conv2d | nn.Linear,
     scheme: Scheme,
-    last_step: int,
     moments: InputMoments | None = None,
 ) -> RoundedLayer:
     """The weights of the layer called `name` as `scheme` asks.
 
-    `last_step` is what its formula divides by the largest weight, 2^(bits-1) - 1 unless mistaken.
     `moments` of its float inputs are needed for GPTQ and for a corrected bias.
     """
     assert layer.bias is not None
     weight = layer.weight.detach().flatten(1)
-    scales = weight_scales(name, weight, scheme, last_step)
+    scales = weight_scales(name, weight, scheme)
     rounding: Rounding = nearest
     if scheme.rounding == "gptq":
         assert moments is not None

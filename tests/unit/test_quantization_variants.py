@@ -1,4 +1,4 @@
-"""The quantization stages from the images to the table, as the rules run them."""
+"""Quantized variants from the images to the tables, as the rules run them."""
 
 import json
 import subprocess
@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from torch import nn
 
 import plot_quantization_histograms
 import quantize_evaluate
@@ -18,11 +16,14 @@ import quantize_train
 import tables_quantization
 from scaling import dataset, files
 from scaling.errors import UserError
-from scaling.quantization_stages import compare
 from scaling.sources import digits
-from scaling.tutorial_images import Images
 
-STAGES = ["float32", "weights", "weights+activations", "weights+activations+bias"]
+STAGES: dict[str, dict[str, Any]] = {
+    "weights": {"activation_bits": None},
+    "weights+activations": {"bias": "float"},
+    "weights+activations+bias": {},
+}
+LAST = "weights+activations+bias"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dataset.save(images, folder / "images.npz")
     files.write_json(folder / "manifest.json", dataset.manifest(images, "digits", "scikit-learn"))
     train(folder, "weights.pt", epochs=5)
-    evaluate(folder, "stages.json")
+    for name, scheme in STAGES.items():
+        evaluate(folder, f"{name}.json", name, scheme, histograms=name == LAST)
     return folder
 
 
@@ -45,12 +47,23 @@ def train(folder: Path, name: str, **changes: Any) -> None:
     quantize_train.main([*images_of(folder), *named, *output])
 
 
-def evaluate(folder: Path, name: str, calibration_images: int = 0, seed: int = 0) -> None:
+def evaluate(
+    folder: Path,
+    output: str,
+    variant: str = LAST,
+    scheme: dict[str, Any] | None = None,
+    *,
+    calibration_images: int = 0,
+    seed: int = 0,
+    histograms: bool = False,
+) -> None:
     quantize_evaluate.main(
         [
             *images_of(folder),
             *("--weights", str(folder / "weights.pt"), "--seed", str(seed)),
-            *("--calibration-images", str(calibration_images), "--output", str(folder / name)),
+            *("--variant", variant, "--scheme", json.dumps(scheme or {})),
+            *("--calibration-images", str(calibration_images), "--output", str(folder / output)),
+            *(["--histograms"] if histograms else []),
         ]
     )
 
@@ -60,46 +73,32 @@ def images_of(folder: Path) -> list[str]:
     return [*paths, "--device", "cpu"]
 
 
-def document(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "stages.json").read_text())
+def document(folder: Path, variant: str = LAST) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / f"{variant}.json").read_text())
     return found
 
 
-class Picks(nn.Sequential):
-    """A network that puts images, told apart by their brightness, in classes of our choice."""
-
-    def __init__(self, classes: list[int]) -> None:
-        super().__init__()
-        self.classes = classes
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        rank = images[:, 0, 0, 0].argsort().argsort()
-        return nn.functional.one_hot(torch.tensor(self.classes)[rank], 10).float()
-
-
-def test_accuracy_difference_and_agreement_are_counted_over_all_test_images() -> None:
-    pixels = (
-        np.zeros((4, 32, 32, 3), dtype=np.uint8) + np.arange(4, dtype=np.uint8)[:, None, None, None]
-    )
-    test = Images(pixels, np.array([5, 6, 7, 8]), (0.0,) * 3, (1.0,) * 3, torch.device("cpu"))
-    networks = {"float32": Picks([5, 6, 7, 0]), "weights": Picks([5, 6, 1, 8])}
-    networks |= {"weights+activations": Picks([5, 1, 1, 0])}
-    rows = [tuple(row.values()) for row in compare(networks, test)]
-    assert rows == [
-        ("float32", 75.0, 0.0, 100.0, 4),
-        ("weights", 75.0, 0.0, 50.0, 4),
-        ("weights+activations", 25.0, -50.0, 50.0, 4),
-    ]
-
-
 def test_no_stage_costs_more_than_a_point_on_a_network_that_works(study: Path) -> None:
-    rows = document(study)["stages"]
-    assert [row["stage"] for row in rows] == STAGES
-    assert rows[0]["accuracy_percent"] > 90
-    for row in rows:
-        assert row["test_images"] == 297
-        assert abs(row["difference_points"]) <= 1.1
-        assert row["agreement_percent"] >= 98
+    for name in STAGES:
+        record = document(study, name)
+        assert record["float32"]["accuracy_percent"] > 90
+        assert record["test_images"] == 297
+        assert abs(record["difference_points"]) <= 1.1
+        assert record["agreement_percent"] >= 98
+
+
+def test_every_test_logit_is_computed_in_integers_too_and_none_differs(study: Path) -> None:
+    assert document(study, "weights")["exactness"] is None
+    for name in ("weights+activations", LAST):
+        assert document(study, name)["exactness"] == {"logits": 2970, "differing": 0}
+
+
+def test_int8_is_more_than_3_9_times_smaller(study: Path) -> None:
+    record = document(study)
+    assert record["float32_bytes"] == 4 * 62_006
+    # A byte for each weight, four for each bias, each scale and the scale of the images.
+    assert record["packed_bytes"] == 61_770 + 4 * 236 + 4 * 5 + 4
+    assert record["float32_bytes"] / record["packed_bytes"] > 3.9
 
 
 def test_the_ledger_holds_one_row_per_layer_and_its_scales_fit_its_ranges(study: Path) -> None:
@@ -112,7 +111,8 @@ def test_the_ledger_holds_one_row_per_layer_and_its_scales_fit_its_ranges(study:
         assert row["weight_scale"] * max(map(abs, row["weight_range"])) == pytest.approx(127)
         previous = row["accumulator_scale"] * row["output_scale"]
         assert previous * max(map(abs, row["output_range"])) == pytest.approx(127)
-        assert row["products_bound"] < 2**24 and row["simulated_in"] == "float32"
+        assert row["products_bound"] < 2**24 and row["float32_exact"]
+        assert row["clipped_share_calibration"] == 0
 
 
 def test_the_histograms_count_every_value_of_every_layer(study: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_summary_tells_how_the_training_went(
     assert summary["parameters"] == 62_006
     assert [row["epoch"] for row in summary["epochs"]] == [1, 2, 3, 4, 5]
     assert summary["epochs"][-1]["train_loss"] < summary["epochs"][0]["train_loss"]
-    float32 = document(study)["stages"][0]["accuracy_percent"]
+    float32 = document(study)["float32"]["accuracy_percent"]
     assert summary["test_accuracy"] == pytest.approx(float32 / 100)
     train(study, "printed.pt")
     assert "62,006 parameters, seed 0: " in capsys.readouterr().out.splitlines()[-1]
@@ -171,8 +171,10 @@ def test_the_test_images_have_no_say_in_the_scales(study: Path, tmp_path: Path) 
     dataset.save(changed, tmp_path / "images.npz")
     for name in ("manifest.json", "weights.pt"):
         (tmp_path / name).write_bytes((study / name).read_bytes())
-    evaluate(tmp_path, "stages.json")
-    assert document(tmp_path)["layers"] == document(study)["layers"]
+    evaluate(tmp_path, f"{LAST}.json")
+    kept = ("weight_scale", "output_scale", "output_range", "bias_error_steps", "packed_bytes")
+    for changed, row in zip(document(tmp_path)["layers"], document(study)["layers"], strict=True):
+        assert [changed[key] for key in kept] == [row[key] for key in kept]
 
 
 @pytest.mark.parametrize(
@@ -203,35 +205,88 @@ def test_the_manifest_of_another_dataset_is_refused(study: Path, tmp_path: Path)
         train(tmp_path, "never.pt")
 
 
-def test_the_table_has_a_row_per_seed_and_stage_in_the_order_of_the_seeds(study: Path) -> None:
-    evaluate(study, "second.json", seed=1)
-    paths = [str(study / name) for name in ("second.json", "stages.json")]
-    tables_quantization.main(["--stages", *paths, "--output", str(study / "table.csv")])
-    text = (study / "table.csv").read_text()
-    assert text.splitlines()[0] == (
-        "seed,stage,accuracy_percent,difference_points,agreement_percent,test_images"
-    )
-    table = pd.read_csv(study / "table.csv")
-    assert table["seed"].tolist() == [0] * 4 + [1] * 4
-    assert table["stage"].tolist() == STAGES * 2
-    accuracy = document(study)["stages"][3]["accuracy_percent"]
-    assert table["accuracy_percent"][3] == pytest.approx(accuracy)
+def tabulate(study: Path, folder: Path, records: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    outputs = "--output", str(folder / "table.csv"), "--layers", str(folder / "layers.csv")
+    tables_quantization.main(["--records", *map(str, records), *outputs])
+    return pd.read_csv(folder / "table.csv"), pd.read_csv(folder / "layers.csv")
 
 
-def test_the_table_refuses_a_seed_twice_another_dataset_and_other_files(
+def test_the_table_has_a_row_per_seed_and_variant_in_the_order_of_the_seeds(
     study: Path, tmp_path: Path
 ) -> None:
-    other = document(study) | {"seed": 7, "dataset": {"source": "cifar10", "checksum": "0"}}
+    for name, scheme in STAGES.items():
+        evaluate(study, f"second-{name}.json", name, scheme, seed=1)
+    evaluate(study, "wrong.json", "wrong", {"mistake": "255_for_127"})
+    records = [study / f"second-{name}.json" for name in STAGES]
+    records += [study / f"{name}.json" for name in [*STAGES, "wrong"]]
+    table, layers = tabulate(study, tmp_path, records)
+    assert (
+        (tmp_path / "table.csv")
+        .read_text()
+        .startswith(
+            "seed,stage,accuracy_percent,difference_points,agreement_percent,test_images,standard_error"
+        )
+    )
+    assert table["seed"].tolist() == [0] * 5 + [1] * 4
+    assert table["stage"].tolist() == ["float32", *STAGES, "wrong", "float32", *STAGES]
+    assert table["accuracy_percent"][3] == pytest.approx(document(study)["accuracy_percent"])
+    assert table["compression"].round(2).tolist() == [1, *[3.95] * 4, 1, *[3.95] * 3]
+    assert table["logits_differing"].dropna().tolist() == [0] * 5
+    assert table["sqnr_after_relu_db"][4] < table["sqnr_after_relu_db"][3] - 3
+    assert "SQNR" in table["revealed_by"][4] and table["revealed_by"].notna().sum() == 1
+
+    own = layers[(layers["seed"] == 0) & (layers["stage"] == LAST)]
+    assert own["layer"].tolist() == ["images", "conv1", "conv2", "fc1", "fc2", "fc3"]
+    assert own["top_step"].tolist() == pytest.approx([127] * 6)
+    assert own["step_minimum"].tolist() == [-128] * 6 and own["step_maximum"].tolist() == [127] * 6
+    assert own["packed_bytes"].sum() + 4 == document(study)["packed_bytes"]
+    assert len(layers) == 5 + 6 + 6 + 6 + 5 + 6 + 6
+
+
+def test_a_study_from_before_there_were_variants_keeps_the_rows_it_has(
+    study: Path, tmp_path: Path
+) -> None:
+    columns = ["stage", "accuracy_percent", "difference_points", "agreement_percent"]
+    columns += ["test_images"]
+    stages = [
+        dict(zip(columns, row, strict=True))
+        for row in (("float32", 55.0, 0.0, 100.0, 297), (LAST, 54.0, -1.0, 97.0, 297))
+    ]
+    kept = {key: document(study)[key] for key in ("dataset", "layers", "histograms")}
+    files.write_json(tmp_path / "stages.json", {"seed": 0, "stages": stages, **kept})
+    table, layers = tabulate(study, tmp_path, [tmp_path / "stages.json"])
+    assert table["stage"].tolist() == ["float32", LAST]
+    assert table["difference_points"].tolist() == [0, -1]
+    assert table["standard_error_points"].isna().all()
+    assert layers.empty and "weight_sqnr_db" in layers.columns
+
+
+def test_the_tables_refuse_a_variant_twice_another_dataset_or_network_and_other_files(
+    study: Path, tmp_path: Path
+) -> None:
+    own = document(study)
+    other = own | {"seed": 7, "dataset": {"source": "cifar10", "checksum": "0"}}
     files.write_json(tmp_path / "other.json", other)
+    network = own | {"variant": "new", "float32": {"accuracy_percent": 12.0}}
+    files.write_json(tmp_path / "network.json", network)
     files.write_json(tmp_path / "stranger.json", {"seed": 0})
     for second, complaint in (
-        (study / "stages.json", "two of the --stages files are of seed 0"),
+        (study / f"{LAST}.json", r"are of seed 0, weights\+activations\+bias"),
         (tmp_path / "other.json", "made on different datasets"),
+        (tmp_path / "network.json", "of seed 0 are of different networks, .* 12.00 %, "),
         (tmp_path / "stranger.json", "was not written by quantize_evaluate.py"),
     ):
-        paths = [str(study / "stages.json"), str(second)]
         with pytest.raises(UserError, match=complaint):
-            tables_quantization.main(["--stages", *paths, "--output", str(tmp_path / "t.csv")])
+            tabulate(study, tmp_path, [study / f"{LAST}.json", second])
+
+
+def test_histograms_need_int8_everywhere_and_the_figure_needs_histograms(
+    study: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match="weights has no int8 activations, logits and weights with"):
+        evaluate(study, "never.json", "weights", {"activation_bits": None}, histograms=True)
+    with pytest.raises(UserError, match=r"the record of weights\+activations has no histograms"):
+        plot_quantization_histograms.draw(document(study, "weights+activations"))
 
 
 def test_the_figure_shows_all_layers_and_is_the_same_bytes_each_time(
@@ -239,7 +294,7 @@ def test_the_figure_shows_all_layers_and_is_the_same_bytes_each_time(
 ) -> None:
     for name in ("one.svg", "again.svg"):
         plot_quantization_histograms.main(
-            ["--stages", str(study / "stages.json"), "--output", str(tmp_path / name)]
+            ["--record", str(study / f"{LAST}.json"), "--output", str(tmp_path / name)]
         )
     drawing = (tmp_path / "one.svg").read_text()
     assert drawing == (tmp_path / "again.svg").read_text()
@@ -265,7 +320,7 @@ def test_a_broken_weights_file_ends_the_script_with_one_sentence(
     study: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "weights.pt").write_bytes(b"no weights")
-    arguments = ["--weights", str(tmp_path / "weights.pt"), "--seed", "0"]
+    arguments = ["--weights", str(tmp_path / "weights.pt"), "--seed", "0", "--variant", "plain"]
     arguments += ["--calibration-images", "0", "--output", str(tmp_path / "stages.json")]
     ended = subprocess.run(
         [sys.executable, quantize_evaluate.__file__, *images_of(study), *arguments],

@@ -1,0 +1,109 @@
+"""The known mistakes on one network trained on digits, and what gives each of them away."""
+
+import json
+from typing import Any, get_args
+
+import pytest
+import torch
+from torch import nn
+
+from scaling import dataset
+from scaling.quantization_diagnostics import DIAGNOSTICS, revealed_by
+from scaling.quantization_mistakes import MISTAKES
+from scaling.quantization_scheme import Mistake, Scheme
+from scaling.quantized_variant import make, measure
+from scaling.sources import digits
+from scaling.tutorial_images import Images
+from scaling.tutorial_training import train
+
+Trained = tuple[nn.Sequential, Images, Images]
+
+
+@pytest.fixture(scope="module")
+def trained() -> Trained:
+    found = digits.read()
+    described = dataset.manifest(found, "digits", "scikit-learn")
+    seen = tuple(described["mean"]), tuple(described["std"]), torch.device("cpu")
+    training = Images(found.train_images, found.train_labels, *seen)
+    test = Images(found.test_images, found.test_labels, *seen)
+    settings = {"epochs": 6, "batch_size": 32, "learning_rate": 0.02, "momentum": 0.9}
+    network, _ = train(training, seed=0, **settings, report=lambda epoch: None)
+    return network, training, test
+
+
+@pytest.fixture(scope="module")
+def records(trained: Trained) -> dict[str | None, dict[str, Any]]:
+    network, training, test = trained
+    found = {}
+    for mistake in (None, *MISTAKES):
+        variant = make(network, Scheme(mistake=mistake), training, test, seed=0)
+        found[mistake] = measure(network, variant, training, test)
+    return found
+
+
+def test_every_mistake_of_the_scheme_is_described() -> None:
+    assert list(MISTAKES) == list(get_args(Mistake))
+
+
+def test_the_sound_variant_keeps_every_invariant(records: dict[Any, dict[str, Any]]) -> None:
+    sound = records[None]
+    json.dumps(sound, allow_nan=False)
+    assert sound["input"]["clipped_share_calibration"] == 0
+    for row in sound["layers"]:
+        assert row["top_step"] == pytest.approx(127, rel=1e-6)
+        assert row["clipped_share_calibration"] == 0
+        assert row["bias_error_steps"] <= 0.5
+        # Before ReLU the clamp may take values below -128 steps, which ReLU makes zero anyway.
+        whole = [] if row["clipped_share_before_relu"] else ["sqnr_before_relu_db"]
+        for column in ("weight_sqnr_db", "sqnr_after_relu_db", *whole):
+            assert row[column] >= 30, (row["layer"], column)
+        assert row["accumulator_bound"] < 2**31 and row["float32_exact"]
+    assert revealed_by(sound, sound) == []
+
+
+def test_no_mistake_makes_the_integer_pipeline_disagree(
+    records: dict[Any, dict[str, Any]],
+) -> None:
+    for record in records.values():
+        assert record["exactness"] == {"logits": 2970, "differing": 0}
+
+
+def test_255_for_127_costs_no_accuracy_and_many_decibels(
+    records: dict[Any, dict[str, Any]],
+) -> None:
+    sound, wrong = records[None], records["255_for_127"]
+    assert abs(wrong["difference_points"]) < 2
+    assert "accuracy" not in revealed_by(wrong, sound)
+    for column in ("sqnr_after_relu_db", "propagated_sqnr_db"):
+        drops = [
+            right[column] - row[column]
+            for right, row in zip(sound["layers"], wrong["layers"], strict=True)
+        ]
+        assert min(drops) > 3 and max(drops) > 6, (column, drops)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "expected"),
+    [
+        ("activation_scale", {"accuracy", "SQNR", "clipped share", "S·o·max"}),
+        ("bias_scale", {"propagated SQNR", "bias"}),
+        ("255_for_127", {"SQNR", "clipped share", "S·o·max"}),
+        ("bias_unscaled", {"propagated SQNR", "bias"}),
+        ("no_product", {"SQNR", "S·o·max", "bias"}),
+        ("one_image", {"clipped share", "calibration images"}),
+        ("test_data", {"clipped share", "calibration images"}),
+    ],
+)
+def test_every_mistake_is_revealed(
+    records: dict[Any, dict[str, Any]], mistake: str, expected: set[str]
+) -> None:
+    found = revealed_by(records[mistake], records[None])
+    assert expected <= set(found) <= set(DIAGNOSTICS)
+
+
+def test_calibration_on_test_data_shows_where_the_data_differ(
+    records: dict[Any, dict[str, Any]],
+) -> None:
+    rows = records["test_data"]["layers"]
+    assert all(row["clipped_share_test"] == 0 for row in rows)
+    assert any(row["clipped_share_calibration"] > 0 for row in rows)
