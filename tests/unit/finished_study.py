@@ -25,14 +25,14 @@ CONFIG: dict[str, Any] = {
     "training": {"learning_rate": 0.1, "measured_epochs": 3},
     "recipes": {"course": {"loader_workers": 2}},
     "machine": {"share": False, "cpu_threads": 1},
-    "quantization": {"seeds": [0]},
+    "quantization": {"seeds": [0], "variants": [{"name": "weights", "activation_bits": None}]},
 }
 CHECKSUM = "fae71f"
 RECORDS = [
     "experiments/gpus~2/synchronization.json",
     "interconnect/gpus~2/sweep.json",
     "peaks/peaks.json",
-    "quantization/seed~0/stages.json",
+    "quantization/seed~0/variant~weights/quantization.json",
     "runs/recipe~course/strategy~ddp/gpus~1/batch_size~128/seed~0/run.json",
     "runs/recipe~course/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json",
 ]
@@ -53,7 +53,7 @@ def make(folder: Path, **changes: Any) -> None:
     others = {
         results / "experiments/gpus~2/synchronization.json": {"gpus": 2},
         results / "interconnect/gpus~2/sweep.json": {"gpus": 2},
-        results / "quantization/seed~0/stages.json": {"seed": 0},
+        results / "quantization/seed~0/variant~weights/quantization.json": {"seed": 0},
         results / "quantization/seed~0/training.json": {"epochs": 1},
         results / "peaks/peaks.json": {"device": "cpu"},
         folder / "resources/dataset/digits/manifest.json": {"checksum": CHECKSUM},

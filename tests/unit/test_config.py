@@ -105,6 +105,29 @@ def test_a_cuda_graph_on_a_cpu_is_refused():
         config.check(document, SCHEMA)
 
 
+@pytest.mark.parametrize(
+    ("variants", "sentence"),
+    [
+        ([{"name": "a"}, {"name": "a"}], "quantization.variants[1] is called a (allowed: a name"),
+        ([{"name": "float32"}], "quantization.variants[0] is called float32 (allowed: a name"),
+        ([{"weight_bits": 4}], "quantization.variants[0] lacks name"),
+        ([{"name": "a/b"}], "quantization.variants[0].name is 'a/b'"),
+        ([{"name": "a", "weight_bits": 9}], "variants[0] (a): weight_bits of a quantized network"),
+        ([{"name": "a"}], "quantization.histograms is 'weights+activations+bias' (allowed: a "),
+        ([], "quantization.variants is empty"),
+    ],
+)
+def test_a_variant_that_cannot_be_is_named(variants, sentence):
+    with pytest.raises(UserError) as raised:
+        config.check(changed("quantization.variants", variants), SCHEMA)
+    assert sentence in str(raised.value)
+
+
+def test_only_a_replay_may_have_no_variants():
+    document = changed("quantization.variants", [])
+    config.check(document, SCHEMA, reads_images=False)
+
+
 def keys(section, prefix=""):
     """The dotted names of all values in a configuration; the recipes' options too."""
     for key, value in section.items():

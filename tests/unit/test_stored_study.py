@@ -91,3 +91,15 @@ def test_a_record_outside_the_grid_is_named(study):
     (study / "runs/old.json").write_text("{}")
     with pytest.raises(UserError, match=r"mine/runs/old\.json is no part of the study"):
         stored_study.check(study, config())
+
+
+def test_a_study_from_before_quantized_variants_has_one_record_of_them_a_seed(study):
+    older = config(quantization={"seeds": [0]})
+    (study / "quantization/seed~0/variant~weights/quantization.json").unlink()
+    with pytest.raises(UserError, match=r"the first is quantization/seed~0/stages\.json:"):
+        stored_study.check(study, older)
+    (study / "quantization/seed~0/stages.json").write_text("{}")
+    stored_study.check(study, older)
+    for section, before in (("{seeds: [0]}", True), ("{seeds: [0], variants: []}", False)):
+        (study / "config.yaml").write_text(f"quantization: {section}")
+        assert stored_study.is_before_variants(study) == before

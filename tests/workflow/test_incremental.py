@@ -109,6 +109,19 @@ def test_changing_the_quantization_leaves_the_timings_alone(study):
     }
 
 
+def test_a_new_variant_is_one_job_and_its_tables(study):
+    variants = study.config["quantization"]["variants"]
+    study.configure({"quantization.variants": [*variants, {"name": "w4", "weight_bits": 4}]})
+    planned = study.planned()
+    assert planned["quantize_evaluate"] == 1
+    assert set(planned) == {
+        "quantize_evaluate",
+        "tables_quantization",
+        "report_render",
+        "study_config",
+    }
+
+
 def test_changing_the_dataset_trains_again(study):
     study.configure({"dataset.seed": 1})
     assert {"dataset_prepare", "train_run", "quantize_train"} <= set(study.planned())

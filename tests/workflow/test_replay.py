@@ -157,6 +157,32 @@ def test_a_stored_study_that_lacks_a_run_is_replayed_only_as_a_partial_report(cl
     assert pd.read_csv(clone.folder / timing)["status"].tolist() == ["ok", "missing"]
 
 
+def test_a_study_from_before_quantized_variants_replays_with_the_stages_it_has(clone):
+    folder = clone.folder / "studies/tiny"
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    variants = config["quantization"].pop("variants")
+    del config["quantization"]["histograms"]
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    places = [folder / f"quantization/seed~0/variant~{entry['name']}" for entry in variants]
+    record = json.loads((places[0] / "quantization.json").read_text())
+    for place in places:
+        shutil.rmtree(place)
+    columns = ["accuracy_percent", "difference_points", "agreement_percent", "test_images"]
+    record["stages"] = [
+        {"stage": entry["name"]} | {key: record[key] for key in columns} for entry in variants
+    ]
+    for key in ("variant", "scheme", "exactness", "float32"):
+        del record[key]
+    (places[0].parent / "stages.json").write_text(json.dumps(record))
+    replayed = clone.snakemake()
+    assert replayed.returncode == 0, replayed.stdout
+    tables = clone.folder / "results/replay/tiny/tables"
+    table = pd.read_csv(tables / "quantization.csv")
+    assert table["stage"].tolist() == [entry["name"] for entry in variants]
+    assert table["logits_compared"].isna().all()
+    assert pd.read_csv(tables / "quantization_layers.csv").empty
+
+
 def test_a_record_outside_the_grid_is_refused(clone):
     extra = clone.folder / RECORD.replace("batch_size~20", "batch_size~30")
     extra.parent.mkdir(parents=True)

@@ -13,7 +13,8 @@ def test_a_study_leaves_every_table_of_the_contract_and_one_report(finished_stud
     own += ["readings", "device_time"]
     for table in own:
         assert (results / "tables/tiny" / f"{table}.csv").exists(), table
-    for table in ("accuracy", "quantization", "interconnect", "peaks", "sampler", "collectives"):
+    shared = ["accuracy", "quantization", "quantization_layers", "interconnect", "peaks"]
+    for table in [*shared, "sampler", "collectives"]:
         assert (results / "tables" / f"{table}.csv").exists(), table
     timing = pd.read_csv(results / "tables/tiny/timing.csv")
     assert timing["status"].tolist() == ["ok", "ok"]
