@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 from scaling import config as configuration
 from scaling import environment, grid, imports, stored_study
 from scaling.errors import UserError
+from scaling.quantization_scheme import scheme_options
 
 # The folder of the stored study that is replayed, None where a study is measured.
 REPLAY = None

@@ -1,10 +1,9 @@
 def variant_options(wildcards):
-    """The options of a quantized variant as JSON: what the configuration says besides its name."""
+    """The options of a quantized variant as JSON, as the configuration gives them."""
     variants = {
         variant["name"]: variant for variant in config["quantization"]["variants"]
     }
-    chosen = variants[wildcards.variant]
-    return json.dumps({key: chosen[key] for key in sorted(chosen) if key != "name"})
+    return json.dumps(scheme_options(variants[wildcards.variant]), sort_keys=True)
 
 
 rule quantize_train:

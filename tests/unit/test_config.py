@@ -113,6 +113,7 @@ def test_a_cuda_graph_on_a_cpu_is_refused():
         ([{"weight_bits": 4}], "quantization.variants[0] lacks name"),
         ([{"name": "a/b"}], "quantization.variants[0].name is 'a/b'"),
         ([{"name": "a", "weight_bits": 9}], "variants[0] (a): weight_bits of a quantized network"),
+        ([{"name": "a", "seeds": [0, 9]}], "quantization.variants[0].seeds has 9 (allowed: those"),
         ([{"name": "a"}], "quantization.histograms is 'weights+activations+bias' (allowed: a "),
         ([], "quantization.variants is empty"),
     ],

@@ -93,6 +93,17 @@ def test_a_record_outside_the_grid_is_named(study):
         stored_study.check(study, config())
 
 
+def test_a_variant_of_some_seeds_has_no_record_of_the_others():
+    variants = [{"name": "a"}, {"name": "b", "seeds": [1]}]
+    section = {"seeds": [0, 1], "variants": variants}
+    found = stored_study.quantization_records({"quantization": section})
+    assert [path.parent.as_posix() for path in found] == [
+        "quantization/seed~0/variant~a",
+        "quantization/seed~1/variant~a",
+        "quantization/seed~1/variant~b",
+    ]
+
+
 def test_a_study_from_before_quantized_variants_has_one_record_of_them_a_seed(study):
     older = config(quantization={"seeds": [0]})
     (study / "quantization/seed~0/variant~weights/quantization.json").unlink()

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 
 from scaling.errors import UserError
-from scaling.quantization_scheme import STAGES, Scheme
+from scaling.quantization_scheme import STAGES, Scheme, scheme_options
 
 LONGEST_SHOWN = 60
 WORDS = {"array": "a list", "object": "a section", "boolean": "true or false", "null": "null"}
@@ -137,10 +137,13 @@ def _variants(section: dict[str, Any], reads_images: bool) -> list[str]:
     for place, variant in enumerate(section["variants"]):
         key, name = f"quantization.variants[{place}]", variant["name"]
         try:
-            scheme = Scheme.of({key: variant[key] for key in variant if key != "name"})
+            scheme = Scheme.of(scheme_options(variant))
         except UserError as error:
             sentences.append(f"{key} ({name}): {error}")
             continue
+        strangers = set(variant.get("seeds", [])) - set(section["seeds"])
+        if strangers:
+            sentences.append(f"{key}.seeds has {min(strangers)} (allowed: those of the section)")
         if name in (*schemes, STAGES[0]):
             sentences.append(f"{key} is called {name} (allowed: a name not taken)")
         schemes[name] = scheme
@@ -148,7 +151,12 @@ def _variants(section: dict[str, Any], reads_images: bool) -> list[str]:
         sentences.append("quantization.variants is empty (allowed: a list of at least 1)")
     drawn = section["histograms"]
     if section["variants"] and not sentences:
-        fit = [name for name, scheme in schemes.items() if scheme.has_histograms]
+        first = section["seeds"][0]
+        fit = [
+            variant["name"]
+            for variant in section["variants"]
+            if schemes[variant["name"]].has_histograms and first in variant.get("seeds", [first])
+        ]
         if drawn not in fit:
             sentences.append(
                 f"quantization.histograms is {drawn!r} (allowed: a variant with int8 logits and "

@@ -85,6 +85,11 @@ class Scheme:
         )
 
 
+def scheme_options(variant: dict[str, Any]) -> dict[str, Any]:
+    """What a variant of the configuration says of its scheme: all but its name and its seeds."""
+    return {key: value for key, value in variant.items() if key not in ("name", "seeds")}
+
+
 def _choices(kind: Any) -> list[Any]:
     """The values a field of that type may have."""
     if kind is bool:

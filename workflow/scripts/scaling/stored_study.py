@@ -44,9 +44,15 @@ def other_records(config: dict[str, Any]) -> list[Path]:
 def quantization_records(config: dict[str, Any]) -> list[Path]:
     """The record of each seed and variant; without variants, the one a seed had before them."""
     section = config["quantization"]
-    variants = [f"variant~{variant['name']}" for variant in section.get("variants", [])]
-    names = [f"{name}/quantization.json" for name in variants] or ["stages.json"]
-    return [Path(f"quantization/seed~{seed}/{name}") for seed in section["seeds"] for name in names]
+    seeds, folder = section["seeds"], Path("quantization")
+    if not section.get("variants"):
+        return [folder / f"seed~{seed}/stages.json" for seed in seeds]
+    return [
+        folder / f"seed~{seed}/variant~{variant['name']}/quantization.json"
+        for seed in seeds
+        for variant in section["variants"]
+        if seed in variant.get("seeds", seeds)
+    ]
 
 
 def is_before_variants(folder: Path) -> bool:
