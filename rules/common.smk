@@ -84,6 +84,14 @@ def option(name, value):
     return "" if value is None else f"{name} {shlex.quote(str(value))}"
 
 
+def variant_options(wildcards):
+    """The options of a quantized variant as JSON, as the configuration gives them."""
+    variants = {
+        variant["name"]: variant for variant in config["quantization"]["variants"]
+    }
+    return json.dumps(scheme_options(variants[wildcards.variant]), sort_keys=True)
+
+
 def record(run):
     return str(run.record_path(Path(RECORDS, "runs")))
 

@@ -1,11 +1,3 @@
-def variant_options(wildcards):
-    """The options of a quantized variant as JSON, as the configuration gives them."""
-    variants = {
-        variant["name"]: variant for variant in config["quantization"]["variants"]
-    }
-    return json.dumps(scheme_options(variants[wildcards.variant]), sort_keys=True)
-
-
 rule quantize_train:
     input:
         images=ancient(f"{DATASET}/images.npz"),

@@ -85,12 +85,7 @@ rule plot_learning:
 
 rule plot_quantization_histograms:
     input:
-        record=next(
-            path
-            for path in QUANTIZATION
-            if path.endswith("/stages.json")
-            or f"/variant~{config['quantization']['histograms']}/" in path
-        ),
+        record=f"<records>/{stored_study.histogram_record(config)}",
         code=code("plot_quantization_histograms"),
     output:
         report(

@@ -55,6 +55,13 @@ def quantization_records(config: dict[str, Any]) -> list[Path]:
     ]
 
 
+def histogram_record(config: dict[str, Any]) -> Path:
+    """The record that holds the histograms to draw: the first seed's of the variant named so."""
+    records = quantization_records(config)
+    folder = f"variant~{config['quantization']['histograms']}"
+    return next((path for path in records if path.parent.name == folder), records[0])
+
+
 def is_before_variants(folder: Path) -> bool:
     """Whether the study in `folder` was made when a seed had one record of its four stages."""
     config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
