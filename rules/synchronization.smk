@@ -3,20 +3,6 @@ localrules:
     plot_collectives,
 
 
-# On the most GPUs of one machine; a study of single GPUs has no ranks to compare.
-SYNCHRONIZATION = [
-    str(Path(RECORDS, path)) for path in stored_study.synchronization_records(config)
-]
-SYNCHRONIZATION_TABLES = ["sampler", "sampler_accuracy", "collectives", "buffers"]
-
-
-def synchronization_records(wildcards):
-    """The records of these experiments; a replay or a partial report takes those there are."""
-    if REPLAY or config["partial"]:
-        return [path for path in SYNCHRONIZATION if Path(path).exists()]
-    return SYNCHRONIZATION
-
-
 if not REPLAY:
 
     rule synchronization_measure:
