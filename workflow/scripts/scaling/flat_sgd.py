@@ -56,10 +56,10 @@ class FlatSGD:
         self._sent: list[dist.Work] = []
         groups = model.backward_order
         order = [parameter for group in groups for parameter in group]
-        self._weights = torch.zeros(sum(map(_room, order)), device=order[0].device)
+        self._weights = torch.zeros(sum(map(room_of, order)), device=order[0].device)
         self._momenta = torch.zeros_like(self._weights)
         self._gradients = torch.zeros_like(self._weights)
-        for parameter, view in zip(order, _views(self._weights, order), strict=True):
+        for parameter, view in zip(order, views_of(self._weights, order), strict=True):
             parameter.data = view.copy_(parameter.detach())
         self.trained = model
         self._working: Tensor | None = None
@@ -69,7 +69,7 @@ class FlatSGD:
             self.trained = copy.deepcopy(model, shared)
             groups = self.trained.backward_order
             own = [parameter for group in groups for parameter in group]
-            views = _views(self._working, order)
+            views = views_of(self._working, order)
             for parameter, mine, view in zip(order, own, views, strict=True):
                 if mine is not parameter:
                     mine.data = view
@@ -77,9 +77,9 @@ class FlatSGD:
         if compiled:
             self._update = torch.compile(_update, dynamic=False)
             self._collect = torch.compile(_collect, dynamic=False)
-        parts = self._gradients.split([sum(map(_room, group)) for group in groups])
+        parts = self._gradients.split([sum(map(room_of, group)) for group in groups])
         self._buckets = [
-            Bucket(group, _views(flat, group), flat, len(group))
+            Bucket(group, views_of(flat, group), flat, len(group))
             for group, flat in zip(groups, parts, strict=True)
         ]
         for bucket in self._buckets:
@@ -147,17 +147,17 @@ def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
 
 def bucket_bytes(model: ResNet18) -> list[int]:
     """The bytes of each message of a step in the order of sending, padding included."""
-    return [sum(map(_room, group)) * torch.float32.itemsize for group in model.backward_order]
+    return [sum(map(room_of, group)) * torch.float32.itemsize for group in model.backward_order]
 
 
-def _room(tensor: Tensor) -> int:
+def room_of(tensor: Tensor) -> int:
     """The elements that a tensor takes up in the flat array."""
     return math.ceil(tensor.numel() / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
 
 
-def _views(flat: Tensor, like: list[nn.Parameter]) -> list[Tensor]:
+def views_of(flat: Tensor, like: list[nn.Parameter]) -> list[Tensor]:
     """Consecutive parts of `flat`, each with shape and memory order of one of `like`."""
-    parts = flat.split([_room(tensor) for tensor in like])
+    parts = flat.split([room_of(tensor) for tensor in like])
     return [
         part.as_strided(tensor.shape, tensor.stride())
         for part, tensor in zip(parts, like, strict=True)

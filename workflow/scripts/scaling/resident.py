@@ -18,7 +18,8 @@ class ResidentImages:
     The distribution is that of torchvision's RandomCrop(32, padding) and RandomHorizontalFlip: each
     image gets one of (2·padding + 1)² crops with equal probability and is flipped with probability
     1/2. `draw` starts an epoch; each `next_batch` then returns the following images. Both only
-    launch work on the device, and `next_batch` may be captured in a CUDA graph.
+    launch work on the device, and `next_batch` may be captured in a CUDA graph. A new `seed` counts
+    from the next `draw`.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class ResidentImages:
         self._scale = torch.tensor(1 / (255 * std), dtype=torch.float32, device=device)
         self._shift = torch.tensor(-mean / std, dtype=torch.float32, device=device)
         self._padding, self._flip = padding, flip
-        self._rank, self._ranks, self._seed = rank, ranks, seed
+        self._rank, self._ranks, self.seed = rank, ranks, seed
         self.samples = math.ceil(len(self._labels) / ranks)
         self._side = torch.arange(SIDE, device=device)
         self._order = torch.zeros(self.samples, dtype=torch.long, device=device)
@@ -51,12 +52,12 @@ class ResidentImages:
     def draw(self, epoch: int) -> None:
         """Draw this epoch's order (the same on all ranks, shared out) and this rank's crops."""
         device = self._order.device
-        shared = torch.Generator(device).manual_seed(self._seed * 1_000_003 + epoch)
+        shared = torch.Generator(device).manual_seed(self.seed * 1_000_003 + epoch)
         order = torch.randperm(len(self._labels), generator=shared, device=device)
         wrapped = torch.cat([order, order[: self.samples * self._ranks - len(order)]])
         self._order.copy_(wrapped[self._rank :: self._ranks])
         own = torch.Generator(device).manual_seed(
-            (self._seed * 1_000_003 + epoch) * 4099 + self._rank + 1
+            (self.seed * 1_000_003 + epoch) * 4099 + self._rank + 1
         )
         self._top.random_(0, 2 * self._padding + 1, generator=own)
         self._left.random_(0, 2 * self._padding + 1, generator=own)

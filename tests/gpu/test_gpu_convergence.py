@@ -1,0 +1,48 @@
+"""Remedies on a GPU: an update that was captured is what its launches give."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from scaling.convergence.engine import Engine
+from scaling.recipes.trainer import Material
+from unit import ddp_training as real
+from unit.test_convergence_engine import RUN, STUDY, distance, trained
+
+pytestmark = pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a GPU")
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """A function that makes an engine on the GPU whose convolutions give the same sum twice."""
+
+    def make(gpus):
+        material = Material(real.images(), real.MEAN, real.STD)
+        device = torch.device("cuda", 0)
+        made = Engine(replace(STUDY, gpus=gpus), material, real.GLOBAL_BATCH, device)
+        monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
+        monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
+        return made
+
+    return make
+
+
+@pytest.mark.parametrize("gpus", [1, 2])
+@pytest.mark.parametrize("option", [{}, {"lars": 0.01}, {"label_smoothing": 0.1}])
+def test_a_captured_update_is_what_its_launches_give(gpus, option, engine, monkeypatch):
+    run = replace(RUN, **option)
+    captured, epochs = trained(run, engine(gpus))
+    monkeypatch.setattr(Engine, "_capture", lambda self, size, lars: None)
+    launched, expected = trained(run, engine(gpus))
+    assert distance(captured, launched) < 1e-3
+    losses = [loss for epoch in epochs for loss in epoch.losses]
+    assert losses == pytest.approx([loss for epoch in expected for loss in epoch.losses], rel=1e-3)
+
+
+def test_one_engine_serves_run_after_run(engine):
+    made = engine(2)
+    first, _ = trained(RUN, made)
+    trained(replace(RUN, lars=0.01, seed=7), made)
+    again, _ = trained(RUN, made)
+    assert distance(first, again) < 1e-3

@@ -1,0 +1,135 @@
+"""The emulation of several GPUs on one, and what each option of a remedy changes."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from scaling.convergence.engine import Engine
+from scaling.convergence.plan import Run, Study
+from scaling.recipes.trainer import Material
+from scaling.resnet import BasicBlock, ResNet18
+from unit import ddp_training as real
+
+STUDY = Study(
+    reference_batch=8,
+    gpus=real.GPUS,
+    epochs=real.EPOCHS,
+    max_epochs=real.EPOCHS,
+    seeds=(real.SEED,),
+    factors=(1.0,),
+    learning_rate=0.1,
+    momentum=real.MOMENTUM,
+    weight_decay=real.WEIGHT_DECAY,
+    crop_padding=real.PADDING,
+    horizontal_flip=True,
+    model_width=real.WIDTH,
+    precision="float32",
+)
+RUN = Run(
+    seed=real.SEED,
+    epochs=real.EPOCHS,
+    rates=tuple(real.RATES),
+    zero_gamma=False,
+    decay_batch_norm=True,
+    label_smoothing=0.0,
+    lars=0.0,
+)
+
+
+def engine(study=STUDY):
+    material = Material(real.images(), real.MEAN, real.STD)
+    return Engine(study, material, real.GLOBAL_BATCH, torch.device("cpu"))
+
+
+def trained(run, made):
+    """The model's state after the run, and its epochs."""
+    made.start(run)
+    epochs = [made.train_epoch(run, number) for number in range(1, run.epochs + 1)]
+    return {name: value.clone() for name, value in made.model.state_dict().items()}, epochs
+
+
+def distance(first, second):
+    return max(float((first[name].float() - second[name].float()).abs().max()) for name in first)
+
+
+def test_the_emulation_gives_what_ddp_over_two_processes_gives(tmp_path):
+    script, code = Path(real.__file__), Path("workflow/scripts").absolute()
+    processes = [
+        subprocess.Popen(
+            [sys.executable, script, str(rank), tmp_path / "rendezvous", tmp_path / "state.pt"],
+            env={**os.environ, "PYTHONPATH": str(code)},
+        )
+        for rank in range(real.GPUS)
+    ]
+    assert [process.wait() for process in processes] == [0, 0]
+    by_ddp = torch.load(tmp_path / "state.pt")
+    emulated, _ = trained(RUN, engine())
+    assert emulated.keys() == by_ddp.keys()
+    # Running statistics are among them: those of rank 0, updated once a step.
+    assert distance(emulated, by_ddp) < 1e-5
+    # The same global batches, each normalised as a whole on one GPU, are another training.
+    whole, _ = trained(RUN, engine(replace(STUDY, gpus=1)))
+    assert distance(whole, by_ddp) > 1e-2
+
+
+def test_a_run_does_not_depend_on_those_before_it():
+    made = engine()
+    first, first_epochs = trained(RUN, made)
+    trained(replace(RUN, seed=5, rates=(9.0,) * 6, zero_gamma=True, lars=0.01), made)
+    again, again_epochs = trained(RUN, made)
+    assert distance(first, again) == 0 and first_epochs == again_epochs
+
+
+def test_an_epoch_tells_the_loss_of_each_update_and_their_mean_over_images():
+    _, (epoch, _) = trained(RUN, engine())
+    # 22 images a rank, 8 of them at a time.
+    assert len(epoch.losses) == 3
+    mean = sum(loss * size for loss, size in zip(epoch.losses, [16, 16, 12], strict=True)) / 44
+    assert epoch.train_loss == pytest.approx(mean, rel=1e-5)
+    assert 0 <= epoch.test_accuracy <= 1 and epoch.test_loss > 0
+
+
+def test_each_option_of_a_remedy_changes_the_training():
+    made = engine()
+    plain, _ = trained(RUN, made)
+    for option in (
+        {"zero_gamma": True},
+        {"decay_batch_norm": False},
+        {"label_smoothing": 0.2},
+        {"lars": 0.01},
+        {"rates": tuple(reversed(real.RATES[:3])) * 2},
+    ):
+        changed, _ = trained(replace(RUN, **option), made)
+        assert distance(changed, plain) > 1e-7, option
+
+
+def test_zero_gamma_makes_every_block_its_shortcut_at_the_start():
+    made = engine()
+    made.start(replace(RUN, zero_gamma=True))
+    blocks = [module for module in made.model.modules() if isinstance(module, BasicBlock)]
+    assert len(blocks) == 8
+    assert all(not block.bn2.weight.any() and block.bn1.weight.all() for block in blocks)
+    made.start(RUN)
+    assert all(block.bn2.weight.all() for block in blocks)
+
+
+def test_only_vectors_lose_their_weight_decay():
+    """With a rate that is tiny beside the decay, gradients do not count: what decays shrinks."""
+    study = replace(STUDY, weight_decay=1e5, momentum=0.0)
+    made = engine(study)
+    run = replace(RUN, epochs=1, rates=(1e-6,) * 3, decay_batch_norm=False)
+    after, _ = trained(run, made)
+    torch.manual_seed(real.SEED)
+    before = ResNet18(real.WIDTH, 5).state_dict()
+    assert after["stem.0.weight"].norm() < 0.8 * before["stem.0.weight"].norm()
+    torch.testing.assert_close(after["stem.1.weight"], before["stem.1.weight"], atol=1e-3, rtol=0)
+
+
+def test_a_loss_that_is_not_finite_is_told():
+    _, epochs = trained(replace(RUN, rates=(1e30,) * 6), engine())
+    assert not all(map(torch.isfinite, map(torch.tensor, epochs[-1].losses)))

@@ -1,0 +1,86 @@
+"""The script that trains remedies: what it writes, what it keeps, what it refuses."""
+
+import json
+
+import pytest
+
+import convergence_train
+from scaling import dataset, files
+from scaling.convergence import record
+from scaling.errors import UserError
+from unit import ddp_training
+
+OPTIONS = [
+    *("--device", "cpu", "--reference-batch", "8", "--gpus", "2", "--epochs", "1"),
+    *("--factors", "0.5", "1", "--seeds", "0", "1", "--model-width", "1"),
+]
+
+
+@pytest.fixture
+def train(tmp_path):
+    """A function that trains remedies on 43 images and gives the folder of the records."""
+    data = ddp_training.images()
+    dataset.save(data, tmp_path / "images.npz")
+    files.write_json(
+        tmp_path / "manifest.json", dataset.manifest(data, source="synthetic", origin="noise")
+    )
+
+    def run(remedies, *global_batches, options=()):
+        convergence_train.main(
+            [
+                *("--remedies", json.dumps(remedies), "--records", str(tmp_path / "records")),
+                *("--dataset", str(tmp_path / "images.npz")),
+                *("--manifest", str(tmp_path / "manifest.json")),
+                *("--global-batches", *map(str, global_batches), *OPTIONS, *options),
+            ]
+        )
+        return tmp_path / "records"
+
+    return run
+
+
+def test_each_remedy_and_batch_has_its_sweep_and_the_chosen_rates_seeds(train, capsys):
+    records = train({"none": {}, "linear": {"scaling": "linear"}}, 8, 16)
+    found = record.read(record.path(records, "linear", 16))
+    assert (found["status"], found["options"]["scaling"]) == ("ok", "linear")
+    result = found["result"]
+    assert (result["gpus"], result["rule_rate"], result["updates_per_epoch"]) == (2, 0.2, 3)
+    runs = [(run["factor"], run["seed"], run["chosen"]) for run in result["runs"]]
+    best = result["chosen_factor"]
+    assert sorted(runs) == sorted([(best, 0, True), (best, 1, True), (1.5 - best, 0, False)])
+    sweep = {run["factor"]: run["epochs"][-1]["train_loss"] for run in result["runs"][:2]}
+    assert best == min(sweep, key=sweep.get)
+    assert len(result["runs"][0]["losses"]) == result["runs"][0]["updates"] == 3
+    # At the reference batch the two remedies are one, and trained once.
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.endswith("shared") for line in lines if line.startswith("linear, ")) >= 3
+
+
+def test_records_that_are_there_may_be_kept(train):
+    records = train({"none": {}}, 8)
+    path = record.path(records, "none", 8)
+    path.write_text("{}")
+    train({"none": {}, "sqrt": {"scaling": "sqrt"}}, 8, options=["--keep"])
+    assert path.read_text() == "{}"
+    assert record.path(records, "sqrt", 8).exists()
+    train({"none": {}}, 8)
+    assert path.read_text() != "{}"
+
+
+def test_a_batch_larger_than_the_training_set_is_a_record_that_says_so(train):
+    found = record.read(record.path(train({"none": {}}, 64), "none", 64))
+    assert (found["status"], found["result"]) == ("infeasible", None)
+    assert "43 training images" in found["message"]
+
+
+def test_a_run_that_diverges_ends_and_tells_when(train):
+    records = train({"none": {"factors": [1]}}, 8, options=["--learning-rate", "1e30"])
+    (run, _) = record.read(record.path(records, "none", 8))["result"]["runs"]
+    assert run["diverged"] == "not finite"
+    assert 2 <= run["diverged_update"] <= 6
+    assert None in run["losses"]
+
+
+def test_a_batch_that_the_gpus_cannot_share_is_refused(train):
+    with pytest.raises(UserError, match="global batch 17 cannot be shared by 2 GPUs"):
+        train({"none": {}}, 17)

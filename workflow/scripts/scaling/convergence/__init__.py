@@ -1,0 +1,1 @@
+"""Convergence with large batches: remedies, trained in many runs on one device."""

@@ -1,0 +1,195 @@
+"""Many trainings of one model on one device, one after another, at one global batch.
+
+The global batch of several GPUs is emulated on one: each update goes through the ranks' shards in
+turn and adds up their gradients. It gives what DistributedDataParallel gives on so many GPUs: every
+rank's batch is normalised by itself, the gradient is the mean over all ranks, and the running
+statistics of the batch norms are those of rank 0, which DDP sends to the others.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from scaling.convergence.evaluation_images import EvaluationImages
+from scaling.convergence.flat_optimizer import FlatOptimizer
+from scaling.convergence.plan import Run, Study
+from scaling.convergence.remedy import batch_sizes
+from scaling.recipes.trainer import Material
+from scaling.resident import ResidentImages
+from scaling.resnet import BasicBlock, ResNet18
+
+WARMUP_UPDATES = 3
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Means over an epoch's images, and the test set after it; losses are plain cross-entropy.
+
+    A loss may be infinite or NaN; accuracies are fractions. `losses` is one per update.
+    """
+
+    losses: list[float]
+    train_loss: float
+    train_accuracy: float
+    test_loss: float
+    test_accuracy: float
+
+
+class Engine:
+    """Trains runs at `global_batch`; weights, order and optimizer are fresh in each.
+
+    On a GPU an update is a CUDA graph, captured once for each size of batch and kind of optimizer.
+    """
+
+    def __init__(
+        self, study: Study, material: Material, global_batch: int, device: torch.device
+    ) -> None:
+        gpus = study.gpus_of(global_batch)
+        self._study, self._device, self._gpus = study, device, gpus
+        self.global_batch = global_batch
+        self.train_images = len(material.data.train_images)
+        self.classes = len(material.data.classes)
+        self._sizes = batch_sizes(self.train_images, global_batch, gpus)
+        self._bf16 = study.precision == "bf16"
+        torch.backends.cudnn.benchmark = True
+        torch.backends.cuda.matmul.allow_tf32 = study.precision != "float32"
+        torch.backends.cudnn.allow_tf32 = study.precision != "float32"
+        self._shards = [
+            ResidentImages(
+                material.data,
+                material.mean,
+                material.std,
+                study.crop_padding,
+                study.horizontal_flip,
+                device,
+                rank,
+                gpus,
+                seed=0,
+            )
+            for rank in range(gpus)
+        ]
+        self._test = EvaluationImages(material, device)
+        on_gpu = device.type == "cuda"
+        self._format = torch.channels_last if on_gpu else torch.contiguous_format
+        self.model = ResNet18(study.model_width, self.classes).to(device)
+        self.model.to(memory_format=self._format)
+        self._optimizer = FlatOptimizer(self.model, study.momentum, study.weight_decay)
+        self._buffers = list(self.model.buffers())
+        self._of_rank_0 = [buffer.clone() for buffer in self._buffers]
+        self._smoothing = torch.zeros((), device=device)
+        self._losses = torch.zeros(len(self._sizes), device=device)
+        self._update = torch.zeros(1, dtype=torch.long, device=device)
+        self._loss_sum = torch.zeros((), device=device)
+        self._correct = torch.zeros((), device=device, dtype=torch.long)
+        self._graphs: dict[tuple[int, float], torch.cuda.CUDAGraph] = {}
+        self._fresh: dict[int, dict[str, Tensor]] = {}
+
+    def start(self, run: Run) -> None:
+        """Fresh weights, momenta and order, as the run says."""
+        if self._device.type == "cuda":
+            for size in sorted(set(self._sizes), reverse=True):
+                self._capture(size, run.lars)
+        if run.seed not in self._fresh:
+            torch.manual_seed(run.seed)
+            self._fresh[run.seed] = ResNet18(self._study.model_width, self.classes).state_dict()
+        self.model.load_state_dict(self._fresh[run.seed])
+        if run.zero_gamma:
+            _zero_gamma(self.model)
+        self._optimizer.reset(run.decay_batch_norm)
+        self._smoothing.fill_(run.label_smoothing)
+        for shard in self._shards:
+            shard.seed = run.seed
+
+    def train_epoch(self, run: Run, epoch: int) -> Epoch:
+        """Train epoch number `epoch` (from 1) of the run that `start` began, and evaluate."""
+        self.model.train()
+        self._loss_sum.zero_()
+        self._correct.zero_()
+        self._draw(epoch)
+        first = (epoch - 1) * len(self._sizes)
+        for rate, size in zip(run.rates[first:], self._sizes, strict=False):
+            self._optimizer.rate.fill_(rate)
+            graph = self._graphs.get((size, run.lars))
+            if graph is not None:
+                graph.replay()
+            else:
+                self._launch(size, run.lars)
+        images = self._gpus * sum(self._sizes)
+        test_loss, test_accuracy = self._test.evaluate(self._logits_of)
+        return Epoch(
+            losses=self._losses.tolist(),
+            train_loss=self._loss_sum.item() / images,
+            train_accuracy=self._correct.item() / images,
+            test_loss=test_loss,
+            test_accuracy=test_accuracy,
+        )
+
+    def _launch(self, size: int, lars: float) -> None:
+        """One update on `size` images of each rank."""
+        self._optimizer.zero_grad()
+        mean_loss = torch.zeros((), device=self._device)
+        for rank, shard in enumerate(self._shards):
+            images, labels = shard.next_batch(size)
+            logits = self._logits(images)
+            loss, smooth = _losses(logits, labels)
+            objective = loss + self._smoothing * (smooth - loss)
+            (objective / self._gpus).backward()
+            mean_loss += loss.detach() / self._gpus
+            self._correct += (logits.detach().argmax(1) == labels).sum()
+            if rank == 0 and self._gpus > 1:
+                torch._foreach_copy_(self._of_rank_0, self._buffers)
+        if self._gpus > 1:
+            torch._foreach_copy_(self._buffers, self._of_rank_0)
+        self._optimizer.step(lars)
+        self._loss_sum += mean_loss * (size * self._gpus)
+        self._losses.index_copy_(0, self._update, mean_loss.unsqueeze(0))
+        self._update += 1
+
+    def _capture(self, size: int, lars: float) -> None:
+        """Record the update as a CUDA graph, unless there is one; weights are lost."""
+        if (size, lars) in self._graphs:
+            return
+        self.model.train()
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(WARMUP_UPDATES):
+                self._draw(0)
+                self._launch(size, lars)
+        torch.cuda.current_stream().wait_stream(side)
+        self._draw(0)
+        graph = torch.cuda.CUDAGraph()
+        memory = next(iter(self._graphs.values())).pool() if self._graphs else None
+        with torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"):
+            self._launch(size, lars)
+        self._graphs[size, lars] = graph
+
+    def _draw(self, epoch: int) -> None:
+        """Begin an epoch: its order and crops, its first update."""
+        for shard in self._shards:
+            shard.draw(epoch)
+        self._update.zero_()
+
+    def _logits(self, images: Tensor) -> Tensor:
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=self._bf16):
+            logits: Tensor = self.model(images.contiguous(memory_format=self._format))
+        return logits.float()
+
+    def _logits_of(self, images: Tensor) -> Tensor:
+        """For evaluation: by the running statistics."""
+        self.model.eval()
+        return self._logits(images)
+
+
+def _losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean cross-entropy with the labels, and with all classes alike (for label smoothing)."""
+    log_shares = functional.log_softmax(logits, dim=1)
+    return functional.nll_loss(log_shares, labels), -log_shares.mean()
+
+
+def _zero_gamma(model: ResNet18) -> None:
+    for module in model.modules():
+        if isinstance(module, BasicBlock):
+            torch.nn.init.zeros_(module.bn2.weight)

@@ -1,0 +1,126 @@
+"""A remedy at a global batch: its sweep, the choice of a rate, its seeds; and the record of it."""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from scaling.convergence.engine import Engine, Epoch
+from scaling.convergence.plan import Run, Study, choose, reference_updates, run_of
+from scaling.convergence.remedy import Remedy, batch_sizes
+from scaling.recipes.trainer import finite
+
+CURVE_POINTS = 200
+"""The most points of a loss curve in a record; a longer one has means over equal stretches."""
+NOT_FINITE, AT_CHANCE = "not finite", "at chance"
+
+
+class Experiment:
+    """All runs at one global batch; a run that two remedies share is trained once."""
+
+    def __init__(self, engine: Engine, study: Study) -> None:
+        self._engine, self._study = engine, study
+        self._global_batch, self._train_images = engine.global_batch, engine.train_images
+        self._chance = math.log(engine.classes)
+        self._done: dict[Run, dict[str, Any]] = {}
+
+    def record(self, remedy: Remedy, report: Callable[[str], None]) -> dict[str, Any]:
+        """What the runs of `remedy` gave; `report` is told of each.
+
+        The sweep has the first seed. `runs`, each with `factor`, `learning_rate` and `chosen`; see
+        `_train`. `at_edge`: the chosen factor is the least or greatest of several.
+        """
+        study = self._study
+        factors = sorted(remedy.factors or study.factors)
+        sweep = [self._run(remedy, factor, study.seeds[0], report) for factor in factors]
+        losses = [None if run["diverged"] else run["epochs"][-1]["train_loss"] for run in sweep]
+        chosen = choose(factors, losses)
+        seeds = [self._run(remedy, chosen, seed, report) for seed in study.seeds[1:]]
+        updates = batch_sizes(
+            self._train_images, self._global_batch, study.gpus_of(self._global_batch)
+        )
+        return {
+            "gpus": study.gpus_of(self._global_batch),
+            "rule_rate": remedy.rate(
+                study.learning_rate, self._global_batch / study.reference_batch
+            ),
+            "chosen_factor": chosen,
+            "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
+            "updates_per_epoch": len(updates),
+            "reference_updates": reference_updates(study, self._train_images),
+            "runs": [{**run, "chosen": run["factor"] == chosen} for run in [*sweep, *seeds]],
+        }
+
+    def _run(
+        self, remedy: Remedy, factor: float, seed: int, report: Callable[[str], None]
+    ) -> dict[str, Any]:
+        run = run_of(self._study, remedy, self._global_batch, self._train_images, factor, seed)
+        shared = run in self._done
+        if not shared:
+            self._done[run] = self._train(run)
+        found = self._done[run]
+        last = found["epochs"][-1]
+        report(
+            f"factor {factor:g} rate {max(run.rates):g} seed {seed}: "
+            f"loss {last['train_loss']} train {last['train_accuracy']:.4f} "
+            f"test {last['test_accuracy']:.4f} {found['diverged']} "
+            f"{'shared' if shared else format(found['seconds'], '.2f') + ' s'}"
+        )
+        return {"factor": factor, "learning_rate": max(run.rates), **found}
+
+    def _train(self, run: Run) -> dict[str, Any]:
+        """Train one run.
+
+        `epochs` and `losses` (of updates, see `CURVE_POINTS`; null where not finite), `updates`;
+        `diverged` is "" or why: a loss that was "not finite", which ends the run after that epoch,
+        and whose number from 1 is `diverged_update`; or "at chance": the training loss of the last
+        epoch is no better than the same answer for every image gives, ln(classes).
+        """
+        started = time.perf_counter()
+        self._engine.start(run)
+        epochs: list[dict[str, Any]] = []
+        losses: list[float] = []
+        diverged, diverged_update = "", None
+        for number in range(1, run.epochs + 1):
+            epoch = self._engine.train_epoch(run, number)
+            losses += epoch.losses
+            epochs.append(_row(number, len(losses), epoch))
+            bad = [index for index, loss in enumerate(losses, start=1) if not math.isfinite(loss)]
+            if bad:
+                diverged, diverged_update = NOT_FINITE, bad[0]
+                break
+        if not diverged and epoch.train_loss >= self._chance:
+            diverged = AT_CHANCE
+        return {
+            "seed": run.seed,
+            "updates": len(losses),
+            "diverged": diverged,
+            "diverged_update": diverged_update,
+            "epochs": epochs,
+            **_curve(losses),
+            "seconds": round(time.perf_counter() - started, 3),
+        }
+
+
+def _row(number: int, updates: int, epoch: Epoch) -> dict[str, Any]:
+    return {
+        "epoch": number,
+        "updates": updates,
+        "train_loss": finite(epoch.train_loss),
+        "train_accuracy": epoch.train_accuracy,
+        "test_loss": finite(epoch.test_loss),
+        "test_accuracy": epoch.test_accuracy,
+    }
+
+
+def _curve(losses: list[float]) -> dict[str, Any]:
+    """`losses` with six digits, each the mean over `updates_per_point` updates."""
+    stretch = math.ceil(len(losses) / CURVE_POINTS)
+    means = [
+        sum(part) / len(part)
+        for part in (losses[start : start + stretch] for start in range(0, len(losses), stretch))
+    ]
+    return {
+        "updates_per_point": stretch,
+        "losses": [float(f"{mean:.6g}") if math.isfinite(mean) else None for mean in means],
+    }
