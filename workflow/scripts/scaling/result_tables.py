@@ -24,6 +24,7 @@ from scaling import (
     timing,
     utilization,
 )
+from scaling.convergence import remedy_table, run_tables, time_to_accuracy
 from scaling.derived import DerivedTables
 from scaling.errors import UserError
 from scaling.synchronization import buffers_table, collectives_table, sampler_table
@@ -55,6 +56,11 @@ SHARED = {
 # Only claims read these: see scaling.claims.
 EVIDENCE = {"device_time": device_time.COLUMNS}
 EXPERIMENTS = {
+    "convergence": run_tables.COLUMNS,
+    "convergence_epochs": run_tables.EPOCH_COLUMNS,
+    "loss_curves": run_tables.CURVE_COLUMNS,
+    "remedies": remedy_table.COLUMNS,
+    "time_to_accuracy": time_to_accuracy.COLUMNS,
     "sampler": sampler_table.COLUMNS,
     "sampler_accuracy": sampler_table.ACCURACY_COLUMNS,
     "collectives": collectives_table.COLUMNS,
@@ -63,9 +69,11 @@ EXPERIMENTS = {
 """Tables of experiments, which a study made before them does not have; they lie beside `SHARED`."""
 COLUMNS = OWN | EVIDENCE | SHARED | EXPERIMENTS
 TRUTHS = {"within_spread", "correct", "peak", "measured"}
+TRUTHS |= {"reference", "chosen", "at_edge", "same_split"}
 TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
 TEXT |= {"mistake", "revealed_by"}
 TEXT |= {"study", "model", "hardware", "estimate", "parameter", "unit"}
+TEXT |= {"remedy", "options", "diverged", "rule_diverged", "train_verdict", "test_verdict"}
 TRUTHS |= {"set_epoch", "trained", "ranks_agree"}
 TEXT |= {"way", "phase", "kind", "content", "dtype"}
 

@@ -23,6 +23,8 @@ _BASELINE_KEYS = ["recipe", "strategy", "batch_size"]
 _INTEGERS = [
     *("gpus", "batch_size", "seed", "epoch", "count", "iterations", "samples"),
     *("bytes_per_iteration", "bytes_per_epoch", "message_bytes", "points"),
+    *("global_batch", "epochs", "updates", "updates_per_epoch", "update", "diverged_update"),
+    *("reference_updates", "seeds", "diverged_seeds", "reached"),
     *("rank", "step", "position", "bytes", "overlap", "epochs"),
 ]
 

@@ -1,0 +1,113 @@
+"""Draw accuracy against the global batch for each remedy, and loss curves of the telling ones."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from scaling import figures, result_tables
+from scaling.convergence.best import best, without_sweep
+from scaling.errors import run_script
+
+REMEDIES_A_PANEL = 5
+NOTHING = "The study has no runs of remedies."
+
+
+def draw_accuracy(remedies: pd.DataFrame) -> Figure:
+    """Test accuracy over the global batch: a few remedies a panel, the first remedy in each.
+
+    A point is the mean over the seeds of the chosen rate, its bar their range; the dashed line is
+    the reference. A remedy that diverged in a seed has an open marker there.
+    """
+    known = remedies[remedies["test_accuracy"].notna()]
+    if known.empty:
+        return figures.message_figure(NOTHING)
+    base, *others = dict.fromkeys(known["remedy"])
+    groups = [others[i : i + REMEDIES_A_PANEL] for i in range(0, len(others), REMEDIES_A_PANEL)]
+    figure, panels, _ = figures.panels(["test accuracy, %"] * max(1, len(groups)))
+    batches = sorted({int(batch) for batch in known["global_batch"]})
+    for axes, names in zip(panels, groups or [[]], strict=True):
+        for index, name in enumerate([base, *names]):
+            colour = figures.GREY if index == 0 else figures.GPU_COLOURS[index - 1]
+            rows = known[known["remedy"] == name].sort_values("global_batch")
+            _draw_remedy(axes, rows, name, colour, index, len(names) + 1)
+        for row in known[known["reference"]].itertuples():
+            axes.axhline(100 * row.test_accuracy, color=figures.INK, linestyle="--", linewidth=0.9)
+        figures.log2_axis(axes.xaxis, batches)
+        axes.set_xlabel("global batch")
+        axes.legend(loc="lower left", fontsize=7)
+    return figure
+
+
+def _draw_remedy(
+    axes: Any, rows: pd.DataFrame, name: str, colour: str, index: int, count: int
+) -> None:
+    x = figures.beside(rows["global_batch"], index, count, 1.06)
+    mean, low, high = (100 * rows[f"test_accuracy{end}"] for end in ("", "_min", "_max"))
+    style = {"color": colour, "marker": figures.MARKERS[index % len(figures.MARKERS)]}
+    # The mean of equal values may be a rounding error beside them.
+    bars = [(mean - low).clip(lower=0), (high - mean).clip(lower=0)]
+    axes.errorbar(x, mean, yerr=bars, label=name, linewidth=1.1, **style)
+    failed = rows["diverged_seeds"] > 0
+    axes.plot(x[failed], mean[failed], zorder=3, **figures.open_marker(style))
+
+
+def draw_curves(remedies: pd.DataFrame, curves: pd.DataFrame) -> Figure:
+    """Training loss over the updates, a panel for each global batch.
+
+    The remedies without a sweep at their rule's rate, and the best one (by training accuracy) of
+    those with one; of each the first seed. A loss that is not finite ends its line.
+    """
+    batches = sorted({int(batch) for batch in curves["global_batch"]})
+    if not batches:
+        return figures.message_figure(NOTHING)
+    found = [best(remedies, batch) for batch in batches]
+    shown = {row.global_batch: [str(row.remedy)] for row in found if row is not None}
+    names = without_sweep(curves[~curves["remedy"].isin(_longer(remedies))])
+    figure, panels, _ = figures.panels([f"global batch {batch}" for batch in batches])
+    for axes, batch in zip(panels, batches, strict=True):
+        lines = [*names, *shown.get(batch, [])]
+        for index, name in enumerate(dict.fromkeys(lines)):
+            runs = curves[(curves["global_batch"] == batch) & (curves["remedy"] == name)]
+            run = runs[runs["chosen"]]
+            if run.empty:
+                continue
+            label = f"{name}, rate {run['learning_rate'].iloc[0]:g}"
+            colour = figures.GPU_COLOURS[index % len(figures.GPU_COLOURS)]
+            marker = "." if len(run) < 50 else None
+            axes.plot(
+                run["update"], run["train_loss"], label=label, color=colour, marker=marker, lw=1.1
+            )
+        axes.set_yscale("log")
+        axes.set_xlabel("update")
+        axes.set_ylabel("training loss")
+        axes.legend(loc="best", fontsize=7)
+    return figure
+
+
+def _longer(remedies: pd.DataFrame) -> list[str]:
+    """The remedies that train for more epochs than others."""
+    return list(remedies[remedies["epochs"] > remedies["epochs"].min()]["remedy"].unique())
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write both figures as SVG."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("--remedies", type=Path, required=True, help="remedies.csv")
+    add("--curves", type=Path, required=True, help="loss_curves.csv")
+    add("--output", type=Path, required=True, help="the SVG file of the accuracies")
+    add("--loss-curves", type=Path, required=True, help="the SVG file of the loss curves")
+    args = parser.parse_args(argv)
+    remedies = result_tables.read("remedies", args.remedies)
+    with figures.style("remedies"):
+        figures.save(draw_accuracy(remedies), args.output)
+    curves = result_tables.read("loss_curves", args.curves)
+    with figures.style("loss_curves"):
+        figures.save(draw_curves(remedies, curves), args.loss_curves)
+
+
+if __name__ == "__main__":
+    run_script(main)

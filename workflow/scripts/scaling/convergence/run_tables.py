@@ -1,0 +1,116 @@
+"""What the records of remedies say: a table of runs, of their epochs, of their loss curves."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+
+from scaling.convergence.record import ConvergenceRecord
+from scaling.convergence.remedy import Remedy
+
+_RUN = ["remedy", "global_batch", "seed", "factor", "learning_rate", "chosen"]
+COLUMNS = [
+    *("remedy", "options", "global_batch", "gpus", "batch_size", "status", "message"),
+    *("reference", "rule_rate", "at_edge", "seed", "factor", "learning_rate", "chosen"),
+    *("epochs", "updates", "updates_per_epoch", "reference_updates", "diverged", "diverged_update"),
+    *("train_loss", "train_accuracy", "test_loss", "test_accuracy"),
+]
+EPOCH_COLUMNS = [
+    *(*_RUN, "epoch", "updates", "train_loss", "train_accuracy", "test_loss", "test_accuracy"),
+]
+CURVE_COLUMNS = [*_RUN, "update", "train_loss"]
+
+
+def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
+    """One row per run, columns `COLUMNS`, figures after its last epoch, NaN where not finite.
+
+    A remedy that could not run keeps one row with its `status` and `message`. `chosen` runs have
+    the rate with the lowest training loss; the chosen ones of `reference` are what every other is
+    compared with: the reference batch on one GPU, plain SGD, with the widest sweep of the rate
+    there is. `options` are those of the remedy that differ from plain SGD's, "scaling linear" say,
+    "" for none. `factor` 1 is the rate of the remedy's rule, `rule_rate`; `at_edge`: the sweep
+    found its best rate at one of its ends.
+    """
+    reference = _reference(records)
+    rows = []
+    for record in records:
+        own: dict[str, Any] = {key: record[key] for key in ("remedy", "global_batch")}
+        own |= {"status": record["status"], "message": record["message"]}
+        own["options"] = ", ".join(_options(record))
+        own["reference"] = reference == (record["remedy"], record["global_batch"])
+        result = record["result"]
+        if result is None:
+            rows.append(own)
+            continue
+        shared = ("gpus", "rule_rate", "at_edge", "updates_per_epoch", "reference_updates")
+        own |= {key: result[key] for key in shared}
+        own["batch_size"] = record["global_batch"] // result["gpus"]
+        rows += [
+            {**own, **run["epochs"][-1], **run, "epochs": len(run["epochs"])}
+            for run in result["runs"]
+        ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def epochs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
+    """One row per run and epoch, columns `EPOCH_COLUMNS`; `updates` so far."""
+    rows = [{**own, **epoch} for own, run in _runs(records) for epoch in run["epochs"]]
+    return pd.DataFrame(rows, columns=EPOCH_COLUMNS)
+
+
+def curves(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
+    """The training loss over the updates of each record's first seed, columns `CURVE_COLUMNS`.
+
+    A point is the mean over the updates since the one before it; `update` is the last of them.
+    """
+    rows = []
+    for own, run in _runs(records):
+        step, losses = run["updates_per_point"], run["losses"]
+        if run["seed"] == own["first_seed"]:
+            rows += [
+                {**own, "update": min(step * (index + 1), run["updates"]), "train_loss": loss}
+                for index, loss in enumerate(losses)
+            ]
+    return pd.DataFrame(rows, columns=CURVE_COLUMNS)
+
+
+def _runs(records: Sequence[ConvergenceRecord]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    for record in records:
+        result = record["result"]
+        for run in result["runs"] if result else []:
+            own = {"remedy": record["remedy"], "global_batch": record["global_batch"]}
+            own |= {key: run[key] for key in ("seed", "factor", "learning_rate", "chosen")}
+            own["first_seed"] = record["training"]["seeds"][0]
+            yield own, run
+
+
+def _reference(records: Sequence[ConvergenceRecord]) -> tuple[str, int] | None:
+    """Remedy and global batch of the reference, None where no record is it."""
+    plain = [
+        record
+        for record in records
+        if record["result"]
+        and record["global_batch"] == record["training"]["reference_batch"]
+        # At the reference batch every scaling rule gives the base rate.
+        and not [option for option in _options(record) if not option.startswith("scaling")]
+    ]
+    if not plain:
+        return None
+    widest = max(plain, key=lambda record: len({run["factor"] for run in _result(record)["runs"]}))
+    return widest["remedy"], widest["global_batch"]
+
+
+def _options(record: ConvergenceRecord) -> list[str]:
+    """The options that differ from plain SGD's, but for the sweep, each in words."""
+    plain, words = asdict(Remedy()), {True: "{}", False: "no {}"}
+    return [
+        words[value].format(name) if isinstance(value, bool) else f"{name} {value}"
+        for name, value in record["options"].items()
+        if name != "factors" and value != plain[name]
+    ]
+
+
+def _result(record: ConvergenceRecord) -> dict[str, Any]:
+    assert record["result"] is not None
+    return record["result"]

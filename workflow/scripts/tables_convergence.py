@@ -1,0 +1,30 @@
+"""What the remedies for large batches gave: runs, epochs, loss curves, and one row per remedy."""
+
+import argparse
+from pathlib import Path
+
+from scaling import tables
+from scaling.convergence import record, remedy_table, run_tables
+from scaling.errors import run_script
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write convergence.csv, convergence_epochs.csv, loss_curves.csv and remedies.csv."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("--records", type=Path, nargs="*", default=[], help="of convergence_train.py")
+    add("--output", type=Path, required=True, help="convergence.csv: one row per run")
+    add("--epochs", type=Path, required=True, help="convergence_epochs.csv: per run and epoch")
+    add("--curves", type=Path, required=True, help="loss_curves.csv: training loss over updates")
+    add("--remedies", type=Path, required=True, help="remedies.csv: per remedy and global batch")
+    args = parser.parse_args(argv)
+    records = [record.read(path) for path in args.records]
+    runs = run_tables.runs(records)
+    tables.write(runs, args.output)
+    tables.write(run_tables.epochs(records), args.epochs)
+    tables.write(run_tables.curves(records), args.curves)
+    tables.write(remedy_table.remedies(runs), args.remedies)
+
+
+if __name__ == "__main__":
+    run_script(main)
