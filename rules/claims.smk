@@ -9,6 +9,7 @@ CLAIM_TABLES = [
     *("device_time", "provenance"),
 ]
 CLAIM_SHARED_TABLES = ["accuracy"]
+CLAIM_SHARED_TABLES += ["convergence", "loss_curves", "remedies", "time_to_accuracy"]
 CLAIM_SHARED_TABLES += SYNCHRONIZATION_TABLES
 
 

@@ -318,6 +318,7 @@ def make(
 def write(folder: Path, study: dict[str, pd.DataFrame]) -> None:
     """Lay the tables and the manifest out as the pipeline does, below `folder`."""
     shared = ["accuracy", "quantization", "interconnect", "interconnect_fit", "peaks"]
+    shared += ["convergence", "remedies", "time_to_accuracy"]
     for name, table in study.items():
         place = folder / "tables" / ("" if name in shared else STUDY)
         tables.write(table, place / f"{name}.csv")

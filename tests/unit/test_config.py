@@ -43,6 +43,21 @@ def test_a_shipped_configuration_is_valid(name):
         ("grid.gpus", [1, 0], "grid.gpus[1] is 0 (allowed: 1 or more)"),
         ("grid.batch_sizes", [32, 64, 32], "grid.batch_sizes has 32 more than once"),
         ("grid.strategies", ["fsdp"], "grid.strategies[0] is 'fsdp' (allowed: dp, ddp)"),
+        (
+            "convergence.global_batches",
+            [32, 65],
+            "convergence.global_batches has 65 and convergence.gpus is 2 (allowed: multiples",
+        ),
+        (
+            "convergence.remedies",
+            [{"name": "warm"}, {"name": "warm", "warmup_epochs": 1}],
+            "convergence.remedies has warm more than once (allowed: each name once)",
+        ),
+        (
+            "convergence.remedies",
+            [{"name": "fast", "speed": 2}],
+            "convergence.remedies[0] has the unknown key speed (allowed: name, scaling, ",
+        ),
         ("training.measured_epochs", 2, "training.measured_epochs is 2 (allowed: 3 or more)"),
         ("training.learning_rate", 0, "training.learning_rate is 0 (allowed: more than 0)"),
         ("training.weight_decay", "5e-4", "(allowed: 0.0005 without quotes and with a decimal"),

@@ -2,6 +2,7 @@
 
 import re
 
+import convergence_records
 import pytest
 import report_tables
 from report_page import REPORT, Page, arguments, lay_out, render
@@ -11,9 +12,15 @@ from scaling import report
 from scaling.errors import UserError
 
 
+def whole_study():
+    """Every table that a report can have."""
+    made = report_tables.make()
+    return made | convergence_records.tables(made["timing"])
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> Page:
-    return render(tmp_path_factory.mktemp("study"), report_tables.make())
+    return render(tmp_path_factory.mktemp("study"), whole_study())
 
 
 def test_the_page_is_one_document_that_loads_nothing(page):
@@ -243,7 +250,7 @@ def test_markup_in_a_table_is_shown_not_obeyed(tmp_path):
 
 
 def test_the_same_tables_give_the_same_page(tmp_path, page):
-    assert render(tmp_path, report_tables.make()).source == page.source
+    assert render(tmp_path, whole_study()).source == page.source
 
 
 @pytest.mark.parametrize("name", [*report_tables.make(), "figure", "manifest", "topology"])

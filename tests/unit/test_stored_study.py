@@ -93,6 +93,37 @@ def test_a_record_outside_the_grid_is_named(study):
         stored_study.check(study, config())
 
 
+REMEDIES = {
+    "remedies": [{"name": "none"}, {"name": "lars", "lars": 0.001}],
+    "global_batches": [128],
+}
+
+
+def keep_remedies(study, *names):
+    for name in names:
+        record = study / f"convergence/remedy~{name}/global_batch~128/runs.json"
+        record.parent.mkdir(parents=True)
+        record.write_text("{}")
+
+
+def test_remedies_are_all_there_or_none(study):
+    asked = config(convergence=REMEDIES)
+    stored_study.check(study, asked)
+    keep_remedies(study, "none")
+    missing = "convergence/remedy~lars/global_batch~128/runs.json"
+    with pytest.raises(UserError, match=f"lacks 1 of the 9 .* the first is {missing}"):
+        stored_study.check(study, asked)
+    stored_study.check(study, config(convergence=REMEDIES, partial=True))
+    keep_remedies(study, "lars")
+    stored_study.check(study, asked)
+
+
+def test_a_remedy_that_the_study_does_not_name_is_refused(study):
+    keep_remedies(study, "none", "lars", "luck")
+    with pytest.raises(UserError, match=r"remedy~luck/.* is no part of the study"):
+        stored_study.check(study, config(convergence=REMEDIES))
+
+
 def test_a_variant_of_some_seeds_has_no_record_of_the_others():
     variants = [{"name": "a"}, {"name": "b", "seeds": [1]}]
     section = {"seeds": [0, 1], "variants": variants}

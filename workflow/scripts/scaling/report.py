@@ -32,6 +32,7 @@ from scaling.result_tables import StudyTables
 FIGURES = [
     *("epoch_time", "speedup", "communication", "learning", "quantization_histograms"),
     *("comparison", "collectives"),
+    *("remedies", "loss_curves"),
 ]
 
 

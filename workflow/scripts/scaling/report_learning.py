@@ -4,24 +4,27 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import large_batch, recipe_quality
+from scaling import large_batch, recipe_quality, report_remedies
 from scaling import report_format as fmt
 from scaling.report_table import Entry, Table, head, status, text
 from scaling.result_tables import StudyTables, by_configuration
 
 
 def large_batches(tables: StudyTables) -> dict[str, Any]:
-    """Every cell after the same number of epochs against the reference; recipes side by side."""
-    recipes = _recipe_tables(tables.accuracy)
+    """Every cell after equal epochs against the reference; recipes side by side; remedies."""
+    shared = {
+        "recipes": _recipe_tables(tables.accuracy),
+        "remedies": report_remedies.remedies(tables),
+    }
     if tables.timing.empty:
-        return {"tables": [], "recipes": recipes}
+        return {"tables": [], **shared}
     cells = large_batch.compare(tables.timing, tables.accuracy)
     return {
         "tables": [
             _table(f"{recipe}, {strategy}", rows)
             for recipe, strategy, rows in by_configuration(cells)
         ],
-        "recipes": recipes,
+        **shared,
     }
 
 

@@ -6,10 +6,13 @@ from scaling.claims import (
     batch_size,
     buffers,
     epoch_parts,
+    large_batches,
     link,
     messages,
+    remedies,
     set_epoch,
     three_views,
+    time_to_accuracy,
 )
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
@@ -32,6 +35,9 @@ CLAIMS: list[Callable[[ClaimTables], list[Claim]]] = [
     three_views.claims,  # Q2
     epoch_parts.claims,  # Q3.1
     link.claims,  # Q3.2
+    large_batches.claims,  # Q4.1
+    remedies.claims,  # Q4.2
+    time_to_accuracy.claims,  # Q4.2
     set_epoch.claims,  # Q5
     messages.claims,  # Q6
     buffers.claims,  # Q7

@@ -1,0 +1,86 @@
+"""Seeds against seeds: what claims say of runs that were repeated."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from scaling import report_format as fmt
+from scaling.recipe_quality import welch_interval
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference of means and its 95 % interval; NaN where there is none."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def below(self) -> bool:
+        """Whether all of the interval is below 0."""
+        return self.high < 0
+
+    @property
+    def above(self) -> bool:
+        """Whether all of the interval is above 0."""
+        return self.low > 0
+
+    def words(self) -> str:
+        """In percentage points: `−3.10 points (95 % interval −4.00 to −2.20)`."""
+        if math.isnan(self.mean):
+            return "unknown"
+        interval = (
+            "no interval"
+            if math.isnan(self.low)
+            else f"95 % interval {fmt.points(100 * self.low)} to {fmt.points(100 * self.high)}"
+        )
+        return f"{fmt.points(100 * self.mean)} points ({interval})"
+
+    def figures(self, name: str) -> dict[str, float | str]:
+        """The three figures, by `name`."""
+        values = {"difference": self.mean, "low": self.low, "high": self.high}
+        return {
+            f"{name}_{key}": "none" if math.isnan(value) else value for key, value in values.items()
+        }
+
+
+def difference(own: pd.DataFrame, other: pd.DataFrame, quantity: str) -> Difference:
+    """The mean of `quantity` of `own` minus that of `other`, with Welch's interval.
+
+    No interval where a loss was not finite: the seeds that are left are the lucky ones.
+    """
+    first, second = other[quantity].dropna().tolist(), own[quantity].dropna().tolist()
+    if not first or not second:
+        return Difference(math.nan, math.nan, math.nan)
+    mean = sum(second) / len(second) - sum(first) / len(first)
+    failed = pd.concat([own["diverged"], other["diverged"]]).eq("not finite").any()
+    if failed or min(len(first), len(second)) < 2:
+        return Difference(mean, math.nan, math.nan)
+    return Difference(mean, *welch_interval(first, second))
+
+
+def spread(runs: pd.DataFrame, quantity: str) -> str:
+    """Mean and range over the runs: `71.2 % (70.9–71.5)`; losses without the percent sign."""
+    values = runs[quantity].dropna()
+    if values.empty:
+        return "no figure (not finite)"
+    factor, unit = (100, " %") if quantity.endswith("accuracy") else (1, "")
+    text = f"{fmt.significant(factor * values.mean())}{unit}"
+    if len(values) == 1:
+        return text
+    return f"{text} ({fmt.span(factor * values.min(), factor * values.max())})"
+
+
+def figures_of(runs: pd.DataFrame, quantity: str, prefix: str = "") -> dict[str, Any]:
+    """Mean, minimum and maximum of `quantity` over the runs, by name."""
+    values = runs[quantity].dropna()
+    if values.empty:
+        return {f"{prefix}{quantity}": "not finite"}
+    return {
+        f"{prefix}{quantity}": values.mean(),
+        f"{prefix}{quantity}_min": values.min(),
+        f"{prefix}{quantity}_max": values.max(),
+    }

@@ -1,0 +1,175 @@
+"""Question 4 of the report: remedies for large batches, and what speedup they leave."""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from scaling import report_format as fmt
+from scaling.convergence.best import base_rate
+from scaling.report_table import Entry, Table, head, status, text
+from scaling.result_tables import StudyTables, by_configuration
+
+QUANTITIES = [
+    ("train_loss", 1),
+    ("train_accuracy", 100),
+    ("test_loss", 1),
+    ("test_accuracy", 100),
+]
+HEADINGS = ["training loss", "training accuracy, %", "test loss", "test accuracy, %"]
+
+
+def remedies(tables: StudyTables) -> dict[str, Any]:
+    """A table of the base rate, one of remedies for each global batch, one of times."""
+    found, times = tables.experiment("remedies"), tables.experiment("time_to_accuracy")
+    batches = sorted(int(batch) for batch in found["global_batch"].unique())
+    names = list(dict.fromkeys(base_rate(tables.experiment("convergence"))["remedy"]))
+    return {
+        "base": [_base(found[found["remedy"] == name]) for name in names],
+        "tables": [_at(batch, found[found["global_batch"] == batch]) for batch in batches],
+        "times": _times(times),
+        "target": _target(times),
+    }
+
+
+def _base(rows: pd.DataFrame) -> Table:
+    return Table(
+        title="The base rate, whatever the batch",
+        columns=[
+            *("global batch", "GPUs × batch size", "epochs", "updates", "seeds"),
+            *(*HEADINGS, "test accuracy minus reference, points"),
+        ],
+        rows=[
+            [
+                head(str(row.global_batch)),
+                text(_split(row)),
+                *_counts(row),
+                *_figures(row),
+                _difference(row),
+            ]
+            for row in rows.sort_values("global_batch").itertuples()
+        ],
+        text_columns=frozenset({"GPUs × batch size"}),
+    )
+
+
+def _at(batch: int, rows: pd.DataFrame) -> Table:
+    first = next(rows.itertuples())
+    return Table(
+        title=f"Global batch {batch}" + (f": {_split(first)}" if first.status == "ok" else ""),
+        columns=[
+            *("remedy", "learning rate", "epochs", "updates", "seeds"),
+            *(*HEADINGS, "test accuracy minus reference, points"),
+        ],
+        rows=[
+            [
+                Entry(row.remedy, detail=row.options.replace("_", " "), kind="head"),
+                _rate(row),
+                *_counts(row),
+                *_figures(row),
+                _difference(row),
+            ]
+            for row in rows.itertuples()
+        ],
+        notes=sorted({row.message for row in rows.itertuples() if row.message}),
+    )
+
+
+def _split(row: Any) -> str:
+    return status_of(row) or f"{int(row.gpus)} × {int(row.batch_size)}"
+
+
+def status_of(row: Any) -> str:
+    """The status of a remedy that has no runs, else nothing."""
+    return "" if row.status == "ok" else str(row.status)
+
+
+def _rate(row: Any) -> Entry:
+    if status_of(row):
+        return status(status_of(row))
+    flags = ("edge of the sweep",) if row.at_edge else ()
+    detail = f"{row.factor:g} × the rule’s"
+    return Entry(fmt.significant(row.learning_rate), detail=detail, flags=flags)
+
+
+def _counts(row: Any) -> list[Entry]:
+    if status_of(row):
+        return [status("none", 3)]
+    flags = (f"{int(row.diverged_seeds)} diverged",) if row.diverged_seeds else ()
+    return [
+        Entry(str(int(row.epochs))),
+        Entry(f"{int(row.updates):,}"),
+        Entry(str(int(row.seeds)), flags=flags),
+    ]
+
+
+def _figures(row: Any) -> list[Entry]:
+    if status_of(row):
+        return [status("none", len(QUANTITIES))]
+    line = []
+    for quantity, factor in QUANTITIES:
+        mean, low, high = (factor * getattr(row, quantity + end) for end in ("", "_min", "_max"))
+        if pd.isna(mean):
+            line.append(status("not finite"))
+        else:
+            spread = fmt.span(low, high) if row.seeds > 1 else ""
+            line.append(Entry(fmt.significant(mean), detail=spread))
+    return line
+
+
+def _difference(row: Any) -> Entry:
+    if row.reference:
+        return Entry("reference")
+    if pd.isna(row.test_difference):
+        return status("none")
+    interval = ""
+    if pd.notna(row.test_low):
+        interval = f"{fmt.points(100 * row.test_low)} to {fmt.points(100 * row.test_high)}"
+    flags = (row.test_verdict,) if row.test_verdict != "differ" else ()
+    return Entry(fmt.points(100 * row.test_difference), detail=interval, flags=flags)
+
+
+def _target(table: pd.DataFrame) -> str:
+    return fmt.percent(table["target_accuracy"].iloc[0]) if len(table) else ""
+
+
+def _times(table: pd.DataFrame) -> list[Table]:
+    """For each recipe and strategy, the fastest remedy of each cell with such a global batch."""
+    timed = table[table["seconds"].notna()]
+    return [
+        Table(
+            title=f"{recipe}, {strategy}",
+            columns=[
+                *("global batch", "GPUs × batch size", "fastest remedy", "seeds that reach it"),
+                *("epochs needed", "one epoch, s", "time, s"),
+                *("speedup of an epoch", "speedup that is left"),
+            ],
+            rows=[
+                _time(next(rows.loc[[rows["seconds"].idxmin()]].itertuples()))
+                for _, rows in cells.groupby(["global_batch", "gpus"])
+            ],
+            text_columns=frozenset({"GPUs × batch size", "fastest remedy"}),
+        )
+        for recipe, strategy, cells in by_configuration(timed)
+    ]
+
+
+def _time(row: Any) -> list[Entry]:
+    reached = math.isfinite(row.seconds)
+    spread = f"{row.epochs_to_accuracy_min:g}–{row.epochs_to_accuracy_max:g}"
+    return [
+        head(str(int(row.global_batch))),
+        _place(row),
+        text(row.remedy if reached else "none"),
+        Entry(f"{int(row.reached)} of {int(row.seeds)}"),
+        Entry(f"{row.epochs_to_accuracy:g}", detail=spread) if reached else status("never"),
+        Entry(fmt.significant(row.epoch_seconds)),
+        Entry(fmt.significant(row.seconds)) if reached else status("infinite"),
+        Entry(fmt.times(row.epoch_speedup)),
+        Entry(fmt.times(row.speedup)) if reached else status("none"),
+    ]
+
+
+def _place(row: Any) -> Entry:
+    flags = () if row.same_split else ("other split",)
+    return Entry(f"{int(row.gpus)} × {int(row.batch_size)}", flags=flags, kind="text")
