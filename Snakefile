@@ -21,11 +21,15 @@ if not REPLAY:
     include: "rules/peaks.smk"
     include: "rules/train.smk"
     include: "rules/quantize.smk"
+    include: "rules/quantize_peers.smk"
+    include: "rules/quantize_resnet.smk"
 
 
 include: "rules/tables.smk"
+include: "rules/tables_quantization.smk"
 include: "rules/prediction.smk"
 include: "rules/limits.smk"
+include: "rules/convergence.smk"
 include: "rules/synchronization.smk"
 include: "rules/claims.smk"
 include: "rules/report.smk"
@@ -37,3 +41,4 @@ rule all:
     input:
         "<results>/report.html",
         "<results>/config.yaml",
+        OPTIONAL_TABLES,

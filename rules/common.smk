@@ -71,6 +71,8 @@ wildcard_constraints:
     gpus=r"\d+",
     batch_size=r"\d+",
     seed=r"\d+",
+    remedy=r"\w+",
+    global_batch=r"\d+",
     variant=r"[\w.+-]+",
 
 
@@ -116,11 +118,11 @@ SYNCHRONIZATION = [
 SYNCHRONIZATION_TABLES = ["sampler", "sampler_accuracy", "collectives", "buffers"]
 
 
-def synchronization_records(wildcards):
-    """The records of these experiments; a replay or a partial report takes those there are."""
+def records_there(paths):
+    """An experiment's records; a replay or a partial report takes those that there are."""
     if REPLAY or config["partial"]:
-        return [path for path in SYNCHRONIZATION if Path(path).exists()]
-    return SYNCHRONIZATION
+        return [path for path in paths if Path(path).exists()]
+    return paths
 
 
 def gpus_of(wildcards):

@@ -112,6 +112,7 @@ SHARED_TABLES = [
     "interconnect",
     "interconnect_fit",
     "peaks",
+    *("remedies", "time_to_accuracy"),
 ]
 FIGURES = [
     "epoch_time",
@@ -120,6 +121,7 @@ FIGURES = [
     "learning",
     "quantization_histograms",
     "comparison",
+    *("remedies", "loss_curves"),
     "collectives",
 ]
 TEMPLATE = sorted(

@@ -59,7 +59,7 @@ if not REPLAY:
 
 rule tables_synchronization:
     input:
-        records=synchronization_records,
+        records=lambda wildcards: records_there(SYNCHRONIZATION),
         code=code("tables_synchronization"),
     output:
         sampler="<results>/tables/sampler.csv",

@@ -87,6 +87,19 @@ def test_a_missing_sweep_cannot_be_made_good_by_a_partial_report(study):
         stored_study.check(study, config(partial=True))
 
 
+@pytest.mark.parametrize(
+    ("name", "asked", "not_asked"),
+    [("peers", ["onnxruntime"], []), ("resnet18", True, False)],
+)
+def test_optional_records_may_be_there_and_need_not(study, name, asked, not_asked):
+    section = finished_study.CONFIG["quantization"]
+    stored_study.check(study, config(quantization=section | {name: asked}))
+    (study / f"quantization/seed~0/{name}.json").write_text("{}")
+    stored_study.check(study, config(quantization=section | {name: asked}))
+    with pytest.raises(UserError, match=rf"{name}\.json is no part of the study"):
+        stored_study.check(study, config(quantization=section | {name: not_asked}))
+
+
 def test_a_record_outside_the_grid_is_named(study):
     (study / "runs/old.json").write_text("{}")
     with pytest.raises(UserError, match=r"mine/runs/old\.json is no part of the study"):

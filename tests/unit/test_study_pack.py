@@ -135,6 +135,18 @@ def test_a_partial_study_is_packed_without_the_missing_runs(tmp_path, monkeypatc
     assert finished_study.stored(tmp_path / "studies/mine") == finished_study.FILES[:-1]
 
 
+def test_records_of_peers_are_packed_where_the_study_asked_for_them(tmp_path, monkeypatch):
+    section = finished_study.CONFIG["quantization"]
+    finished_study.make(tmp_path, quantization=section | {"peers": ["torchao"]})
+    monkeypatch.chdir(tmp_path)
+    peers = "quantization/seed~0/peers.json"
+    with pytest.raises(UserError, match=rf"lacks 1 of its 8 files, the first is results/{peers};"):
+        pack()
+    (tmp_path / "results" / peers).write_text("{}")
+    pack()
+    assert peers in finished_study.stored(tmp_path / "studies/mine")
+
+
 def test_a_record_made_with_another_parameter_is_refused(tmp_path, monkeypatch):
     finished_study.make(tmp_path, training={"learning_rate": 0.05, "measured_epochs": 3})
     monkeypatch.chdir(tmp_path)

@@ -16,10 +16,11 @@ TABLES_OF_RUNS = {
 }
 DERIVED_TABLES = {
     *("tables_speedup", "tables_communication", "tables_bandwidth", "tables_audit"),
-    *("tables_utilization", "tables_prediction"),
+    *("tables_utilization", "tables_prediction", "tables_time_to_accuracy"),
 }
 FIGURES_OF_RUNS = {"plot_epoch_time", "plot_speedup", "plot_communication", "plot_learning"}
 SIDE_BY_SIDE = {"tables_comparison", "plot_comparison"}
+CONVERGENCE = {"convergence_train", "tables_convergence", "plot_convergence"}
 PAGE = {"claims_evaluate", "report_render"}
 AFTER_RUNS = TABLES_OF_RUNS | DERIVED_TABLES | FIGURES_OF_RUNS | SIDE_BY_SIDE | PAGE
 
@@ -78,7 +79,7 @@ def test_editing_a_module_reruns_the_jobs_whose_scripts_import_it(study, monkeyp
     assert importing & finished <= planned
     followers = {
         "recipes/course.py": AFTER_RUNS,
-        "resnet.py": AFTER_RUNS,
+        "resnet.py": AFTER_RUNS | CONVERGENCE,
         "timing.py": AFTER_RUNS - TABLES_OF_RUNS - {"plot_learning"} | {"tables_timing"},
         "speedup.py": {"plot_speedup", "tables_audit", "report_render"} | SIDE_BY_SIDE,
         "figures.py": {"report_render"},
@@ -95,7 +96,7 @@ def test_changing_a_training_parameter_trains_again_on_the_same_dataset(study):
     study.configure({"training.learning_rate": 0.05})
     planned = study.planned()
     assert planned["train_run"] == 2
-    assert set(planned) == AFTER_RUNS | {"train_run", "study_config"}
+    assert set(planned) == AFTER_RUNS | CONVERGENCE | {"train_run", "study_config"}
 
 
 def test_changing_the_quantization_leaves_the_timings_alone(study):
@@ -109,6 +110,16 @@ def test_changing_the_quantization_leaves_the_timings_alone(study):
     }
 
 
+def test_another_remedy_is_trained_alone(study):
+    remedies = study.config["convergence"]["remedies"]
+    study.configure({"convergence.remedies": [*remedies, {"name": "lars", "lars": 0.001}]})
+    assert study.planned() == {
+        "convergence_train": 1,
+        **dict.fromkeys(["tables_convergence", "tables_time_to_accuracy", "plot_convergence"], 1),
+        **dict.fromkeys(["claims_evaluate", "report_render", "study_config"], 1),
+    }
+
+
 def test_a_new_variant_is_one_job_and_its_tables(study):
     variants = study.config["quantization"]["variants"]
     study.configure({"quantization.variants": [*variants, {"name": "w4", "weight_bits": 4}]})
@@ -119,6 +130,27 @@ def test_a_new_variant_is_one_job_and_its_tables(study):
         "tables_quantization",
         "report_render",
         "study_config",
+    }
+
+
+def test_asking_for_peers_measures_them_on_the_weights_there_are(study):
+    study.configure({"quantization.peers": ["onnxruntime"]})
+    seeds = len(study.config["quantization"]["seeds"])
+    assert study.planned() == {
+        "quantize_peers": seeds,
+        "tables_quantization_peers": 1,
+        "study_config": 1,
+    }
+
+
+def test_asking_for_resnet18_trains_and_quantizes_it_alone(study):
+    study.configure({"quantization.resnet18": True})
+    seeds = len(study.config["quantization"]["seeds"])
+    assert study.planned() == {
+        "quantize_train_resnet": seeds,
+        "quantize_resnet": seeds,
+        "tables_quantization_resnet": 1,
+        "study_config": 1,
     }
 
 

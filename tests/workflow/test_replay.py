@@ -11,6 +11,7 @@ import yaml
 
 MEASURING = {"dataset_fetch", "dataset_prepare", "train_run", "interconnect_sweep"}
 MEASURING |= {"quantize_train", "quantize_evaluate", "peaks_measure", "synchronization_measure"}
+MEASURING |= {"convergence_train", "quantize_peers", "quantize_train_resnet", "quantize_resnet"}
 RUNS = "runs/recipe~course/strategy~ddp"
 RECORD = f"studies/tiny/{RUNS}/gpus~1/batch_size~20/seed~0/run.json"
 
@@ -135,6 +136,29 @@ def test_a_study_of_another_machine_needs_neither_its_gpus_nor_its_images(clone)
     (folder / "runs/recipe~course").rename(folder / "runs/recipe~tuned")
     replayed = clone.snakemake("--", "results/replay/tiny/cells.csv")
     assert replayed.returncode == 0, replayed.stdout
+
+
+def test_a_study_packed_before_there_were_remedies_is_replayed_without_them(clone):
+    folder = clone.folder / "studies/tiny"
+    shutil.rmtree(folder / "convergence")
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    del config["convergence"]
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    replayed = clone.snakemake("--", "results/replay/tiny/report.html")
+    assert replayed.returncode == 0, replayed.stdout
+    page = (clone.folder / "results/replay/tiny/report.html").read_text()
+    assert "The study has no runs of remedies." in page
+
+
+def test_a_study_stored_before_other_quantizers_has_a_table_without_rows(stored, clone):
+    config = yaml.safe_load((stored / "config.yaml").read_text())
+    del config["quantization"]["peers"], config["quantization"]["resnet18"]
+    (clone.folder / "studies/tiny/config.yaml").write_text(yaml.safe_dump(config))
+    peers = "results/replay/tiny/tables/quantization_peers.csv"
+    assert clone.planned()["tables_quantization_peers"] == 1
+    replayed = clone.snakemake("--", peers)
+    assert replayed.returncode == 0, replayed.stdout
+    assert len(pd.read_csv(clone.folder / peers)) == 0
 
 
 def test_a_study_that_is_not_there_is_answered_with_those_that_are(clone):

@@ -8,6 +8,7 @@ import yaml
 from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 
+from scaling.convergence import plan
 from scaling.errors import UserError
 from scaling.quantization_scheme import STAGES, Scheme, scheme_options
 
@@ -123,6 +124,21 @@ def _beyond_schema(config: dict[str, Any], reads_images: bool) -> list[str]:
         sentences.append(
             f"grid.gpus has {', '.join(map(str, uneven))} and machine.gpus_per_node is {per_node} "
             "(allowed: numbers of GPUs up to one node's, or multiples of it)"
+        )
+    convergence = config["convergence"]
+    odd = plan.uneven(
+        convergence["global_batches"], convergence["reference_batch"], convergence["gpus"]
+    )
+    if odd:
+        sentences.append(
+            f"convergence.global_batches has {', '.join(map(str, odd))} and convergence.gpus is "
+            f"{convergence['gpus']} (allowed: multiples of it)"
+        )
+    names = [remedy["name"] for remedy in convergence["remedies"]]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        sentences.append(
+            f"convergence.remedies has {', '.join(twice)} more than once (allowed: each name once)"
         )
     graph = "tuned" in grid["recipes"] and config["recipes"]["tuned"]["cuda_graph"]
     if config["device"] == "cpu" and graph:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from scaling.quantization import INT8
 from scaling.quantized_inference import QuantizedImages, QuantizedLayer
 
 
@@ -33,13 +34,14 @@ def accumulate(layer: QuantizedLayer, inputs: Tensor) -> Tensor:
 
 
 def finish(layer: QuantizedLayer, accumulator: Tensor) -> Tensor:
-    """int8 outputs; the accumulator itself where the layer's output stays a float."""
+    """int8 outputs, int32 for more bits; the accumulator itself where the output stays a float."""
     if layer.requantization is None or layer.steps is None:
         return accumulator
     rule = layer.requantization.cpu()
+    kept = torch.int8 if layer.steps.largest <= INT8.largest else torch.int32
     if layer.integer_bias:
-        return rule.in_integers(accumulator, layer.steps).to(torch.int8)
-    return rule.in_float64(accumulator, layer.steps).to(torch.int8)
+        return rule.in_integers(accumulator, layer.steps).to(kept)
+    return rule.in_float64(accumulator, layer.steps).to(kept)
 
 
 def integer_logits(quantized: nn.Sequential, entered: Tensor) -> Tensor:
@@ -72,5 +74,9 @@ class Exactness:
         last = [module for module in quantized if isinstance(module, QuantizedLayer)][-1]
         if last.steps is None:
             found = found.double() / last.accumulator_scale.cpu()
+        self.count(found, simulated)
+
+    def count(self, found: Tensor, simulated: Tensor) -> None:
+        """Add the logits `found` by integers, and how many of the `simulated` differ from them."""
         self.logits += found.numel()
         self.differing += int((found.double() != simulated.cpu().double()).sum())

@@ -1,25 +1,30 @@
 """Packing a finished study: its records copied, byte for byte, into a folder worth keeping."""
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from scaling import files
+from scaling.convergence import record as convergence_record
+from scaling.convergence.remedy import by_name, from_options
 from scaling.errors import UserError
 from scaling.record import RunRecord, read_record
 from scaling.stored_study import (
     CONFIG,
     MANIFEST,
     RECORDS,
+    convergence_records,
+    optional_records,
     other_records,
     own_files,
     run_records,
-    synchronization_records,
 )
 
 
@@ -38,10 +43,11 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
     A run without a record is left out when the configuration says `partial`; anything else that
     is missing, or that was not made with this configuration, is a UserError.
     """
-    runs = {path: results / path for path in run_records(config)}
+    remedies = {path: results / path for path in convergence_records(config)}
+    runs = {path: results / path for path in run_records(config)} | remedies
     if config["partial"]:
         runs = {path: source for path, source in runs.items() if source.exists()}
-    measured = [*other_records(config), *synchronization_records(config)]
+    measured = [*other_records(config), *optional_records(config)]
     others = {path: results / path for path in [Path(CONFIG), *measured]}
     others[Path(MANIFEST)] = datasets / config["dataset"]["source"] / MANIFEST
     missing = [source for source in [*runs.values(), *others.values()] if not source.exists()]
@@ -52,8 +58,11 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
             "to its partial report (--config partial=true) where only runs are missing"
         )
     checksum = files.read_json(others[Path(MANIFEST)])["checksum"]
-    for source in runs.values():
-        _check_record(source, read_record(source), config, checksum)
+    for path, source in runs.items():
+        if path in remedies:
+            _check_convergence(source, config, checksum)
+        else:
+            _check_record(source, read_record(source), config, checksum)
     return runs | others
 
 
@@ -67,6 +76,26 @@ def _check_record(path: Path, record: RunRecord, config: dict[str, Any], checksu
         "dataset checksum": checksum,
     }
     used = {**record["training"], "dataset checksum": record["dataset"]["checksum"]}
+    _check_used(path, asked, used)
+
+
+def _check_convergence(path: Path, config: dict[str, Any], checksum: str) -> None:
+    """The same for a remedy at a global batch."""
+    found = convergence_record.read(path)
+    options = by_name(config["convergence"]["remedies"])[found["remedy"]]
+    asked = {
+        **config["training"],
+        **config["convergence"],
+        "model_width": config["model"]["width"],
+        "options": asdict(from_options(found["remedy"], options)),
+        "dataset checksum": checksum,
+    }
+    used = {**found["training"], "options": found["options"]}
+    used["dataset checksum"] = found["dataset"]["checksum"]
+    _check_used(path, json.loads(json.dumps(asked)), used)
+
+
+def _check_used(path: Path, asked: dict[str, Any], used: dict[str, Any]) -> None:
     for key, value in asked.items():
         # A record need not have all: machine.share is no parameter of a run.
         if used.get(key, value) != value:

@@ -10,11 +10,12 @@ from typing import Any
 import yaml
 
 from scaling import grid
+from scaling.convergence import record
 from scaling.errors import UserError
 
 CONFIG = "config.yaml"
 MANIFEST = "manifest.json"
-RECORDS = ["runs", "interconnect", "quantization", "peaks", "experiments"]
+RECORDS = ["runs", "interconnect", "quantization", "peaks", "experiments", "convergence"]
 """Folders of what was measured, named and laid out as below results/."""
 
 
@@ -78,6 +79,36 @@ def synchronization_records(config: dict[str, Any]) -> list[Path]:
     return [Path(f"experiments/gpus~{gpus}/synchronization.json")] if gpus > 1 else []
 
 
+def convergence_records(config: dict[str, Any]) -> list[Path]:
+    """The record of each remedy at each global batch, from the study's folder.
+
+    Studies that were packed before there were remedies have none of them.
+    """
+    section = config.get("convergence", {"remedies": [], "global_batches": []})
+    return [
+        record.path(Path("convergence"), remedy["name"], global_batch)
+        for remedy in section["remedies"]
+        for global_batch in section["global_batches"]
+    ]
+
+
+def optional_records(config: dict[str, Any]) -> list[Path]:
+    """What a study that was stored before there was such a measurement lacks.
+
+    Ranks compared; other quantizers and ResNet-18, where asked for.
+    """
+    section = config["quantization"]
+    names = [name for name in ("peers", "resnet18") if section.get(name)]
+    return [
+        *synchronization_records(config),
+        *(
+            Path(f"quantization/seed~{seed}/{name}.json")
+            for seed in section["seeds"]
+            for name in names
+        ),
+    ]
+
+
 def own_files(folder: Path) -> set[Path]:
     """The study's own files that `folder` has, from there; none when there is no such folder."""
     return {
@@ -94,6 +125,7 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     With `partial` in the configuration, runs may have no record.
     """
     runs, others = run_records(config), [Path(CONFIG), Path(MANIFEST), *other_records(config)]
+    runs += convergence_records(config) if (folder / "convergence").exists() else []
     there = own_files(folder)
     needed = others if config["partial"] else [*runs, *others]
     missing = [path for path in needed if path not in there]
@@ -103,7 +135,7 @@ def check(folder: Path, config: dict[str, Any]) -> None:
             f"{folder} lacks {len(missing)} of the {len(needed)} files its {CONFIG} asks for, the "
             f"first is {missing[0]}: restore them{partial}"
         )
-    unknown = sorted(there - {*runs, *others, *synchronization_records(config)})
+    unknown = sorted(there - {*runs, *others, *optional_records(config)})
     if unknown:
         raise UserError(
             f"{folder / unknown[0]} is no part of the study that its {CONFIG} describes: remove "

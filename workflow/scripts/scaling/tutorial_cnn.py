@@ -50,16 +50,23 @@ def save_weights(network: nn.Module, target: Path) -> None:
 def load_weights(source: Path) -> nn.Sequential:
     """The network that `save_weights` wrote to `source`, on the CPU and in evaluation mode.
 
+    Errors as `load_into` has them.
+    """
+    network = tutorial_cnn()
+    load_into(network, source, "the tutorial CNN", "quantize_train.py")
+    return network.eval()
+
+
+def load_into(network: nn.Module, source: Path, name: str, script: str) -> None:
+    """Give `network`, called `name`, the parameters in `source`, which `script` wrote.
+
     Only tensors are unpickled. A missing or broken file, weights of another network, and weights
     that are not finite are UserErrors that name `source`.
     """
-    network = tutorial_cnn()
     try:
         state = torch.load(source, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
-        raise UserError(
-            f"{source} does not exist; train the network with quantize_train.py"
-        ) from error
+        raise UserError(f"{source} does not exist; train the network with {script}") from error
     except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
         raise UserError(
             f"{source} is not a weights file that can be read; delete it so that it is made again"
@@ -67,8 +74,7 @@ def load_weights(source: Path) -> nn.Sequential:
     expected = network.state_dict()
     if not isinstance(state, dict) or _shapes(state) != _shapes(expected):
         raise UserError(
-            f"{source} holds the weights of another network than the tutorial CNN; "
-            "train one with quantize_train.py"
+            f"{source} holds the weights of another network than {name}; train one with {script}"
         )
     network.load_state_dict(state)
     if not all(bool(value.isfinite().all()) for value in state.values()):
@@ -76,7 +82,6 @@ def load_weights(source: Path) -> nn.Sequential:
             f"{source} holds weights that are infinite or not a number; "
             "train again with a lower --learning-rate"
         )
-    return network.eval()
 
 
 def _shapes(state: dict[str, Tensor]) -> dict[str, object]:

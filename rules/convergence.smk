@@ -1,0 +1,133 @@
+# Remedies for large batches: each at every global batch, its tables and its figures.
+from scaling.convergence import record as convergence_record
+from scaling.convergence.remedy import by_name
+
+
+localrules:
+    tables_convergence,
+    tables_time_to_accuracy,
+    plot_convergence,
+
+
+REMEDIES = by_name(config["convergence"]["remedies"])
+CONVERGENCE = [
+    str(Path(RECORDS, path)) for path in stored_study.convergence_records(config)
+]
+
+
+if not REPLAY:
+
+    # Not timed: jobs may share the machine, and wait for a GPU each with their images read.
+    rule convergence_train:
+        input:
+            images=ancient(f"{DATASET}/images.npz"),
+            manifest=f"{DATASET}/manifest.json",
+            code=code("convergence_train"),
+        output:
+            f"<records>/convergence/{convergence_record.PATTERN}/runs.json",
+        log:
+            f"logs/convergence_train/{convergence_record.PATTERN}.log",
+        conda:
+            "../workflow/envs/study.yaml"
+        threads: config["machine"]["cpu_threads"]
+        resources:
+            gpu=1,
+            runtime=TIMED["runtime"],
+        params:
+            remedy=lambda wildcards: json.dumps(
+                {wildcards.remedy: REMEDIES[wildcards.remedy]}
+            ),
+            records=subpath(output[0], ancestor=3),
+            device=lookup(dpath="device", within=config),
+            precision=lookup(dpath="convergence/precision", within=config),
+            reference_batch=lookup(dpath="convergence/reference_batch", within=config),
+            gpus=lookup(dpath="convergence/gpus", within=config),
+            epochs=lookup(dpath="convergence/epochs", within=config),
+            max_epochs=lookup(dpath="convergence/max_epochs", within=config),
+            seeds=lookup(dpath="convergence/seeds", within=config),
+            factors=lookup(dpath="convergence/factors", within=config),
+            train_images=option("--train-images", config["convergence"]["train_images"]),
+            model_width=lookup(dpath="model/width", within=config),
+            learning_rate=lookup(dpath="training/learning_rate", within=config),
+            momentum=lookup(dpath="training/momentum", within=config),
+            weight_decay=lookup(dpath="training/weight_decay", within=config),
+            crop_padding=lookup(dpath="training/crop_padding", within=config),
+            horizontal_flip="yes" if config["training"]["horizontal_flip"] else "no",
+            cpu_threads=lookup(dpath="machine/cpu_threads", within=config),
+        shell:
+            "python workflow/scripts/convergence_train.py --remedies {params.remedy:q}"
+            " --global-batches {wildcards.global_batch}"
+            " --dataset {input.images} --manifest {input.manifest} --device {params.device}"
+            " --precision {params.precision} --reference-batch {params.reference_batch}"
+            " --gpus {params.gpus} --epochs {params.epochs} --max-epochs {params.max_epochs}"
+            " --seeds {params.seeds} --factors {params.factors}"
+            " {params.train_images} --model-width {params.model_width}"
+            " --learning-rate {params.learning_rate} --momentum {params.momentum}"
+            " --weight-decay {params.weight_decay} --crop-padding {params.crop_padding}"
+            " --horizontal-flip {params.horizontal_flip} --cpu-threads {params.cpu_threads}"
+            " --records {params.records} > {log} 2>&1"
+
+
+rule tables_convergence:
+    input:
+        records=lambda wildcards: records_there(CONVERGENCE),
+        code=code("tables_convergence"),
+    output:
+        runs="<results>/tables/convergence.csv",
+        epochs="<results>/tables/convergence_epochs.csv",
+        curves="<results>/tables/loss_curves.csv",
+        remedies="<results>/tables/remedies.csv",
+    log:
+        "<logs>/tables_convergence.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/tables_convergence.py --records {input.records}"
+        " --output {output.runs} --epochs {output.epochs} --curves {output.curves}"
+        " --remedies {output.remedies} > {log} 2>&1"
+
+
+rule tables_time_to_accuracy:
+    input:
+        runs="<results>/tables/convergence.csv",
+        epochs="<results>/tables/convergence_epochs.csv",
+        timing=f"<results>/tables/{STUDY}/timing.csv",
+        code=code("tables_time_to_accuracy"),
+    output:
+        "<results>/tables/time_to_accuracy.csv",
+    log:
+        "<logs>/tables_time_to_accuracy.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        margin=lookup(dpath="convergence/accuracy_margin", within=config),
+    shell:
+        "python workflow/scripts/tables_time_to_accuracy.py --runs {input.runs}"
+        " --epochs {input.epochs} --timing {input.timing} --margin {params.margin}"
+        " --output {output} > {log} 2>&1"
+
+
+rule plot_convergence:
+    input:
+        remedies="<results>/tables/remedies.csv",
+        curves="<results>/tables/loss_curves.csv",
+        code=code("plot_convergence"),
+    output:
+        accuracy=report(
+            "<results>/figures/{study}/remedies.svg",
+            caption="../report/captions/remedies.rst",
+            category="Accuracy",
+        ),
+        curves=report(
+            "<results>/figures/{study}/loss_curves.svg",
+            caption="../report/captions/loss_curves.rst",
+            category="Accuracy",
+        ),
+    log:
+        "<logs>/plot_convergence/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/plot_convergence.py --remedies {input.remedies}"
+        " --curves {input.curves} --output {output.accuracy} --loss-curves {output.curves}"
+        " > {log} 2>&1"

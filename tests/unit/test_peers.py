@@ -1,0 +1,213 @@
+"""Other quantizers beside ours: counting, timing in turns, and peers that are not there."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+import quantize_peers
+import tables_quantization_peers
+from scaling import dataset, files, peers
+from scaling.errors import UserError
+from scaling.peer import Batches, Peer
+from scaling.sources import digits
+from scaling.tutorial_cnn import save_weights
+from scaling.tutorial_images import Images
+from scaling.tutorial_training import train
+
+ABSENT = "a-package-that-nobody-has"
+
+
+def images(count: int) -> Images:
+    """`count` images, the pixels of image k all k, of class k mod 3."""
+    pixels = np.broadcast_to(
+        np.arange(count, dtype=np.uint8)[:, None, None, None], (count, 8, 8, 3)
+    )
+    return Images(pixels.copy(), np.arange(count) % 3, (0.0,) * 3, (1.0,) * 3, torch.device("cpu"))
+
+
+def by_brightness(batch: Tensor) -> Tensor:
+    """Logits of a network that knows the class of `images`."""
+    return torch.nn.functional.one_hot((255 * batch[:, 0, 0, 0]).round().long() % 3, 3).float()
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the digits and a network trained on them for a few seconds."""
+    folder = tmp_path_factory.mktemp("study")
+    arrays = digits.read()
+    dataset.save(arrays, folder / "images.npz")
+    described = dataset.manifest(arrays, "digits", "scikit-learn")
+    files.write_json(folder / "manifest.json", described)
+    given = Images(
+        arrays.train_images,
+        arrays.train_labels,
+        tuple(described["mean"]),
+        tuple(described["std"]),
+        torch.device("cpu"),
+    )
+    torch.set_num_threads(1)
+    settings = {"seed": 0, "epochs": 4, "batch_size": 32, "learning_rate": 0.02, "momentum": 0.9}
+    network, _ = train(given, **settings, report=lambda _: None)
+    save_weights(network, folder / "weights.pt")
+    return folder
+
+
+def run_script(folder: Path, *names: str) -> dict[str, Any]:
+    quantize_peers.main(
+        [
+            *("--dataset", str(folder / "images.npz"), "--manifest", str(folder / "manifest.json")),
+            *("--weights", str(folder / "weights.pt"), "--seed", "0"),
+            *("--calibration-images", "300", "--peers", *names),
+            *("--output", str(folder / "peers.json")),
+        ]
+    )
+    found: dict[str, Any] = json.loads((folder / "peers.json").read_text())
+    return found
+
+
+def written_table(folder: Path) -> pd.DataFrame:
+    output = folder / "quantization_peers.csv"
+    tables_quantization_peers.main(["--peers", str(folder / "peers.json"), "--output", str(output)])
+    return pd.read_csv(output)
+
+
+def test_every_test_image_has_a_class_though_the_last_batch_is_not_full() -> None:
+    test = images(250)
+    sizes = []
+
+    def run(batch: Tensor) -> Tensor:
+        sizes.append(len(batch))
+        return by_brightness(batch)
+
+    assert torch.equal(peers.classes(run, test), torch.from_numpy(test.labels))
+    assert sizes == [256]
+
+
+def test_a_peer_is_held_to_float32_and_to_our_int8() -> None:
+    picked, float32 = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 0, 1, 0])
+    found = peers.compared(picked, images(4), {"float32": float32, "int8": picked})
+    assert found["accuracy_percent"] == 75 and found["difference_points"] == 25
+    assert found["agreement_percent"] == 25 and found["agreement_ours_percent"] == 100
+
+
+def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    order = []
+
+    def taking(name: str, seconds: list[float]) -> peers.Run:
+        times = itertools.chain(seconds, itertools.repeat(seconds[-1]))
+
+        def run(batch: Tensor) -> Tensor:
+            clock[0] += next(times)
+            order.append(name)
+            return batch
+
+        return run
+
+    monkeypatch.setattr(peers.time, "perf_counter", lambda: clock[0])
+    # The first call compiles for 9 s, the others take 0.05 and 0.02 s: 2 and 5 fill a round.
+    runs = {"float32": taking("float32", [9, 0.05]), "int8": taking("int8", [9, 0.02])}
+    found = peers.interleaved_seconds(runs, torch.zeros(1))
+    assert found["float32"] == pytest.approx([0.05] * peers.ROUNDS)
+    assert found["int8"] == pytest.approx([0.02] * peers.ROUNDS)
+    one_round = ["float32"] * 3 + ["int8"] * 6
+    assert order == ["float32"] * 2 + ["int8"] * 2 + one_round * peers.ROUNDS
+
+
+def test_a_peer_that_is_not_installed_is_noted_and_the_rest_is_measured(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = peers.Choice(("onnxruntime", ABSENT), peers.PEERS["onnxruntime"].build)
+    monkeypatch.setitem(peers.PEERS, "onnxruntime", gone)
+    found = run_script(study, "onnxruntime")
+    (peer,) = found["peers"]
+    assert peer["status"] == "not installed"
+    assert peer["note"].endswith(f"{ABSENT} not installed")
+    assert peer["networks"] == {}
+    table = written_table(study)
+    assert list(table["engine"]) == ["this study", "this study", "onnxruntime"]
+    assert list(table["status"]) == ["measured", "measured", "not installed"]
+    ours, missing = table.iloc[1], table.iloc[2]
+    assert missing["note"] == peer["note"] and np.isnan(missing["accuracy_percent"])
+    assert ours["precision"] == "int8" and ours["accuracy_percent"] > 80
+    assert ours["agreement_percent"] > 95 and ours["times_smaller"] > 3.9
+    assert np.isnan(ours["batch_1_ratio"])
+
+
+def test_a_peer_that_breaks_is_noted_with_its_own_words(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(_network: Any, _batches: Batches, _threads: int) -> Peer:
+        raise RuntimeError("needs another torch\nand more")
+
+    monkeypatch.setitem(peers.PEERS, "torchao", peers.Choice((), build))
+    (peer,) = run_script(study, "torchao")["peers"]
+    assert (peer["status"], peer["note"]) == ("failed", "RuntimeError: needs another torch")
+
+
+@pytest.mark.parametrize("name", list(peers.PEERS))
+def test_a_peer_quantizes_the_same_network_about_as_well(name: str, study: Path) -> None:
+    for package, installed in peers.versions(peers.PEERS[name].packages).items():
+        if installed is None:
+            pytest.skip(f"{package} is not installed; see requirements-peers.txt")
+    (peer,) = run_script(study, name)["peers"]
+    assert (peer["status"], peer["note"]) == ("measured", None)
+    table = written_table(study).set_index(["engine", "precision"])
+    float32, int8 = table.loc[(name, "float32")], table.loc[(name, "int8")]
+    assert float32["agreement_percent"] == 100
+    assert float32["batch_1_ratio"] == float32["batch_256_ratio_max"] == 1
+    assert int8["agreement_percent"] > 95
+    # A float network given back as int8 would be as large.
+    assert int8["times_smaller"] > 1.5
+    for batch in (1, 256):
+        low, ratio, high = (int8[f"batch_{batch}_ratio{end}"] for end in ("_min", "", "_max"))
+        assert 0 < low <= ratio <= high
+
+
+def test_a_ratio_is_to_the_same_engine_in_the_same_round(tmp_path: Path) -> None:
+    def network(size: int, seconds: list[float] | None = None) -> dict[str, Any]:
+        about = {"accuracy_percent": 60.0, "file_bytes": size}
+        return about | ({"seconds": {"1": seconds, "256": seconds}} if seconds else {})
+
+    document = {
+        "seed": 3,
+        "threads": 2,
+        "environment": {"torch": "2.99"},
+        "ours": {"float32": network(400), "int8": network(100)},
+        "peers": [
+            {
+                "peer": "onnxruntime",
+                "versions": {"onnxruntime": "1.2"},
+                "status": "measured",
+                "note": None,
+                "options": "QDQ",
+                "networks": {
+                    "float32": network(500, [1.0, 2.0, 4.0]),
+                    "int8": network(200, [0.5, 2.0, 1.0]),
+                },
+            }
+        ],
+    }
+    files.write_json(tmp_path / "peers.json", document)
+    row = written_table(tmp_path).iloc[3]
+    assert (row["seed"], row["threads"], row["version"]) == (3, 2, 1.2)
+    assert row["times_smaller"] == 2.5
+    # Round by round 1/2, 1 and 1/4; of medians alone it would be 1/2 of 1 over 2.
+    assert row["batch_1_ratio"] == 0.5
+    assert (row["batch_1_ratio_min"], row["batch_1_ratio_max"]) == (0.25, 1)
+    assert row["batch_256_seconds"] == 1
+
+
+def test_another_file_is_refused_by_name(tmp_path: Path) -> None:
+    files.write_json(tmp_path / "peers.json", {"stages": []})
+    with pytest.raises(UserError, match=r"peers\.json was not written by quantize_peers\.py"):
+        written_table(tmp_path)

@@ -1,0 +1,136 @@
+"""ResNet-18 from its training to the table of stages, as the rules run them, at a small width."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+import quantize_resnet
+import quantize_train_resnet
+import tables_quantization_resnet
+from scaling import dataset, files
+from scaling.dataset import ImageDataset
+from scaling.errors import UserError
+from scaling.integer_inference import Exactness
+from scaling.sources import digits
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with some digits, a narrow ResNet-18 trained on them, its stages and their table."""
+    folder = tmp_path_factory.mktemp("study")
+    torch.set_num_threads(1)
+    images = digits.read()
+    images = ImageDataset(
+        images.train_images[:600],
+        images.train_labels[:600],
+        images.test_images[:200],
+        images.test_labels[:200],
+        images.classes,
+    )
+    dataset.save(images, folder / "images.npz")
+    files.write_json(folder / "manifest.json", dataset.manifest(images, "digits", "scikit-learn"))
+    train(folder, "weights.pt")
+    quantize(folder, width=4)
+    tables_quantization_resnet.main(
+        ["--stages", str(folder / "resnet.json"), "--output", str(folder / "resnet.csv")]
+    )
+    return folder
+
+
+def common(folder: Path, width: int) -> list[str]:
+    paths = "--dataset", str(folder / "images.npz"), "--manifest", str(folder / "manifest.json")
+    return [*paths, "--seed", "0", "--device", "cpu", "--model-width", str(width)]
+
+
+def train(folder: Path, name: str, learning_rate: float = 0.1) -> None:
+    quantize_train_resnet.main(
+        [
+            *common(folder, width=4),
+            *("--epochs", "3", "--batch-size", "20", "--learning-rate", str(learning_rate)),
+            *("--momentum", "0.9", "--weight-decay", "5e-4", "--crop-padding", "2"),
+            *("--horizontal-flip", "no", "--recipe-options", '{"loader_workers": 0}'),
+            *("--output", str(folder / name), "--summary", str(folder / f"{name}.json")),
+        ]
+    )
+
+
+def quantize(folder: Path, width: int) -> None:
+    quantize_resnet.main(
+        [
+            *common(folder, width),
+            *("--weights", str(folder / "weights.pt"), "--calibration-images", "200"),
+            *("--output", str(folder / "resnet.json")),
+        ]
+    )
+
+
+def document(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "resnet.json").read_text())
+    return found
+
+
+def test_every_logit_is_the_same_from_integers(study: Path) -> None:
+    held = [row["exactness"] for row in document(study)["stages"] if "exactness" in row]
+    assert held == [{"logits": 2000, "differing": 0}] * 2
+
+
+def test_a_logit_that_differs_is_counted() -> None:
+    found = Exactness()
+    found.count(torch.tensor([[1, 2], [3, 4]], dtype=torch.int8), torch.tensor([[1.0, 2], [3, 5]]))
+    assert (found.logits, found.differing) == (4, 1)
+
+
+def test_the_trained_network_has_learned_and_keeps_it_through_the_stages(study: Path) -> None:
+    table = pd.read_csv(study / "resnet.csv")
+    summary = json.loads((study / "weights.pt.json").read_text())
+    stages = ["weights", "weights+activations", "weights+activations+bias"]
+    assert list(table["stage"]) == ["float32", *stages, *stages]
+    assert list(table["weight_scales"][1:]) == ["tensor"] * 3 + ["channel"] * 3
+    float32 = table["accuracy_percent"][0]
+    assert float32 == pytest.approx(100 * summary["evaluation"]["test_accuracy"]) and float32 > 70
+    assert table["difference_points"][0] == 0
+    assert (table["agreement_percent"][4:] >= 95).all()
+    assert (table["standard_error_points"] >= 0).all()
+
+
+def test_packed_it_is_about_a_quarter_and_no_accumulator_leaves_int32(study: Path) -> None:
+    table = pd.read_csv(study / "resnet.csv").set_index(["stage", "weight_scales"])
+    assert ",2000,0," in (study / "resnet.csv").read_text()
+    row = table.loc[("weights+activations+bias", "tensor")]
+    assert 3.7 < row["float32_bytes"] / row["packed_bytes"] < 4
+    assert (row["logits"], row["differing_logits"]) == (2000, 0)
+    layers = document(study)["layers"]
+    assert len(layers) == 2 * 21
+    bounds = [each["accumulator_bound"] for each in layers if each["weight_scales"] == "tensor"]
+    assert row["accumulator_bound"] == max(bounds) < 2**31
+    assert all(each["float32_exact"] == (each["products_bound"] <= 2**24) for each in layers)
+
+
+def test_the_same_seed_gives_the_same_weights(study: Path) -> None:
+    train(study, "again.pt")
+    assert (study / "again.pt").read_bytes() == (study / "weights.pt").read_bytes()
+
+
+def test_a_training_that_diverges_says_what_to_do(study: Path) -> None:
+    with pytest.raises(UserError, match=r"diverged in epoch \d; lower --learning-rate, now 1e\+20"):
+        train(study, "diverged.pt", learning_rate=1e20)
+
+
+def test_weights_of_another_width_are_refused(study: Path) -> None:
+    with pytest.raises(UserError, match="of another network than a ResNet-18 of width 8"):
+        quantize(study, width=8)
+
+
+def test_a_table_of_no_records_has_no_rows(tmp_path: Path) -> None:
+    output = tmp_path / "quantization_resnet.csv"
+    tables_quantization_resnet.main(["--stages", "--output", str(output)])
+    assert len(pd.read_csv(output)) == 0
+    files.write_json(tmp_path / "other.json", {"seed": 0, "stages": []})
+    with pytest.raises(UserError, match="was not written by quantize_resnet"):
+        tables_quantization_resnet.main(
+            ["--stages", str(tmp_path / "other.json"), "--output", str(output)]
+        )
