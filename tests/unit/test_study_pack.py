@@ -140,7 +140,8 @@ def test_records_of_peers_are_packed_where_the_study_asked_for_them(tmp_path, mo
     finished_study.make(tmp_path, quantization=section | {"peers": ["torchao"]})
     monkeypatch.chdir(tmp_path)
     peers = "quantization/seed~0/peers.json"
-    with pytest.raises(UserError, match=rf"lacks 1 of its 8 files, the first is results/{peers};"):
+    files = len(finished_study.FILES) + 1
+    with pytest.raises(UserError, match=rf"lacks 1 of its {files} files, the first .*/{peers};"):
         pack()
     (tmp_path / "results" / peers).write_text("{}")
     pack()
