@@ -4,6 +4,7 @@ localrules:
     plot_communication,
     plot_learning,
     plot_quantization_histograms,
+    plot_quantization_sizes,
     report_render,
 
 
@@ -102,6 +103,25 @@ rule plot_quantization_histograms:
         " --output {output} > {log} 2>&1"
 
 
+rule plot_quantization_sizes:
+    input:
+        quantization="<results>/tables/quantization.csv",
+        code=code("plot_quantization_sizes"),
+    output:
+        report(
+            "<results>/figures/{study}/quantization_sizes.svg",
+            caption="../report/captions/quantization_sizes.rst",
+            category="Int8 quantization",
+        ),
+    log:
+        "<logs>/plot_quantization_sizes/{study}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    shell:
+        "python workflow/scripts/plot_quantization_sizes.py --quantization {input.quantization}"
+        " --output {output} > {log} 2>&1"
+
+
 TABLES = [
     *("timing", "speedup", "communication", "bandwidth", "utilization"),
     *("audit", "comparison", "prediction", "cost_model", "startup", "provenance"),
@@ -109,6 +129,7 @@ TABLES = [
 SHARED_TABLES = [
     "accuracy",
     "quantization",
+    "quantization_layers",
     "interconnect",
     "interconnect_fit",
     "peaks",
@@ -123,6 +144,7 @@ FIGURES = [
     "comparison",
     *("remedies", "loss_curves"),
     "collectives",
+    "quantization_sizes",
 ]
 TEMPLATE = sorted(
     str(path)
@@ -138,6 +160,7 @@ rule report_render:
         topology="<results>/tables/topology.txt",
         claims="<results>/tables/claims.json",
         experiments=expand("<results>/tables/{table}.csv", table=SYNCHRONIZATION_TABLES),
+        optional=OPTIONAL_TABLES,
         figures=expand(f"<results>/figures/{STUDY}/{{figure}}.svg", figure=FIGURES),
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,

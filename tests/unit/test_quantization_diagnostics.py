@@ -9,8 +9,7 @@ from torch import nn
 
 from scaling import dataset
 from scaling.quantization_diagnostics import DIAGNOSTICS, revealed_by
-from scaling.quantization_mistakes import MISTAKES
-from scaling.quantization_scheme import Mistake, Scheme
+from scaling.quantization_scheme import MISTAKES, Mistake, Scheme
 from scaling.quantized_variant import make, measure
 from scaling.sources import digits
 from scaling.tutorial_images import Images

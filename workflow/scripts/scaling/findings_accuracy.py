@@ -3,6 +3,7 @@
 from scaling import large_batch, recipe_quality
 from scaling import report_format as fmt
 from scaling.finding import Finding, measured, source
+from scaling.quantization_cost import cost
 from scaling.quantization_scheme import STAGES
 from scaling.result_tables import StudyTables
 
@@ -92,18 +93,22 @@ def quantization(tables: StudyTables) -> Finding:
             supported=False,
         )
     rows = table[table["stage"] == stages[-1]]
-    differences = rows["difference_points"]
-    sentence = (
-        f"Int8 quantization ({stages[-1]}) changes test accuracy by "
-        f"{fmt.points(differences.mean())} points"
+    found = cost(rows)
+    over = (
+        "with one seed"
+        if found.seeds == 1
+        else f"on average over {found.seeds} seeds ({found.reach} by seed)"
     )
-    if len(rows) == 1:
-        sentence += " with one seed, so its spread is unknown."
-    else:
-        sentence += (
-            f" on average over {len(rows)} seeds ({fmt.points(differences.min())} to "
-            f"{fmt.points(differences.max())})"
-        )
-        noisy = differences.min() <= 0 <= differences.max()
-        sentence += ", which is within noise." if noisy else "."
-    return Finding(sentence, f"quantization.csv: stage {stages[-1]}, all seeds")
+    compared = rows["logits_compared"].sum()
+    exact = (
+        f" Of {int(compared):,} logits, {int(rows['logits_differing'].sum()):,} differ from those "
+        "computed in integers alone."
+        if compared
+        else ""
+    )
+    return Finding(
+        f"Int8 quantization ({stages[-1]}) changes test accuracy by {found.difference} points "
+        f"{over}, {found.verdict}; {found.agreement_percent:.1f}\u00a0% of the images keep their "
+        f"class.{exact}",
+        f"quantization.csv: stage {stages[-1]}, all seeds",
+    )

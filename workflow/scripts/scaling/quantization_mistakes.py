@@ -13,17 +13,6 @@ from torch import Tensor
 from scaling.quantization import INT32_MAX, Steps
 from scaling.quantization_scheme import Mistake
 
-MISTAKES: dict[Mistake, str] = {
-    "activation_scale": "the output factor is 127 · max / S instead of 127 / (max · S)",
-    "bias_scale": "a bias is rounded at scale (2³¹ − 1) / S instead of S",
-    "255_for_127": "the output factor has 255 in the place of 127, where int8 clips",
-    "bias_unscaled": "a bias is added to the accumulator without its scale S",
-    "no_product": "S is weight scale times image scale, without the layers between them",
-    "one_image": "the activations are calibrated on one image",
-    "test_data": "the activations are calibrated on the test images",
-}
-"""What each mistake does, in a few words."""
-
 
 @dataclass(frozen=True)
 class LayerScales:

@@ -33,6 +33,7 @@ FIGURES = [
     *("epoch_time", "speedup", "communication", "learning", "quantization_histograms"),
     *("comparison", "collectives"),
     *("remedies", "loss_curves"),
+    "quantization_sizes",
 ]
 
 
@@ -90,7 +91,7 @@ SECTIONS = [
     ),
     Section("buffers", "Question 7. Gradients only", report_synchronization.buffers, ("Q7",)),
     Section("limits", "Physical limits", report_limits.limits),
-    Section("quantization", "Part B. Int8 quantization", report_quantization.stages),
+    Section("quantization", "Part B. Int8 quantization", report_quantization.part_b),
     Section("side_by_side", "Side by side with published studies", report_comparison.side_by_side),
     Section("audit", "Audit", report_audit.findings),
     Section("prediction", "Prediction and recommendation", report_prediction.prediction),

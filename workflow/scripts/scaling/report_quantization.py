@@ -1,65 +1,36 @@
-"""Part B of the report: accuracy after each stage of int8 quantization."""
+"""Part B of the report: the lab's questions on int8 in order, the ledger, mistakes, fewer bits."""
 
 from typing import Any
 
-import pandas as pd
-
-from scaling import report_format as fmt
+from scaling import (
+    report_quantization_layers,
+    report_quantization_mistakes,
+    report_quantization_peers,
+    report_quantization_resnet,
+    report_quantization_stages,
+    report_quantization_variants,
+)
 from scaling.quantization_scheme import STAGES
-from scaling.report_table import Entry, Table, head, status
+from scaling.report_part import Part
 from scaling.result_tables import StudyTables
 
 
-def stages(tables: StudyTables) -> dict[str, Any]:
-    """One row for each stage, one column for each seed, their mean, and the agreement."""
-    table = tables.quantization[tables.quantization["stage"].isin(STAGES)]
-    if table.empty:
-        return {"tables": [], "images": ""}
-    seeds = sorted(int(seed) for seed in table["seed"].unique())
-    return {
-        "tables": [
-            Table(
-                title="Accuracy on the test set, %, and difference to float32, points",
-                groups=[("", 1), ("seed", len(seeds)), ("mean over the seeds", 3)],
-                columns=[
-                    "stage",
-                    *(str(seed) for seed in seeds),
-                    *("accuracy, %", "difference, points", "same class as float32, %"),
-                ],
-                rows=[
-                    _row(str(stage), rows, seeds)
-                    for stage, rows in table.groupby("stage", sort=False)
-                ],
-            )
-        ],
-        "images": " or ".join(f"{int(count):,}" for count in table["test_images"].unique()),
+def part_b(tables: StudyTables) -> dict[str, Any]:
+    """A `Part` for each heading of the section, and how many test images there were."""
+    variants, layers = tables.quantization, tables.quantization_layers
+    float32, weights, activations, biases = STAGES
+    images = sorted(int(count) for count in variants["test_images"].dropna().unique())
+    parts: dict[str, Part] = {
+        "weights": report_quantization_stages.stage(variants, weights, float32),
+        "weight_layers": report_quantization_layers.weights(layers),
+        "activation_layers": report_quantization_layers.activations(layers, variants),
+        "activations": report_quantization_stages.stage(variants, activations, weights),
+        "biases": report_quantization_stages.stage(variants, biases, activations),
+        "ledger": report_quantization_layers.accumulators(layers, variants),
+        "mistakes": report_quantization_mistakes.known_mistakes(variants, layers),
+        "fewer_bits": report_quantization_variants.fewer_bits(variants),
+        "choices": report_quantization_variants.at_8_bits(variants),
+        "peers": report_quantization_peers.peers(tables.experiment("quantization_peers")),
+        "resnet": report_quantization_resnet.resnet(tables.experiment("quantization_resnet")),
     }
-
-
-def _row(stage: str, rows: pd.DataFrame, seeds: list[int]) -> list[Entry]:
-    plain = stage == "float32"
-    line = [head(stage)]
-    for seed in seeds:
-        found = rows[rows["seed"] == seed]
-        if found.empty:
-            line.append(status("missing"))
-        else:
-            values = found.iloc[0]
-            difference = "" if plain else fmt.points(values["difference_points"])
-            line.append(Entry(f"{values['accuracy_percent']:.2f}", detail=difference))
-    accuracy, difference = rows["accuracy_percent"], rows["difference_points"]
-    spread = f"{accuracy.min():.2f}–{accuracy.max():.2f}" if len(rows) > 1 else "one seed"
-    line.append(Entry(f"{accuracy.mean():.2f}", detail=spread))
-    if plain:
-        return [*line, Entry("–"), Entry("–")]
-    reach = f"{fmt.points(difference.min())} to {fmt.points(difference.max())}"
-    noise = len(rows) > 1 and difference.min() <= 0 <= difference.max()
-    return [
-        *line,
-        Entry(
-            fmt.points(difference.mean()),
-            detail=reach if len(rows) > 1 else "one seed",
-            flags=("within noise",) if noise else (),
-        ),
-        Entry(f"{rows['agreement_percent'].mean():.1f}"),
-    ]
+    return {"parts": parts, "images": " or ".join(f"{count:,}" for count in images)}

@@ -18,6 +18,8 @@ from scaling import (
     peaks,
     prediction,
     provenance,
+    quantization_others,
+    quantization_tables,
     speedup,
     startup,
     tables,
@@ -47,11 +49,8 @@ SHARED = {
     "interconnect": interconnect.COLUMNS,
     "interconnect_fit": interconnect.FIT_COLUMNS,
     "peaks": peaks.COLUMNS,
-    # A study from before there were variants has no more.
-    "quantization": [
-        *("seed", "stage", "accuracy_percent", "difference_points"),
-        *("agreement_percent", "test_images"),
-    ],
+    "quantization": quantization_tables.COLUMNS,
+    "quantization_layers": quantization_tables.LAYER_COLUMNS,
 }
 # Only claims read these: see scaling.claims.
 EVIDENCE = {"device_time": device_time.COLUMNS}
@@ -65,13 +64,17 @@ EXPERIMENTS = {
     "sampler_accuracy": sampler_table.ACCURACY_COLUMNS,
     "collectives": collectives_table.COLUMNS,
     "buffers": buffers_table.COLUMNS,
+    "quantization_peers": quantization_others.PEERS,
+    "quantization_resnet": quantization_others.RESNET,
 }
 """Tables of experiments, which a study made before them does not have; they lie beside `SHARED`."""
 COLUMNS = OWN | EVIDENCE | SHARED | EXPERIMENTS
 TRUTHS = {"within_spread", "correct", "peak", "measured"}
 TRUTHS |= {"reference", "chosen", "at_edge", "same_split"}
 TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
-TEXT |= {"mistake", "revealed_by"}
+TEXT |= {"stage", "layer", "mistake", "revealed_by", "engine", "version", "status"}
+TEXT |= {"bias", "logits", "weight_scales", "weight_range", "activation_range", "rounding"}
+TRUTHS |= {"unsigned", "bias_correction"}
 TEXT |= {"study", "model", "hardware", "estimate", "parameter", "unit"}
 TEXT |= {"remedy", "options", "diverged", "rule_diverged", "train_verdict", "test_verdict"}
 TRUTHS |= {"set_epoch", "trained", "ranks_agree"}
@@ -91,6 +94,7 @@ class StudyTables(DerivedTables):
     provenance: pd.DataFrame
     accuracy: pd.DataFrame
     quantization: pd.DataFrame
+    quantization_layers: pd.DataFrame
     interconnect: pd.DataFrame
     interconnect_fit: pd.DataFrame
     peaks: pd.DataFrame

@@ -1,0 +1,97 @@
+"""Draw what fewer bits cost: accuracy against packed size, a line for each method."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from scaling import figures, result_tables
+from scaling.errors import run_script
+from scaling.quantization_choices import bits, low_bits
+from scaling.quantization_cost import cost
+
+PANELS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
+    "Fewer bits of weights, activations of 8": lambda rows: rows["activation_bits"] == 8,
+    "Fewer bits of both": lambda rows: rows["activation_bits"] == rows["weight_bits"],
+    "Fewer bits of activations, weights of 8": lambda rows: rows["weight_bits"] == 8,
+}
+LINEAR_POINTS = 1.0
+"""Differences up to this are drawn to scale, larger ones on a logarithmic axis."""
+
+
+def draw(quantization: pd.DataFrame) -> Figure:
+    """A panel for each way to take bits away, a line for each method, a point for each variant.
+
+    A point is the mean over the seeds of the difference to float32, its bar two standard errors;
+    x is the packed size, or where it stays the same the bits of activations.
+    """
+    low = low_bits(quantization)
+    shown = {title: low[chosen(low)] for title, chosen in PANELS.items()}
+    fewer = {
+        title: rows
+        for title, rows in shown.items()
+        if ((rows["weight_bits"] < 8) | (rows["activation_bits"] < 8)).any()
+    }
+    if not fewer:
+        return figures.message_figure("No variant of this study has fewer than 8 bits.")
+    methods = list(low["method"].unique())
+    figure, upper, _ = figures.panels(list(fewer))
+    for axes, (title, rows) in zip(upper, fewer.items(), strict=True):
+        by_size = not title.startswith("Fewer bits of activations")
+        for index, method in enumerate(methods):
+            own = rows[rows["method"] == method]
+            if len(own):
+                _line(axes, own, by_size, _style(index))
+        axes.axhline(0, color=figures.GREY, linewidth=1, linestyle="--")
+        axes.set_yscale("symlog", linthresh=LINEAR_POINTS)
+        axes.set_ylabel("points to float32")
+        axes.set_xlabel("packed size, kB" if by_size else "bits of activations")
+    handles = [figures.line_handle(method, **_style(index)) for index, method in enumerate(methods)]
+    handles.append(figures.line_handle("float32", color=figures.GREY, linestyle="--", linewidth=1))
+    figure.legend(handles=handles, loc="outside upper left", ncols=1)
+    return figure
+
+
+def _style(index: int) -> dict[str, str]:
+    return {
+        "color": figures.GPU_COLOURS[index % len(figures.GPU_COLOURS)],
+        "marker": figures.MARKERS[index % len(figures.MARKERS)],
+    }
+
+
+def _line(axes: Axes, rows: pd.DataFrame, by_size: bool, style: dict[str, str]) -> None:
+    points = []
+    for _, same in rows.groupby("stage", sort=False):
+        found, row = cost(same), next(same.itertuples())
+        x = same["packed_bytes"].mean() / 1000 if by_size else row.activation_bits
+        points.append((x, found.difference_points, 2 * found.standard_error_points, bits(row)))
+    x, y, errors, names = zip(*sorted(points), strict=True)
+    axes.errorbar(x, y, yerr=np.nan_to_num(errors), **style)
+    for left, height, name in zip(x, y, names, strict=True):
+        axes.annotate(
+            name,
+            (left, height),
+            xytext=(4, -9),
+            textcoords="offset points",
+            fontsize=6.5,
+            color=style["color"],
+        )
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write the figure as SVG."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quantization", type=Path, required=True, help="quantization.csv")
+    parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
+    arguments = parser.parse_args(argv)
+    quantization = result_tables.read("quantization", arguments.quantization)
+    with figures.style("quantization-sizes"):
+        figures.save(draw(quantization), arguments.output)
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,57 @@
+"""Words for how a variant in quantization.csv was quantized, from its columns of options."""
+
+from typing import Any
+
+import pandas as pd
+
+WORDS = {
+    ("rounding", "gptq"): "GPTQ",
+    ("weight_range", "mse"): "weight ranges by MSE",
+    ("activation_range", "mse"): "activation ranges by MSE",
+    ("activation_range", "percentile"): "activation ranges by percentile",
+    ("weight_scales", "channel"): "a scale per channel",
+    ("bias_correction", True): "bias correction",
+    ("logits", "float"): "float logits",
+    ("bias", "float"): "float biases",
+}
+OF_WEIGHTS = {"rounding", "weight_range", "weight_scales", "bias_correction"}
+"""What there is to choose where activations stay floats."""
+
+
+def words(row: Any) -> list[str]:
+    """Where `row` differs from plain quantization, but for its bits and its mistake."""
+    floats = pd.isna(row.activation_bits)
+    if not floats and row.weight_range == row.activation_range == "mse":
+        both = {("weight_range", "mse"): "ranges by MSE"}
+        table = {
+            key: both.get(key, said) for key, said in WORDS.items() if key[0] != "activation_range"
+        }
+    else:
+        table = WORDS
+    return [
+        said
+        for (column, value), said in table.items()
+        if getattr(row, column) == value and not (floats and column not in OF_WEIGHTS)
+    ]
+
+
+def method(row: Any) -> str:
+    """All of `words` in one text; plain quantization is by max-abs."""
+    return ", ".join(words(row)) or "max-abs"
+
+
+def bits(row: Any) -> str:
+    """`W4 A8`; activations that stay floats are `A32`."""
+    activations = 32 if pd.isna(row.activation_bits) else int(row.activation_bits)
+    return f"W{int(row.weight_bits)}\u00a0A{activations}"
+
+
+def low_bits(table: pd.DataFrame) -> pd.DataFrame:
+    """The sound integer variants by each method that has one below 8 bits, with `method`.
+
+    A method's variants at 8 bits are among them: a curve starts there.
+    """
+    sound = table[table["activation_bits"].notna() & (table["mistake"] == "")]
+    sound = sound.assign(method=[method(row) for row in sound.itertuples()])
+    fewer = sound[(sound["weight_bits"] < 8) | (sound["activation_bits"] < 8)]
+    return sound[sound["method"].isin(fewer["method"])]

@@ -1,0 +1,149 @@
+"""Part B's known mistakes: each beside the sound variant of the same weights."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pandas as pd
+
+from scaling import report_format as fmt
+from scaling.quantization_cost import Cost, cost
+from scaling.quantization_scheme import MISTAKES, STAGES
+from scaling.quantization_tables import OPTIONS
+from scaling.report_part import Part
+from scaling.report_quantization_layers import decibels, share
+from scaling.report_table import Entry, Table, head, text
+
+QUANTITIES = {
+    "weight_sqnr_db": "of weights",
+    "sqnr_after_relu_db": "of what a layer passes on",
+    "propagated_sqnr_db": "of what has propagated",
+}
+BESIDE = {
+    "weight_sqnr_db": decibels,
+    "sqnr_after_relu_db": decibels,
+    "propagated_sqnr_db": decibels,
+    "clipped_share_calibration": share,
+    "clipped_share_test": share,
+}
+LABELS = [
+    *("lowest SQNR, weights, dB", "lowest SQNR, activations, dB", "lowest SQNR, propagated, dB"),
+    *("most clipped, calibration", "most clipped, test"),
+]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A mistaken variant's rows, and the sound ones with the same options and seeds."""
+
+    mistake: str
+    wrong: pd.DataFrame
+    sound: pd.DataFrame
+
+    @property
+    def revealed(self) -> Counter[str]:
+        """In how many of the compared seeds each diagnostic reveals the mistake."""
+        compared = self.wrong[self.wrong["seed"].isin(self.sound["seed"])]
+        return Counter(
+            name for names in compared["revealed_by"] for name in names.split("; ") if name
+        )
+
+
+def pairs(table: pd.DataFrame) -> list[Pair]:
+    """Each mistaken variant with its sound one; the latter may have no rows."""
+    quantized = table[table["stage"] != STAGES[0]]
+    options = [option for option in OPTIONS if option != "mistake"]
+    found = []
+    for _, wrong in quantized[quantized["mistake"] != ""].groupby("stage", sort=False):
+        same = (quantized[options].astype(str) == wrong[options].iloc[0].astype(str)).all(axis=1)
+        sound = quantized[same & (quantized["mistake"] == "")]
+        sound = sound[sound["seed"].isin(wrong["seed"])].drop_duplicates("seed")
+        found.append(Pair(str(wrong["mistake"].iloc[0]), wrong, sound))
+    return found
+
+
+def known_mistakes(table: pd.DataFrame, layers: pd.DataFrame) -> Part:
+    """What each mistake costs, which diagnostics reveal it, and which ones accuracy passes."""
+    found = pairs(table)
+    if not found:
+        return Part(lacking="No known mistake was evaluated in this study.")
+    shown = Table(
+        title="Known mistakes",
+        groups=[("", 2), ("the sound variant’s figure below", 3 + len(LABELS)), ("", 2)],
+        columns=[
+            *("mistake", "what it does", "accuracy, %", "difference, points"),
+            *("same class as float32, %", *LABELS, "revealed by", "seeds"),
+        ],
+        rows=[_line(pair) for pair in found],
+        text_columns=frozenset({"what it does", "revealed by"}),
+    )
+    return Part(_unseen(found, layers), [shown])
+
+
+def _line(pair: Pair) -> list[Entry]:
+    wrong = cost(pair.wrong)
+    sound = None if pair.sound.empty else cost(pair.sound)
+    return [
+        head(pair.mistake),
+        text(MISTAKES.get(pair.mistake, "–")),
+        Entry(f"{wrong.accuracy_percent:.2f}", _beside(sound, "accuracy_percent")),
+        Entry(wrong.difference, "" if sound is None else sound.difference),
+        Entry(f"{wrong.agreement_percent:.2f}", _beside(sound, "agreement_percent")),
+        *(
+            Entry(
+                write(pair.wrong[column].mean()),
+                "" if sound is None else write(pair.sound[column].mean()),
+            )
+            for column, write in BESIDE.items()
+        ),
+        text(_diagnostics(pair)),
+        Entry(str(wrong.seeds)),
+    ]
+
+
+def _beside(sound: Cost | None, name: str) -> str:
+    return "" if sound is None else f"{getattr(sound, name):.2f}"
+
+
+def _diagnostics(pair: Pair) -> str:
+    """`accuracy; SQNR (2 of 3 seeds)`."""
+    seeds = pair.sound["seed"].nunique()
+    if not seeds:
+        return "no sound variant of the same options to compare with"
+    names = [
+        name if count == seeds else f"{name} ({count} of {seeds} seeds)"
+        for name, count in pair.revealed.items()
+    ]
+    return "; ".join(names) or "none of the diagnostics"
+
+
+def _unseen(found: list[Pair], layers: pd.DataFrame) -> list[str]:
+    """A sentence for each mistake that accuracy passes, or that there is none."""
+    compared = [pair for pair in found if len(pair.sound)]
+    if not compared:
+        return []
+    passed = [pair for pair in compared if not pair.revealed["accuracy"]]
+    if not passed:
+        return ["Accuracy reveals each of these mistakes on at least one seed."]
+    return [
+        f"Accuracy does not reveal {pair.mistake}: {cost(pair.wrong).difference} points to "
+        f"float32, the sound variant {cost(pair.sound).difference} "
+        f"({fmt.plural(pair.sound['seed'].nunique(), 'seed')}). Revealed by: "
+        f"{_diagnostics(pair)}.{_noise(pair, layers)}"
+        for pair in passed
+    ]
+
+
+def _noise(pair: Pair, layers: pd.DataFrame) -> str:
+    """The largest loss of SQNR on a layer beside the sound variant, of each kind that has one."""
+    stages = pair.wrong["stage"].iloc[0], pair.sound["stage"].iloc[0]
+    wrong, sound = (
+        layers[layers["stage"] == stage].set_index(["seed", "layer"])[list(QUANTITIES)]
+        for stage in stages
+    )
+    lost = sound.astype(float) - wrong.astype(float)
+    words = []
+    for column, kind in QUANTITIES.items():
+        drops = lost[column].dropna()
+        if len(drops) and drops.max() >= 0.1:
+            words.append(f"{kind} by up to {drops.max():.1f} dB ({drops.idxmax()[1]})")
+    return f" The SQNR {', '.join(words)} is lower than in the sound variant." if words else ""

@@ -1,0 +1,99 @@
+"""Part B's questions on accuracy: the stages of quantization, each beside the one before."""
+
+import pandas as pd
+
+from scaling import report_format as fmt
+from scaling.quantization_cost import Cost, cost, difference
+from scaling.report_part import Part
+from scaling.report_table import Entry, Table, head, status
+
+STAGE_WORDS = {
+    "weights": "int8 weights",
+    "weights+activations": "int8 weights and activations",
+    "weights+activations+bias": "int8 weights and activations with int32 biases",
+}
+COLUMNS = [
+    *("accuracy, %", "difference to float32, points", "standard error, points"),
+    "same class as float32, %",
+]
+
+
+def stage(table: pd.DataFrame, name: str, before: str) -> Part:
+    """The stage `name` beside the one `before`: accuracy by seed, mean, difference, agreement."""
+    rows = table[table["stage"] == name]
+    if rows.empty:
+        return Part(lacking=f"The stage {name} was not evaluated in this study.")
+    found = cost(rows)
+    shown = [before, name] if (table["stage"] == before).any() else [name]
+    sentences = [_against_float32(name, found)]
+    if before != "float32" and before in shown:
+        sentences.append(_against_stage(table, rows, before))
+    title = f"Accuracy with {STAGE_WORDS[name]}"
+    return Part(sentences, [accuracies(title, table, shown)])
+
+
+def _against_float32(name: str, found: Cost) -> str:
+    seeds = "mean of " + fmt.plural(found.seeds, "seed") if found.seeds > 1 else "one seed"
+    by_seed = f"; {found.reach} by seed" if found.seeds > 1 else ""
+    return (
+        f"With {STAGE_WORDS[name]} test accuracy is {found.accuracy_percent:.2f} %, in float32 "
+        f"{found.float32_percent:.2f} % ({seeds}): {found.difference} points{by_seed}, "
+        f"{found.verdict}. {found.agreement_percent:.1f} % of the images keep their class."
+    )
+
+
+def _against_stage(table: pd.DataFrame, rows: pd.DataFrame, before: str) -> str:
+    earlier = table[table["stage"] == before].set_index("seed")["accuracy_percent"]
+    changes = (rows.set_index("seed")["accuracy_percent"] - earlier).dropna()
+    if changes.empty:
+        return f"No seed has both this stage and {before}."
+    return (
+        f"Against {before}, the same networks one stage earlier, it changes by "
+        f"{fmt.points(changes.mean())} points ({fmt.points(changes.min())} to "
+        f"{fmt.points(changes.max())} by seed); these two stages are not paired image by image, so "
+        "this change has no standard error."
+    )
+
+
+def accuracies(title: str, table: pd.DataFrame, names: list[str]) -> Table:
+    """A row for each variant of `names`, a column for each seed, and what `Cost` says."""
+    shown = table[table["stage"].isin(names)]
+    seeds = sorted(int(seed) for seed in shown["seed"].unique())
+    return Table(
+        title=title,
+        groups=[("", 1), ("seed", len(seeds)), ("mean over the seeds", len(COLUMNS))],
+        columns=["stage", *(str(seed) for seed in seeds), *COLUMNS],
+        rows=[_line(name, shown[shown["stage"] == name], seeds) for name in names],
+    )
+
+
+def _line(name: str, rows: pd.DataFrame, seeds: list[int]) -> list[Entry]:
+    plain = name == "float32"
+    by_seed = {int(row.seed): row for row in rows.itertuples()}
+    line = [head(name)]
+    for seed in seeds:
+        row = by_seed.get(seed)
+        if row is None:
+            line.append(status("not evaluated"))
+        else:
+            found = "" if plain else difference(row.difference_points, row.standard_error_points)
+            line.append(Entry(f"{row.accuracy_percent:.2f}", detail=found))
+    found = cost(rows)
+    low, high = found.accuracy_range
+    spread = f"{low:.2f}–{high:.2f}" if len(rows) > 1 else "one seed"
+    line.append(Entry(f"{found.accuracy_percent:.2f}", detail=spread))
+    return [*line, *([Entry("–")] * 3 if plain else cost_entries(found))]
+
+
+def cost_entries(found: Cost) -> list[Entry]:
+    """The mean difference with its extent, its standard error, and the agreement."""
+    error = found.standard_error_points
+    return [
+        Entry(
+            fmt.points(found.difference_points),
+            detail=found.reach,
+            flags=("within noise",) if found.within_noise else (),
+        ),
+        Entry("–" if found.within_noise is None else f"{error:.2f}"),
+        Entry(f"{found.agreement_percent:.1f}"),
+    ]

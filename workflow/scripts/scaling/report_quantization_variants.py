@@ -1,0 +1,139 @@
+"""Part B's other choices at 8 bits, and what fewer bits cost."""
+
+from typing import Any
+
+import pandas as pd
+
+from scaling import quantization_choices as choices
+from scaling import report_format as fmt
+from scaling.quantization_cost import Cost, cost
+from scaling.quantization_scheme import STAGES
+from scaling.report_part import Part
+from scaling.report_quantization_layers import decibels, over_seeds, share
+from scaling.report_quantization_stages import COLUMNS, cost_entries
+from scaling.report_table import Entry, Table, head, status, text
+
+
+def at_8_bits(table: pd.DataFrame) -> Part:
+    """Every other sound variant of 8 bits beside the last stage."""
+    eight = table[
+        (table["weight_bits"] == 8)
+        & (table["activation_bits"].isna() | (table["activation_bits"] == 8))
+        & (table["mistake"] == "")
+    ]
+    names = [name for name in eight["stage"].unique() if name not in STAGES]
+    if not names:
+        return Part(lacking="This study has no other variants of 8 bits.")
+    first = [STAGES[-1]] if (eight["stage"] == STAGES[-1]).any() else []
+    shown = Table(
+        title="Other choices at 8 bits",
+        columns=[
+            *("variant", "choices", "accuracy, %", *COLUMNS[1:]),
+            *("lowest SQNR, weights, dB", "lowest SQNR, activations, dB", "propagated, dB"),
+            *("most clipped, test", "times smaller", "seeds"),
+        ],
+        rows=[_variant(eight[eight["stage"] == name]) for name in [*first, *names]],
+        text_columns=frozenset({"choices"}),
+    )
+    return Part(_best(eight, names), [shown])
+
+
+def _variant(rows: pd.DataFrame) -> list[Entry]:
+    row: Any = next(rows.itertuples())
+    found = cost(rows)
+    return [
+        head(row.stage),
+        text(choices.method(row)),
+        Entry(f"{found.accuracy_percent:.2f}"),
+        *cost_entries(found),
+        over_seeds(rows["weight_sqnr_db"], decibels),
+        over_seeds(rows["sqnr_after_relu_db"], decibels),
+        over_seeds(rows["propagated_sqnr_db"], decibels),
+        over_seeds(rows["clipped_share_test"], share),
+        Entry(fmt.times(rows["compression"].mean())),
+        Entry(str(found.seeds)),
+    ]
+
+
+def _best(eight: pd.DataFrame, names: list[str]) -> list[str]:
+    """The variant that agrees most with float32, beside the last stage on the same seeds."""
+    last = eight[eight["stage"] == STAGES[-1]]
+    others = eight[eight["stage"].isin(names) & eight["seed"].isin(last["seed"])]
+    if others.empty:
+        return []
+    means = others.groupby("stage")["agreement_percent"].mean()
+    best = str(means.idxmax())
+    seeds = others.loc[others["stage"] == best, "seed"]
+    reference = last.loc[last["seed"].isin(seeds), "agreement_percent"].mean()
+    return [
+        f"Of these {best} puts most images in the class that float32 puts them in: "
+        f"{means.max():.1f} %, against {reference:.1f} % with {STAGES[-1]} on the same "
+        f"{'seed' if len(seeds) == 1 else 'seeds'}."
+    ]
+
+
+def fewer_bits(table: pd.DataFrame) -> Part:
+    """Bits by method: the difference to float32 and the size."""
+    low = choices.low_bits(table)
+    if low.empty:
+        return Part(lacking="No variant of this study has fewer than 8 bits.")
+    methods = list(low["method"].unique())
+    pairs = low[["weight_bits", "activation_bits"]].drop_duplicates()
+    pairs = pairs.sort_values(["weight_bits", "activation_bits"], ascending=False)
+    rows = []
+    for pair in pairs.itertuples():
+        same = low[
+            (low["weight_bits"] == pair.weight_bits)
+            & (low["activation_bits"] == pair.activation_bits)
+        ]
+        line = [head(choices.bits(pair))]
+        for method in methods:
+            line += _costs(same[same["method"] == method])
+        rows.append(line)
+    labels = ["points to float32", "packed"]
+    shown = Table(
+        title="Accuracy and size by bits",
+        groups=[("", 1), *((method, len(labels)) for method in methods)],
+        columns=["bits", *labels * len(methods)],
+        rows=rows,
+    )
+    return Part(_smallest(low, methods), [shown])
+
+
+def _costs(rows: pd.DataFrame) -> list[Entry]:
+    if rows.empty:
+        return [status("not evaluated", 2)]
+    found = cost(rows)
+    return [
+        Entry(
+            found.difference,
+            detail=found.reach,
+            flags=("within noise",) if found.within_noise else (),
+        ),
+        Entry(fmt.data(rows["packed_bytes"].mean()), detail=fmt.times(rows["compression"].mean())),
+    ]
+
+
+def _smallest(low: pd.DataFrame, methods: list[str]) -> list[str]:
+    """For each method the smallest variant below 8 bits whose loss is within noise, if any."""
+    sentences = []
+    for method in methods:
+        own = low[
+            (low["method"] == method) & ((low["weight_bits"] < 8) | (low["activation_bits"] < 8))
+        ]
+        found: list[tuple[float, Any, Cost]] = []
+        for _, rows in own.groupby("stage", sort=False):
+            found.append((rows["packed_bytes"].mean(), next(rows.itertuples()), cost(rows)))
+        within = [entry for entry in found if entry[2].within_noise]
+        _, row, smallest = min(within or found, key=lambda entry: entry[0])
+        said = (
+            f"the smallest network below 8 bits within noise of float32 is {choices.bits(row)}"
+            if within
+            else "no network below 8 bits is within noise of float32; the smallest is "
+            f"{choices.bits(row)}"
+        )
+        sentences.append(
+            f"With {method} {said}: {smallest.difference} points "
+            f"({fmt.plural(smallest.seeds, 'seed')}), {fmt.times(row.compression)} smaller."
+        )
+    return sentences
