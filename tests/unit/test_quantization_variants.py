@@ -311,7 +311,7 @@ def test_a_drawn_bin_holds_the_share_of_four_steps() -> None:
     histogram = plot_quantization_histograms.Histogram(
         bin_edges=edges, counts=[1, 0, 2, 0, 1, 10, 3, 2, 1]
     )
-    shares, bounds = plot_quantization_histograms._shares(histogram, 2.0)
+    shares, bounds = plot_quantization_histograms._shares(histogram, 2.0, 4)
     assert shares.tolist() == [0.05, 0.15, 0.8]
     assert bounds.tolist() == [-4.25, -2.25, -0.25, 1.75]
 

@@ -21,14 +21,16 @@ COLUMNS = {
     "after_relu": "activations after ReLU",
 }
 STEPS_PER_BIN = 4
+"""Where there are 8 bits; with fewer, each step has a bin."""
+INT8 = [-128, 127]
 ROW_INCHES = 1.75
 
 
 def draw(document: dict[str, Any]) -> Figure:
     """One row of panels per layer, one column per kind of value, from a record with histograms.
 
-    The y axis is the share of values in a bin of 4 integer steps, logarithmic, as most activations
-    lie near zero; the x axis is the float value, for int8 step / scale.
+    The y axis is the share of values in a bin of 4 integer steps (one, below 8 bits), logarithmic,
+    as most activations lie near zero; the x axis is the float value, for integers step / scale.
     """
     if "histograms" not in document:
         raise UserError(
@@ -37,36 +39,50 @@ def draw(document: dict[str, Any]) -> Figure:
     found: dict[tuple[str, str], LayerHistogram] = {
         (entry["layer"], entry["quantity"]): entry for entry in document["histograms"]
     }
-    names = [row["layer"] for row in document["layers"]]
-    figure = Figure(figsize=(10, ROW_INCHES * len(names) + 0.6), layout="constrained")
-    grid = figure.subplots(len(names), len(COLUMNS), squeeze=False)
-    for name, row in zip(names, grid, strict=True):
+    rows = document["layers"]
+    figure = Figure(figsize=(10, ROW_INCHES * len(rows) + 0.6), layout="constrained")
+    grid = figure.subplots(len(rows), len(COLUMNS), squeeze=False)
+    for layer, row in zip(rows, grid, strict=True):
+        name = layer["layer"]
         for quantity, axes in zip(COLUMNS, row, strict=True):
             entry = found.get((name, quantity))
             if entry is None:
                 axes.set_axis_off()
                 axes.text(0.5, 0.5, "no ReLU after this layer", ha="center", color=figures.GREY)
             else:
-                _draw_panel(axes, entry)
+                _draw_panel(axes, entry, *_steps(layer, quantity))
         row[0].set_ylabel(f"{name}\nshare of values")
     for axes, title in zip(grid[0], COLUMNS.values(), strict=True):
         axes.set_title(title)
     handles = [
-        Patch(color=figures.SKY, alpha=0.5, label="int8, step / scale"),
+        Patch(color=figures.SKY, alpha=0.5, label="quantized, step / scale"),
         figures.line_handle("float32", color=figures.INK, linewidth=1),
-        figures.line_handle("limits of int8", color=figures.VERMILLION, linestyle=":"),
+        figures.line_handle("first and last step", color=figures.VERMILLION, linestyle=":"),
     ]
+    stage = document.get("variant", "weights+activations+bias")
     figures.legend(figure, handles)
+    figure.suptitle(f"{stage}, seed {document['seed']}", fontsize=9, color=figures.GREY)
     return figure
 
 
-def _draw_panel(axes: Axes, entry: LayerHistogram) -> None:
+def _steps(layer: dict[str, Any], quantity: str) -> tuple[int, int]:
+    """The first and the last step that a layer's values can have."""
+    if quantity == "weights":
+        last = 2 ** (layer.get("weight_bits", 8) - 1) - 1
+        return -last, last
+    # Before there were variants, all was int8.
+    first, last = layer.get("output_steps") or INT8
+    return first, last
+
+
+def _draw_panel(axes: Axes, entry: LayerHistogram, first: int, last: int) -> None:
     scale = entry["scale"]
-    shares, edges = _shares(entry["int8"], scale)
+    width = STEPS_PER_BIN if last - first > 128 else 1
+    shares, edges = _shares(entry["int8"], scale, width)
     axes.stairs(shares, edges, fill=True, color=figures.SKY, alpha=0.5)
-    shares, edges = _shares(entry["float"], scale)
+    shares, edges = _shares(entry["float"], scale, width)
     axes.stairs(shares, edges, baseline=None, color=figures.INK, linewidth=1)
-    limits = (-128.5, 127.5) if entry["quantity"] != "after_relu" else (127.5,)
+    limits = (first - 0.5, last + 0.5) if entry["quantity"] != "after_relu" else (last + 0.5,)
     for limit in limits:
         axes.axvline(limit / scale, color=figures.VERMILLION, linestyle=":", linewidth=1)
     axes.set_yscale("log")
@@ -86,12 +102,12 @@ def _draw_panel(axes: Axes, entry: LayerHistogram) -> None:
     )
 
 
-def _shares(histogram: Histogram, scale: float) -> tuple[np.ndarray[Any, Any], Any]:
-    """The histogram in bins of 4 steps that start at multiples of 4: shares [k], edges [k + 1]."""
+def _shares(histogram: Histogram, scale: float, width: int) -> tuple[np.ndarray[Any, Any], Any]:
+    """The histogram by bins of `width` steps from multiples of it: shares [k], edges [k + 1]."""
     steps = np.rint(np.array(histogram["bin_edges"][:-1]) * scale + 0.5).astype(int)
-    groups = steps // STEPS_PER_BIN
+    groups = steps // width
     counts = np.bincount(groups - groups[0], weights=histogram["counts"])
-    edges = (np.arange(groups[0], groups[-1] + 2) * STEPS_PER_BIN - 0.5) / scale
+    edges = (np.arange(groups[0], groups[-1] + 2) * width - 0.5) / scale
     return counts / counts.sum(), edges
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from scaling import figures, result_tables
 from scaling.errors import run_script
@@ -21,6 +22,7 @@ PANELS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
 }
 LINEAR_POINTS = 1.0
 """Differences up to this are drawn to scale, larger ones on a logarithmic axis."""
+TICKS = [-50, -20, -10, -5, -2, -1, -0.5, 0, 0.5, 1]
 
 
 def draw(quantization: pd.DataFrame) -> Figure:
@@ -48,6 +50,11 @@ def draw(quantization: pd.DataFrame) -> Figure:
                 _line(axes, own, by_size, _style(index))
         axes.axhline(0, color=figures.GREY, linewidth=1, linestyle="--")
         axes.set_yscale("symlog", linthresh=LINEAR_POINTS)
+        axes.yaxis.set_major_locator(FixedLocator(TICKS))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: f"{value:+g}" if value else "0")
+        )
         axes.set_ylabel("points to float32")
         axes.set_xlabel("packed size, kB" if by_size else "bits of activations")
     handles = [figures.line_handle(method, **_style(index)) for index, method in enumerate(methods)]

@@ -55,7 +55,7 @@ def _table(
     seeds = rows["seed"].nunique()
     over = f"mean over {seeds} seeds, smallest to largest below" if seeds > 1 else "one seed"
     return Table(
-        title=f"{title} ({rows['stage'].iloc[0]}; {over})",
+        title=f"{title}, stage {rows['stage'].iloc[0]} ({over})",
         columns=["layer", *columns],
         rows=[
             [head(str(layer)), *(entry(some) for entry in columns.values())]
@@ -154,8 +154,8 @@ def accumulators(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
         f"No image can drive an accumulator beyond {bound:,} ({largest['layer']}), "
         f"{share(bound / INT32_MAX)} of what int32 holds. "
         + (
-            f"The products of {', '.join(inexact)} can add up to more than 2²⁴, beyond which float32 "
-            "does not hold every integer; the simulation is in float64."
+            f"The products of {', '.join(inexact)} can add up to more than 2²⁴, where float32 "
+            "stops holding every integer; the simulation is in float64."
             if inexact
             else "In every layer the products add up to at most 2²⁴ in any order, so float32 would "
             "hold each partial sum exactly."

@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling import report_format as fmt
 from scaling.quantization_cost import Cost, cost
-from scaling.quantization_scheme import MISTAKES, STAGES
+from scaling.quantization_scheme import MISTAKES, STAGES, Mistake
 from scaling.quantization_tables import OPTIONS
 from scaling.report_part import Part
 from scaling.report_quantization_layers import decibels, share
@@ -19,23 +19,18 @@ QUANTITIES = {
     "propagated_sqnr_db": "of what has propagated",
 }
 BESIDE = {
-    "weight_sqnr_db": decibels,
     "sqnr_after_relu_db": decibels,
     "propagated_sqnr_db": decibels,
     "clipped_share_calibration": share,
-    "clipped_share_test": share,
 }
-LABELS = [
-    *("lowest SQNR, weights, dB", "lowest SQNR, activations, dB", "lowest SQNR, propagated, dB"),
-    *("most clipped, calibration", "most clipped, test"),
-]
+LABELS = ["lowest SQNR, dB", "propagated, dB", "most clipped, calibration"]
 
 
 @dataclass(frozen=True)
 class Pair:
     """A mistaken variant's rows, and the sound ones with the same options and seeds."""
 
-    mistake: str
+    mistake: Mistake
     wrong: pd.DataFrame
     sound: pd.DataFrame
 
@@ -57,7 +52,7 @@ def pairs(table: pd.DataFrame) -> list[Pair]:
         same = (quantized[options].astype(str) == wrong[options].iloc[0].astype(str)).all(axis=1)
         sound = quantized[same & (quantized["mistake"] == "")]
         sound = sound[sound["seed"].isin(wrong["seed"])].drop_duplicates("seed")
-        found.append(Pair(str(wrong["mistake"].iloc[0]), wrong, sound))
+        found.append(Pair(wrong["mistake"].iloc[0], wrong, sound))
     return found
 
 
@@ -68,13 +63,16 @@ def known_mistakes(table: pd.DataFrame, layers: pd.DataFrame) -> Part:
         return Part(lacking="No known mistake was evaluated in this study.")
     shown = Table(
         title="Known mistakes",
-        groups=[("", 2), ("the sound variant’s figure below", 3 + len(LABELS)), ("", 2)],
+        groups=[("", 1), ("below each figure that of the sound variant", 3 + len(LABELS)), ("", 2)],
         columns=[
-            *("mistake", "what it does", "accuracy, %", "difference, points"),
+            *("mistake", "accuracy, %", "difference to float32, points"),
             *("same class as float32, %", *LABELS, "revealed by", "seeds"),
         ],
         rows=[_line(pair) for pair in found],
-        text_columns=frozenset({"what it does", "revealed by"}),
+        notes=[
+            f"{name}: {MISTAKES[name]}" for name in dict.fromkeys(pair.mistake for pair in found)
+        ],
+        text_columns=frozenset({"revealed by"}),
     )
     return Part(_unseen(found, layers), [shown])
 
@@ -84,7 +82,6 @@ def _line(pair: Pair) -> list[Entry]:
     sound = None if pair.sound.empty else cost(pair.sound)
     return [
         head(pair.mistake),
-        text(MISTAKES.get(pair.mistake, "–")),
         Entry(f"{wrong.accuracy_percent:.2f}", _beside(sound, "accuracy_percent")),
         Entry(wrong.difference, "" if sound is None else sound.difference),
         Entry(f"{wrong.agreement_percent:.2f}", _beside(sound, "agreement_percent")),
@@ -145,5 +142,5 @@ def _noise(pair: Pair, layers: pd.DataFrame) -> str:
     for column, kind in QUANTITIES.items():
         drops = lost[column].dropna()
         if len(drops) and drops.max() >= 0.1:
-            words.append(f"{kind} by up to {drops.max():.1f} dB ({drops.idxmax()[1]})")
-    return f" The SQNR {', '.join(words)} is lower than in the sound variant." if words else ""
+            words.append(f"{kind} up to {drops.max():.1f} dB lower ({drops.idxmax()[1]})")
+    return f" Beside the sound variant, SQNR is {', '.join(words)}." if words else ""

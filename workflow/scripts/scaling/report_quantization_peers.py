@@ -11,6 +11,7 @@ from scaling.report_quantization_layers import over_seeds
 from scaling.report_table import Entry, Table, head, text
 
 BATCHES = (1, 256)
+OURS = "this study"
 
 
 def peers(table: pd.DataFrame) -> Part:
@@ -48,10 +49,10 @@ def peers(table: pd.DataFrame) -> Part:
 
 
 def _line(engine: str, precision: str, rows: pd.DataFrame) -> list[Entry]:
-    versions = ", ".join(dict.fromkeys(rows["version"]))
+    versions = ("torch " if engine == OURS else "") + ", ".join(dict.fromkeys(rows["version"]))
     plain = precision == "float32"
     return [
-        head(f"{engine} {versions}"),
+        head(f"{engine}, {versions}" if engine == OURS else f"{engine} {versions}"),
         text(precision),
         over_seeds(rows["accuracy_percent"], lambda value: f"{value:.2f}"),
         *_difference(rows),

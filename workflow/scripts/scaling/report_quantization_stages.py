@@ -24,12 +24,12 @@ def stage(table: pd.DataFrame, name: str, before: str) -> Part:
     if rows.empty:
         return Part(lacking=f"The stage {name} was not evaluated in this study.")
     found = cost(rows)
-    shown = [before, name] if (table["stage"] == before).any() else [name]
+    there = before if (table["stage"] == before).any() else "float32"
     sentences = [_against_float32(name, found)]
-    if before != "float32" and before in shown:
+    if there != "float32":
         sentences.append(_against_stage(table, rows, before))
     title = f"Accuracy with {STAGE_WORDS[name]}"
-    return Part(sentences, [accuracies(title, table, shown)])
+    return Part(sentences, [accuracies(title, table, [there, name])])
 
 
 def _against_float32(name: str, found: Cost) -> str:

@@ -11,7 +11,7 @@ from scaling.quantization_scheme import STAGES
 from scaling.report_part import Part
 from scaling.report_quantization_layers import decibels, over_seeds, share
 from scaling.report_quantization_stages import COLUMNS, cost_entries
-from scaling.report_table import Entry, Table, head, status, text
+from scaling.report_table import Entry, Table, head, status
 
 
 def at_8_bits(table: pd.DataFrame) -> Part:
@@ -27,13 +27,17 @@ def at_8_bits(table: pd.DataFrame) -> Part:
     first = [STAGES[-1]] if (eight["stage"] == STAGES[-1]).any() else []
     shown = Table(
         title="Other choices at 8 bits",
+        groups=[("", 5), ("lowest SQNR of a layer, dB", 3), ("", 3)],
         columns=[
-            *("variant", "choices", "accuracy, %", *COLUMNS[1:]),
-            *("lowest SQNR, weights, dB", "lowest SQNR, activations, dB", "propagated, dB"),
+            *("variant", *COLUMNS, "weights", "activations", "propagated"),
             *("most clipped, test", "times smaller", "seeds"),
         ],
         rows=[_variant(eight[eight["stage"] == name]) for name in [*first, *names]],
-        text_columns=frozenset({"choices"}),
+        notes=[
+            f"{name}: {choices.method(row)}"
+            for name in names
+            for row in eight[eight["stage"] == name].head(1).itertuples()
+        ],
     )
     return Part(_best(eight, names), [shown])
 
@@ -43,7 +47,6 @@ def _variant(rows: pd.DataFrame) -> list[Entry]:
     found = cost(rows)
     return [
         head(row.stage),
-        text(choices.method(row)),
         Entry(f"{found.accuracy_percent:.2f}"),
         *cost_entries(found),
         over_seeds(rows["weight_sqnr_db"], decibels),
@@ -88,7 +91,8 @@ def fewer_bits(table: pd.DataFrame) -> Part:
         ]
         line = [head(choices.bits(pair))]
         for method in methods:
-            line += _costs(same[same["method"] == method])
+            own = same[same["method"] == method]
+            line += _costs(own[own["stage"] == own["stage"].iloc[0]] if len(own) else own)
         rows.append(line)
     labels = ["points to float32", "packed"]
     shown = Table(
