@@ -151,12 +151,12 @@ def test_question_4_counts_only_seeds_with_an_accuracy(page):
 
 
 def test_the_stages_of_quantization_are_per_seed_and_mean(page):
-    title = "Accuracy on the test set, %, and difference to float32, points"
+    title = "Accuracy with int8 weights and activations"
     assert page.row(title, "weights+activations") == [
         *("53.90 −0.10", "54.70 −0.30", "55.80 −0.20"),
-        *("54.80 53.90–55.80", "−0.20 −0.30 to −0.10", "94.0"),
+        *("54.80 53.90–55.80", "−0.20 −0.30 to −0.10", "–", "94.0"),
     ]
-    assert "Evaluated on 10,000 test images." in page.text
+    assert "Accuracy is on 10,000 test images." in page.text
 
 
 def test_the_audit_lists_what_it_found(page):

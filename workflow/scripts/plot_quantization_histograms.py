@@ -61,7 +61,8 @@ def draw(document: dict[str, Any]) -> Figure:
     ]
     stage = document.get("variant", "weights+activations+bias")
     figures.legend(figure, handles)
-    figure.suptitle(f"{stage}, seed {document['seed']}", fontsize=9, color=figures.GREY)
+    whose = f"{stage}, seed {document['seed']}"
+    figure.suptitle(whose, x=0.99, ha="right", fontsize=9, color=figures.GREY)
     return figure
 
 

@@ -53,7 +53,7 @@ def draw(quantization: pd.DataFrame) -> Figure:
         axes.yaxis.set_major_locator(FixedLocator(TICKS))
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(
-            FuncFormatter(lambda value, _: f"{value:+g}" if value else "0")
+            FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−"))
         )
         axes.set_ylabel("points to float32")
         axes.set_xlabel("packed size, kB" if by_size else "bits of activations")

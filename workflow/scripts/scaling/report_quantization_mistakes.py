@@ -142,5 +142,5 @@ def _noise(pair: Pair, layers: pd.DataFrame) -> str:
     for column, kind in QUANTITIES.items():
         drops = lost[column].dropna()
         if len(drops) and drops.max() >= 0.1:
-            words.append(f"{kind} up to {drops.max():.1f} dB lower ({drops.idxmax()[1]})")
-    return f" Beside the sound variant, SQNR is {', '.join(words)}." if words else ""
+            words.append(f"that {kind} is up to {drops.max():.1f} dB lower ({drops.idxmax()[1]})")
+    return f" Beside the sound variant’s SQNR, {', '.join(words)}." if words else ""

@@ -1,0 +1,220 @@
+"""Part B of the report: the lab's questions in order, and every figure of them from the tables."""
+
+import pytest
+import quantization_example
+import report_tables
+from report_page import Page, render
+
+from scaling import quantization_cost, quantization_others
+from scaling.quantization_choices import bits, low_bits, method
+from scaling.report_quantization_layers import share
+from scaling.report_quantization_mistakes import known_mistakes
+
+ACCURACY = "Accuracy with int8 weights"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    tables = report_tables.make() | quantization_example.make()
+    return render(tmp_path_factory.mktemp("study"), tables)
+
+
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The page of a study from before there were variants."""
+    return render(tmp_path_factory.mktemp("older"), report_tables.make())
+
+
+def words(page: Page) -> str:
+    return " ".join(page.text.split())
+
+
+def test_the_questions_come_in_the_labs_order(page: Page) -> None:
+    places = [page.text.index(f"Part B, question {number}.") for number in range(1, 6)]
+    assert places == sorted(places)
+
+
+def test_a_stage_has_every_seed_their_mean_and_its_paired_error(page: Page) -> None:
+    # (0.1 - 0.1 - 0.03) / 3 = -0.01; sqrt(3 · 0.09²) / 3 = 0.052.
+    assert page.row(ACCURACY, "weights") == [
+        *("62.10 +0.10 ± 0.09", "62.90 −0.10 ± 0.09", "63.97 −0.03 ± 0.09"),
+        *("62.99 62.10–63.97", "−0.01 −0.10 to +0.10 within noise", "0.05", "98.9"),
+    ]
+    assert (
+        "With int8 weights test accuracy is 62.99 %, in float32 63.00 % (mean of 3 seeds): −0.01 ± "
+        "0.05 points; −0.10 to +0.10 by seed, within noise (two standard errors)."
+    ) in words(page)
+
+
+def test_a_mean_beyond_two_standard_errors_is_not_called_noise(page: Page) -> None:
+    # -0.5 against 2 · sqrt(3 · 0.15²) / 3 = 0.17.
+    title = f"{ACCURACY} and activations with int32 biases"
+    assert page.row(title, "weights+activations+bias")[4] == "−0.50 −0.60 to −0.40"
+    assert "−0.50 ± 0.09 points; −0.60 to −0.40 by seed, more than two standard errors" in words(
+        page
+    )
+
+
+def test_a_stage_is_set_beside_the_one_before(page: Page) -> None:
+    assert (
+        "Against weights+activations, the same networks one stage earlier, it changes by −0.30"
+        in (words(page))
+    )
+
+
+def test_two_standard_errors_are_the_limit() -> None:
+    rows = quantization_example.variants().query("stage == 'weights'")
+    limit = rows.assign(difference_points=0.2, standard_error_points=0.1)
+    # One seed: 0.2 = 2 · 0.1; three seeds: 0.2 > 2 · 0.1 / sqrt(3).
+    assert quantization_cost.cost(limit.head(1)).within_noise is True
+    assert quantization_cost.cost(limit).within_noise is False
+
+
+def test_the_ledger_names_the_layers_at_its_ends(page: Page) -> None:
+    text = words(page)
+    assert "The weights of conv1 reach furthest, to ±1.00, those of fc3 least, to ±0.400;" in text
+    assert "The lowest SQNR of a layer’s weights is 38.0 dB (conv1, seed 2)." in text
+    title = "Activations by layer, stage weights+activations+bias (mean over 3 seeds, smallest to "
+    title += "largest below)"
+    # 0.001 · 6000 = 6 steps per unit; the images have one scale and no accumulator.
+    assert page.row(title, "conv1")[:5] == ["0 to 22.0", "6.00", "0.00100", "127.000", "0 %"]
+    assert page.row(title, "images")[2] == "–"
+
+
+def test_logits_that_equal_integers_and_accumulators_are_counted(page: Page) -> None:
+    text = words(page)
+    # Six variants in three seeds, two mistakes in one.
+    assert "Each of 20 variants with quantized activations" in text
+    assert "2,000,000 logits, of which none differs." in text
+    # 20,001,000 / (2³¹ - 1), and 20,000,000 > 2²⁴ = 16,777,216.
+    assert "beyond 20,001,000 (fc3), 0.93 % of what int32 holds. The products of fc3 can" in text
+
+
+def test_a_logit_that_differs_is_told_with_its_variant(tmp_path) -> None:
+    tables = report_tables.make() | quantization_example.make()
+    wrong = tables["quantization"]
+    chosen = (wrong["stage"] == "float-logits") & (wrong["seed"] == 1)
+    wrong.loc[chosen, "logits_differing"] = 7
+    assert "of which 7 differ: float-logits (seed 1)." in words(render(tmp_path, tables))
+
+
+def test_a_mistake_that_accuracy_passes_is_told_with_what_reveals_it(page: Page) -> None:
+    assert (
+        "Accuracy does not reveal 255_for_127: −0.40 ± 0.15 points to float32, the sound variant "
+        "−0.40 ± 0.15 (1 seed). Revealed by: SQNR; clipped share. Beside the sound variant’s SQNR, "
+        "that of what a layer passes on is up to 9.2 dB lower"
+    ) in words(page)
+    assert "does not reveal no_product" not in page.text
+    line = page.row("Known mistakes", "no_product")
+    # Below each figure the sound variant's of the same seed.
+    assert line[:3] == ["10.00 61.60", "−52.00 ± 0.60 −0.40 ± 0.15", "10.00 96.50"]
+    assert line[-2:] == ["accuracy; SQNR", "1"]
+
+
+def test_a_mistake_without_a_sound_variant_or_a_diagnostic_says_so() -> None:
+    table = quantization_example.variants()
+    table["mistake"] = table["mistake"].fillna("")
+    table["revealed_by"] = ""
+    (shown,) = known_mistakes(table, quantization_example.layers()).tables
+    assert shown.rows[0][-2].text == "none of the diagnostics"
+    alone = table[table["stage"].isin(["float32", "mistake-no_product"])]
+    part = known_mistakes(alone, quantization_example.layers())
+    assert part.tables[0].rows[0][-2].text.startswith("no sound variant of the same options")
+    assert part.sentences == []
+
+
+def test_fewer_bits_are_set_against_the_size_by_method(page: Page) -> None:
+    title = "Accuracy and size by bits"
+    assert page.row(title, "W4 A8") == [
+        *("−3.00 ± 0.17 −3.50 to −2.50", "32.0 kB 7.75×"),
+        *("−0.10 ± 0.12 −0.30 to +0.10 within noise", "32.4 kB 7.66×"),
+    ]
+    assert page.row(title, "W2 A8")[0] == "not evaluated"
+    text = words(page)
+    assert (
+        "With max-abs no network below 8 bits is within noise of float32; the smallest is" in text
+    )
+    assert "With GPTQ, ranges by MSE the smallest network below 8 bits within noise of" in text
+
+
+def test_methods_are_named_by_the_options_that_differ() -> None:
+    table = quantization_example.variants().fillna({"mistake": ""})
+    rows = {row.stage: row for row in table.itertuples()}
+    assert method(rows["weights"]) == method(rows["weights+activations+bias"]) == "max-abs"
+    assert method(rows["weights+activations"]) == "float biases"
+    assert bits(rows["weights"]) == "W8\u00a0A32"
+    # The 8-bit variant of a method starts its curve; other methods and mistakes have none.
+    assert set(low_bits(table)["stage"]) == {
+        *("weights+activations+bias", "w4a8-max_abs", "w4a8-gptq", "w2a8-gptq")
+    }
+
+
+def test_other_choices_are_beside_the_last_stage(page: Page) -> None:
+    heads = [row[0] for row in page.rows("Other choices at 8 bits")]
+    assert heads == ["weights+activations+bias", "float-logits"]
+    assert "float-logits: float logits" in page.text
+    assert "98.2 %, against 96.5 % with weights+activations+bias on the same seeds." in words(page)
+
+
+def test_int8_is_called_faster_only_than_the_same_engines_float32(page: Page) -> None:
+    text = words(page)
+    assert (
+        "At batch 1 onnxruntime in int8 takes 1.02 of the time of onnxruntime in float32 "
+        "(0.950–1.10 over rounds and seeds), faster in some rounds and slower in others."
+    ) in text
+    assert "At batch 256 onnxruntime in int8 takes 0.60" in text
+    assert "(0.550–0.700 over rounds and seeds), faster in every round." in text
+    assert "torchao: not installed (torchao missing)" in text
+    title = "Other quantizers on the same weights and images"
+    assert page.row(title, "this study, torch 2.15.0")[-2:] == ["– not timed", "– not timed"]
+
+
+def test_resnet_is_beside_its_float32(page: Page) -> None:
+    assert page.row("ResNet-18 through the stages", "weights+activations+bias") == [
+        *("one per channel", "89.80", "−0.20 one seed", "0.05", "98.0", "4.00×", "5,000,000", "1")
+    ]
+
+
+def test_a_study_from_before_the_ledger_says_what_it_lacks(older: Page) -> None:
+    text = words(older)
+    assert "its standard error is not in this study’s records" in text
+    assert "hold no ledger of layers for a stage with quantized weights." in text
+    assert "hold no ledger of layers for a stage with quantized activations." in text
+    assert "hold no ledger of layers for a stage with integer accumulators." in text
+    assert "No known mistake was evaluated in this study." in text
+    assert "No variant of this study has fewer than 8 bits." in text
+    assert "This study has no other variants of 8 bits." in text
+    assert "Other quantizers were not measured in this study." in text
+    assert "ResNet-18 was not taken through the stages in this study." in text
+
+
+def test_a_stage_that_is_missing_is_named(tmp_path) -> None:
+    tables = report_tables.make()
+    stages = tables["quantization"]
+    tables["quantization"] = stages[stages["stage"] != "weights+activations"]
+    page = render(tmp_path, tables)
+    assert "The stage weights+activations was not evaluated in this study." in page.text
+    heads = page.rows(f"{ACCURACY} and activations with int32 biases")
+    assert [row[0] for row in heads] == ["float32", "weights+activations+bias"]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(0.0, "0 %"), (2e-7, "< 0.001 %"), (2.3e-5, "0.0023 %"), (0.9881, "99 %"), (None, "–")],
+)
+def test_tiny_shares_are_not_rounded_to_none(value: float | None, written: str) -> None:
+    assert share(float("nan") if value is None else value) == written
+
+
+def test_the_report_reads_columns_that_the_writers_write() -> None:
+    from scaling import peers_table, resnet_stages
+
+    assert set(quantization_others.PEERS) <= set(peers_table.COLUMNS)
+    assert set(quantization_others.RESNET) <= set(resnet_stages.COLUMNS)
+
+
+def test_no_cell_of_part_b_is_blank(page: Page, older: Page) -> None:
+    for shown in (page, older):
+        for title in shown.tables:
+            for row in shown.rows(title):
+                assert all(row), (title, row)
