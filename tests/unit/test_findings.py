@@ -234,8 +234,8 @@ def test_quantization_has_its_paired_error_and_what_integers_say(tmp_path):
     assert found == (
         "Int8 quantization (weights+activations+bias) changes test accuracy by −0.50 ± 0.09 points "
         "on average over 3 seeds (−0.60 to −0.40 by seed), more than two standard errors; "
-        "96.5\u00a0% of the images keep their class. Of 300,000 logits, 0 differ from those computed in "
-        "integers alone."
+        "96.5\u00a0% of the images keep their class. Of 300,000 logits, 0 differ from those "
+        "computed in integers alone."
     )
 
 

@@ -316,6 +316,21 @@ def test_a_drawn_bin_holds_the_share_of_four_steps() -> None:
     assert bounds.tolist() == [-4.25, -2.25, -0.25, 1.75]
 
 
+def test_fewer_bits_are_drawn_step_by_step_between_their_own_limits(study: Path) -> None:
+    evaluate(study, "w4a4.json", "w4a4", {"weight_bits": 4, "activation_bits": 4}, histograms=True)
+    figure = plot_quantization_histograms.draw(document(study, "w4a4"))
+    found = document(study, "w4a4")["histograms"]
+    entries = {(entry["layer"], entry["quantity"]): entry for entry in found}
+    for axes, quantity, first in zip(
+        figure.axes, ["weights", "before_relu"], [-7, -8], strict=False
+    ):
+        entry = entries["conv1", quantity]
+        limits = [line.get_xdata()[0] * entry["scale"] for line in axes.lines]
+        assert limits == pytest.approx([first - 0.5, 7.5])
+        # One step a bin: as many as the record counts.
+        assert len(axes.patches[0].get_data().values) == len(entry["int8"]["counts"])
+
+
 def test_a_broken_weights_file_ends_the_script_with_one_sentence(
     study: Path, tmp_path: Path
 ) -> None:

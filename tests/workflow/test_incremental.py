@@ -105,6 +105,7 @@ def test_changing_the_quantization_leaves_the_timings_alone(study):
         "quantize_evaluate",
         "tables_quantization",
         "plot_quantization_histograms",
+        "plot_quantization_sizes",
         "report_render",
         "study_config",
     }
@@ -128,6 +129,7 @@ def test_a_new_variant_is_one_job_and_its_tables(study):
     assert set(planned) == {
         "quantize_evaluate",
         "tables_quantization",
+        "plot_quantization_sizes",
         "report_render",
         "study_config",
     }
@@ -139,6 +141,7 @@ def test_asking_for_peers_measures_them_on_the_weights_there_are(study):
     assert study.planned() == {
         "quantize_peers": seeds,
         "tables_quantization_peers": 1,
+        "report_render": 1,
         "study_config": 1,
     }
 
@@ -150,6 +153,7 @@ def test_asking_for_resnet18_trains_and_quantizes_it_alone(study):
         "quantize_train_resnet": seeds,
         "quantize_resnet": seeds,
         "tables_quantization_resnet": 1,
+        "report_render": 1,
         "study_config": 1,
     }
 
