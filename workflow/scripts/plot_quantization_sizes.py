@@ -44,10 +44,12 @@ def draw(quantization: pd.DataFrame) -> Figure:
     figure, upper, _ = figures.panels(list(fewer))
     for axes, (title, rows) in zip(upper, fewer.items(), strict=True):
         by_size = not title.startswith("Fewer bits of activations")
+        points = []
         for index, method in enumerate(methods):
             own = rows[rows["method"] == method]
             if len(own):
-                _line(axes, own, by_size, _style(index))
+                points += _line(axes, own, by_size, _style(index))
+        _name_lowest(axes, points)
         axes.axhline(0, color=figures.GREY, linewidth=1, linestyle="--")
         axes.set_yscale("symlog", linthresh=LINEAR_POINTS)
         axes.yaxis.set_major_locator(FixedLocator(TICKS))
@@ -70,7 +72,10 @@ def _style(index: int) -> dict[str, str]:
     }
 
 
-def _line(axes: Axes, rows: pd.DataFrame, by_size: bool, style: dict[str, str]) -> None:
+def _line(
+    axes: Axes, rows: pd.DataFrame, by_size: bool, style: dict[str, str]
+) -> list[tuple[float, float, str]]:
+    """Draw a method's variants; x, y and bits of each point."""
     points = []
     for _, same in rows.groupby("stage", sort=False):
         found, row = cost(same), next(same.itertuples())
@@ -78,14 +83,15 @@ def _line(axes: Axes, rows: pd.DataFrame, by_size: bool, style: dict[str, str]) 
         points.append((x, found.difference_points, 2 * found.standard_error_points, bits(row)))
     x, y, errors, names = zip(*sorted(points), strict=True)
     axes.errorbar(x, y, yerr=np.nan_to_num(errors), **style)
-    for left, height, name in zip(x, y, names, strict=True):
+    return list(zip(x, y, names, strict=True))
+
+
+def _name_lowest(axes: Axes, points: list[tuple[float, float, str]]) -> None:
+    """Write the bits beside the lowest of the points that share them."""
+    lowest = {name: (x, y) for x, y, name in sorted(points, key=lambda point: -point[1])}
+    for name, place in lowest.items():
         axes.annotate(
-            name,
-            (left, height),
-            xytext=(4, -9),
-            textcoords="offset points",
-            fontsize=6.5,
-            color=style["color"],
+            name, place, (4, -9), textcoords="offset points", fontsize=6.5, color=figures.GREY
         )
 
 
