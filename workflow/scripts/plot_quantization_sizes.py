@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,7 +66,7 @@ def draw(quantization: pd.DataFrame) -> Figure:
     return figure
 
 
-def _style(index: int) -> dict[str, str]:
+def _style(index: int) -> dict[str, Any]:
     return {
         "color": figures.GPU_COLOURS[index % len(figures.GPU_COLOURS)],
         "marker": figures.MARKERS[index % len(figures.MARKERS)],
@@ -73,7 +74,7 @@ def _style(index: int) -> dict[str, str]:
 
 
 def _line(
-    axes: Axes, rows: pd.DataFrame, by_size: bool, style: dict[str, str]
+    axes: Axes, rows: pd.DataFrame, by_size: bool, style: dict[str, Any]
 ) -> list[tuple[float, float, str]]:
     """Draw a method's variants; x, y and bits of each point."""
     points = []

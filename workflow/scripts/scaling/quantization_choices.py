@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-WORDS = {
+WORDS: dict[tuple[str, object], str] = {
     ("rounding", "gptq"): "GPTQ",
     ("weight_range", "mse"): "weight ranges by MSE",
     ("activation_range", "mse"): "activation ranges by MSE",
@@ -21,18 +21,16 @@ OF_WEIGHTS = {"rounding", "weight_range", "weight_scales", "bias_correction"}
 def words(row: Any) -> list[str]:
     """Where `row` differs from plain quantization, but for its bits and its mistake."""
     floats = pd.isna(row.activation_bits)
-    if not floats and row.weight_range == row.activation_range == "mse":
-        both = {("weight_range", "mse"): "ranges by MSE"}
-        table = {
-            key: both.get(key, said) for key, said in WORDS.items() if key[0] != "activation_range"
-        }
-    else:
-        table = WORDS
-    return [
+    found = [
         said
-        for (column, value), said in table.items()
+        for (column, value), said in WORDS.items()
         if getattr(row, column) == value and not (floats and column not in OF_WEIGHTS)
     ]
+    both = ["weight ranges by MSE", "activation ranges by MSE"]
+    if set(both) <= set(found):
+        found[found.index(both[0])] = "ranges by MSE"
+        found.remove(both[1])
+    return found
 
 
 def method(row: Any) -> str:

@@ -76,8 +76,8 @@ def _line(name: str, rows: pd.DataFrame, seeds: list[int]) -> list[Entry]:
         if row is None:
             line.append(status("not evaluated"))
         else:
-            found = "" if plain else difference(row.difference_points, row.standard_error_points)
-            line.append(Entry(f"{row.accuracy_percent:.2f}", detail=found))
+            detail = "" if plain else difference(row.difference_points, row.standard_error_points)
+            line.append(Entry(f"{row.accuracy_percent:.2f}", detail=detail))
     found = cost(rows)
     low, high = found.accuracy_range
     spread = f"{low:.2f}–{high:.2f}" if len(rows) > 1 else "one seed"
