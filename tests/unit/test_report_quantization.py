@@ -7,7 +7,7 @@ from report_page import Page, render
 
 from scaling import quantization_cost, quantization_others
 from scaling.quantization_choices import bits, low_bits, method
-from scaling.report_quantization_layers import share
+from scaling.report_ledger import share
 from scaling.report_quantization_mistakes import known_mistakes
 
 ACCURACY = "Accuracy with int8 weights"

@@ -3,6 +3,7 @@
 from typing import Any
 
 from scaling import (
+    report_quantization_integers,
     report_quantization_layers,
     report_quantization_mistakes,
     report_quantization_peers,
@@ -26,7 +27,7 @@ def part_b(tables: StudyTables) -> dict[str, Any]:
         "activation_layers": report_quantization_layers.activations(layers, variants),
         "activations": report_quantization_stages.stage(variants, activations, weights),
         "biases": report_quantization_stages.stage(variants, biases, activations),
-        "ledger": report_quantization_layers.accumulators(layers, variants),
+        "ledger": report_quantization_integers.accumulators(layers, variants),
         "mistakes": report_quantization_mistakes.known_mistakes(variants, layers),
         "fewer_bits": report_quantization_variants.fewer_bits(variants),
         "choices": report_quantization_variants.at_8_bits(variants),

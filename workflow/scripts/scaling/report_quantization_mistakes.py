@@ -9,8 +9,8 @@ from scaling import report_format as fmt
 from scaling.quantization_cost import Cost, cost
 from scaling.quantization_scheme import MISTAKES, STAGES, Mistake
 from scaling.quantization_tables import OPTIONS
+from scaling.report_ledger import decibels, share
 from scaling.report_part import Part
-from scaling.report_quantization_layers import decibels, share
 from scaling.report_table import Entry, Table, head, text
 
 QUANTITIES = {

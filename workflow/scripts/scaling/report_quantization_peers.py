@@ -6,8 +6,8 @@ import pandas as pd
 
 from scaling import report_format as fmt
 from scaling.quantization_cost import difference
+from scaling.report_ledger import over_seeds
 from scaling.report_part import Part
-from scaling.report_quantization_layers import over_seeds
 from scaling.report_table import Entry, Table, head, text
 
 BATCHES = (1, 256)

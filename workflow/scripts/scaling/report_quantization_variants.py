@@ -8,8 +8,8 @@ from scaling import quantization_choices as choices
 from scaling import report_format as fmt
 from scaling.quantization_cost import Cost, cost
 from scaling.quantization_scheme import STAGES
+from scaling.report_ledger import decibels, over_seeds, share
 from scaling.report_part import Part
-from scaling.report_quantization_layers import decibels, over_seeds, share
 from scaling.report_quantization_stages import COLUMNS, cost_entries
 from scaling.report_table import Entry, Table, head, status
 
