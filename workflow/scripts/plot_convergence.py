@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from scaling import figures, result_tables
 from scaling.convergence.best import best, without_sweep
@@ -37,7 +38,7 @@ def draw_accuracy(remedies: pd.DataFrame) -> Figure:
             axes.axhline(100 * row.test_accuracy, color=figures.INK, linestyle="--", linewidth=0.9)
         figures.log2_axis(axes.xaxis, batches)
         axes.set_xlabel("global batch")
-        axes.legend(loc="lower left", fontsize=7)
+        axes.legend(loc="best", fontsize=7)
     return figure
 
 
@@ -81,6 +82,8 @@ def draw_curves(remedies: pd.DataFrame, curves: pd.DataFrame) -> Figure:
                 run["update"], run["train_loss"], label=label, color=colour, marker=marker, lw=1.1
             )
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(LogFormatter())
+        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
         axes.set_xlabel("update")
         axes.set_ylabel("training loss")
         axes.legend(loc="best", fontsize=7)

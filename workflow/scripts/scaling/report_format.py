@@ -47,8 +47,8 @@ def span(low: float, high: float, digits: int = 3) -> str:
 
 
 def times(value: float) -> str:
-    """A ratio: `1.87×`."""
-    return f"{significant(value)}×"
+    """A ratio: `1.87×`, `–` where there is none."""
+    return "–" if math.isnan(value) else f"{significant(value)}×"
 
 
 def percent(share: float) -> str:

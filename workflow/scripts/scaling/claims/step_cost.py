@@ -27,7 +27,7 @@ GAPS = (
 
 
 def _ms(seconds: float) -> str:
-    return f"{fmt.significant(1e3 * seconds)} ms"
+    return "less than 0.001 ms" if seconds < 1e-6 else f"{fmt.significant(1e3 * seconds)} ms"
 
 
 def _saved(small: Any, fast: Any) -> tuple[float, int]:
