@@ -45,9 +45,10 @@ def test_it_ends_with_a_report_of_every_cell(study):
 def test_training_and_sweeps_are_jobs_and_the_rest_is_not(study):
     rules = sorted(job["Comment"].partition("_wildcards")[0] for job in study.jobs())
     assert rules == [
+        *["rule_convergence_train"] * 2,
         *["rule_interconnect_sweep"] * 2,
         "rule_peaks_measure",
-        "rule_quantize_evaluate",
+        *["rule_quantize_evaluate"] * 2,
         "rule_quantize_train",
         "rule_synchronization_measure",
         *["rule_train_run"] * 3,
@@ -82,7 +83,7 @@ def test_no_more_gpus_are_in_use_than_a_node_has(study):
 
 def test_timed_jobs_have_their_nodes_to_themselves(study):
     timed = timed_jobs(study)
-    assert len(timed) == 6 and all(job["OverSubscribe"] == "NO" for job in timed)
+    assert len(timed) == 7 and all(job["OverSubscribe"] == "NO" for job in timed)
     for one, other in itertools.combinations(study.jobs(), 2):
         if one in timed or other in timed:
             nodes = {one["NodeList"], other["NodeList"]}
