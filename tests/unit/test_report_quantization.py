@@ -83,11 +83,25 @@ def test_the_ledger_names_the_layers_at_its_ends(page: Page) -> None:
 
 def test_logits_that_equal_integers_and_accumulators_are_counted(page: Page) -> None:
     text = words(page)
-    # Six variants in three seeds, two mistakes in one.
-    assert "Each of 20 variants with quantized activations" in text
-    assert "2,000,000 logits, of which none differs." in text
+    # Five variants with int32 biases in three seeds, two mistakes in one; one with float biases.
+    assert "Each of 17 variants with quantized activations and int32 biases" in text
+    assert "with integers alone: 1,700,000 logits, of which none differs." in text
+    assert "Each of 3 variants with quantized activations and float biases" in text
+    assert "added as in the simulation: 300,000 logits, of which none differs." in text
     # 20,001,000 / (2³¹ - 1), and 20,000,000 > 2²⁴ = 16,777,216.
-    assert "beyond 20,001,000 (fc3), 0.93 % of what int32 holds. The products of fc3 can" in text
+    assert (
+        "beyond 20,001,000 (fc3), 0.93 % of what int32 holds. Products and bias of fc3 can" in text
+    )
+
+
+def test_a_loss_that_layers_do_not_share_is_told_with_its_reach(tmp_path) -> None:
+    tables = report_tables.make() | quantization_example.make()
+    layers = tables["quantization_layers"]
+    chosen = layers["stage"].str.contains("255_for_127") & (layers["layer"] != "conv1")
+    assert chosen.any()
+    layers.loc[chosen, "sqnr_after_relu_db"] += 5
+    reach = "is 9.2 dB lower at most, in conv1, 4.2 dB at least."
+    assert reach in words(render(tmp_path, tables))
 
 
 def test_a_logit_that_differs_is_told_with_its_variant(tmp_path) -> None:
@@ -102,7 +116,7 @@ def test_a_mistake_that_accuracy_passes_is_told_with_what_reveals_it(page: Page)
     assert (
         "Accuracy does not reveal 255_for_127: −0.40 ± 0.15 points to float32, the sound variant "
         "−0.40 ± 0.15 (1 seed). Revealed by: SQNR; clipped share. Beside the sound variant’s SQNR, "
-        "that of what a layer passes on is up to 9.2 dB lower"
+        "that of what a layer passes on is 9.2 dB lower in every layer."
     ) in words(page)
     assert "does not reveal no_product" not in page.text
     line = page.row("Known mistakes", "no_product")

@@ -107,7 +107,7 @@ def test_packed_it_is_about_a_quarter_and_no_accumulator_leaves_int32(study: Pat
     assert len(layers) == 2 * 21
     bounds = [each["accumulator_bound"] for each in layers if each["weight_scales"] == "tensor"]
     assert row["accumulator_bound"] == max(bounds) < 2**31
-    assert all(each["float32_exact"] == (each["products_bound"] <= 2**24) for each in layers)
+    assert all(each["float32_exact"] == (each["accumulator_bound"] <= 2**24) for each in layers)
 
 
 def test_the_same_seed_gives_the_same_weights(study: Path) -> None:

@@ -11,6 +11,7 @@ WORDS: dict[tuple[str, object], str] = {
     ("activation_range", "percentile"): "activation ranges by percentile",
     ("weight_scales", "channel"): "a scale per channel",
     ("bias_correction", True): "bias correction",
+    ("unsigned", True): "unsigned activations",
     ("logits", "float"): "float logits",
     ("bias", "float"): "float biases",
 }

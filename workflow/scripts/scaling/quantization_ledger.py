@@ -94,7 +94,9 @@ class NoiseMeter:
             if isinstance(layer, QuantizedLayer):
                 scale = layer.passed_scale
                 if layer.steps is not None:
-                    found.before_relu.quantize(floats[name], scale, layer.steps)
+                    # Unsigned steps are none for values before ReLU.
+                    if layer.steps.low < 0:
+                        found.before_relu.quantize(floats[name], scale, layer.steps)
                     found.passed.quantize(floats[outlet], scale, layer.steps)
             found.propagated.compare(floats[outlet], others[outlet].float() / scale)
         return logits
@@ -168,7 +170,7 @@ def scale_row(layer: QuantizedLayer, name: str, calibration: Calibration) -> dic
         "top_step": None if factor is None else layer.passed_scale * found.max_abs,
         "products_bound": layer.products_bound,
         "accumulator_bound": layer.accumulator_bound,
-        "float32_exact": layer.products_bound <= FLOAT32_EXACT,
+        "float32_exact": layer.accumulator_bound <= FLOAT32_EXACT,
     }
 
 

@@ -12,7 +12,8 @@ INT32_MAX = 2**31 - 1
 
 def accumulators(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
     """The worst cases of the int32 sums, and whether the simulation equals true integers."""
-    sentences = [_exactness(variants)] if variants["logits_compared"].notna().any() else []
+    compared = variants[variants["logits_compared"].notna()]
+    sentences = [_exactness(rows, str(biases)) for biases, rows in compared.groupby("bias")]
     rows = of_stage(
         layers, ["weights+activations+bias", "weights+activations"], "accumulator_bound"
     )
@@ -25,11 +26,11 @@ def accumulators(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
         f"No image can drive an accumulator beyond {bound:,} ({largest['layer']}), "
         f"{share(bound / INT32_MAX)} of what int32 holds. "
         + (
-            f"The products of {', '.join(inexact)} can add up to more than 2²⁴, where float32 "
+            f"Products and bias of {', '.join(inexact)} can add up to more than 2²⁴, where float32 "
             "stops holding every integer; the simulation is in float64."
             if inexact
-            else "In every layer the products add up to at most 2²⁴ in any order, so float32 would "
-            "hold each partial sum exactly."
+            else "In every layer products and bias add up to at most 2²⁴ in any order, so float32 "
+            "would hold each partial sum exactly."
         )
     )
     table = layer_table(
@@ -41,7 +42,7 @@ def accumulators(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
             "bias off b · S, steps": mean_of("bias_error_steps", fmt.significant),
             "largest sum of products": mean_of("products_bound", lambda value: f"{value:,.0f}"),
             "largest accumulator": mean_of("accumulator_bound", lambda value: f"{value:,.0f}"),
-            "float32 is exact": _exact,
+            "sums exact in float32": _exact,
         },
     )
     return Part(sentences, [table])
@@ -51,13 +52,17 @@ def _exact(some: pd.DataFrame) -> Entry:
     return text("yes" if some["float32_exact"].eq(True).all() else "no")
 
 
-def _exactness(variants: pd.DataFrame) -> str:
-    rows = variants[variants["logits_compared"].notna()]
+def _exactness(rows: pd.DataFrame, biases: str) -> str:
+    """On variants that all have int32 biases, or float ones."""
     compared, wrong = rows["logits_compared"].sum(), rows[rows["logits_differing"] > 0]
+    how = {
+        "int32": "with integers alone",
+        "float": "with integer products, to which the float biases are added as in the simulation",
+    }
     words = (
-        f"Each of {fmt.plural(len(rows), 'variant')} with quantized activations (seeds counted "
-        f"apart) was computed twice on the test set, as a float simulation and with integers "
-        f"alone: {int(compared):,} logits, of which "
+        f"Each of {fmt.plural(len(rows), 'variant')} with quantized activations and {biases} "
+        "biases (seeds counted apart) was computed twice on the test set, as a float simulation "
+        f"and {how[biases]}: {int(compared):,} logits, of which "
     )
     if wrong.empty:
         return f"{words}none differs."

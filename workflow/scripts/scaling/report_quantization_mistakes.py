@@ -15,6 +15,7 @@ from scaling.report_table import Entry, Table, head, text
 
 QUANTITIES = {
     "weight_sqnr_db": "of weights",
+    "sqnr_before_relu_db": "of what a layer gives before its ReLU",
     "sqnr_after_relu_db": "of what a layer passes on",
     "propagated_sqnr_db": "of what has propagated",
 }
@@ -131,7 +132,7 @@ def _unseen(found: list[Pair], layers: pd.DataFrame) -> list[str]:
 
 
 def _noise(pair: Pair, layers: pd.DataFrame) -> str:
-    """The largest loss of SQNR on a layer beside the sound variant, of each kind that has one."""
+    """The loss of SQNR beside the sound variant over the layers, of each kind that has one."""
     stages = pair.wrong["stage"].iloc[0], pair.sound["stage"].iloc[0]
     wrong, sound = (
         layers[layers["stage"] == stage].set_index(["seed", "layer"])[list(QUANTITIES)]
@@ -142,5 +143,10 @@ def _noise(pair: Pair, layers: pd.DataFrame) -> str:
     for column, kind in QUANTITIES.items():
         drops = lost[column].dropna()
         if len(drops) and drops.max() >= 0.1:
-            words.append(f"that {kind} is up to {drops.max():.1f} dB lower ({drops.idxmax()[1]})")
+            least, most = (f"{drop:.1f}" for drop in (drops.min(), drops.max()))
+            reach = "in every layer" if least == most else f"at most, in {drops.idxmax()[1]}"
+            words.append(
+                f"that {kind} is {most} dB lower {reach}"
+                f"{'' if least == most else f', {least} dB at least'}"
+            )
     return f" Beside the sound variant’s SQNR, {', '.join(words)}." if words else ""

@@ -56,8 +56,9 @@ def _against_stage(table: pd.DataFrame, rows: pd.DataFrame, before: str) -> str:
 
 
 def accuracies(title: str, table: pd.DataFrame, names: list[str]) -> Table:
-    """A row for each variant of `names`, a column for each seed, and what `Cost` says."""
+    """A row for each variant of `names` there is, a column for each seed, and what `Cost` says."""
     shown = table[table["stage"].isin(names)]
+    names = [name for name in names if (shown["stage"] == name).any()]
     seeds = sorted(int(seed) for seed in shown["seed"].unique())
     return Table(
         title=title,

@@ -97,7 +97,7 @@ def layer_rows(quantized: QuantizedResNet) -> Iterator[dict[str, Any]]:
                 "layer": name,
                 "products_bound": layer.products_bound,
                 "accumulator_bound": layer.accumulator_bound,
-                "float32_exact": layer.products_bound <= FLOAT32_EXACT,
+                "float32_exact": layer.accumulator_bound <= FLOAT32_EXACT,
                 "packed_bytes": layer_bytes(layer.weight, 8, scales),
             }
 
