@@ -79,6 +79,8 @@ def test_a_run_that_diverges_ends_and_tells_when(train):
     assert run["diverged"] == "not finite"
     assert 2 <= run["diverged_update"] <= 6
     assert None in run["losses"]
+    last = run["epochs"][-1]
+    assert (last["train_accuracy"], last["test_accuracy"]) == (None, None)
 
 
 def test_a_batch_that_the_gpus_cannot_share_is_refused(train):

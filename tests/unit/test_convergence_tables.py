@@ -8,6 +8,7 @@ from convergence_records import record, run, seeds, study
 
 from scaling import timing
 from scaling.convergence import run_tables
+from scaling.convergence.best import best
 from scaling.convergence.remedy_table import remedies
 from scaling.convergence.time_to_accuracy import time_to_accuracy
 
@@ -88,6 +89,16 @@ def test_seeds_at_chance_count_and_a_loss_that_is_not_finite_leaves_it_undecided
     fast = row(table, "fast", 512)
     assert (fast.diverged_seeds, fast.test_verdict) == (1, "undecided")
     assert fast.test_accuracy == pytest.approx(0.55) and math.isnan(fast.test_difference)
+
+
+def test_a_remedy_that_ended_early_is_not_the_best_and_hides_no_other():
+    ended = [one | {"epochs": one["epochs"][:1], "updates": 5} for one in seeds(None, None, None)]
+    without, beside = (
+        remedies(run_tables.runs(records))
+        for records in (study(), [*study(), record("wild", 8192, ended)])
+    )
+    for batch in (512, 8192):
+        assert best(beside, batch).remedy == best(without, batch).remedy != "wild"
 
 
 def test_a_batch_that_does_not_fit_keeps_a_row_that_says_so():

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
 from scaling import figures, result_tables
-from scaling.convergence.best import best, without_sweep
+from scaling.convergence.best import best, reference_epochs, without_sweep
 from scaling.errors import run_script
 
 REMEDIES_A_PANEL = 5
@@ -92,7 +92,7 @@ def draw_curves(remedies: pd.DataFrame, curves: pd.DataFrame) -> Figure:
 
 def _longer(remedies: pd.DataFrame) -> list[str]:
     """The remedies that train for more epochs than others."""
-    return list(remedies[remedies["epochs"] > remedies["epochs"].min()]["remedy"].unique())
+    return list(remedies[remedies["epochs"] > reference_epochs(remedies)]["remedy"].unique())
 
 
 def main(argv: list[str] | None = None) -> None:

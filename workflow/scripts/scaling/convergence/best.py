@@ -12,12 +12,19 @@ def base_rate(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_equal_epochs(remedies: pd.DataFrame) -> pd.DataFrame:
-    """The rows with figures after as many epochs as the reference has.
+    """The rows with figures after as many epochs as the reference has, no seed of them diverged.
 
-    Runs at equal updates have more, except where these are the same.
+    Runs at equal updates have more, except where these are the same; runs that ended early, their
+    loss no longer finite, have fewer.
     """
-    equal = remedies["epochs"] == remedies["epochs"].min()
-    return remedies[equal & remedies["train_accuracy"].notna()]
+    equal = remedies["epochs"] == reference_epochs(remedies)
+    trained = remedies["train_accuracy"].notna() & (remedies["diverged_seeds"] == 0)
+    return remedies[equal & trained]
+
+
+def reference_epochs(remedies: pd.DataFrame) -> float:
+    """How many epochs the reference has; not a number without it."""
+    return float(remedies.loc[remedies["reference"].eq(True), "epochs"].max())
 
 
 def best(remedies: pd.DataFrame, global_batch: int) -> Any | None:

@@ -62,8 +62,8 @@ class Experiment:
         last = found["epochs"][-1]
         report(
             f"factor {factor:g} rate {max(run.rates):g} seed {seed}: "
-            f"loss {last['train_loss']} train {last['train_accuracy']:.4f} "
-            f"test {last['test_accuracy']:.4f} {found['diverged']} "
+            f"loss {last['train_loss']} train {last['train_accuracy']} "
+            f"test {last['test_accuracy']} {found['diverged']} "
             f"{'shared' if shared else format(found['seconds'], '.2f') + ' s'}"
         )
         return {"factor": factor, "learning_rate": max(run.rates), **found}
@@ -72,8 +72,9 @@ class Experiment:
         """Train one run.
 
         `epochs` and `losses` (of updates, see `CURVE_POINTS`; null where not finite), `updates`;
-        `diverged` is "" or why: a loss that was "not finite", which ends the run after that epoch,
-        and whose number from 1 is `diverged_update`; or "at chance": the training loss of the last
+        `diverged` is "" or why: a loss that was "not finite" in an update, or on the test set after
+        the last one, which ends the run after that epoch, and whose number from 1 is
+        `diverged_update`; or "at chance": the training loss of the last
         epoch is no better than the same answer for every image gives, ln(classes).
         """
         started = time.perf_counter()
@@ -86,8 +87,8 @@ class Experiment:
             losses += epoch.losses
             epochs.append(_row(number, len(losses), epoch))
             bad = [index for index, loss in enumerate(losses, start=1) if not math.isfinite(loss)]
-            if bad:
-                diverged, diverged_update = NOT_FINITE, bad[0]
+            if bad or not math.isfinite(epoch.test_loss):
+                diverged, diverged_update = NOT_FINITE, (bad or [len(losses)])[0]
                 break
         if not diverged and epoch.train_loss >= self._chance:
             diverged = AT_CHANCE
@@ -103,13 +104,15 @@ class Experiment:
 
 
 def _row(number: int, updates: int, epoch: Epoch) -> dict[str, Any]:
+    """The figures of an epoch, null where they are those of weights that are not finite."""
+    sound = math.isfinite(epoch.train_loss) and math.isfinite(epoch.test_loss)
     return {
         "epoch": number,
         "updates": updates,
         "train_loss": finite(epoch.train_loss),
-        "train_accuracy": epoch.train_accuracy,
+        "train_accuracy": epoch.train_accuracy if sound else None,
         "test_loss": finite(epoch.test_loss),
-        "test_accuracy": epoch.test_accuracy,
+        "test_accuracy": epoch.test_accuracy if sound else None,
     }
 
 
