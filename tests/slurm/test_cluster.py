@@ -1,6 +1,8 @@
 """The Slurm of these tests is gone when they end."""
 
+import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -33,3 +35,33 @@ def test_taking_the_cluster_down_ends_its_jobs_and_leaves_nothing():
         assert psutil.pid_exists(job)
     assert traces() == before
     assert not psutil.pid_exists(job)
+
+
+KILLED_WITH_ITS_DAEMONS = """
+import os, signal
+import cluster, psutil
+with cluster.cluster():
+    assert "another test" in cluster.reason_not_to_start()
+    for daemon in psutil.Process().children(recursive=True):
+        daemon.kill()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_test_left_is_removed_and_a_slurm_of_the_machine_is_not():
+    before = traces()
+    folder = Path(cluster.__file__).parent
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    subprocess.run([sys.executable, "-c", KILLED_WITH_ITS_DAEMONS], env=environment)
+    cluster.wait_for(lambda: not cluster.running(*DAEMONS), "the daemons to end")
+    assert traces() != before
+    assert cluster.reason_not_to_start() is None
+    assert traces() == before
+
+    own = cluster.ETC / "slurm.conf"
+    own.symlink_to("/nowhere/slurm.conf")
+    try:
+        assert f"{own} exists" in cluster.reason_not_to_start()
+        assert own.is_symlink()
+    finally:
+        own.unlink()
