@@ -58,8 +58,8 @@ format: env ## let the formatters change the files
 	ruff check --fix .
 	snakefmt Snakefile rules
 
-bench: env ## how fast the pipeline itself is: planning, no-op runs, the demo
-	python tests/bench/bench.py
+bench: env ## how fast the pipeline itself is: planning, no-op runs, Slurm, the demo (PARTS=…)
+	python tests/bench/bench.py $(PARTS)
 
 lock: env ## resolve requirements.in again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

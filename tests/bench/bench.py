@@ -3,15 +3,18 @@
 Prints seconds to plan grids of 100, 1,000 and 10,000 cells, seconds of a run that has nothing to
 do for 100 and 1,000 finished cells, the demo's wall time with the share that is not training, and
 20 trivial cells here and through a Slurm started on this machine, where there is one to start.
-All in a copy of the project in a temporary folder.
+Names of parts (plan, noop, slurm, demo) as arguments measure these alone. All in a copy of the
+project in a temporary folder.
 """
 
+import argparse
 import itertools
 import json
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,8 @@ sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests/slurm")]
 import cluster  # noqa: E402
 
 from scaling import files, grid  # noqa: E402
+
+Folders = Iterator[Path]
 
 
 def copy_of_the_project(folder: Path) -> Path:
@@ -100,34 +105,71 @@ def demo_seconds(folder: Path) -> tuple[float, float]:
     return total, training
 
 
+def plan(folders: Folders) -> None:
+    for cells in (100, 1_000, 10_000):
+        print(f"plan {cells:,} cells: {plan_seconds(next(folders), cells):.1f} s", flush=True)
+
+
+def noop(folders: Folders) -> None:
+    for cells in (100, 1_000):
+        seconds = no_op_seconds(next(folders), cells)
+        print(f"no-op, {cells:,} finished cells: {seconds:.1f} s", flush=True)
+
+
+# How Snakemake is told to run cells through Slurm; the first is as concurrent as `--cores 2` here.
+THROUGH_SLURM = {
+    "two at a time": ["--jobs", "2"],
+    "two at a time, first look after 1 s": [
+        "--jobs=2",
+        "--slurm-init-seconds-before-status-checks=1",
+    ],
+    "all at once": [],
+    "all at once, first look after 1 s": ["--slurm-init-seconds-before-status-checks=1"],
+    "as one job array": ["--slurm-array-jobs", "train_run"],
+}
+
+
+def slurm(folders: Folders) -> None:
+    local = cells_seconds(next(folders), 20, "--cores", "2")
+    print(f"20 trivial cells, two at a time: {local:.0f} s", flush=True)
+    reason = cluster.reason_not_to_start()
+    if reason:
+        print(f"20 trivial cells through Slurm: not measured, {reason}")
+        return
+    for how, options in THROUGH_SLURM.items():
+        with cluster.cluster():
+            seconds = cells_seconds(next(folders), 20, "--profile", "slurm", *options)
+        print(f"20 trivial cells through Slurm, {how}: {seconds:.0f} s", flush=True)
+
+
+def demo(folders: Folders) -> None:
+    total, training = demo_seconds(next(folders))
+    share = 100 * (1 - training / total)
+    print(f"demo: {total:.0f} s, of which {share:.0f} % are not training epochs", flush=True)
+
+
+PARTS = {part.__name__: part for part in (plan, noop, slurm, demo)}
+
+
+def new_folders(scratch: str) -> Folders:
+    for number in itertools.count():
+        path = Path(scratch, str(number))
+        path.mkdir()
+        yield path
+
+
 def main() -> None:
-    print(f"{psutil.cpu_count()} cores, Python {sys.version.split()[0]}")
-    numbers = itertools.count()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=" or ".join(PARTS))
+    chosen = parser.parse_args().parts or list(PARTS)
+    unknown = set(chosen) - set(PARTS)
+    if unknown:
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
+    print(f"{psutil.cpu_count()} cores, Python {sys.version.split()[0]}", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
-
-        def folder() -> Path:
-            path = Path(scratch, str(next(numbers)))
-            path.mkdir()
-            return path
-
-        for cells in (100, 1_000, 10_000):
-            print(f"plan {cells:,} cells: {plan_seconds(folder(), cells):.1f} s", flush=True)
-        for cells in (100, 1_000):
-            print(f"no-op, {cells:,} finished cells: {no_op_seconds(folder(), cells):.1f} s")
-        local = cells_seconds(folder(), 20, "--cores", "2")
-        print(f"20 trivial cells: {local:.0f} s on this machine", flush=True)
-        reason = cluster.reason_not_to_start()
-        if reason:
-            print(f"20 trivial cells through Slurm: not measured, {reason}")
-        else:
-            with cluster.cluster():
-                single = cells_seconds(folder(), 20, "--profile", "slurm")
-                print(f"20 trivial cells through Slurm: {single:.0f} s", flush=True)
-                array = ["--profile", "slurm", "--slurm-array-jobs", "train_run"]
-                print(f"as one job array: {cells_seconds(folder(), 20, *array):.0f} s", flush=True)
-        total, training = demo_seconds(folder())
-        share = 100 * (1 - training / total)
-        print(f"demo: {total:.0f} s, of which {share:.0f} % are not training epochs")
+        folders = new_folders(scratch)
+        for part in chosen:
+            PARTS[part](folders)
 
 
 if __name__ == "__main__":
