@@ -124,7 +124,6 @@ THROUGH_SLURM = {
         "--slurm-init-seconds-before-status-checks=1",
     ],
     "all at once": [],
-    "all at once, first look after 1 s": ["--slurm-init-seconds-before-status-checks=1"],
     "as one job array": ["--slurm-array-jobs", "train_run"],
 }
 

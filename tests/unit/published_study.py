@@ -36,6 +36,7 @@ clean,ddp,resnet18-cifar,11173962,4,128,ok,4.892,4.842,3.679,4.450,0.392,16.76,2
 clean,ddp,resnet18-cifar,11173962,4,512,ok,4.350,4.300,3.908,4.200,0.100,16.76,27.93,5,4.3,4.4
 clean,ddp,resnet18-cifar,11173962,4,65536,infeasible,,,,,,,,,,
 """
+CELLS = [(2, 128), (2, 512), (4, 128), (4, 512)]
 COLUMN = {name: index for index, name in enumerate(HEADER.split(","))}
 
 
@@ -51,10 +52,14 @@ def edited(values: dict[tuple[int, int], dict[str, str]], text: str = CLEAN) -> 
     return "\n".join(lines) + "\n"
 
 
+def everywhere(mistakes: str) -> dict[tuple[int, int], str]:
+    """The same mistakes in every cell of the study."""
+    return dict.fromkeys(CELLS, mistakes)
+
+
 def column(name: str, *values: str) -> dict[tuple[int, int], dict[str, str]]:
     """`values` in the column `name` of the four cells on several GPUs, for `edited`."""
-    cells = [(2, 128), (2, 512), (4, 128), (4, 512)]
-    return {cell: {name: value} for cell, value in zip(cells, values, strict=True)}
+    return {cell: {name: value} for cell, value in zip(CELLS, values, strict=True)}
 
 
 @dataclass(frozen=True)
