@@ -59,9 +59,13 @@ def claims(tables: ClaimTables) -> list[Claim]:
 def _steps(recipe: str, ordered: pd.DataFrame, tables: ClaimTables) -> list[Claim]:
     """Claims on the time without loading, where that is the time of the steps."""
     share = ordered["loader_seconds"] / ordered["epoch_seconds"]
+    waiting = ", ".join(str(size) for size in ordered["batch_size"][share >= HALF])
     ordered = ordered[share < HALF]
-    left_out = int((share >= HALF).sum())
-    more = f" {left_out} more wait for data half of their epoch or longer." if left_out else ""
+    more = (
+        f" Not compared, waiting for data half of their epoch or longer: b\u00a0=\u00a0{waiting}."
+        if waiting
+        else ""
+    )
     if len(ordered) < 2:
         lacks = (
             f"{recipe}, 1 GPU: whether the steps of larger batches are faster cannot be said, as "
