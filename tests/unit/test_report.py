@@ -274,3 +274,11 @@ def test_a_study_of_which_nothing_ran_still_has_a_page(tmp_path):
     page = render(tmp_path, tables | nothing)
     assert "No cell has a time, so none is fastest." in page.text
     assert page.row("Table 1: course, ddp", "32") == ["oom", "oom", "oom"]
+
+
+def test_a_model_that_only_some_runs_describe_in_full_is_named_once(tmp_path):
+    tables = report_tables.make()
+    runs = tables["provenance"]
+    runs.loc[runs["status"] == "ok", "model"] = "resnet18-cifar, width 64, 11,173,962 parameters"
+    facts = render(tmp_path, tables).text.partition("Contents")[0]
+    assert facts.count("resnet18-cifar") == 1 and "11,173,962 parameters" in facts

@@ -27,7 +27,7 @@ def facts(tables: StudyTables) -> list[tuple[str, str]]:
         devices = "none: CPU only"
     pairs = [
         ("Dataset", _dataset(tables.manifest)),
-        ("Model", _distinct(runs, "model")),
+        ("Model", _models(runs)),
         ("Training", _per_recipe(runs, "training")),
         ("Recipe options", _per_recipe(runs, "recipe_options")),
         ("Grid", _grid(tables)),
@@ -153,6 +153,14 @@ def _values(runs: pd.DataFrame, column: str) -> list[str]:
 
 def _distinct(runs: pd.DataFrame, column: str) -> str:
     return "; ".join(_values(runs, column))
+
+
+def _models(runs: pd.DataFrame) -> str:
+    """The models, without those that a run that ended early only began to describe."""
+    models = _values(runs, "model")
+    return "; ".join(
+        model for model in models if not any(other.startswith(f"{model}, ") for other in models)
+    )
 
 
 def _commit(commit: str) -> str:
