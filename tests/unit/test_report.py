@@ -209,7 +209,7 @@ def test_options_of_runs_that_never_started_are_not_said_to_have_been_used(tmp_p
     tables = report_tables.make()
     runs = tables["provenance"]
     runs.loc[runs["status"] == "infeasible", "recipe_options"] = "asked for"
-    facts = render(tmp_path, tables).text.partition("Contents")[0]
+    facts = render(tmp_path, tables).text.partition("Summary")[0]
     assert "course: loader_workers 2; fast: precision bf16" in facts
 
 
@@ -280,5 +280,5 @@ def test_a_model_that_only_some_runs_describe_in_full_is_named_once(tmp_path):
     tables = report_tables.make()
     runs = tables["provenance"]
     runs.loc[runs["status"] == "ok", "model"] = "resnet18-cifar, width 64, 11,173,962 parameters"
-    facts = render(tmp_path, tables).text.partition("Contents")[0]
+    facts = render(tmp_path, tables).text.partition("Summary")[0]
     assert facts.count("resnet18-cifar") == 1 and "11,173,962 parameters" in facts
