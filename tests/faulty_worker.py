@@ -1,26 +1,55 @@
-"""train_run.py's worker with a fault planted: FAULT=kind:rank:epoch fails after that epoch."""
+"""train_run.py's worker with a fault planted: FAULT=kind:rank:epoch fails after that epoch.
+
+Recipe course fails between epochs; recipe tuned inside the epoch, before its second step.
+"""
 
 import os
 import signal
+import sys
 import time
 
 import torch
 
 import train_run
-from scaling import worker
+from scaling import ranks, worker
 from scaling.recipes.course import Course
+from scaling.recipes.tuned import Tuned
+from scaling.step_progress import StepProgress
 
 
 class FaultyCourse(Course):
     def run_epoch(self, epoch):
-        kind, rank, last_good_epoch = os.environ["FAULT"].split(":")
-        if self._rank.index == int(rank) and epoch == int(last_good_epoch) + 1:
-            fail(kind)
+        if is_due(self._rank, epoch):
+            fail()
         return super().run_epoch(epoch)
 
 
-def fail(kind):
-    match kind:
+class FaultyTuned(Tuned):
+    def __init__(self, spec, rank, model, material):
+        super().__init__(spec, rank, model, material)
+        # As if the steps had been captured on a GPU.
+        self.progress = self.progress or StepProgress(len(self._sizes), rank.device)
+
+    def run_epoch(self, epoch):
+        if is_due(self._rank, epoch):
+            run, self._step.run = self._step.run, lambda size: (run(size), fail())
+        return super().run_epoch(epoch)
+
+
+def is_due(rank, epoch):
+    _, failing, last_good_epoch = os.environ["FAULT"].split(":")
+    return rank.index == int(failing) and epoch == int(last_good_epoch) + 1
+
+
+def patient(join):
+    """Joins the ranks; gloo then waits for others as long as NCCL does inside captured steps."""
+    return lambda device, cpu_threads, timeout_seconds: join(
+        device, cpu_threads, timeout_seconds if device == "cuda" else 3600
+    )
+
+
+def fail():
+    match os.environ["FAULT"].partition(":")[0]:
         case "oom":
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
         case "oom_host":
@@ -31,8 +60,12 @@ def fail(kind):
             os.kill(os.getpid(), signal.SIGKILL)
         case "stuck":
             time.sleep(3600)
+        case "stopped":
+            os.kill(os.getpid(), signal.SIGSTOP)
 
 
 if __name__ == "__main__":
-    worker.RECIPES["course"] = FaultyCourse
+    worker.RECIPES |= {"course": FaultyCourse, "tuned": FaultyTuned}
+    if "tuned" in sys.argv:
+        ranks.join = patient(ranks.join)
     train_run.main()

@@ -1,6 +1,7 @@
 """Real training runs in small, and what becomes of a run when a process fails."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -269,6 +270,17 @@ def test_a_rank_that_hangs_ends_the_run_after_the_collective_timeout_and_is_name
     with pytest.raises(UserError, match=r"\(rank 0: .*[Tt]imed out.*; rank 1 hung in epoch 2\)"):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:1", **limit)
     assert "Rank 1, when a signal ended it:" in capfd.readouterr().err
+    assert left_behind() == []
+
+
+def test_a_rank_stuck_where_the_backend_sees_no_wait_ends_the_run_and_is_named(
+    images, tmp_path, monkeypatch, left_behind, capfd
+):
+    limit = {"collective-timeout-seconds": 3}
+    with pytest.raises(UserError, match=r"; likely stuck: rank 1\)") as caught:
+        supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:1", **TUNED, **limit)
+    assert re.search(r"rank 0: timed out: waited \d s for step 2 of epoch 2", str(caught.value))
+    assert "in fail" in capfd.readouterr().err
     assert left_behind() == []
 
 

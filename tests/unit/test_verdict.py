@@ -134,6 +134,39 @@ def test_of_several_ranks_that_did_not_give_up_none_is_accused():
     )
 
 
+def stalled(launched, finished):
+    """The last words of a rank whose steps got no further."""
+    steps = {"launched": launched, "finished": finished}
+    return {**failed("timed out: waited 10 s for step 4 of epoch 2"), **steps}
+
+
+def likely(gpus, *ranks):
+    """The last of the causes."""
+    return causes(gpus, FAILED, *ranks).rpartition("; ")[2]
+
+
+def test_a_rank_that_said_nothing_where_the_others_steps_got_no_further_is_likely_stuck():
+    waiting = [rank(number, 1, outcome=stalled(8, 3)) for number in (0, 2)]
+    assert causes(3, FAILED, *waiting, rank(1, 1)).endswith(
+        "rank 1 ended without a word in epoch 2; likely stuck: rank 1"
+    )
+    asked = rank(1, 1, stacks={"text": ENDED})
+    assert likely(3, *waiting, asked) == "rank 1 hung in epoch 2"
+    two = [rank(number, 1, stacks={"text": ENDED}) for number in (0, 1)]
+    assert likely(3, waiting[1], *two) == "likely stuck: rank 0 and rank 1"
+
+
+def test_the_rank_that_launched_or_finished_the_fewest_steps_is_likely_stuck():
+    waiting = [rank(number, 1, outcome=stalled(8, 3)) for number in (0, 2)]
+    for own in (stalled(3, 3), stalled(8, 2)):
+        assert likely(3, *waiting, rank(1, 1, outcome=own)) == "likely stuck: rank 1"
+
+
+def test_of_ranks_that_got_equally_far_none_is_accused():
+    ranks = [rank(number, 1, outcome=stalled(8, 3)) for number in (0, 1)]
+    assert "stuck" not in causes(2, FAILED, *ranks)
+
+
 def test_a_rank_that_a_library_aborted_is_named_with_the_signal():
     # NCCL's watchdog ends a rank whose collective timed out so, without an exception.
     aborted, stuck = rank(0, 1, stacks={"text": ABORTED}), rank(1, 1, stacks={"text": ENDED})

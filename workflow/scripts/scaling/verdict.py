@@ -101,7 +101,9 @@ def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -
     spoken = {line["rank"] for line in [*lines["end"], *outcomes]}
     running = sorted({line["rank"] for line in lines["stacks"]} - fallen.keys() - spoken)
     gave_up = bool(fallen) or any(GAVE_UP_WAITING.search(line["message"]) for line in outcomes)
-    verb = "hung" if gave_up and len(running) == 1 else "was still running"
+    hung = gave_up and len(running) == 1
+    verb = "hung" if hung else "was still running"
+    stuck = [] if hung else _stuck(spec, lines)
     return [
         *(f"rank {line['rank']}: {line['message']}" for line in outcomes),
         *(f"rank {rank}: {text}" for rank, text in fallen.items() if rank not in spoken),
@@ -110,7 +112,23 @@ def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -
             for rank in _silent(spec, lines)
         ),
         *(f"rank {rank} {verb} in {_place(spec, lines, rank)}" for rank in running),
+        *([f"likely stuck: {' and '.join(f'rank {rank}' for rank in stuck)}"] if stuck else []),
     ]
+
+
+def _stuck(spec: RunSpec, lines: LinesByKind) -> list[int]:
+    """Ranks that others waited for inside an epoch: who said nothing, else who got least far."""
+    steps = {
+        line["rank"]: (line["launched"], line["finished"])
+        for line in lines["outcome"]
+        if "launched" in line
+    }
+    said = {line["rank"] for line in lines["outcome"]}
+    quiet = [rank for rank in range(processes(spec)) if rank not in said]
+    if not steps or quiet:
+        return quiet if steps else []
+    behind = [rank for rank, step in steps.items() if step == min(steps.values())]
+    return sorted(behind) if len(behind) < len(steps) else []
 
 
 def _epochs_done(spec: RunSpec, lines: LinesByKind) -> dict[int, int]:

@@ -1,5 +1,6 @@
 """One process of a run: joins the others, trains, and reports to its rank log."""
 
+import faulthandler
 import os
 import resource
 import sys
@@ -7,13 +8,14 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from scaling import dataset, evaluation, files, flops, instruments, launcher, outcome, ranks
+from scaling import dataset, evaluation, files, flops, instruments, launcher, outcome, ranks, stall
 from scaling.rank_log import RankLog
 from scaling.ranks import Rank
 from scaling.recipes import course, tuned
@@ -21,6 +23,7 @@ from scaling.recipes.trainer import Material, Trainer
 from scaling.record import EpochRow, Role
 from scaling.resnet import ResNet18
 from scaling.run_spec import RunSpec
+from scaling.stall import StallError
 from scaling.startup_clock import StartupClock
 
 RECIPES: dict[str, Callable[[RunSpec, Rank, ResNet18, Material], Trainer]] = {
@@ -34,7 +37,8 @@ def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path, clock: St
 
     `clock` knows the phases up to the imports. A lack of memory is reported as an outcome and ends
     the process with status 1, so that the launcher ends the other ranks; any other error is a
-    failure: traceback and status 1.
+    failure: traceback and status 1. So is a wait inside captured steps that lasts longer than
+    `spec.collective_timeout_seconds`.
     """
     launcher.die_with_parent()
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
@@ -42,22 +46,38 @@ def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path, clock: St
         try:
             _train(spec, images, manifest, log, clock)
         except Exception as error:
-            status = outcome.classify(error)
             traceback.print_exc()
-            sys.stderr.flush()
             try:
-                log.append(
-                    "outcome",
-                    {
-                        "status": status or "failed",
-                        "time": time.time(),
-                        "message": outcome.first_sentence(error),
-                        "memory": memory(spec),
-                    },
-                )
+                _report(log, spec, error)
             finally:
                 # A rank that waits in a collective would block an orderly shutdown for ever.
                 os._exit(1)
+
+
+def _report(log: RankLog, spec: RunSpec, error: Exception, **more: int) -> None:
+    """Say what ends this rank."""
+    sys.stderr.flush()
+    log.append(
+        "outcome",
+        {
+            "status": outcome.classify(error) or "failed",
+            "time": time.time(),
+            "message": outcome.first_sentence(error),
+            "memory": memory(spec),
+            **more,
+        },
+    )
+
+
+def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
+    """End this rank from a thread, whose main one waits for a device that does not get on."""
+    try:
+        faulthandler.dump_traceback()
+        at = error.position
+        _report(log, spec, error, launched=at.launched, finished=at.finished)
+        time.sleep(stall.LAST_WORDS_SECONDS)
+    finally:
+        os._exit(1)
 
 
 def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: StartupClock) -> None:
@@ -76,6 +96,9 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
     trainer = RECIPES[spec.cell.recipe](spec, rank, model, material)
     clock.end("recipe")
     log.append("startup", clock.ends)
+    if trainer.progress:
+        give_up = partial(_stalled, log, spec)
+        stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
     for epoch in range(1, spec.epochs + 1):
         role: Role = "warmup" if epoch <= spec.warmup_epochs else "measured"
         result = asdict(trainer.run_epoch(epoch))

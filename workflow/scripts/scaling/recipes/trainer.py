@@ -9,6 +9,7 @@ import numpy as np
 from torch import nn
 
 from scaling.dataset import ImageDataset
+from scaling.step_progress import StepProgress
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class Trainer(Protocol):
 
     applied: dict[str, Any]
     """The recipe's options as they could be applied to this cell."""
+
+    @property
+    def progress(self) -> StepProgress | None:
+        """How far its steps are, where they wait for other ranks unseen by the backend."""
 
     @property
     def bucket_bytes(self) -> list[int]:

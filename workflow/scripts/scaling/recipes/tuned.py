@@ -25,6 +25,7 @@ from scaling.recipes.trainer import EpochResult, Material, TrainIterations, fini
 from scaling.resident import ResidentImages
 from scaling.resnet import ResNet18
 from scaling.run_spec import RunSpec
+from scaling.step_progress import StepProgress
 from scaling.training_step import InPrecision, Options, Step
 
 CUDNN_ALGORITHMS = 10
@@ -98,8 +99,11 @@ class Tuned:
             batch_size,
         )
         self._captured, self._captured_local = options.cuda_graph, False
+        self.progress: StepProgress | None = None
         if self._captured:
             self._step.capture(self._sizes)
+            if rank.processes > 1:
+                self.progress = StepProgress(len(self._sizes), rank.device)
 
     @property
     def bucket_bytes(self) -> list[int]:
@@ -133,13 +137,20 @@ class Tuned:
         self._step.reset()
         self._rank.barrier()
         self._rank.synchronize(self._gpus)
+        progress = self.progress
+        if progress:
+            progress.start(epoch, len(sizes))
         started = perf_counter()
         self._images.draw(epoch)
         drawn = perf_counter()
-        for size in sizes:
+        for step, size in enumerate(sizes, start=1):
             self._step.run(size)
+            if progress:
+                progress.launch(step)
         self._rank.synchronize(self._gpus)
         seconds = perf_counter() - started
+        if progress:
+            progress.end()
 
         return EpochResult(
             seconds=seconds,
