@@ -254,20 +254,43 @@ def test_ranks_of_equal_accuracy_refute_that_it_matters_which_is_evaluated(claim
     assert claim.verdict == "refuted" and "60.00 to 60.00 %" in claim.sentence
 
 
+def timed(**seconds):
+    """The document whose epochs on batches in memory took so long with each kind of buffers."""
+    rows = [row for kind, times in seconds.items() for row in made.buffer_seconds(kind, times)]
+    return made.document(on_gpus=True, buffer_seconds=rows)
+
+
 @pytest.mark.parametrize(
-    ("seconds", "verdict"),
-    [((9.0, 2.0, 2.1), "supported"), ((9.0, 0.5, 0.6), "refuted"), ((9.0, 1.1, 2), "undecided")],
+    ("seconds", "verdict", "words"),
+    [
+        ((2.0, 2.1), "supported", "takes 2.26 s (2.20–2.31), against 1.16 s (1.10–1.21)"),
+        ((0.5, 0.6), "refuted", "does not cost time: an epoch on batches in memory takes 0.605 s"),
+        ((1.1, 2.0), "undecided", "cannot be told from noise"),
+        ((2.0, 2.1, 2.2), "undecided", "cannot be said"),
+    ],
 )
-def test_seconds_are_judged_by_their_ranges(claims, seconds, verdict):
-    document = made.document(on_gpus=True)
-    document["trainings"][-1] = made.training("sync_batch_norm", seconds=seconds)
-    assert claims(document)["Q7-sync-seconds"].verdict == verdict
+def test_seconds_are_judged_by_their_ranges_over_equally_many_epochs(
+    claims, seconds, verdict, words
+):
+    document = timed(broadcast=(1.0, 1.1), local=(1.0, 1.1), sync_batch_norm=seconds)
+    claim = claims(document)["Q7-sync-seconds"]
+    assert claim.verdict == verdict and words in claim.sentence
 
 
 def test_one_epoch_has_no_range_to_judge_by(claims):
-    document = made.document(on_gpus=True)
-    document["trainings"][-1] = made.training("sync_batch_norm", seconds=(9.0, 5.0))
+    document = timed(broadcast=(1.0,), local=(1.0,), sync_batch_norm=(5.0,))
     assert claims(document)["Q7-sync-seconds"].verdict == "undecided"
+
+
+def test_epochs_that_were_not_timed_without_loading_leave_the_cost_of_buffers_open(claims):
+    found = claims(made.document(on_gpus=True, buffer_seconds=[]))
+    for id, what in (("Q7-broadcast", "broadcasting buffers"), ("Q7-sync", "SyncBatchNorm")):
+        claim = found[f"{id}-seconds"]
+        assert claim.verdict == "undecided"
+        assert claim.sentence == (
+            f"Whether {what} costs time cannot be said: no epochs without loading were timed, "
+            "equally many with both."
+        )
 
 
 def test_the_interval_of_paired_differences_is_students():

@@ -49,6 +49,7 @@ def test_ranks_are_compared_kind_by_kind(page):
     row = page.row("Ranks compared after the last epoch", "local to each rank")
     assert row[:2] == ["identical", "2 different"]
     assert row[2] == "2.0 % 2.0 % at most" and row[4] == "60.00–61.00 %"
+    assert row[-1] == "1.21 s 1.10–1.32, n = 3"
     assert "SyncBatchNorm: not measured" in page.text
 
 

@@ -123,6 +123,17 @@ def test_every_rank_recorded_the_same_messages_and_their_gradients_are_k(documen
         assert sum(buffers) == (model["buffer_bytes"] if one["way"] == "ddp" else 0)
 
 
+def test_epochs_with_each_kind_of_buffers_are_timed_in_turn_and_equally_often(document):
+    rows = document["buffer_seconds"]
+    assert all(row["seconds"] > 0 and row["iterations"] == 2 for row in rows)
+    turns = [(row["round"], row["buffers"]) for row in rows if row["rank"] == 1]
+    there, back = ("broadcast", "local"), ("local", "broadcast")
+    assert turns == [
+        (number, kind) for number in range(1, 6) for kind in (there if number % 2 else back)
+    ]
+    assert len(rows) == 2 * len(turns)
+
+
 def test_a_training_that_diverges_is_recorded_without_numbers(images, tmp_path):  # noqa: F811
     document = measure(images, tmp_path / "out.json", **{"learning-rate": 1e30})
     one = document["trainings"][0]

@@ -124,13 +124,22 @@ def test_buffers_have_a_row_for_each_rank_and_the_slowest_ranks_seconds():
     assert list(zip(table["buffers"], table["rank"], strict=True)) == [
         (kind, rank) for kind in buffers_table.KINDS for rank in (0, 1)
     ]
-    # Epochs of 9, 1 and 1.2 s, rank 1 10 % slower; the first is warm-up. Six trainings broadcast.
+    # Epochs of 1, 1.2 and 1.1 s on batches in memory, rank 1 10 % slower.
     row = table.iloc[0]
     assert (row.epoch_seconds_min, row.epoch_seconds_max) == (1.1, pytest.approx(1.32))
     assert row.epoch_seconds == pytest.approx(1.21)
-    assert table["count"].tolist() == [12, 12, 2, 2, 2, 2] and set(table["epochs"]) == {3}
+    assert table["count"].tolist() == [3] * 6 and set(table["epochs"]) == {3}
     assert table["test_accuracy"].tolist() == [0.6, 0.61] * 3
     assert table["variance_drift_max"].tolist() == [0.01, 0.01, 0.02, 0.02, 0.0, 0.0]
+
+
+def test_a_record_from_before_epochs_were_timed_in_turn_has_no_seconds():
+    document = made.document()
+    del document["buffer_seconds"]
+    table = buffers_table.buffers([document])
+    timed = table[table["rank"].notna()]
+    assert set(timed["count"]) == {0} and timed["epoch_seconds"].isna().all()
+    assert timed["test_accuracy"].tolist() == [0.6, 0.61] * 2
 
 
 def test_sync_batch_norm_without_gpus_is_a_row_with_a_note():

@@ -138,11 +138,7 @@ def _buffers(compared: pd.DataFrame) -> Table:
                     for name in ("variance", "mean")
                 ),
                 Entry(f"{accuracies.min():.2f}–{accuracies.max():.2f} %"),
-                Entry(
-                    fmt.seconds(row["epoch_seconds"]),
-                    f"{fmt.span(row['epoch_seconds_min'], row['epoch_seconds_max'])}, "
-                    f"n = {int(row['count'])}",
-                ),
+                _seconds(row),
             ]
         )
     return Table(
@@ -155,6 +151,13 @@ def _buffers(compared: pd.DataFrame) -> Table:
         notes=notes,
         text_columns=frozenset({"buffers", "parameters", "buffers on the ranks"}),
     )
+
+
+def _seconds(row: pd.Series) -> Entry:
+    if row["count"] == 0:
+        return status("not timed without loading")
+    span = fmt.span(row["epoch_seconds_min"], row["epoch_seconds_max"])
+    return Entry(fmt.seconds(row["epoch_seconds"]), f"{span}, n = {int(row['count'])}")
 
 
 def _alike(hashes: pd.Series) -> str:

@@ -27,9 +27,9 @@ EVALUATION = (
     "differ where buffers are broadcast or local; refuted: they agree in both."
 )
 SECONDS = (
-    "Ranges of the seconds of an epoch, the first left out. Supported: disjoint, and the second is "
-    "slower; refuted: disjoint, and it is faster; undecided: they overlap, or an epoch was "
-    "measured once."
+    "Ranges of the seconds of an epoch on batches in memory, as many epochs with either kind of "
+    "buffers, in turn. Supported: disjoint, and the second is slower; refuted: disjoint, and it is "
+    "faster; undecided: they overlap, or an epoch was not measured at least twice with both."
 )
 DIVERGED = "How far running statistics drift apart cannot be said: a training diverged."
 NAMES = {"broadcast": "broadcast", "local": "local", "sync_batch_norm": "SyncBatchNorm"}
@@ -199,6 +199,13 @@ def _seconds(
         lacks = lacks.replace("SyncBatchNorm buffers", "SyncBatchNorm")
         return undecided(id, QUESTION, lacks, file, SECONDS)
     base, other = kinds[first].iloc[0], kinds[second].iloc[0]
+    what = "broadcasting buffers" if second == "broadcast" else "SyncBatchNorm"
+    if not base["count"] == other["count"] > 0:
+        lacks = (
+            f"Whether {what} costs time cannot be said: no epochs without loading were timed, "
+            "equally many with both."
+        )
+        return undecided(id, QUESTION, lacks, file, SECONDS)
     figures: dict[str, Any] = {}
     words = {}
     for kind, row in ((first, base), (second, other)):
@@ -215,16 +222,19 @@ def _seconds(
         other["epoch_seconds_min"],
         other["epoch_seconds_max"],
     )
-    known = min(base["count"], other["count"]) > 1 and not overlap
+    known = base["count"] > 1 and not overlap
     slower = known and other["epoch_seconds"] > base["epoch_seconds"]
     faster = known and not slower
-    what = "Broadcasting buffers" if second == "broadcast" else "SyncBatchNorm"
+    subject = what[0].upper() + what[1:]
     ratio = fmt.times(other["epoch_seconds"] / base["epoch_seconds"])
-    against = f"an epoch takes {words[second]}, against {words[first]} with {NAMES[first]} buffers"
+    against = (
+        f"an epoch on batches in memory takes {words[second]}, against {words[first]} with "
+        f"{NAMES[first]} buffers, {fmt.plural(int(base['count']), 'epoch')} each"
+    )
     if slower:
-        sentence = f"{what} costs time: {against}, {ratio}."
+        sentence = f"{subject} costs time: {against}, {ratio}."
     elif faster:
-        sentence = f"{what} does not cost time: {against}, {ratio}."
+        sentence = f"{subject} does not cost time: {against}, {ratio}."
     else:
         sentence = f"Whether {what} costs time cannot be told from noise: {against}."
     return Claim(id, QUESTION, sentence, judge(slower, faster), [Evidence(file, figures, SECONDS)])

@@ -1,5 +1,6 @@
 """What becomes of ranks whose buffers are broadcast, local or synchronized, as a table."""
 
+from collections import defaultdict
 from statistics import median
 from typing import Any
 
@@ -19,10 +20,10 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """One row per kind of buffers and rank, of the first seed of every synchronization.json.
 
     Loss and accuracy are of the rank's own copy of the model on all test images. The other figures
-    are the same in the rows of all ranks. Seconds of an epoch, the slowest rank's, are median,
-    minimum, maximum and count over all trainings with such buffers, whatever their seed and order,
-    without the first epoch of each. The drift is that of `synchronization.drift`, relative. What
-    the machine cannot run has one row with a note.
+    are the same in the rows of all ranks. Seconds of an epoch on batches in memory, the slowest
+    rank's, are median, minimum, maximum and count over the rounds of
+    `synchronization.buffer_seconds`; a record without these has a count of 0. The drift is that of
+    `synchronization.drift`, relative. What the machine cannot run has one row with a note.
     """
     rows = []
     for document in documents:
@@ -39,7 +40,7 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
                 **place,
                 "seed": one["seed"],
                 "epochs": 1 + max(row["epoch"] for row in one["epochs"]),
-                **_seconds([one for one in document["trainings"] if one["buffers"] == kind]),
+                **_seconds(document, kind),
                 **{name.replace("_", "_drift_"): value for name, value in drifts},
                 "note": "",
             }
@@ -47,16 +48,16 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _seconds(trainings: list[dict[str, Any]]) -> dict[str, float]:
-    slowest = [
-        seconds
-        for one in trainings
-        for epoch, seconds in pd.DataFrame(one["epochs"]).groupby("epoch")["seconds"].max().items()
-        if epoch > 0
-    ]
+def _seconds(document: dict[str, Any], kind: str) -> dict[str, float]:
+    slowest: dict[int, float] = defaultdict(float)
+    for row in document.get("buffer_seconds", []):
+        if row["buffers"] == kind:
+            slowest[row["round"]] = max(slowest[row["round"]], row["seconds"])
+    if not slowest:
+        return {"count": 0}
     return {
-        "epoch_seconds": median(slowest),
-        "epoch_seconds_min": min(slowest),
-        "epoch_seconds_max": max(slowest),
+        "epoch_seconds": median(slowest.values()),
+        "epoch_seconds_min": min(slowest.values()),
+        "epoch_seconds_max": max(slowest.values()),
         "count": len(slowest),
     }

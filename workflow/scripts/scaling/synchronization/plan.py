@@ -35,15 +35,20 @@ class Plan:
     tuned_options: dict[str, Any]
 
     @property
+    def kinds(self) -> list[Buffers]:
+        """What can become of buffers on these devices, DistributedDataParallel's default first."""
+        kinds: list[Buffers] = ["broadcast", "local"]
+        if self.spec.device == "cuda":
+            kinds.append("sync_batch_norm")
+        return kinds
+
+    @property
     def trainings(self) -> list[Training]:
         """With and without `set_epoch` for each seed; buffers otherwise than by default for one."""
         orders = [
             Training("broadcast", told, seed) for seed in self.seeds for told in (True, False)
         ]
-        kinds: list[Buffers] = ["local"]
-        if self.spec.device == "cuda":
-            kinds.append("sync_batch_norm")
-        return [*orders, *(Training(kind, True, self.seeds[0]) for kind in kinds)]
+        return [*orders, *(Training(kind, True, self.seeds[0]) for kind in self.kinds[1:])]
 
     def spec_of(self, recipe: str, strategy: str, seed: int) -> RunSpec:
         """The parameters of one training, or of one step, on the plan's number of GPUs."""

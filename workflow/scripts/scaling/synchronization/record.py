@@ -19,7 +19,8 @@ def assemble(
 
     `model` has `parameter_bytes` (K) and `buffer_bytes`; `permutations` are of
     `synchronization.worker`, `steps` of `synchronization.steps`, `trainings` of
-    `synchronization.training`.
+    `synchronization.training`, `buffer_seconds` of `synchronization.buffer_seconds` (absent from
+    records made before they were measured).
     """
     gpus = plan.spec.cell.gpus
 
@@ -48,6 +49,7 @@ def assemble(
         "permutations": of("permutations"),
         "steps": of("steps"),
         "trainings": of("training"),
+        "buffer_seconds": of("buffer_seconds")[0]["rows"],
         "seconds": ending.seconds,
         "environment": {
             **surroundings,

@@ -14,7 +14,7 @@ from scaling.rank_log import RankLog
 from scaling.ranks import Rank
 from scaling.recipes.trainer import Material
 from scaling.resnet import ResNet18
-from scaling.synchronization import samplers, steps, training
+from scaling.synchronization import buffer_seconds, samplers, steps, training
 from scaling.synchronization.plan import Plan
 
 
@@ -36,6 +36,9 @@ def run(plan: Plan, images: Path, manifest: Path, log_folder: Path) -> None:
         for one in plan.trainings:
             spec = plan.spec_of("course", "ddp", one.seed)
             _report(log, rank, "training", training.run(spec, one, rank, material))
+        rows = buffer_seconds.measure(plan, rank, material)
+        if rank.is_first:
+            log.append("buffer_seconds", {"rows": rows})
         # After the trainings: recipe tuned sets precision and algorithms for the whole process.
         for way in steps.OF_RANKS:
             if way.buffers != "sync_batch_norm" or rank.device.type == "cuda":
