@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 import quantization_example
 import report_tables
+from claim_study import instrumented
 
 from scaling import findings, large_batch, noise
 from scaling import report_format as fmt
@@ -102,6 +103,25 @@ def test_communication_is_given_beside_its_noise(example):
     # course/dp, 4 GPUs, batch 32 without loading: 19.5 - 9.4 / 4 = 17.15.
     assert "The largest share is 88 % (17.1 of 19.5 s)" in found
     assert "In 1 cell it comes out negative" in found
+
+
+def test_communication_is_that_of_the_trace_where_there_is_one(tmp_path):
+    # course/ddp on 4 GPUs without loading: 2.9 s at batch 32, 0.5 s at batch 512.
+    tables = instrumented(report_tables.make(), {32: 0.29, 512: 0.01}, "profiler")
+    found = findings.communication(study(tmp_path, tables))
+    assert found.text == (
+        "By the profiler’s trace, exposed communication is 2.0 % of the shortest traced epoch on "
+        "several GPUs, loading left out (0.0100 of 0.500 s), "
+        "course/ddp, 4 GPUs, b\u00a0=\u00a0512. The largest share is 10 % (0.290 of 2.90 s): "
+        "course/ddp, 4 GPUs, b\u00a0=\u00a032. "
+        "Waiting inside it for the slowest rank is part of it. 20 cells more could not be traced."
+    )
+
+
+def test_a_reading_of_another_instrument_does_not_replace_the_subtraction(tmp_path):
+    tables = instrumented(report_tables.make(), {32: 0.29}, "ddp_log")
+    found = findings.communication(study(tmp_path, tables))
+    assert found.text.startswith("By subtraction without loading, communication is −3.1 %")
 
 
 def test_the_noise_of_a_subtraction_is_the_ranges_of_both_times():

@@ -5,13 +5,19 @@ import pandas as pd
 from scaling import noise
 from scaling import report_format as fmt
 from scaling.finding import Finding, measured, part_of, source
+from scaling.grid import CELL_KEYS
 from scaling.result_tables import StudyTables
 
 PREFERRED_ESTIMATE = "subtraction_without_loading"
+TRACE = "profiler"
 
 
 def communication(tables: StudyTables) -> Finding:
-    """The share of communication: in the fastest multi-GPU cell, and over all cells."""
+    """The share of communication: in the fastest multi-GPU cell, and over all cells.
+
+    By the trace of the kernels where cells have one: what is left after a subtraction may as well
+    be the host's work or ranks that wait for one another's data.
+    """
     table = measured(tables.communication, "communication_seconds")
     if table.empty:
         return Finding(
@@ -20,14 +26,19 @@ def communication(tables: StudyTables) -> Finding:
             "communication.csv",
             supported=False,
         )
-    name = _estimate(table)
+    traced = bool((table["estimate"] == TRACE).any())
+    name = TRACE if traced else _estimate(table)
     cells = noise.with_resolution(table[table["estimate"] == name], tables.timing)
     cells["share"] = cells["communication_seconds"] / cells["total_seconds"]
+    untraced = len(table.drop_duplicates(CELL_KEYS)) - len(cells) if traced else 0
     clear = cells[~cells["within_noise"] & (cells["share"] > 0)]
     fast = next(cells.loc[[cells["total_seconds"].idxmin()]].itertuples())
     sentence = (
-        f"By {fmt.estimate(name)}, communication is {fmt.percent(fast.share)} of the shortest "
-        f"epoch on several GPUs ({part_of(fast.communication_seconds, fast.total_seconds)}), "
+        f"By {'the profiler’s trace' if traced else fmt.estimate(name)}, "
+        f"{'exposed ' if traced else ''}communication is {fmt.percent(fast.share)} of the shortest "
+        f"{'traced ' if untraced else ''}epoch on several GPUs"
+        f"{', loading left out' if traced else ''} "
+        f"({part_of(fast.communication_seconds, fast.total_seconds)}), "
         f"{fmt.cell_name(fast)}{'; that is within noise' if fast.within_noise else ''}."
     )
     cited = [fast]
@@ -50,6 +61,10 @@ def communication(tables: StudyTables) -> Finding:
             f" In {fmt.plural(negative, 'cell')} it comes out negative, so it is not communication "
             "that was measured there."
         )
+    if traced:
+        sentence += " Waiting inside it for the slowest rank is part of it."
+    if untraced:
+        sentence += f" {fmt.plural(untraced, 'cell')} more could not be traced."
     return Finding(sentence, source("communication", *cited))
 
 
