@@ -125,6 +125,7 @@ rule plot_quantization_sizes:
 TABLES = [
     *("timing", "speedup", "communication", "bandwidth", "utilization"),
     *("audit", "comparison", "prediction", "cost_model", "startup", "provenance"),
+    "device_time",
 ]
 SHARED_TABLES = [
     "accuracy",

@@ -46,7 +46,8 @@ def device_time(cells: dict[int, tuple[float, float]]) -> pd.DataFrame:
     rows = [
         {
             **dict(zip(tables.CELL_KEYS, ["course", "dp", 1, batch], strict=True)),
-            **{"step_seconds": step, "busy_seconds": busy, "gap_seconds": step - busy},
+            **{"step_seconds": step, "busy_seconds": busy, "compute_seconds": busy},
+            "gap_seconds": step - busy,
             **{"gap_seconds_min": 0.99 * (step - busy), "gap_seconds_max": 1.01 * (step - busy)},
             **{"kernels": 300, "count": 3, "note": ""},
         }

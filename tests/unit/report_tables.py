@@ -14,6 +14,7 @@ import scaling.accuracy
 import scaling.bandwidth
 import scaling.communication
 import scaling.comparison
+import scaling.device_time
 import scaling.interconnect
 import scaling.peaks
 import scaling.prediction
@@ -315,6 +316,7 @@ def make(
         **derived,
         "comparison": comparison(derived, runs),
         "startup": startup(timing),
+        "device_time": pd.DataFrame(columns=scaling.device_time.COLUMNS),
         "provenance": runs,
         "quantization": quantization(),
         "quantization_layers": scaling.quantization_tables.layers([]),

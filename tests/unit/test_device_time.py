@@ -1,10 +1,12 @@
 """The device's time: what a trace says is busy, and what a table makes of it."""
 
+import math
+
 import pytest
 
 from scaling.device_time import device_time
 from scaling.grid import Cell
-from scaling.kernel_trace import Trace
+from scaling.kernel_trace import Busy, Trace
 from unit.records import epoch, record
 
 CELL = Cell("course", "ddp", 2, 128, 0)
@@ -18,8 +20,9 @@ def run(found, seed=0, **cell):
     return own, made
 
 
-def rank(index, seconds, busy, kernels=1000, iterations=10):
+def rank(index, seconds, busy, kernels=1000, iterations=10, compute=0.02):
     values = {"seconds": seconds, "busy_seconds": busy, "kernels": kernels}
+    values |= {"compute_seconds": compute} if compute is not None else {}
     return {"rank": index, "iterations": iterations, **values}
 
 
@@ -32,10 +35,31 @@ def test_anything_that_runs_keeps_the_busiest_device_busy_and_overlaps_count_onc
         communication={0: [(10.0, 40.0)], 1: [(0.0, 5.0)]},
         compute={0: [(0.0, 20.0), (60.0, 70.0)], 1: [(0.0, 30.0)]},
     )
-    # Device 0: 0 to 40 and 60 to 70.
-    assert trace.busy() == (pytest.approx(50e-6), 3)
+    # Device 0: 0 to 40 and 60 to 70, of which it computes from 0 to 20 and from 60 to 70.
+    assert trace.busiest() == Busy(pytest.approx(50e-6), pytest.approx(30e-6), 3)
     assert trace.communicating() == (pytest.approx(30e-6), pytest.approx(10e-6))
     assert Trace({}, {0: [(0.0, 1.0)]}).communicating() is None
+
+
+def test_a_device_that_waits_inside_a_collective_does_not_compute():
+    # Three kernels of 5 µs, two at once; an all-reduce that waits 85 µs for another rank.
+    trace = Trace({0: [(10.0, 95.0)]}, {0: [(0.0, 5.0), (2.0, 7.0), (7.0, 12.0)]})
+    assert trace.busiest() == Busy(pytest.approx(95e-6), pytest.approx(12e-6), 4)
+    assert Trace({0: [(0.0, 3.0)]}, {}).busiest() == Busy(pytest.approx(3e-6), 0, 1)
+    assert Trace({}, {}).busiest() == Busy(0, 0, 0)
+
+
+def test_compute_is_told_from_waiting_by_the_same_medians():
+    row = only([run([rank(0, 0.1, 0.09, compute=0.05), rank(1, 0.1, 0.09, compute=0.03)])])
+    assert row.compute_seconds == pytest.approx(0.004)
+    assert row.gap_seconds == pytest.approx(0.001)
+
+
+def test_a_record_from_before_compute_was_told_apart_knows_it_on_one_gpu_alone():
+    row = only([run([rank(0, 0.1, 0.09, compute=None), rank(1, 0.1, 0.09)])])
+    assert row.busy_seconds == pytest.approx(0.009) and math.isnan(row.compute_seconds)
+    alone = only([run([rank(0, 0.1, 0.09, compute=None)], gpus=1)])
+    assert alone.compute_seconds == alone.busy_seconds == pytest.approx(0.009)
 
 
 def test_a_step_is_busy_or_a_gap_by_the_medians_of_ranks_then_seeds():

@@ -118,16 +118,19 @@ def _device_time(trace: Trace, untraced: EpochResult) -> dict[str, Any]:
     """Of the same iterations, the host's `seconds` untraced and the device's `busy_seconds`.
 
     `busy_seconds` are those in which anything runs on the device (of several of one process, the
-    busiest), `kernels` how many things do, copies and fills included. Tracing delays launches, not
-    what runs, so the gaps between kernels are `seconds` less `busy_seconds`, not those of the
-    trace.
+    busiest), `compute_seconds` those in which anything but communication does, `kernels` how many
+    things run, copies and fills included. Tracing delays launches, not what runs, so the gaps
+    between kernels are `seconds` less `busy_seconds`, not those of the trace. On several GPUs a
+    device that waits for another rank does so inside a communication kernel: that is no gap, and
+    no compute either.
     """
-    busy_seconds, kernels = trace.busy()
+    busy = trace.busiest()
     return {
         "iterations": untraced.iterations,
         "seconds": untraced.seconds,
-        "busy_seconds": busy_seconds,
-        "kernels": kernels,
+        "busy_seconds": busy.seconds,
+        "compute_seconds": busy.compute_seconds,
+        "kernels": busy.spans,
     }
 
 

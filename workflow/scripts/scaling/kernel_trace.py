@@ -19,6 +19,19 @@ Span = tuple[float, float]
 
 
 @dataclass(frozen=True)
+class Busy:
+    """Seconds in which anything runs on a device, those in which something but communication does.
+
+    Overlaps count once. A communication kernel runs while it waits for other ranks. `spans` is how
+    many kernels, copies and fills there are.
+    """
+
+    seconds: float
+    compute_seconds: float
+    spans: int
+
+
+@dataclass(frozen=True)
 class Trace:
     """The spans of communication and of computation by device, the barrier before them left out.
 
@@ -40,15 +53,16 @@ class Trace:
         ]
         return max(found, default=None)
 
-    def busy(self) -> tuple[float, int]:
-        """Seconds in which anything runs on the device that is busiest, and how many spans do."""
-        devices = self.communication.keys() | self.compute.keys()
-        spans = [
-            [*self.communication.get(device, []), *self.compute.get(device, [])]
-            for device in devices
-        ]
-        found = [(intervals.length(_seconds(of_device)), len(of_device)) for of_device in spans]
-        return max(found, default=(0.0, 0))
+    def busiest(self) -> Busy:
+        """How the device is used on which anything runs for the longest time."""
+        found = []
+        for device in self.communication.keys() | self.compute.keys():
+            own = self.compute.get(device, [])
+            spans = [*self.communication.get(device, []), *own]
+            found.append(
+                Busy(intervals.length(_seconds(spans)), intervals.length(_seconds(own)), len(spans))
+            )
+        return max(found, key=lambda busy: busy.seconds, default=Busy(0.0, 0.0, 0))
 
 
 def record(train: TrainIterations, limit: int, rank: Rank) -> tuple[Trace, EpochResult]:

@@ -38,7 +38,7 @@ class RunRecord(TypedDict):
     the names and UUIDs of the GPUs the run had.
 
     `device_time` of each rank as `scaling.instruments` describes it, absent from records made
-    before it was read.
+    before it was read, and its `compute_seconds` from those made before these were told apart.
 
     What the run cost besides its epochs, absent from records made before it was measured:
     `startup` seconds of each phase of `scaling.startup_clock` and their total (null where a rank

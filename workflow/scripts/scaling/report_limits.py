@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import noise
+from scaling import noise, report_device_time
 from scaling import report_format as fmt
 from scaling.grid import CELL_KEYS
 from scaling.report_table import (
@@ -30,7 +30,7 @@ def rate(value: float, unit: str) -> str:
 
 
 def limits(tables: StudyTables) -> dict[str, Any]:
-    """The peaks, copies between GPUs, topology; what each cell uses, and the rest of its epoch."""
+    """The peaks, copies between GPUs, topology; what each cell uses, its epoch's rest, its step."""
     measured = tables.peaks[tables.peaks["quantity"].isin(list(QUANTITIES))]
     pairs = tables.peaks[tables.peaks["quantity"] == "gpu_to_gpu_copy"]
     doubt = noise.with_resolution(tables.communication, tables.timing)
@@ -45,6 +45,7 @@ def limits(tables: StudyTables) -> dict[str, Any]:
             _cells(f"Utilization: {recipe}, {strategy}", rows)
             for recipe, strategy, rows in by_configuration(cells)
         ],
+        "steps": report_device_time.steps(tables),
     }
 
 

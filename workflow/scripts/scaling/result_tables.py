@@ -42,6 +42,7 @@ OWN = {
     "cost_model": prediction.MODEL_COLUMNS,
     "comparison": comparison.COLUMNS,
     "startup": startup.COLUMNS,
+    "device_time": device_time.COLUMNS,
     "provenance": provenance.COLUMNS,
 }
 SHARED = {
@@ -52,8 +53,6 @@ SHARED = {
     "quantization": quantization_tables.COLUMNS,
     "quantization_layers": quantization_tables.LAYER_COLUMNS,
 }
-# Only claims read these: see scaling.claims.
-EVIDENCE = {"device_time": device_time.COLUMNS}
 EXPERIMENTS = {
     "convergence": run_tables.COLUMNS,
     "convergence_epochs": run_tables.EPOCH_COLUMNS,
@@ -68,7 +67,7 @@ EXPERIMENTS = {
     "quantization_resnet": quantization_others.RESNET,
 }
 """Tables of experiments, which a study made before them does not have; they lie beside `SHARED`."""
-COLUMNS = OWN | EVIDENCE | SHARED | EXPERIMENTS
+COLUMNS = OWN | SHARED | EXPERIMENTS
 TRUTHS = {"within_spread", "correct", "peak", "measured"}
 TRUTHS |= {"reference", "chosen", "at_edge", "same_split"}
 TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
@@ -91,6 +90,7 @@ class StudyTables(DerivedTables):
     utilization: pd.DataFrame
     comparison: pd.DataFrame
     startup: pd.DataFrame
+    device_time: pd.DataFrame
     provenance: pd.DataFrame
     accuracy: pd.DataFrame
     quantization: pd.DataFrame

@@ -28,7 +28,7 @@ class ClaimTables:
 
     def file(self, name: str) -> str:
         """Where the table `name` lies, or would lie, relative to results/."""
-        own = f"{self.study}/" if name in result_tables.OWN | result_tables.EVIDENCE else ""
+        own = f"{self.study}/" if name in result_tables.OWN else ""
         return f"tables/{own}{name}.csv"
 
     @property
