@@ -48,4 +48,4 @@ def test_a_study_that_traced_no_device_says_why(tmp_path):
     note = "a CPU runs no kernels"
     found = page(tmp_path, {**CELLS, "gpus": 2, "count": 0, "note": note})
     assert TITLE not in found.tables
-    assert f"No step was traced on a device: {note}." in found.text
+    assert f"No step can be shown: {note}." in found.text

@@ -19,7 +19,7 @@ def steps(tables: StudyTables) -> Part:
     reasons = " and ".join(dict.fromkeys(note for note in read["note"] if note))
     return Part(
         tables=[_table(f"A step on the device: {name}, {way}", rows) for name, way, rows in traced],
-        lacking="" if traced else f"No step was traced on a device: {reasons or 'no cells'}.",
+        lacking="" if traced else f"No step can be shown: {reasons or 'there are no cells'}.",
     )
 
 
