@@ -15,6 +15,7 @@ from scaling.recipes.trainer import Material
 from scaling.recipes.tuned import Tuned
 from scaling.resnet import ResNet18
 from scaling.run_spec import RunSpec
+from scaling.step_progress import StepProgress
 from unit.test_training import run, supervise_faulty
 
 GPUS = torch.cuda.device_count()
@@ -108,6 +109,8 @@ def test_ranks_train_together_and_every_instrument_reads(images, tmp_path, recip
     read = {(one["rank"], one["estimate"]) for one in readings if one["iterations"]}
     wanted = ["without_communication", "profiler", *["ddp_log"] * (recipe == "course")]
     assert read == {(rank, estimate) for rank in (0, 1) for estimate in wanted}
+    for of_rank in record["device_time"]:
+        assert 0 < of_rank["compute_seconds"] <= of_rank["busy_seconds"]
 
 
 @pytest.mark.parametrize("recipe", ["course", "tuned"])
@@ -140,6 +143,19 @@ def test_a_rank_that_is_lost_ends_the_run_and_is_named(images, tmp_path, monkeyp
             device="cuda",
             **{"collective-timeout-seconds": 10},
         )
+
+
+def test_progress_is_that_of_the_device_while_the_host_runs_ahead():
+    progress = StepProgress(4, torch.device("cuda", 0))
+    progress.start(1, 4)
+    progress.launch(1)
+    torch.cuda.synchronize()
+    assert progress.position().finished == 1
+    torch.cuda._sleep(2 * 10**9)  # cycles, about a second
+    progress.launch(2)
+    assert (progress.position().launched, progress.position().finished) == (2, 1)
+    torch.cuda.synchronize()
+    assert progress.position().finished == 2
 
 
 @several

@@ -32,7 +32,7 @@ def test_no_step_for_the_timeout_is_a_stall_that_names_the_step():
 
 def test_a_step_that_was_never_launched_is_told():
     (*_, error) = looks(Patience(4), at(4, launched=4), at(4, launched=4))
-    assert str(error) == "timed out: waited 4 s for step 6 of epoch 2, of which 4 were launched"
+    assert str(error) == "timed out: waited 4 s for step 6 of epoch 2, only 4 launched"
 
 
 def test_launching_more_steps_is_no_progress():

@@ -39,7 +39,7 @@ class StallError(Exception):
         where = f"epoch {at.epoch}" if at.epoch else "the steps after the last epoch"
         sentence = f"timed out: waited {seconds:.0f} s for step {at.awaited} of {where}"
         if at.launched < at.awaited:
-            sentence += f", of which {at.launched} were launched"
+            sentence += f", only {at.launched} launched"
         super().__init__(sentence)
         self.position = position
 
