@@ -178,6 +178,16 @@ def test_the_bandwidth_is_held_against_the_measured_peak(example):
     assert f"{63.793 / peak:.0%}".replace("%", " %") in found.text
 
 
+def test_the_bandwidth_is_that_of_the_trace_where_there_is_one(tmp_path):
+    tables = report_tables.make()
+    table = tables["bandwidth"]
+    traced = table[(table["gpus"] == 4) & (table["batch_size"] == 32)].head(1)
+    traced = traced.assign(estimate="profiler", bandwidth_gb_per_s=12.3)
+    tables["bandwidth"] = pd.concat([table, traced])
+    found = findings.bandwidth(study(tmp_path, tables)).text
+    assert found.startswith("By the profiler’s trace, gradients travel at up to 12.3 GB/s")
+
+
 def test_more_than_the_measured_peak_is_doubted(example, tmp_path):
     assert "Above 100 %" not in findings.bandwidth(example).text
     tables = report_tables.make()

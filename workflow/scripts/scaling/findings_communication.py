@@ -8,8 +8,8 @@ from scaling.finding import Finding, measured, part_of, source
 from scaling.grid import CELL_KEYS
 from scaling.result_tables import StudyTables
 
-PREFERRED_ESTIMATE = "subtraction_without_loading"
 TRACE = "profiler"
+PREFERRED = [TRACE, "subtraction_without_loading"]
 
 
 def communication(tables: StudyTables) -> Finding:
@@ -26,15 +26,15 @@ def communication(tables: StudyTables) -> Finding:
             "communication.csv",
             supported=False,
         )
-    traced = bool((table["estimate"] == TRACE).any())
-    name = TRACE if traced else _estimate(table)
+    name = _estimate(table)
+    traced = name == TRACE
     cells = noise.with_resolution(table[table["estimate"] == name], tables.timing)
     cells["share"] = cells["communication_seconds"] / cells["total_seconds"]
     untraced = len(table.drop_duplicates(CELL_KEYS)) - len(cells) if traced else 0
     clear = cells[~cells["within_noise"] & (cells["share"] > 0)]
     fast = next(cells.loc[[cells["total_seconds"].idxmin()]].itertuples())
     sentence = (
-        f"By {'the profiler’s trace' if traced else fmt.estimate(name)}, "
+        f"By {_words(name)}, "
         f"{'exposed ' if traced else ''}communication is {fmt.percent(fast.share)} of the shortest "
         f"{'traced ' if untraced else ''}epoch on several GPUs"
         f"{', loading left out' if traced else ''} "
@@ -69,7 +69,7 @@ def communication(tables: StudyTables) -> Finding:
 
 
 def bandwidth(tables: StudyTables) -> Finding:
-    """The best bandwidth reached and its share of the measured peak."""
+    """The best bandwidth reached, by the estimate of `communication`, and its share of the peak."""
     table = measured(tables.bandwidth, "bandwidth_gb_per_s")
     if table.empty:
         return Finding(
@@ -82,14 +82,14 @@ def bandwidth(tables: StudyTables) -> Finding:
     clear = cells[~cells["within_noise"]]
     if clear.empty:
         return Finding(
-            f"No bandwidth stands out from noise: by {fmt.estimate(name)}, every communication "
+            f"No bandwidth stands out from noise: by {_words(name)}, every communication "
             "time is smaller than the spread of the times it was subtracted from.",
             "bandwidth.csv",
             supported=False,
         )
     best = next(clear.loc[[clear["bandwidth_gb_per_s"].idxmax()]].itertuples())
     sentence = (
-        f"By {fmt.estimate(name)}, gradients travel at up to "
+        f"By {_words(name)}, gradients travel at up to "
         f"{fmt.significant(best.bandwidth_gb_per_s)} GB/s ({fmt.cell_name(best)}), "
     )
     if pd.isna(best.utilization):
@@ -108,6 +108,10 @@ def bandwidth(tables: StudyTables) -> Finding:
 
 
 def _estimate(table: pd.DataFrame) -> str:
-    """The estimate a sentence is about: without loading if there is one, else the first."""
-    names = list(table["estimate"].unique())
-    return PREFERRED_ESTIMATE if PREFERRED_ESTIMATE in names else str(names[0])
+    """The estimate a sentence is about: the first of `PREFERRED` that there is, else the first."""
+    names = [str(name) for name in table["estimate"].unique()]
+    return next((name for name in PREFERRED if name in names), names[0])
+
+
+def _words(name: str) -> str:
+    return "the profiler’s trace" if name == TRACE else fmt.estimate(name)
