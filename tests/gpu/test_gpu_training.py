@@ -16,7 +16,7 @@ from scaling.recipes.tuned import Tuned
 from scaling.resnet import ResNet18
 from scaling.run_spec import RunSpec
 from scaling.step_progress import StepProgress
-from unit.test_training import run, supervise_faulty
+from training_runs import run, supervise_faulty
 
 GPUS = torch.cuda.device_count()
 pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")

@@ -1,7 +1,9 @@
-"""What every unit test is kept from leaving behind."""
+"""A run that tests share, and what every unit test is kept from leaving behind."""
 
 import pytest
 import torch
+
+from training_runs import run
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -10,3 +12,9 @@ def own_threads():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def double(images, tmp_path_factory):
+    """The record of a run of two processes."""
+    return run(images, tmp_path_factory.mktemp("double") / "run.json", gpus=2)

@@ -7,11 +7,11 @@ import pytest
 import report_tables
 from report_page import render
 from test_config import SCHEMA, changed
-from test_training import arguments
 
 import train_run
 from scaling import config, launcher, supervisor
 from scaling.errors import UserError
+from training_runs import arguments
 
 
 @pytest.mark.parametrize("gpus", [[1, 2, 4], [1, 8], [3, 12]])

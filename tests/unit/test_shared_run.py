@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 import records
-from test_training import arguments
 
 import train_run
 import train_single
 from scaling.record import read_record
 from scaling.shared_run import as_strategy
+from training_runs import arguments
 
 
 def measured(tmp_path, gpus):

@@ -13,7 +13,6 @@ from scaling.errors import UserError
 from scaling.ranks import Rank
 from scaling.resnet import ResNet18
 from scaling.synchronization.messages import Messages, collectives
-from unit.test_training import images  # noqa: F401
 
 OPTIONS = {
     "gpus": 2,
@@ -45,7 +44,7 @@ def measure(folder, output, **changed):
 
 
 @pytest.fixture(scope="module")
-def document(images, tmp_path_factory):  # noqa: F811
+def document(images, tmp_path_factory):
     return measure(images, tmp_path_factory.mktemp("synchronization") / "synchronization.json")
 
 
@@ -134,24 +133,24 @@ def test_epochs_with_each_kind_of_buffers_are_timed_in_turn_and_equally_often(do
     assert len(rows) == 2 * len(turns)
 
 
-def test_a_training_that_diverges_is_recorded_without_numbers(images, tmp_path):  # noqa: F811
+def test_a_training_that_diverges_is_recorded_without_numbers(images, tmp_path):
     document = measure(images, tmp_path / "out.json", **{"learning-rate": 1e30})
     one = document["trainings"][0]
     assert one["epochs"][-1]["train_loss"] is None and one["ranks"][0]["test_loss"] is None
     assert set(one["drift"].values()) == {None}
 
 
-def test_one_gpu_has_no_ranks_to_compare(images, tmp_path):  # noqa: F811
+def test_one_gpu_has_no_ranks_to_compare(images, tmp_path):
     with pytest.raises(UserError, match="--gpus is 1: ranks can be compared"):
         measure(images, tmp_path / "out.json", gpus=1)
 
 
-def test_a_batch_larger_than_the_images_is_refused_with_the_key_to_change(images, tmp_path):  # noqa: F811
+def test_a_batch_larger_than_the_images_is_refused_with_the_key_to_change(images, tmp_path):
     with pytest.raises(UserError, match=r"2·10 = 20 .*synchronization\.batch_size"):
         measure(images, tmp_path / "out.json", **{"train-images": 15})
 
 
-def test_a_rank_that_fails_leaves_no_record(images, tmp_path):  # noqa: F811
+def test_a_rank_that_fails_leaves_no_record(images, tmp_path):
     with pytest.raises(UserError, match="2 GPUs ended early with exit status 1"):
         measure(images, tmp_path / "out.json", **{"collective-timeout-seconds": 0.001})
     assert not (tmp_path / "out.json").exists()

@@ -1,1 +1,0 @@
-from unit.test_training import images  # noqa: F401

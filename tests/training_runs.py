@@ -1,0 +1,62 @@
+"""Training runs of the real script on a few images, with faults where a test asks for them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+import train_run
+from scaling import dataset, files, launcher, supervisor, verdict
+from scaling.dataset import ImageDataset
+
+ROOT = Path(__file__).parents[1]
+FAULTY_WORKER = ROOT / "tests/faulty_worker.py"
+TUNED = {
+    "recipe": "tuned",
+    "recipe-options": json.dumps(
+        {"precision": "bf16", "channels_last": True, "compile": False, "cuda_graph": False}
+    ),
+}
+
+
+def write_images(folder):
+    """Forty training and ten test images of two classes, as images.npz and manifest.json."""
+    random = np.random.default_rng(0)
+
+    def split(count):
+        labels = np.arange(count) % 2
+        pixels = random.integers(0, 128, (count, 32, 32, 3)) + 100 * labels[:, None, None, None]
+        return pixels.astype(np.uint8), labels.astype(np.int64)
+
+    data = ImageDataset(*split(40), *split(10), classes=["dark", "light"])
+    dataset.save(data, folder / "images.npz")
+    files.write_json(folder / "manifest.json", dataset.manifest(data, "images", "made for a test"))
+
+
+def arguments(images, output, **changed):
+    options = {
+        "dataset": images / "images.npz",
+        "manifest": images / "manifest.json",
+        "output": output,
+        "device": "cpu",
+        "gpus": 1,
+        "batch-size": 10,
+        "model-width": 1,
+        "recipe-options": json.dumps({"loader_workers": 1}),
+        **changed,
+    }
+    return [text for key, value in options.items() for text in (f"--{key}", str(value))]
+
+
+def run(images, output, **changed):
+    train_run.main(arguments(images, output, **changed))
+    return json.loads(output.read_text())
+
+
+def supervise_faulty(images, output, monkeypatch, fault, **changed):
+    monkeypatch.setenv("FAULT", fault)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "workflow/scripts"))
+    argv = arguments(images, output, gpus=2, **changed)
+    spec = train_run.spec_from(train_run.parse(argv))
+    command = launcher.command(FAULTY_WORKER, argv, verdict.processes(spec))
+    return supervisor.supervise(spec, images / "manifest.json", output, command)
