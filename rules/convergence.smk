@@ -81,10 +81,12 @@ rule tables_convergence:
         "<logs>/tables_convergence.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        margin=lookup(dpath="convergence/accuracy_margin", within=config),
     shell:
         "python workflow/scripts/tables_convergence.py --records {input.records}"
         " --output {output.runs} --epochs {output.epochs} --curves {output.curves}"
-        " --remedies {output.remedies} > {log} 2>&1"
+        " --remedies {output.remedies} --margin {params.margin} > {log} 2>&1"
 
 
 rule tables_time_to_accuracy:

@@ -1,10 +1,12 @@
 """Remedies on a GPU: an update that was captured is what its launches give."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 import torch
 
+from scaling.convergence import engine as engine_module
 from scaling.convergence.engine import Engine
 from scaling.recipes.trainer import Material
 from unit import ddp_training as real
@@ -21,7 +23,7 @@ def engine(monkeypatch):
         material = Material(real.images(), real.MEAN, real.STD)
         device = torch.device("cuda", 0)
         made = Engine(replace(STUDY, gpus=gpus), material, real.GLOBAL_BATCH, device)
-        monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
+        monkeypatch.setattr(engine_module, "algorithm_search", lambda on: nullcontext())
         monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
         return made
 
@@ -46,3 +48,27 @@ def test_one_engine_serves_run_after_run(engine):
     trained(replace(RUN, lars=0.01, seed=7), made)
     again, _ = trained(RUN, made)
     assert distance(first, again) < 1e-3
+
+
+def test_precise_statistics_change_no_training_of_captured_updates(engine):
+    made = engine(2)
+    plain, _ = trained(RUN, made)
+    precise, epochs = trained(replace(RUN, precise_batch_norm=True), made)
+    assert distance(plain, precise) < 1e-3
+    assert all(epoch.precise != epoch.test for epoch in epochs)
+
+
+def test_cudnn_searches_for_the_main_size_alone(monkeypatch):
+    """43 images in batches of 16: the tail is another size, and so is the evaluation."""
+    asked = []
+
+    def noted(on):
+        asked.append(on)
+        return nullcontext()
+
+    monkeypatch.setattr(engine_module, "algorithm_search", noted)
+    material = Material(real.images(), real.MEAN, real.STD)
+    made = Engine(STUDY, material, real.GLOBAL_BATCH, torch.device("cuda", 0))
+    trained(RUN, made)
+    assert asked == [True, False]
+    assert not torch.backends.cudnn.benchmark

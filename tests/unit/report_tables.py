@@ -326,7 +326,7 @@ def make(
 def write(folder: Path, study: dict[str, pd.DataFrame]) -> None:
     """Lay the tables and the manifest out as the pipeline does, below `folder`."""
     shared = ["accuracy", "quantization", "interconnect", "interconnect_fit", "peaks"]
-    shared += ["convergence", "remedies", "time_to_accuracy"]
+    shared += ["convergence", "loss_curves", "remedies", "time_to_accuracy"]
     shared += ["quantization_layers", "quantization_peers", "quantization_resnet"]
     for name, table in study.items():
         place = folder / "tables" / ("" if name in shared else STUDY)

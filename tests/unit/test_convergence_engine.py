@@ -38,6 +38,7 @@ RUN = Run(
     decay_batch_norm=True,
     label_smoothing=0.0,
     lars=0.0,
+    precise_batch_norm=False,
 )
 
 
@@ -91,7 +92,7 @@ def test_an_epoch_tells_the_loss_of_each_update_and_their_mean_over_images():
     assert len(epoch.losses) == 3
     mean = sum(loss * size for loss, size in zip(epoch.losses, [16, 16, 12], strict=True)) / 44
     assert epoch.train_loss == pytest.approx(mean, rel=1e-5)
-    assert 0 <= epoch.test_accuracy <= 1 and epoch.test_loss > 0
+    assert 0 <= epoch.test.accuracy <= 1 and epoch.test.loss > 0
 
 
 def test_each_option_of_a_remedy_changes_the_training():
@@ -106,6 +107,30 @@ def test_each_option_of_a_remedy_changes_the_training():
     ):
         changed, _ = trained(replace(RUN, **option), made)
         assert distance(changed, plain) > 1e-7, option
+
+
+def test_precise_statistics_are_those_of_all_images_and_change_no_training():
+    """With one batch of all images on one GPU and weights that stay, both ways to them agree."""
+    made = engine()
+    plain, plain_epochs = trained(RUN, made)
+    state, epochs = trained(replace(RUN, precise_batch_norm=True), made)
+    assert distance(state, plain) == 0
+    assert [replace(epoch, precise=None) for epoch in epochs] == plain_epochs
+    assert all(epoch.precise is None for epoch in plain_epochs)
+    # Six updates leave the running statistics far from those of the images.
+    assert all(epoch.precise.loss != epoch.test.loss for epoch in epochs)
+    whole = Engine(
+        replace(STUDY, gpus=1),
+        Material(real.images(), real.MEAN, real.STD),
+        global_batch=43,
+        device=torch.device("cpu"),
+    )
+    still = replace(RUN, epochs=150, rates=(0.0,) * 150)
+    whole.start(still)
+    for epoch in range(1, 150):
+        whole.train_epoch(still, epoch)
+    last = whole.train_epoch(replace(still, precise_batch_norm=True), 150)
+    assert last.precise.loss == pytest.approx(last.test.loss, rel=0.02)
 
 
 def test_zero_gamma_makes_every_block_its_shortcut_at_the_start():

@@ -56,6 +56,26 @@ def test_each_remedy_and_batch_has_its_sweep_and_the_chosen_rates_seeds(train, c
     assert sum(line.endswith("shared") for line in lines if line.startswith("linear, ")) >= 3
 
 
+def test_precise_batch_norms_are_another_evaluation_of_the_same_training(train, capsys):
+    precise = {"precise_batch_norm": True}
+    records = train({"none": {}, "precise": precise}, 16)
+    plain, other = (
+        record.read(record.path(records, name, 16))["result"]["runs"]
+        for name in ("none", "precise")
+    )
+    assert [run["losses"] for run in plain] == [run["losses"] for run in other]
+    for quantity, same in (("train_loss", True), ("test_loss", False)):
+        pairs = zip(plain, other, strict=True)
+        assert all((a["epochs"][0][quantity] == b["epochs"][0][quantity]) == same for a, b in pairs)
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.endswith("shared") for line in lines) == 3
+    # A record without is no stand-in for one with it.
+    record.path(records, "precise", 16).unlink()
+    train({"none": {}, "precise": precise}, 16, options=["--keep"])
+    again = record.read(record.path(records, "precise", 16))["result"]["runs"]
+    assert again[0]["epochs"] == other[0]["epochs"]
+
+
 def test_records_that_are_there_may_be_kept(train):
     records = train({"none": {}}, 8)
     path = record.path(records, "none", 8)
@@ -74,10 +94,13 @@ def test_a_batch_larger_than_the_training_set_is_a_record_that_says_so(train):
 
 
 def test_a_run_that_diverges_ends_and_tells_when(train):
-    records = train({"none": {"factors": [1]}}, 8, options=["--learning-rate", "1e30"])
+    options = ["--learning-rate", "1e30", "--epochs", "2"]
+    records = train({"none": {"factors": [1]}}, 8, options=options)
     (run, _) = record.read(record.path(records, "none", 8))["result"]["runs"]
     assert run["diverged"] == "not finite"
     assert 2 <= run["diverged_update"] <= 6
+    assert (run["planned_epochs"], run["planned_updates"]) == (2, 12)
+    assert (len(run["epochs"]), run["updates"]) == (1, 6)
     assert None in run["losses"]
     last = run["epochs"][-1]
     assert (last["train_accuracy"], last["test_accuracy"]) == (None, None)

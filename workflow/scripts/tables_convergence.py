@@ -17,13 +17,14 @@ def main(argv: list[str] | None = None) -> None:
     add("--epochs", type=Path, required=True, help="convergence_epochs.csv: per run and epoch")
     add("--curves", type=Path, required=True, help="loss_curves.csv: training loss over updates")
     add("--remedies", type=Path, required=True, help="remedies.csv: per remedy and global batch")
+    add("--margin", type=float, required=True, help="a loss of accuracy that closes no gap")
     args = parser.parse_args(argv)
     records = [record.read(path) for path in args.records]
     runs = run_tables.runs(records)
     tables.write(runs, args.output)
     tables.write(run_tables.epochs(records), args.epochs)
     tables.write(run_tables.curves(records), args.curves)
-    tables.write(remedy_table.remedies(runs), args.remedies)
+    tables.write(remedy_table.remedies(runs, args.margin), args.remedies)
 
 
 if __name__ == "__main__":

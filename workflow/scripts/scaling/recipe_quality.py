@@ -78,8 +78,10 @@ def _incomparable(first: pd.DataFrame, second: pd.DataFrame, row: dict[str, Any]
     return f"runs of {' and '.join(map(str, epochs))} epochs" if len(epochs) > 1 else ""
 
 
-def welch_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
-    """The 95 % confidence interval of mean(second) − mean(first), from at least 2 values each.
+def welch_interval(
+    first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """The confidence interval of mean(second) − mean(first), from at least 2 values each.
 
     Welch's t (Biometrika 34, 1947, pp. 28–35), which does not ask for equal variances, with the
     degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946, pp. 110–114). It takes the
@@ -92,6 +94,6 @@ def welch_interval(first: Sequence[float], second: Sequence[float]) -> tuple[flo
     freedom = sum(parts) ** 2 / sum(
         part**2 / (len(values) - 1) for part, values in zip(parts, (first, second), strict=True)
     )
-    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2) * math.sqrt(sum(parts)))
+    half = float(stdtrit(freedom, (1 + confidence) / 2) * math.sqrt(sum(parts)))
     difference = float(np.mean(second) - np.mean(first))
     return difference - half, difference + half

@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 
 from scaling import report_format as fmt
-from scaling.convergence.best import base_rate
+from scaling.convergence.best import base_rate, best
+from scaling.convergence.gap import BEHIND
 from scaling.report_table import Entry, Table, head, status, text
 from scaling.result_tables import StudyTables, by_configuration
 
@@ -26,7 +27,11 @@ def remedies(tables: StudyTables) -> dict[str, Any]:
     names = list(dict.fromkeys(base_rate(tables.experiment("convergence"))["remedy"]))
     return {
         "base": [_base(found[found["remedy"] == name]) for name in names],
-        "tables": [_at(batch, found[found["global_batch"] == batch]) for batch in batches],
+        "tables": [
+            _at(batch, found[found["global_batch"] == batch], best(found, batch))
+            for batch in batches
+        ],
+        "margin": f"{100 * found['accuracy_margin'].max():g}",
         "times": _times(times),
         "target": _target(times),
     }
@@ -53,8 +58,9 @@ def _base(rows: pd.DataFrame) -> Table:
     )
 
 
-def _at(batch: int, rows: pd.DataFrame) -> Table:
+def _at(batch: int, rows: pd.DataFrame, chosen: Any | None) -> Table:
     first = next(rows.itertuples())
+    highest = chosen.remedy if chosen else None
     return Table(
         title=f"Global batch {batch}" + (f": {_split(first)}" if first.status == "ok" else ""),
         columns=[
@@ -63,7 +69,12 @@ def _at(batch: int, rows: pd.DataFrame) -> Table:
         ],
         rows=[
             [
-                Entry(row.remedy, detail=row.options.replace("_", " "), kind="head"),
+                Entry(
+                    row.remedy,
+                    detail=row.options.replace("_", " "),
+                    flags=("best in training",) if row.remedy == highest else (),
+                    kind="head",
+                ),
                 _rate(row),
                 *_counts(row),
                 *_figures(row),
@@ -88,7 +99,8 @@ def _rate(row: Any) -> Entry:
     if status_of(row):
         return status(status_of(row))
     flags = ("edge of the sweep",) if row.at_edge else ()
-    detail = f"{row.factor:g} × the rule’s"
+    rates = f", best of {int(row.rates)}" if row.rates > 1 else ""
+    detail = f"{row.factor:g} × the rule’s{rates}"
     return Entry(fmt.significant(row.learning_rate), detail=detail, flags=flags)
 
 
@@ -125,7 +137,7 @@ def _difference(row: Any) -> Entry:
     interval = ""
     if pd.notna(row.test_low):
         interval = f"{fmt.points(100 * row.test_low)} to {fmt.points(100 * row.test_high)}"
-    flags = (row.test_verdict,) if row.test_verdict != "differ" else ()
+    flags = (row.test_verdict,) if row.test_verdict != BEHIND else ()
     return Entry(fmt.points(100 * row.test_difference), detail=interval, flags=flags)
 
 
@@ -134,21 +146,20 @@ def _target(table: pd.DataFrame) -> str:
 
 
 def _times(table: pd.DataFrame) -> list[Table]:
-    """For each recipe and strategy, the fastest remedy of each cell with such a global batch."""
-    timed = table[table["seconds"].notna()]
+    """For each recipe and strategy the cells with such a global batch and the remedy chosen."""
+    timed = table[table["seconds"].notna() & table["best"].eq(True)]
     return [
         Table(
             title=f"{recipe}, {strategy}",
             columns=[
-                *("global batch", "GPUs × batch size", "fastest remedy", "seeds that reach it"),
+                *("global batch", "GPUs × batch size", "remedy", "seeds that reach it"),
                 *("epochs needed", "one epoch, s", "time, s"),
-                *("speedup of an epoch", "speedup that is left"),
+                *("speedup of an epoch", "speedup that is left", "against plain SGD"),
             ],
             rows=[
-                _time(next(rows.loc[[rows["seconds"].idxmin()]].itertuples()))
-                for _, rows in cells.groupby(["global_batch", "gpus"])
+                _time(row) for row in cells.sort_values(["global_batch", "gpus"]).itertuples()
             ],
-            text_columns=frozenset({"GPUs × batch size", "fastest remedy"}),
+            text_columns=frozenset({"GPUs × batch size", "remedy"}),
         )
         for recipe, strategy, cells in by_configuration(timed)
     ]
@@ -160,13 +171,16 @@ def _time(row: Any) -> list[Entry]:
     return [
         head(str(int(row.global_batch))),
         _place(row),
-        text(row.remedy if reached else "none"),
+        text(row.remedy),
         Entry(f"{int(row.reached)} of {int(row.seeds)}"),
         Entry(f"{row.epochs_to_accuracy:g}", detail=spread) if reached else status("never"),
         Entry(fmt.significant(row.epoch_seconds)),
         Entry(fmt.significant(row.seconds)) if reached else status("infinite"),
         Entry(fmt.times(row.epoch_speedup)),
-        Entry(fmt.times(row.speedup)) if reached else status("none"),
+        *(
+            Entry(fmt.times(ratio)) if reached else status("none")
+            for ratio in (row.speedup, row.plain_speedup)
+        ),
     ]
 
 

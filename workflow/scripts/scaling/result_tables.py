@@ -69,7 +69,7 @@ EXPERIMENTS = {
 """Tables of experiments, which a study made before them does not have; they lie beside `SHARED`."""
 COLUMNS = OWN | SHARED | EXPERIMENTS
 TRUTHS = {"within_spread", "correct", "peak", "measured"}
-TRUTHS |= {"reference", "chosen", "at_edge", "same_split"}
+TRUTHS |= {"reference", "chosen", "at_edge", "same_split", "best"}
 TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
 TEXT |= {"stage", "layer", "mistake", "revealed_by", "engine", "version", "status"}
 TEXT |= {"bias", "weight_scales", "weight_range", "activation_range", "rounding"}

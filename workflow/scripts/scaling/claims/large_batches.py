@@ -9,6 +9,7 @@ from scaling import large_batch
 from scaling import report_format as fmt
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
+from scaling.claims.running_statistics import caveat
 from scaling.claims.seeds import difference, figures_of, spread
 from scaling.convergence.best import base_rate
 from scaling.noise import ranges_overlap
@@ -46,12 +47,12 @@ def _largest(runs: pd.DataFrame, batches: list[int], file: str) -> Claim:
     figures: dict[str, Any] = {
         "largest_global_batch": batches[-1],
         "reference_batch": batches[0],
-        "epochs": row["epochs"],
+        "epochs": row["planned_epochs"],
         "seeds": len(own),
         "reference_seeds": len(small),
         "learning_rate": row["learning_rate"],
-        "updates": row["updates"],
-        "reference_run_updates": first["updates"],
+        "updates": row["planned_updates"],
+        "reference_run_updates": first["planned_updates"],
     }
     intervals = {}
     for split in ("train", "test"):
@@ -61,13 +62,13 @@ def _largest(runs: pd.DataFrame, batches: list[int], file: str) -> Claim:
         intervals[split] = difference(own, small, f"{split}_accuracy")
         figures |= intervals[split].figures(f"{split}_accuracy")
     sentence = (
-        f"After {fmt.plural(int(row['epochs']), 'epoch')} at a constant rate of "
+        f"After {fmt.plural(int(row['planned_epochs']), 'epoch')} at a constant rate of "
         f"{row['learning_rate']:g}, a global batch of {batches[-1]} ({fmt.gpus(int(row['gpus']))} "
-        f"× {int(row['batch_size'])}) has made {int(row['updates'])} updates and has "
+        f"× {int(row['batch_size'])}) has made {int(row['planned_updates'])} updates and has "
         f"{_learned(own)}; batch {batches[0]} on {fmt.gpus(int(first['gpus']))}, after "
-        f"{int(first['updates'])} updates, {_learned(small)}. The difference is "
+        f"{int(first['planned_updates'])} updates, {_learned(small)}. The difference is "
         f"{intervals['train'].words()} in training accuracy and {intervals['test'].words()} in "
-        f"test accuracy ({fmt.plural(len(own), 'seed')} against {len(small)})."
+        f"test accuracy ({fmt.plural(len(own), 'seed')} against {len(small)}).{caveat(own)}"
     )
     holds = all(interval.below for interval in intervals.values())
     fails = any(interval.above for interval in intervals.values())

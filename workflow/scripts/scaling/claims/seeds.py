@@ -7,12 +7,12 @@ from typing import Any
 import pandas as pd
 
 from scaling import report_format as fmt
-from scaling.recipe_quality import welch_interval
+from scaling.recipe_quality import CONFIDENCE, welch_interval
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of means and its 95 % interval; NaN where there is none."""
+    """A difference of means and its interval, of 95 % if not said otherwise; NaN for none."""
 
     mean: float
     low: float
@@ -47,7 +47,18 @@ class Difference:
         }
 
 
-def difference(own: pd.DataFrame, other: pd.DataFrame, quantity: str) -> Difference:
+def bonferroni(tests: int) -> float:
+    """The confidence of each of several intervals where any one of them decides alone.
+
+    All of them together then miss the truth in at most one of twenty cases (Dunn, Journal of the
+    American Statistical Association 56, 1961, pp. 52–64).
+    """
+    return 1 - (1 - CONFIDENCE) / tests
+
+
+def difference(
+    own: pd.DataFrame, other: pd.DataFrame, quantity: str, confidence: float = CONFIDENCE
+) -> Difference:
     """The mean of `quantity` of `own` minus that of `other`, with Welch's interval.
 
     No interval where a loss was not finite: the seeds that are left are the lucky ones.
@@ -59,7 +70,7 @@ def difference(own: pd.DataFrame, other: pd.DataFrame, quantity: str) -> Differe
     failed = pd.concat([own["diverged"], other["diverged"]]).eq("not finite").any()
     if failed or min(len(first), len(second)) < 2:
         return Difference(mean, math.nan, math.nan)
-    return Difference(mean, *welch_interval(first, second))
+    return Difference(mean, *welch_interval(first, second, confidence))
 
 
 def spread(runs: pd.DataFrame, quantity: str) -> str:

@@ -1,8 +1,15 @@
-"""Which remedy did best at a global batch, and which runs had no remedy at all."""
+"""Which runs to compare with which: plain SGD with and without a sweep, and the best remedy."""
 
 from typing import Any
 
 import pandas as pd
+
+PRECISE = "precise_batch_norm"
+
+
+def is_plain(options: str) -> bool:
+    """Whether these options, as tables have them, are plain SGD's: they concern the rate alone."""
+    return all(option.startswith("scaling ") for option in _parts(options))
 
 
 def base_rate(runs: pd.DataFrame) -> pd.DataFrame:
@@ -11,33 +18,60 @@ def base_rate(runs: pd.DataFrame) -> pd.DataFrame:
     return plain[plain["remedy"] == plain["remedy"].iloc[0]] if len(plain) else plain
 
 
-def at_equal_epochs(remedies: pd.DataFrame) -> pd.DataFrame:
-    """The rows with figures after as many epochs as the reference has, no seed of them diverged.
+def plain_sweep(remedies: pd.DataFrame, global_batch: int) -> Any | None:
+    """The row of plain SGD with the most rates tried, at least 2; None without any.
 
-    Runs at equal updates have more, except where these are the same; runs that ended early, their
-    loss no longer finite, have fewer.
+    What a remedy with a sweep of its own is compared with at the same global batch.
     """
-    equal = remedies["epochs"] == reference_epochs(remedies)
+    rows = remedies[(remedies["global_batch"] == global_batch) & (remedies["rates"] > 1)]
+    rows = rows[rows["options"].map(is_plain).astype(bool)]
+    return next(rows.loc[[rows["rates"].idxmax()]].itertuples()) if len(rows) else None
+
+
+def at_equal_epochs(remedies: pd.DataFrame) -> pd.DataFrame:
+    """The rows planned for as many epochs as the reference, no seed of them diverged.
+
+    Runs at equal updates have more, except where these are the same.
+    """
+    equal = remedies["planned_epochs"] == reference_epochs(remedies)
     trained = remedies["train_accuracy"].notna() & (remedies["diverged_seeds"] == 0)
     return remedies[equal & trained]
 
 
 def reference_epochs(remedies: pd.DataFrame) -> float:
     """How many epochs the reference has; not a number without it."""
-    return float(remedies.loc[remedies["reference"].eq(True), "epochs"].max())
+    return float(remedies.loc[remedies["reference"].eq(True), "planned_epochs"].max())
 
 
 def best(remedies: pd.DataFrame, global_batch: int) -> Any | None:
     """The row with the highest mean training accuracy at equal epochs; None without any.
 
-    By the training set, so that the test set may judge the choice.
+    By the training set, so that the test set may judge the choice; see `evaluated_best`.
     """
     rows = at_equal_epochs(remedies)
     rows = rows[rows["global_batch"] == global_batch]
-    return next(rows.loc[[rows["train_accuracy"].idxmax()]].itertuples()) if len(rows) else None
+    if rows.empty:
+        return None
+    return evaluated_best(rows, next(rows.loc[[rows["train_accuracy"].idxmax()]].itertuples()))
+
+
+def evaluated_best(rows: pd.DataFrame, row: Any) -> Any:
+    """Of `rows` the one with precise batch norms that trained as `row` did; `row` without it.
+
+    These two differ by their evaluation alone, so no training figure can choose between them.
+    """
+    same = [
+        _parts(options) == [*_parts(row.options), PRECISE] and rate == row.learning_rate
+        for options, rate in zip(rows["options"], rows["learning_rate"], strict=True)
+    ]
+    return next(rows[same].itertuples(), row)
 
 
 def without_sweep(runs: pd.DataFrame) -> list[str]:
     """The remedies that have the same single factor in all of `runs` (or of their loss curves)."""
     factors = runs.groupby("remedy", sort=False)["factor"].nunique()
     return [str(remedy) for remedy in factors[factors == 1].index]
+
+
+def _parts(options: str) -> list[str]:
+    return [option for option in options.split(", ") if option]

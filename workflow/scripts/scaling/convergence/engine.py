@@ -6,13 +6,17 @@ rank's batch is normalised by itself, the gradient is the mean over all ranks, a
 statistics of the batch norms are those of rank 0, which DDP sends to the others.
 """
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.optim.swa_utils import update_bn
 
-from scaling.convergence.evaluation_images import EvaluationImages
+from scaling.convergence.evaluation_images import BATCH_SIZE, EvaluationImages, Quality
 from scaling.convergence.flat_optimizer import FlatOptimizer
 from scaling.convergence.plan import Run, Study
 from scaling.convergence.remedy import batch_sizes
@@ -27,14 +31,16 @@ WARMUP_UPDATES = 3
 class Epoch:
     """Means over an epoch's images, and the test set after it; losses are plain cross-entropy.
 
-    A loss may be infinite or NaN; accuracies are fractions. `losses` is one per update.
+    A loss may be infinite or NaN; accuracies are fractions. `losses` is one per update. `test` is
+    by the batch norms' running statistics, `precise` by those of a pass over the training images,
+    None for runs that were not asked for it.
     """
 
     losses: list[float]
     train_loss: float
     train_accuracy: float
-    test_loss: float
-    test_accuracy: float
+    test: Quality
+    precise: Quality | None
 
 
 class Engine:
@@ -53,7 +59,6 @@ class Engine:
         self.classes = len(material.data.classes)
         self._sizes = batch_sizes(self.train_images, global_batch, gpus)
         self._bf16 = study.precision == "bf16"
-        torch.backends.cudnn.benchmark = True
         torch.backends.cuda.matmul.allow_tf32 = study.precision != "float32"
         torch.backends.cudnn.allow_tf32 = study.precision != "float32"
         self._shards = [
@@ -117,14 +122,31 @@ class Engine:
             else:
                 self._launch(size, run.lars)
         images = self._gpus * sum(self._sizes)
-        test_loss, test_accuracy = self._test.evaluate(self._logits_of)
         return Epoch(
             losses=self._losses.tolist(),
             train_loss=self._loss_sum.item() / images,
             train_accuracy=self._correct.item() / images,
-            test_loss=test_loss,
-            test_accuracy=test_accuracy,
+            test=self._test.evaluate(self._logits_of),
+            precise=self._precise(epoch) if run.precise_batch_norm else None,
         )
+
+    def _precise(self, epoch: int) -> Quality:
+        """The test set by statistics of the epoch's images; the running ones stay as they are."""
+        running = [buffer.clone() for buffer in self._buffers]
+        self._draw(epoch)
+        with self._autocast():
+            update_bn(self._training_images(), self.model)
+        found = self._test.evaluate(self._logits_of)
+        torch._foreach_copy_(self._buffers, running)
+        return found
+
+    def _training_images(self) -> Iterator[Tensor]:
+        """The images of an epoch that `_draw` began, in batches of one size: a few are left out."""
+        for shard in self._shards:
+            batches = math.ceil(shard.samples / BATCH_SIZE)
+            for _ in range(batches):
+                images, _labels = shard.next_batch(shard.samples // batches)
+                yield images.contiguous(memory_format=self._format)
 
     def _launch(self, size: int, lars: float) -> None:
         """One update on `size` images of each rank."""
@@ -152,18 +174,19 @@ class Engine:
         if (size, lars) in self._graphs:
             return
         self.model.train()
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(WARMUP_UPDATES):
-                self._draw(0)
+        with algorithm_search(size == self._sizes[0]):
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(WARMUP_UPDATES):
+                    self._draw(0)
+                    self._launch(size, lars)
+            torch.cuda.current_stream().wait_stream(side)
+            self._draw(0)
+            graph = torch.cuda.CUDAGraph()
+            memory = next(iter(self._graphs.values())).pool() if self._graphs else None
+            with torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"):
                 self._launch(size, lars)
-        torch.cuda.current_stream().wait_stream(side)
-        self._draw(0)
-        graph = torch.cuda.CUDAGraph()
-        memory = next(iter(self._graphs.values())).pool() if self._graphs else None
-        with torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"):
-            self._launch(size, lars)
         self._graphs[size, lars] = graph
 
     def _draw(self, epoch: int) -> None:
@@ -172,8 +195,11 @@ class Engine:
             shard.draw(epoch)
         self._update.zero_()
 
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16)
+
     def _logits(self, images: Tensor) -> Tensor:
-        with torch.autocast(images.device.type, torch.bfloat16, enabled=self._bf16):
+        with self._autocast():
             logits: Tensor = self.model(images.contiguous(memory_format=self._format))
         return logits.float()
 
@@ -181,6 +207,20 @@ class Engine:
         """For evaluation: by the running statistics."""
         self.model.eval()
         return self._logits(images)
+
+
+@contextmanager
+def algorithm_search(on: bool) -> Iterator[None]:
+    """Whether cuDNN times its algorithms for each new size; it takes the likely best otherwise.
+
+    A search takes seconds, so it is for the size that nearly all updates have.
+    """
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = on
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
 
 
 def _losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,8 @@
 """The test set on the device, normalised once, for an evaluation after each epoch."""
 
+import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,6 +12,14 @@ from scaling.evaluation import normalized
 from scaling.recipes.trainer import Material
 
 BATCH_SIZE = 2000
+"""The most images of an evaluation's batch."""
+
+
+class Quality(NamedTuple):
+    """Mean cross-entropy, and the share of right answers."""
+
+    loss: float
+    accuracy: float
 
 
 class EvaluationImages:
@@ -21,14 +31,15 @@ class EvaluationImages:
         self._labels = torch.from_numpy(material.data.test_labels).to(device)
 
     @torch.no_grad()
-    def evaluate(self, logits_of: Callable[[Tensor], Tensor]) -> tuple[float, float]:
-        """Mean cross-entropy and share of right answers."""
+    def evaluate(self, logits_of: Callable[[Tensor], Tensor]) -> Quality:
+        """All images, in batches of equal size but for the last."""
+        batches = math.ceil(len(self._labels) / BATCH_SIZE)
         loss = torch.zeros((), device=self._labels.device)
         correct = torch.zeros((), device=self._labels.device, dtype=torch.long)
         for images, labels in zip(
-            self._images.split(BATCH_SIZE), self._labels.split(BATCH_SIZE), strict=True
+            self._images.chunk(batches), self._labels.chunk(batches), strict=True
         ):
             logits = logits_of(images)
             loss += functional.cross_entropy(logits, labels, reduction="sum")
             correct += (logits.argmax(1) == labels).sum()
-        return loss.item() / len(self._labels), correct.item() / len(self._labels)
+        return Quality(loss.item() / len(self._labels), correct.item() / len(self._labels))

@@ -47,7 +47,10 @@ def uneven(global_batches: Sequence[int], reference_batch: int, gpus: int) -> li
 
 @dataclass(frozen=True)
 class Run:
-    """All that decides the outcome of one run at a global batch; equal runs are the same run."""
+    """All that decides the outcome of one run at a global batch; equal runs are the same run.
+
+    With `precise_batch_norm` it is evaluated in two ways, and trains as it would without.
+    """
 
     seed: int
     epochs: int
@@ -56,6 +59,7 @@ class Run:
     decay_batch_norm: bool
     label_smoothing: float
     lars: float
+    precise_batch_norm: bool
 
 
 def run_of(
@@ -73,6 +77,7 @@ def run_of(
         decay_batch_norm=remedy.decay_batch_norm,
         label_smoothing=remedy.label_smoothing,
         lars=remedy.lars,
+        precise_batch_norm=remedy.precise_batch_norm,
     )
 
 

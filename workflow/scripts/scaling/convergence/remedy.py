@@ -21,13 +21,15 @@ class Remedy:
     `scaling`: the rule for the rate when the global batch is k times the reference batch: base · k
     (linear: Goyal et al. 2017, arXiv:1706.02677), base · √k (sqrt: Krizhevsky 2014,
     arXiv:1404.5997). `warmup_epochs`: the rate rises in equal steps from the base rate, update by
-    update (gradual warm-up: Goyal et al.). `zero_gamma`: the last batch norm of each residual block
+    update (gradual warm-up: Goyal et al.), unless its peak is no higher. `zero_gamma`: the last batch norm of each residual block
     starts with scale 0 (Goyal et al.). `decay_batch_norm`: whether batch norms and biases have
     weight decay. `label_smoothing`: Szegedy et al. 2016, arXiv:1512.00567. `lars`: the trust
     coefficient η of layer-wise rates (You et al. 2017, arXiv:1708.03888), 0 for plain SGD.
     `decay`: after the warm-up the rate falls to zero, linearly or as a cosine (Loshchilov and
     Hutter 2017, arXiv:1608.03983). `equal_updates`: train until there were as many updates as the
-    reference batch has in the study's epochs. `factors`: the sweep's multiples of the rule's rate,
+    reference batch has in the study's epochs. `precise_batch_norm`: before each evaluation a pass
+    over the training images estimates the statistics of the batch norms anew (Wu and Johnson 2021,
+    arXiv:2105.07576); it trains as it would without. `factors`: the sweep's multiples of the rule's rate,
     None for those of the study.
     """
 
@@ -39,6 +41,7 @@ class Remedy:
     lars: float = 0.0
     decay: Decay = "none"
     equal_updates: bool = False
+    precise_batch_norm: bool = False
     factors: tuple[float, ...] | None = None
 
     def rate(self, base: float, scale: float) -> float:
@@ -71,7 +74,7 @@ def rates(
 ) -> list[float]:
     """The learning rate of each update, when the remedy's rate (after the warm-up) is `peak`.
 
-    A peak below the base rate has no warm-up: the rate never was too high to begin with.
+    A peak that is not above the base rate has no warm-up: there is nowhere to rise to.
     """
     updates = updates_per_epoch * epochs
     warmup = min(updates, round(remedy.warmup_epochs * updates_per_epoch)) if peak > base else 0

@@ -5,37 +5,40 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.recipe_quality import AGREE, DIFFER, UNDECIDED, welch_interval
+from scaling.convergence.gap import UNDECIDED, gap
+from scaling.recipe_quality import welch_interval
 
 QUANTITIES = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 COLUMNS = [
     *("remedy", "options", "global_batch", "gpus", "batch_size", "status", "message", "reference"),
     *("rule_rate", "rule_test_accuracy", "rule_diverged"),
-    *("factor", "learning_rate", "at_edge", "epochs", "updates", "seeds", "diverged_seeds"),
+    *("factor", "learning_rate", "rates", "at_edge"),
+    *("epochs", "updates", "planned_epochs", "planned_updates", "seeds", "diverged_seeds"),
     *(f"{quantity}{figure}" for quantity in QUANTITIES for figure in ("", "_min", "_max")),
     *("train_difference", "train_low", "train_high", "train_verdict"),
-    *("test_difference", "test_low", "test_high", "test_verdict"),
+    *("test_difference", "test_low", "test_high", "test_verdict", "accuracy_margin"),
 ]
 
 
-def remedies(runs: pd.DataFrame) -> pd.DataFrame:
+def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
     """One row per remedy and global batch of the table of `runs`, columns `COLUMNS`.
 
-    Mean, minimum and maximum over the seeds of the chosen rate; `rule_…` is the first seed at the
-    rate of the rule. `train_difference` and `test_difference`: mean accuracy minus the reference's,
-    a fraction, with Welch's 95 % interval (`recipe_quality.welch_interval`) and a verdict: differ
-    where the interval lies on one side of 0, agree within noise where it contains it, undecided
-    with fewer than 2 seeds, without a reference, or where a loss was not finite. A seed "at chance"
-    has figures and counts as diverged.
+    Mean, minimum and maximum over the seeds of the chosen rate, of `rates` that were tried;
+    `rule_…` is the first seed at the rate of the rule. `epochs` and `updates` are those done,
+    `planned_…` those asked for. `train_difference` and `test_difference`: mean accuracy minus the
+    reference's, a fraction, with Welch's 95 % interval (`recipe_quality.welch_interval`) and what
+    it tells (`gap.gap`, `accuracy_margin` being `margin`): within the margin, behind or undecided;
+    undecided also with fewer than 2 seeds, without a reference, or where a loss was not finite. A
+    seed "at chance" has figures and counts as diverged.
     """
     reference = runs[runs["reference"] & runs["chosen"].eq(True)]
     rows = []
     for _, group in runs.groupby(["remedy", "global_batch"], sort=False):
-        rows.append(_row(group, reference))
+        rows.append({**_row(group, reference, margin), "accuracy_margin": margin})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _row(group: pd.DataFrame, reference: pd.DataFrame) -> dict[str, Any]:
+def _row(group: pd.DataFrame, reference: pd.DataFrame, margin: float) -> dict[str, Any]:
     first = group.iloc[0]
     same = ("remedy", "options", "global_batch", "gpus", "batch_size", "status", "message")
     row = {key: first[key] for key in (*same, "reference", "rule_rate", "at_edge")}
@@ -44,7 +47,9 @@ def _row(group: pd.DataFrame, reference: pd.DataFrame) -> dict[str, Any]:
         return row
     best = chosen.iloc[0]
     row |= {key: best[key] for key in ("factor", "learning_rate")}
-    row |= {"epochs": chosen["epochs"].max(), "updates": chosen["updates"].max()}
+    row["rates"] = group["learning_rate"].nunique()
+    for key in ("epochs", "updates", "planned_epochs", "planned_updates"):
+        row[key] = chosen[key].max()
     row |= {"seeds": len(chosen), "diverged_seeds": int((chosen["diverged"] != "").sum())}
     for rule in group[group["factor"] == 1].head(1).itertuples():
         row |= {"rule_test_accuracy": rule.test_accuracy, "rule_diverged": rule.diverged}
@@ -53,11 +58,13 @@ def _row(group: pd.DataFrame, reference: pd.DataFrame) -> dict[str, Any]:
         row |= {quantity: values.mean(), f"{quantity}_min": values.min()}
         row[f"{quantity}_max"] = values.max()
     for split in ("train", "test"):
-        row |= _against(split, chosen, reference)
+        row |= _against(split, chosen, reference, margin)
     return row
 
 
-def _against(split: str, chosen: pd.DataFrame, reference: pd.DataFrame) -> dict[str, Any]:
+def _against(
+    split: str, chosen: pd.DataFrame, reference: pd.DataFrame, margin: float
+) -> dict[str, Any]:
     """The difference to the reference in one accuracy, its interval and what it tells."""
     own, other = (frame[f"{split}_accuracy"].tolist() for frame in (chosen, reference))
     low, high, difference, verdict = math.nan, math.nan, math.nan, UNDECIDED
@@ -68,8 +75,7 @@ def _against(split: str, chosen: pd.DataFrame, reference: pd.DataFrame) -> dict[
         difference = sum(own) / len(own) - sum(other) / len(other)
         if min(len(own), len(other)) > 1:
             low, high = welch_interval(other, own)
-            if not math.isnan(low):
-                verdict = AGREE if low <= 0 <= high else DIFFER
+            verdict = gap(low, high, margin)
     return {
         f"{split}_difference": difference,
         f"{split}_low": low,

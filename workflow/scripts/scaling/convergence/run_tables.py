@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.convergence.best import is_plain
 from scaling.convergence.record import ConvergenceRecord
 from scaling.convergence.remedy import Remedy
 
@@ -13,7 +14,8 @@ _RUN = ["remedy", "global_batch", "seed", "factor", "learning_rate", "chosen"]
 COLUMNS = [
     *("remedy", "options", "global_batch", "gpus", "batch_size", "status", "message"),
     *("reference", "rule_rate", "at_edge", "seed", "factor", "learning_rate", "chosen"),
-    *("epochs", "updates", "updates_per_epoch", "reference_updates", "diverged", "diverged_update"),
+    *("epochs", "updates", "planned_epochs", "planned_updates"),
+    *("updates_per_epoch", "reference_updates", "diverged", "diverged_update"),
     *("train_loss", "train_accuracy", "test_loss", "test_accuracy"),
 ]
 EPOCH_COLUMNS = [
@@ -30,14 +32,15 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     compared with: the reference batch on one GPU, plain SGD, with the widest sweep of the rate
     there is. `options` are those of the remedy that differ from plain SGD's, "scaling linear" say,
     "" for none. `factor` 1 is the rate of the remedy's rule, `rule_rate`; `at_edge`: the sweep
-    found its best rate at one of its ends.
+    found its best rate at one of its ends. A run that diverged may have fewer `epochs` and
+    `updates` than `planned_…`.
     """
     reference = _reference(records)
     rows = []
     for record in records:
         own: dict[str, Any] = {key: record[key] for key in ("remedy", "global_batch")}
         own |= {"status": record["status"], "message": record["message"]}
-        own["options"] = ", ".join(_options(record))
+        own["options"] = _options(record)
         own["reference"] = reference == (record["remedy"], record["global_batch"])
         result = record["result"]
         if result is None:
@@ -93,7 +96,7 @@ def _reference(records: Sequence[ConvergenceRecord]) -> tuple[str, int] | None:
         if record["result"]
         and record["global_batch"] == record["training"]["reference_batch"]
         # At the reference batch every scaling rule gives the base rate.
-        and not [option for option in _options(record) if not option.startswith("scaling")]
+        and is_plain(_options(record))
     ]
     if not plain:
         return None
@@ -101,14 +104,14 @@ def _reference(records: Sequence[ConvergenceRecord]) -> tuple[str, int] | None:
     return widest["remedy"], widest["global_batch"]
 
 
-def _options(record: ConvergenceRecord) -> list[str]:
+def _options(record: ConvergenceRecord) -> str:
     """The options that differ from plain SGD's, but for the sweep, each in words."""
     plain, words = asdict(Remedy()), {True: "{}", False: "no {}"}
-    return [
+    return ", ".join(
         words[value].format(name) if isinstance(value, bool) else f"{name} {value}"
         for name, value in record["options"].items()
         if name != "factors" and value != plain[name]
-    ]
+    )
 
 
 def _result(record: ConvergenceRecord) -> dict[str, Any]:

@@ -88,7 +88,8 @@ def _records(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each remedy's name and the part of its record that the runs decide.
 
-    Where the device has no room for one remedy it has none for the others.
+    Where the device has no room for one remedy it has none for the others. Those with precise batch
+    norms go first: their trainings then are those of the ones without as well.
     """
     train_images = len(material.data.train_labels)
     status, message = "ok", None
@@ -96,7 +97,7 @@ def _records(
         status = "infeasible"
         message = f"the global batch is larger than the {train_images} training images"
     experiment: Experiment | None = None
-    for name, remedy in remedies.items():
+    for name, remedy in sorted(remedies.items(), key=lambda item: not item[1].precise_batch_norm):
         result = None
         if status == "ok":
             try:

@@ -1,0 +1,138 @@
+"""Claims on how close large batches come to the reference, in accuracy and in time to it."""
+
+import pytest
+import remedy_claims
+from convergence_records import record, seeds, study, swept
+from remedy_claims import without
+
+WARM = {"scaling": "sqrt", "warmup_epochs": 1}
+EQUAL = {"scaling": "sqrt", "equal_updates": True}
+
+
+@pytest.fixture
+def claims(tmp_path):
+    """A function from records and timed cells to the claims by id."""
+    return lambda *given, **more: remedy_claims.claims(tmp_path, *given, **more)
+
+
+def with_warmup_at_512(*accuracies, **more):
+    """The study, in which batch 128 has 73 % with its best remedy and 71 % with plain SGD."""
+    return [*without("warmup", 512), record("warmup", 512, swept(*accuracies), **more, **WARM)]
+
+
+def test_the_gap_is_between_the_best_remedies_and_plain_sgd_is_beside_it(claims):
+    found = claims(study())["Q4.2-gap-512"]
+    assert found.verdict == "supported"
+    assert "warmup at a rate of 0.2, stays behind batch 128" in found.sentence
+    assert "−8.00 points (95 % interval −10.27 to −5.73) to the best remedy" in found.sentence
+    assert "and −6.00 points" in found.sentence and "to plain SGD there" in found.sentence
+    figures = found.evidence[0].figures
+    assert (figures["remedy"], figures["reference_remedy"]) == ("warmup", "warmup")
+    assert figures["test_accuracy_to_plain_difference"] == pytest.approx(-0.06)
+    # As good as plain SGD at the reference batch is not enough.
+    assert claims(with_warmup_at_512(0.70, 0.70, 0.701))["Q4.2-gap-512"].verdict == "supported"
+
+
+def test_a_gap_is_closed_only_where_the_margin_is_excluded(claims):
+    closed = claims(with_warmup_at_512(0.735, 0.74, 0.745))["Q4.2-gap-512"]
+    assert closed.verdict == "refuted"
+    assert "closes the gap to batch 128 to less than 2 points" in closed.sentence
+    # −1 point, −3.3 to +1.3: it contains 0, and a loss of two points as well.
+    open_ = claims(with_warmup_at_512(0.71, 0.72, 0.73))["Q4.2-gap-512"]
+    assert open_.verdict == "undecided"
+    assert "may be as good as batch 128 or 2 points behind" in open_.sentence
+    ahead = claims(with_warmup_at_512(0.90, 0.91, 0.92))["Q4.2-gap-512"]
+    assert ahead.verdict == "refuted" and "is ahead of batch 128" in ahead.sentence
+    alone = claims(with_warmup_at_512(0.65))["Q4.2-gap-512"]
+    assert alone.verdict == "undecided" and "cannot be told" in alone.sentence
+
+
+@pytest.mark.parametrize("accuracy", [0.65, 0.90])
+def test_a_best_rate_at_an_end_of_its_sweep_leaves_the_gap_open(accuracy, claims):
+    accuracies = (accuracy, accuracy + 0.01, accuracy + 0.02)
+    assert claims(with_warmup_at_512(*accuracies))["Q4.2-gap-512"].verdict != "undecided"
+    found = claims(with_warmup_at_512(*accuracies, at_edge=True))["Q4.2-gap-512"]
+    assert found.verdict == "undecided"
+    assert "The best rate of warmup at 512 is at an end of its sweep" in found.sentence
+    edge = record("warmup", 128, swept(0.72, 0.73, 0.74), at_edge=True, **WARM)
+    found = claims([*without("warmup", 128), edge])
+    assert {found[f"Q4.2-gap-{batch}"].verdict for batch in (512, 8192)} == {"undecided"}
+
+
+def with_equal_at_512(*accuracies, **more):
+    """The study, with as many updates at 512 as plain SGD has at 128 for its 71 %."""
+    runs = swept(*accuracies, epochs=4)
+    return [*without("equal", 512), record("equal", 512, runs, **more, **EQUAL)]
+
+
+def test_equal_updates_close_the_gap_where_the_margin_is_excluded(claims):
+    found = claims(study())["Q4.2-equal-updates"]
+    assert found.verdict == "supported"
+    assert "512 has 75.0 % (74.0–76.0) after 4 epochs, +4.00 points" in found.sentence
+    assert "to plain SGD at 128 and +2.00 points" in found.sentence
+    assert "to warmup there" in found.sentence
+    assert "8192 got 8 and reached 51.0 % (50.0–52.0)" in found.sentence
+    assert claims(with_equal_at_512(0.4, 0.41, 0.42))["Q4.2-equal-updates"].verdict == "refuted"
+    open_ = claims(with_equal_at_512(0.70, 0.71, 0.72))["Q4.2-equal-updates"]
+    assert open_.verdict == "undecided" and "may or may not close the gap" in open_.sentence
+    edge = claims(with_equal_at_512(0.8, 0.81, 0.82, at_edge=True))["Q4.2-equal-updates"]
+    assert edge.verdict == "undecided" and "its best rate at an end of a sweep" in edge.sentence
+    assert claims(without("equal"))["Q4.2-equal-updates"].verdict == "undecided"
+
+
+def test_one_of_two_equal_updates_refutes_only_beyond_chance(claims):
+    """−2.3 points is below 0 at 95 %, but not at the 97.5 % of one of two batches."""
+    slightly = with_equal_at_512(0.677, 0.687, 0.697)
+    assert claims(slightly)["Q4.2-equal-updates"].verdict == "refuted"
+    fine = record("equal", 8192, swept(0.9, 0.91, 0.92, epochs=4), **EQUAL)
+    both = [each for each in slightly if (each["remedy"], each["global_batch"]) != ("equal", 8192)]
+    found = claims([*both, fine])["Q4.2-equal-updates"]
+    assert found.evidence[0].figures["confidence_to_refute"] == 0.975
+    assert found.verdict == "undecided"
+
+
+def test_the_speedup_left_at_equal_accuracy_is_less_than_that_of_an_epoch(claims):
+    cells = [(1, 128, 4.0), (4, 128, 1.0), (4, 2048, 0.5)]
+    found = claims(without("equal"), cells)["Q4.2-time-tuned-ddp"]
+    assert found.verdict == "supported"
+    assert "4.00× per epoch 2.00× is left" in found.sentence
+    assert "(2.00× against plain SGD)" in found.sentence
+    assert "never reached, an infinite time, at 8192" in found.sentence
+    assert found.evidence[0].figures["seconds"] == 2.0
+
+
+def test_an_accuracy_out_of_reach_takes_an_infinite_time(claims):
+    cells = [(1, 128, 4.0), (4, 2048, 0.5)]
+    found = claims(study(), cells, time_margin=0.05)["Q4.2-time-tuned-ddp"]
+    assert found.verdict == "supported" and "is infinite on 4 GPUs" in found.sentence
+    assert "at a global batch of 8192" in found.sentence
+
+
+def test_a_remedy_that_needs_no_more_epochs_refutes_the_loss(claims):
+    cells = [(1, 128, 4.0), (4, 128, 1.0)]
+    quick = record("quick", 512, swept(0.95, 0.95, 0.95), scaling="sqrt", lars=0.1)
+    found = claims([*without("equal"), quick], cells, time_margin=0.02)["Q4.2-time-tuned-ddp"]
+    assert found.verdict == "refuted" and "and quick" in found.sentence
+
+
+def test_the_reference_time_is_that_of_the_best_remedy_there(claims):
+    """With 91 % it has the 69 % of the target after its first epoch, plain SGD after two."""
+    best = record("best", 128, swept(0.90, 0.91, 0.92), scaling="sqrt", lars=0.1)
+    cells = [(1, 128, 4.0), (4, 128, 1.0)]
+    found = claims([*without("equal"), best], cells, time_margin=0.06)["Q4.2-time-tuned-ddp"]
+    assert found.verdict == "supported"
+    figures = found.evidence[0].figures
+    assert figures["reference_remedy"] == "best"
+    assert (figures["reference_seconds"], figures["plain_reference_seconds"]) == (4.0, 8.0)
+    assert (figures["speedup"], figures["plain_speedup"]) == (2.0, 4.0)
+
+
+def test_a_batch_at_which_every_remedy_diverged_never_gets_there(claims):
+    failed = [
+        record(name, 8192, seeds(None, None, None), scaling="linear", **options)
+        for name, options in (("none", {"factors": [1]}), ("warmup", {"lars": 0.1}))
+    ]
+    records = [each for each in without("equal") if each["global_batch"] != 8192]
+    cells = [(1, 128, 4.0), (4, 128, 1.0), (4, 2048, 0.5)]
+    found = claims([*records, *failed], cells)["Q4.2-time-tuned-ddp"]
+    assert "never reached, an infinite time, at 8192" in found.sentence
