@@ -156,9 +156,7 @@ def _times(table: pd.DataFrame) -> list[Table]:
                 *("epochs needed", "one epoch, s", "time, s"),
                 *("speedup of an epoch", "speedup that is left", "against plain SGD"),
             ],
-            rows=[
-                _time(row) for row in cells.sort_values(["global_batch", "gpus"]).itertuples()
-            ],
+            rows=[_time(row) for row in cells.sort_values(["global_batch", "gpus"]).itertuples()],
             text_columns=frozenset({"GPUs × batch size", "remedy"}),
         )
         for recipe, strategy, cells in by_configuration(timed)

@@ -58,7 +58,9 @@ def claims(tables: ClaimTables) -> list[Claim]:
     evidence = [Evidence(file, figures, NAIVE)]
     if curve:
         evidence.append(Evidence(tables.file("loss_curves"), curve, "Shown, not tested."))
-    return [Claim("Q4.2-rule", QUESTION, sentence + course, judge(bool(failed), not some), evidence)]
+    return [
+        Claim("Q4.2-rule", QUESTION, sentence + course, judge(bool(failed), not some), evidence)
+    ]
 
 
 def _outcome(group: pd.DataFrame, failed: bool) -> str:

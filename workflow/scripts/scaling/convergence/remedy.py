@@ -21,16 +21,16 @@ class Remedy:
     `scaling`: the rule for the rate when the global batch is k times the reference batch: base · k
     (linear: Goyal et al. 2017, arXiv:1706.02677), base · √k (sqrt: Krizhevsky 2014,
     arXiv:1404.5997). `warmup_epochs`: the rate rises in equal steps from the base rate, update by
-    update (gradual warm-up: Goyal et al.), unless its peak is no higher. `zero_gamma`: the last batch norm of each residual block
-    starts with scale 0 (Goyal et al.). `decay_batch_norm`: whether batch norms and biases have
-    weight decay. `label_smoothing`: Szegedy et al. 2016, arXiv:1512.00567. `lars`: the trust
-    coefficient η of layer-wise rates (You et al. 2017, arXiv:1708.03888), 0 for plain SGD.
-    `decay`: after the warm-up the rate falls to zero, linearly or as a cosine (Loshchilov and
-    Hutter 2017, arXiv:1608.03983). `equal_updates`: train until there were as many updates as the
-    reference batch has in the study's epochs. `precise_batch_norm`: before each evaluation a pass
-    over the training images estimates the statistics of the batch norms anew (Wu and Johnson 2021,
-    arXiv:2105.07576); it trains as it would without. `factors`: the sweep's multiples of the rule's rate,
-    None for those of the study.
+    update (gradual warm-up: Goyal et al.), unless its peak is no higher. `zero_gamma`: the last
+    batch norm of each residual block starts with scale 0 (Goyal et al.). `decay_batch_norm`:
+    whether batch norms and biases have weight decay. `label_smoothing`: Szegedy et al. 2016,
+    arXiv:1512.00567. `lars`: the trust coefficient η of layer-wise rates (You et al. 2017,
+    arXiv:1708.03888), 0 for plain SGD. `decay`: after the warm-up the rate falls to zero, linearly
+    or as a cosine (Loshchilov and Hutter 2017, arXiv:1608.03983). `equal_updates`: train until
+    there were as many updates as the reference batch has in the study's epochs.
+    `precise_batch_norm`: before each evaluation a pass over the training images estimates the
+    statistics of the batch norms anew (Wu and Johnson 2021, arXiv:2105.07576); it trains as it
+    would without. `factors`: the sweep's multiples of the rule's rate, None for those of the study.
     """
 
     scaling: Scaling = "none"

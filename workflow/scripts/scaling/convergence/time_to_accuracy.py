@@ -45,9 +45,7 @@ def time_to_accuracy(
     reference = runs[runs["reference"] & runs["chosen"].eq(True)]
     if reference.empty:
         return pd.DataFrame(columns=COLUMNS)
-    targets = {
-        split: reference[f"{split}_accuracy"].mean() - margin for split in ("train", "test")
-    }
+    targets = {split: reference[f"{split}_accuracy"].mean() - margin for split in ("train", "test")}
     chosen = epochs[epochs["chosen"].eq(True)]
     needed = [
         _needed(remedy, batch, group, targets)
