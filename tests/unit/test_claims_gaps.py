@@ -25,7 +25,7 @@ def test_the_gap_is_between_the_best_remedies_and_plain_sgd_is_beside_it(claims)
     assert found.verdict == "supported"
     assert "warmup at a rate of 0.2, stays behind batch 128" in found.sentence
     assert "−8.00 points (95 % interval −10.27 to −5.73) to the best remedy" in found.sentence
-    assert "and −6.00 points" in found.sentence and "to plain SGD there" in found.sentence
+    assert "and −6.00 points" in found.sentence and "to plain SGD at 128" in found.sentence
     figures = found.evidence[0].figures
     assert (figures["remedy"], figures["reference_remedy"]) == ("warmup", "warmup")
     assert figures["test_accuracy_to_plain_difference"] == pytest.approx(-0.06)
@@ -70,7 +70,7 @@ def test_equal_updates_close_the_gap_where_the_margin_is_excluded(claims):
     assert found.verdict == "supported"
     assert "512 has 75.0 % (74.0–76.0) after 4 epochs, +4.00 points" in found.sentence
     assert "to plain SGD at 128 and +2.00 points" in found.sentence
-    assert "to warmup there" in found.sentence
+    assert "to warmup at 128" in found.sentence
     assert "8192 got 8 and reached 51.0 % (50.0–52.0)" in found.sentence
     assert claims(with_equal_at_512(0.4, 0.41, 0.42))["Q4.2-equal-updates"].verdict == "refuted"
     open_ = claims(with_equal_at_512(0.70, 0.71, 0.72))["Q4.2-equal-updates"]

@@ -25,9 +25,9 @@ UPDATES = (
     "Plain SGD with at least as many updates as the reference, rates swept in both; Welch's "
     "interval of mean test accuracy minus the reference's at each of m such global batches. "
     "Supported: the lower end of the 95 % interval is above −margin at all of them; refuted: at "
-    "one of them, as any one decides, an interval of confidence 1 − 0.05/m (Bonferroni) lies below "
-    "0 and neither is above −margin; undecided: otherwise. A batch whose best rate is at an end of "
-    "a sweep decides nothing. The best remedy at the reference batch is shown, not tested."
+    "one it is not, and, as any one decides, an interval of confidence 1 − 0.05/m (Bonferroni) is "
+    "below 0; undecided: otherwise. A batch whose best rate is at an end of a sweep decides "
+    "nothing. The best remedy at the reference batch is shown, not tested."
 )
 
 
@@ -73,9 +73,9 @@ def _left(batch: int, tables: ClaimTables) -> Claim:
         f"At equal epochs the best remedy at a global batch of {batch}, {found.remedy} at a rate "
         f"of {found.learning_rate:.3g}, {_tells(tells, to_best, size, margin)}: "
         f"{spread(own, 'test_accuracy')} test accuracy after {int(found.updates)} updates, "
-        f"{to_best.words()} to the best remedy there, {beside.remedy} with "
-        f"{spread(reference, 'test_accuracy')} after {int(beside.updates)}, and "
-        f"{to_plain.words()} to plain SGD there with {spread(plain, 'test_accuracy')}."
+        f"{to_best.words()} to the best remedy at {size}, {beside.remedy} with "
+        f"{spread(reference, 'test_accuracy')} after {int(beside.updates)} updates, and "
+        f"{to_plain.words()} to plain SGD at {size} with {spread(plain, 'test_accuracy')}."
         f"{_at_an_end(edges)}{caveat(own)}"
     )
     figures: dict[str, Any] = {
@@ -165,7 +165,7 @@ def _equal_updates(tables: ClaimTables, batches: list[int]) -> Claim:
         if beside is not None:
             to_best = difference(own, _runs_of(tables, beside), "test_accuracy")
             figures |= to_best.figures(f"gap_to_best_at_{batch}")
-            text += f" and {to_best.words()} to {beside.remedy} there"
+            text += f" and {to_best.words()} to {beside.remedy} at {size}"
         parts.append(text + (", its best rate at an end of a sweep" if edge else ""))
     holds, fails = all(closed), any(behind)
     word = "closes" if holds else "does not close" if fails else "may or may not close"

@@ -86,7 +86,7 @@ def _helps(
     sentence = (
         f"{name} ({what.replace('_', ' ')}) {word}: against {other}, at equal epochs, it changes "
         f"test accuracy by {'; '.join(parts)}.{at_an_end(edges)}"
-        f"{''.join(caveat(with_it) for _, with_it, _ in pairs)}"
+        f"{caveat(*(with_it for _, with_it, _ in pairs))}"
     )
     return Claim(id, QUESTION, sentence, judge(holds, fails), [Evidence(file, figures, HELPS)])
 

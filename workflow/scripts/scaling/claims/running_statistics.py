@@ -15,16 +15,19 @@ def weight_of_start(updates: float) -> float:
     return float((1 - MOMENTUM) ** updates)
 
 
-def caveat(runs: pd.DataFrame) -> str:
-    """A sentence for `runs` of one global batch whose test figures are about this start, or ""."""
-    if runs.empty or PRECISE in runs["options"].iloc[0]:
-        return ""
-    updates = int(runs["planned_updates"].iloc[0])
-    weight = weight_of_start(updates)
-    if weight <= MUCH:
+def caveat(*groups: pd.DataFrame) -> str:
+    """A sentence on those `groups`, of runs of one global batch each, where it is much, or ""."""
+    parts = []
+    for runs in groups:
+        if runs.empty or PRECISE in runs["options"].iloc[0]:
+            continue
+        batch, updates = (int(runs[key].iloc[0]) for key in ("global_batch", "planned_updates"))
+        weight = weight_of_start(updates)
+        if weight > MUCH:
+            parts.append(f"{fmt.percent(weight)} after the {updates} updates at {batch}")
+    if not parts:
         return ""
     return (
-        f" At a global batch of {int(runs['global_batch'].iloc[0])}, {updates} updates leave the "
-        f"start of the batch norms’ running statistics a weight of {fmt.percent(weight)}, so test "
-        "figures there are also about these."
+        f" The start of the batch norms’ running statistics still has a weight of "
+        f"{', of '.join(parts)}: test figures there are also about these statistics."
     )

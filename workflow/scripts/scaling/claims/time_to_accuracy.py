@@ -62,8 +62,8 @@ def _left(line: str, name: str, rows: pd.DataFrame, base: Any, plain: Any, file:
     }
     beside = (
         f"{_seconds(fastest.reference_seconds)} with batch {small} on one GPU and {base['remedy']} "
-        f"({_epochs(base)}), {_seconds(fastest.plain_reference_seconds)} there with plain SGD "
-        f"({_epochs(plain)})"
+        f"({_epochs(base['epochs_to_accuracy'])}), {_seconds(fastest.plain_reference_seconds)} "
+        f"there with plain SGD ({_epochs(plain['epochs_to_accuracy'])})"
     )
     reached = set(most.loc[most["seconds"] < math.inf, "global_batch"].astype(int))
     at_most = rows.loc[rows["gpus"] == most["gpus"].iloc[0], "global_batch"].astype(int)
@@ -92,7 +92,7 @@ def _left(line: str, name: str, rows: pd.DataFrame, base: Any, plain: Any, file:
     sentence = (
         f"{goal} is {fmt.seconds(fastest.seconds)} on {gpus} with a global batch of "
         f"{int(fastest.global_batch)}{split} and {fastest.remedy} "
-        f"({fastest.epochs_to_accuracy:g} epochs of {fmt.seconds(fastest.epoch_seconds)}), "
+        f"({_epochs(fastest.epochs_to_accuracy)} of {fmt.seconds(fastest.epoch_seconds)}), "
         f"{beside}: of a speedup of {fmt.times(fastest.epoch_speedup)} per epoch "
         f"{fmt.times(fastest.speedup)} is left at equal accuracy "
         f"({fmt.times(fastest.plain_speedup)} against plain SGD)."
@@ -113,6 +113,5 @@ def _seconds(value: float) -> str:
     return fmt.seconds(value) if math.isfinite(value) else "an infinite time"
 
 
-def _epochs(row: Any) -> str:
-    epochs = row["epochs_to_accuracy"]
-    return f"{epochs:g} epochs" if math.isfinite(epochs) else "never reached"
+def _epochs(count: float) -> str:
+    return fmt.plural(int(count), "epoch") if math.isfinite(count) else "never reached"
