@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from scaling.convergence.engine import Engine
+from scaling.convergence.engine import Engine, algorithm_search
 from scaling.convergence.plan import Run, Study
 from scaling.recipes.trainer import Material
 from scaling.resnet import BasicBlock, ResNet18
@@ -151,6 +151,15 @@ def test_only_vectors_lose_their_weight_decay():
     before = ResNet18(real.WIDTH, 5).state_dict()
     assert after["stem.0.weight"].norm() < 0.8 * before["stem.0.weight"].norm()
     torch.testing.assert_close(after["stem.1.weight"], before["stem.1.weight"], atol=1e-3, rtol=0)
+
+
+def test_cudnn_searches_within_and_as_before_after():
+    with algorithm_search(True):
+        assert torch.backends.cudnn.benchmark
+        with algorithm_search(False):
+            assert not torch.backends.cudnn.benchmark
+        assert torch.backends.cudnn.benchmark
+    assert not torch.backends.cudnn.benchmark
 
 
 def test_a_loss_that_is_not_finite_is_told():

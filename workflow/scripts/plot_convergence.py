@@ -92,7 +92,8 @@ def draw_curves(remedies: pd.DataFrame, curves: pd.DataFrame) -> Figure:
 
 def _longer(remedies: pd.DataFrame) -> list[str]:
     """The remedies that train for more epochs than others."""
-    return list(remedies[remedies["epochs"] > reference_epochs(remedies)]["remedy"].unique())
+    longer = remedies["planned_epochs"] > reference_epochs(remedies)
+    return list(remedies[longer]["remedy"].unique())
 
 
 def main(argv: list[str] | None = None) -> None:
