@@ -192,3 +192,12 @@ def test_the_report_has_the_remedies_and_says_when_there_are_none(tmp_path):
     base = page.rows("The base rate, whatever the batch")
     assert [each[0] for each in base[-3:]] == ["128", "512", "8192"]
     assert page.rows("tuned, ddp")[-1][-1] == "4.00×"
+
+
+def test_a_cell_at_whose_batch_every_remedy_diverged_is_in_the_report_as_never(tmp_path):
+    others = [each for each in study() if each["global_batch"] != 512]
+    failed = record("naive", 512, seeds(None, None, None), scaling="linear", factors=[1])
+    timing = timed((1, 128, 4.0), (4, 128, 1.0))
+    made = convergence_records.tables(timing, [*others, failed])
+    row = render(tmp_path, report_tables.make() | made).rows("tuned, ddp")[-1]
+    assert (row[0], row[2], row[4], row[6]) == ("512", "none", "never", "infinite")

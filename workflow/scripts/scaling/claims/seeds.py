@@ -31,7 +31,7 @@ class Difference:
     def words(self) -> str:
         """In percentage points: `−3.10 points (95 % interval −4.00 to −2.20)`."""
         if math.isnan(self.mean):
-            return "unknown"
+            return "unknown (a loss is not finite)"
         interval = (
             "no interval"
             if math.isnan(self.low)

@@ -33,7 +33,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
     if not larger["best"].eq(True).any():
         lacks = (
             "What speedup is left at equal accuracy cannot be said: no timed cell has a larger "
-            "global batch whose convergence was measured."
+            "global batch at which a remedy learned in every seed."
         )
         return [undecided("Q4.2-time", QUESTION, lacks, file, LEFT)]
     at_reference = table[table["global_batch"] == size]
