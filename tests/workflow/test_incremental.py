@@ -121,6 +121,14 @@ def test_another_remedy_is_trained_alone(study):
     }
 
 
+def test_another_margin_trains_nothing(study):
+    study.configure({"convergence.accuracy_margin": 0.05})
+    assert study.planned() == {
+        **dict.fromkeys(["tables_convergence", "tables_time_to_accuracy", "plot_convergence"], 1),
+        **dict.fromkeys(["claims_evaluate", "report_render", "study_config"], 1),
+    }
+
+
 def test_a_new_variant_is_one_job_and_its_tables(study):
     variants = study.config["quantization"]["variants"]
     study.configure({"quantization.variants": [*variants, {"name": "w4", "weight_bits": 4}]})
