@@ -106,7 +106,7 @@ def _tells(tells: str, found: Difference, size: int, margin: float) -> str:
         return f"stays behind batch {size}"
     if math.isnan(found.low):
         return f"cannot be told from batch {size} by these seeds"
-    return f"may be as good as batch {size} or {points} behind, which these seeds do not decide"
+    return f"is by these seeds neither shown to be behind batch {size} nor within {points} of it"
 
 
 def _at_an_end(rows: list[Any]) -> str:

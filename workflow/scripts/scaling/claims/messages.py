@@ -128,7 +128,7 @@ def _gradients(rows: pd.DataFrame, table: pd.DataFrame) -> Judgement:
         sentence = (
             f"Each step of DDP sends {fmt.plural(len(sent), 'all-reduce')} in its backward pass, "
             f"{_listed(sent)}: that is K, the gradients, and besides buffers nothing "
-            " else travels, neither images nor outputs nor parameters."
+            "else travels, neither images nor outputs nor parameters."
         )
     else:
         sentence = (
