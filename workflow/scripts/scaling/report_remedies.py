@@ -41,14 +41,14 @@ def _base(rows: pd.DataFrame) -> Table:
     return Table(
         title="The base rate, whatever the batch",
         columns=[
-            *("global batch", "GPUs × batch size", "epochs", "updates", "seeds"),
+            *("global batch", "GPUs × batch size", "updates"),
             *(*HEADINGS, "test accuracy minus reference, points"),
         ],
         rows=[
             [
                 head(str(row.global_batch)),
                 text(_split(row)),
-                *_counts(row),
+                _updates(row),
                 *_figures(row),
                 _difference(row),
             ]
@@ -64,7 +64,7 @@ def _at(batch: int, rows: pd.DataFrame, chosen: Any | None) -> Table:
     return Table(
         title=f"Global batch {batch}" + (f": {_split(first)}" if first.status == "ok" else ""),
         columns=[
-            *("remedy", "learning rate", "epochs", "updates", "seeds"),
+            *("remedy", "learning rate", "updates"),
             *(*HEADINGS, "test accuracy minus reference, points"),
         ],
         rows=[
@@ -76,7 +76,7 @@ def _at(batch: int, rows: pd.DataFrame, chosen: Any | None) -> Table:
                     kind="head",
                 ),
                 _rate(row),
-                *_counts(row),
+                _updates(row),
                 *_figures(row),
                 _difference(row),
             ]
@@ -104,15 +104,12 @@ def _rate(row: Any) -> Entry:
     return Entry(fmt.significant(row.learning_rate), detail=detail, flags=flags)
 
 
-def _counts(row: Any) -> list[Entry]:
+def _updates(row: Any) -> Entry:
     if status_of(row):
-        return [status("none", 3)]
+        return status("none")
     flags = (f"{int(row.diverged_seeds)} diverged",) if row.diverged_seeds else ()
-    return [
-        Entry(str(int(row.epochs))),
-        Entry(f"{int(row.updates):,}"),
-        Entry(str(int(row.seeds)), flags=flags),
-    ]
+    detail = f"{fmt.plural(int(row.epochs), 'epoch')}, {fmt.plural(int(row.seeds), 'seed')}"
+    return Entry(f"{int(row.updates):,}", detail=detail, flags=flags)
 
 
 def _figures(row: Any) -> list[Entry]:
@@ -169,7 +166,9 @@ def _time(rows: pd.DataFrame) -> list[Entry]:
     best = rows[rows["best"].eq(True)]
     row: Any = next((best if len(best) else none).itertuples())
     reached = math.isfinite(row.seconds)
-    spread = f"{row.epochs_to_accuracy_min:g}–{row.epochs_to_accuracy_max:g}"
+    most = row.epochs_to_accuracy_max
+    never = "" if math.isfinite(most) else " to never"
+    spread = f"{row.epochs_to_accuracy_min:g}{never or f'–{most:g}'}"
     return [
         head(str(int(row.global_batch))),
         _place(row),
