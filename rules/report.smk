@@ -131,6 +131,7 @@ SHARED_TABLES = [
     "accuracy",
     "quantization",
     "quantization_layers",
+    "quantization_paired",
     "interconnect",
     "interconnect_fit",
     "peaks",

@@ -272,10 +272,12 @@ rule tables_quantization:
     output:
         table="<results>/tables/quantization.csv",
         layers="<results>/tables/quantization_layers.csv",
+        paired="<results>/tables/quantization_paired.csv",
     log:
         "<logs>/tables_quantization.log",
     conda:
         "../workflow/envs/study.yaml"
     shell:
         "python workflow/scripts/tables_quantization.py --records {input.records}"
-        " --output {output.table} --layers {output.layers} > {log} 2>&1"
+        " --output {output.table} --layers {output.layers} --paired {output.paired}"
+        " > {log} 2>&1"

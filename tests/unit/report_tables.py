@@ -18,6 +18,7 @@ import scaling.device_time
 import scaling.interconnect
 import scaling.peaks
 import scaling.prediction
+import scaling.quantization_paired
 import scaling.quantization_tables
 import scaling.speedup
 import scaling.startup
@@ -320,14 +321,15 @@ def make(
         "provenance": runs,
         "quantization": quantization(),
         "quantization_layers": scaling.quantization_tables.layers([]),
+        "quantization_paired": scaling.quantization_paired.table([]),
     }
 
 
 def write(folder: Path, study: dict[str, pd.DataFrame]) -> None:
     """Lay the tables and the manifest out as the pipeline does, below `folder`."""
     shared = ["accuracy", "quantization", "interconnect", "interconnect_fit", "peaks"]
-    shared += ["convergence", "loss_curves", "remedies", "time_to_accuracy"]
-    shared += ["quantization_layers", "quantization_peers", "quantization_resnet"]
+    shared += ["convergence", "loss_curves", "remedies", "time_to_accuracy", "quantization_layers"]
+    shared += ["quantization_paired", "quantization_peers", "quantization_resnet"]
     for name, table in study.items():
         place = folder / "tables" / ("" if name in shared else STUDY)
         tables.write(table, place / f"{name}.csv")

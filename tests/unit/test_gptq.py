@@ -4,7 +4,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from scaling.gptq import InputMoments, bias_correction, input_rows, round_weights
+from scaling.gptq import (
+    InputMoments,
+    bias_correction,
+    compensate,
+    input_rows,
+    output_errors,
+    round_weights,
+)
 
 
 def correlated(rows: int, inputs: int, seed: int) -> Tensor:
@@ -15,10 +22,11 @@ def correlated(rows: int, inputs: int, seed: int) -> Tensor:
     return causes @ mixing + 0.3 * torch.randn(rows, inputs, generator=random) + 1.0
 
 
-def seen(inputs: Tensor) -> InputMoments:
+def seen(inputs: Tensor, received: Tensor | None = None) -> InputMoments:
     moments = InputMoments()
-    for batch in inputs.split(150):
-        moments.see(batch)
+    received = inputs if received is None else received
+    for floats, other in zip(inputs.split(150), received.split(150), strict=True):
+        moments.see(floats, other)
     return moments
 
 
@@ -88,8 +96,48 @@ def test_a_corrected_bias_leaves_no_mean_shift_of_the_outputs() -> None:
     moments = seen(inputs)
     shift = inputs.double() @ (rounded - weight.double()).T
     assert shift.mean(dim=0).abs().max() > 0.1
-    corrected = shift + bias_correction(weight, rounded, moments.mean)
+    corrected = shift + bias_correction(weight, rounded, moments)
     assert corrected.mean(dim=0).abs().max() < 1e-9
+
+
+def test_inputs_that_arrive_otherwise_ask_for_other_weights_and_another_bias() -> None:
+    inputs = correlated(400, 40, 4)
+    received = inputs + 0.3 + 0.5 * torch.randn(400, 40, generator=torch.Generator().manual_seed(7))
+    weight, _ = weights_and_scale(4, 8, per_channel=False)
+    moments = seen(inputs, received)
+
+    def error(other: Tensor) -> float:
+        bias = bias_correction(weight, other, moments)
+        exact = inputs.double() @ weight.double().T
+        return (received.double() @ other.double().T + bias - exact).norm().item()
+
+    ours = compensate(weight, moments.error_covariance, moments.covariance)
+    assert error(ours) < 0.95 * error(weight)
+    # Only the damping keeps it from the least of all errors, that of a regression.
+    ones = torch.ones(400, 1)
+    regression = torch.linalg.lstsq(
+        torch.cat([received, ones], dim=1).double(), inputs.double() @ weight.double().T
+    ).solution
+    assert error(regression[:-1].T) <= error(ours) < 1.01 * error(regression[:-1].T)
+
+
+def test_inputs_that_arrive_unchanged_leave_the_weights_alone() -> None:
+    weight, _ = weights_and_scale(5, 8, per_channel=False)
+    moments = seen(correlated(400, 40, 5))
+    assert torch.equal(
+        compensate(weight, moments.error_covariance, moments.covariance), weight.double()
+    )
+    assert moments.mean_error.abs().max() == 0
+
+
+def test_the_column_of_the_largest_inputs_is_rounded_first() -> None:
+    # The second input is twice the first. Rounded first, it leaves an error of 0.45 · 2, which a
+    # step of the first takes back but for 0.1; the first, rounded first, would have none to take.
+    moments = torch.tensor([[1.0, 2.0], [2.0, 4.0]])
+    weight = torch.tensor([[0.0, 0.45]])
+    integers = round_weights(weight, moments, 1.0, 8)
+    assert integers.tolist() == [[1, 0]]
+    assert output_errors(integers - weight, moments).item() == pytest.approx(0.01)
 
 
 def test_covariance_beats_second_moments_once_the_bias_is_corrected() -> None:
@@ -99,7 +147,7 @@ def test_covariance_beats_second_moments_once_the_bias_is_corrected() -> None:
 
     def error_after_correction(minimised: Tensor) -> float:
         rounded = round_weights(weight, minimised, scale, 3) / scale.double().unsqueeze(1)
-        added = bias_correction(weight, rounded, moments.mean)
+        added = bias_correction(weight, rounded, moments)
         return (inputs.double() @ (rounded - weight.double()).T + added).norm().item()
 
     ours = error_after_correction(moments.covariance)

@@ -6,10 +6,10 @@ from torch import Tensor, nn
 
 from scaling.calibration import calibrate, count_magnitudes
 from scaling.integer_inference import Exactness, accumulate, integer_logits
+from scaling.layer_inputs import LayerInputs
 from scaling.quantization_scheme import Scheme
 from scaling.quantized_inference import QuantizedLayer, with_integers
 from scaling.tutorial_cnn import tutorial_cnn
-from scaling.weight_rounding import input_moments
 
 SCHEMES = [
     Scheme(),
@@ -19,6 +19,7 @@ SCHEMES = [
     Scheme(weight_scales="channel", logits="float"),
     Scheme(weight_bits=4, activation_bits=4, unsigned=True, activation_range="percentile"),
     Scheme(weight_bits=3, rounding="gptq", bias_correction=True),
+    Scheme(weight_bits=4, weight_scales="channel", weight_range="output", rounding="gptq"),
     Scheme(mistake="activation_scale"),
     Scheme(mistake="no_product"),
     Scheme(mistake="bias_scale"),
@@ -39,7 +40,7 @@ def network() -> nn.Sequential:
 def quantize(network: nn.Sequential, images: Tensor, scheme: Scheme) -> nn.Sequential:
     calibration = calibrate(network, [images])
     count_magnitudes(network, [images], calibration)
-    return with_integers(network, calibration, scheme, input_moments(network, [images]))
+    return with_integers(network, calibration, scheme, LayerInputs([images]))
 
 
 @torch.no_grad()

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from scaling import dataset
+from scaling.predicted_classes import decode
 from scaling.quantization_diagnostics import DIAGNOSTICS, revealed_by
 from scaling.quantization_scheme import MISTAKES, Mistake, Scheme
 from scaling.quantized_variant import make, measure
@@ -89,8 +90,8 @@ def test_255_for_127_costs_no_accuracy_and_many_decibels(
         ("255_for_127", {"SQNR", "clipped share", "S·o·max"}),
         ("bias_unscaled", {"propagated SQNR", "bias"}),
         ("no_product", {"SQNR", "S·o·max", "bias"}),
-        ("one_image", {"clipped share", "calibration images"}),
-        ("test_data", {"clipped share", "calibration images"}),
+        ("one_image", {"clipped share", "calibration images", "calibration checksum"}),
+        ("test_data", {"clipped share", "calibration images", "calibration checksum"}),
     ],
 )
 def test_every_mistake_is_revealed(
@@ -106,3 +107,31 @@ def test_calibration_on_test_data_shows_where_the_data_differ(
     rows = records["test_data"]["layers"]
     assert all(row["clipped_share_test"] == 0 for row in rows)
     assert any(row["clipped_share_calibration"] > 0 for row in rows)
+
+
+def test_as_many_test_images_as_training_images_are_told_by_their_checksum(
+    trained: Trained,
+) -> None:
+    network, training, test = trained
+    few = training.sample(len(test), seed=3)
+    found = {}
+    for mistake in (None, "test_data"):
+        variant = make(network, Scheme.of({"mistake": mistake}), few, test, seed=0)
+        found[mistake] = measure(network, variant, few, test)
+    wrong, sound = found["test_data"], found[None]
+    assert wrong["calibration_images"] == sound["calibration_images"]
+    assert wrong["training_checksum"] == sound["calibration_checksum"] == few.checksum()
+    assert "calibration checksum" in revealed_by(wrong, sound)
+    assert "calibration images" not in revealed_by(wrong, sound)
+
+
+def test_the_record_keeps_the_classes_that_its_figures_come_from(
+    records: dict[Any, dict[str, Any]],
+) -> None:
+    record = records["bias_unscaled"]
+    classes = {name: decode(text) for name, text in record["classes"].items()}
+    right = {name: 100 * (each == classes["labels"]).mean() for name, each in classes.items()}
+    assert right["variant"] == pytest.approx(record["accuracy_percent"])
+    assert right["float32"] == pytest.approx(record["float32"]["accuracy_percent"])
+    agreement = 100 * (classes["variant"] == classes["float32"]).mean()
+    assert agreement == pytest.approx(record["agreement_percent"])

@@ -7,10 +7,13 @@ from torch.nn import functional
 
 from scaling.calibration import Calibration, Range, calibrate, count_magnitudes, layers
 from scaling.errors import UserError
+from scaling.gptq import output_errors
+from scaling.layer_inputs import LayerInputs
+from scaling.quantization_ledger import scale_row
 from scaling.quantization_scheme import Scheme
 from scaling.quantized_inference import QuantizedLayer, with_integers, with_quantized_weights
 from scaling.tutorial_cnn import tutorial_cnn
-from scaling.weight_rounding import input_moments
+from scaling.weight_rounding import round_layer
 
 PLAIN = Scheme()
 
@@ -90,22 +93,32 @@ def test_the_accumulator_bound_is_the_worst_input_times_the_weights() -> None:
     assert layer.accumulator_bound == (127 + 50) * 128 + 3000
 
 
-def test_a_sum_beyond_2_to_the_24_is_exact_where_a_float32_is_not() -> None:
-    inputs = 1040
-    layer = nn.Linear(inputs, 1)
+def fewest_inputs_beyond_2_to_the_24() -> int:
+    """So many inputs of -128 by weights of 127 add up to just more than 2^24; one less does not."""
+    return 2**24 // (127 * 128) + 1
+
+
+@pytest.mark.parametrize(("inputs", "exact"), [(-1, True), (0, False)])
+def test_float32_is_exact_up_to_2_to_the_24_and_not_beyond(inputs: int, exact: bool) -> None:
+    count = fewest_inputs_beyond_2_to_the_24() + inputs
+    layer = nn.Linear(count, 1, bias=True)
     layer.weight.data.fill_(1.0)
+    layer.bias.data.zero_()
     network = nn.Sequential()
     network.add_module("fc", layer)
     ranges = Calibration(images=Range(0, 1), outputs={"fc": Range(0, 1)})
     (quantized,) = layers_of(with_integers(network, ranges, PLAIN))
-    assert quantized.products_bound == 127 * 128 * inputs > 2**24
-    # An odd sum beyond 2^24, which a float32 cannot hold.
-    steps = torch.full((1, inputs), 128.0)
-    steps[0, 0] = 127
-    expected = 127 * 128 * inputs - 127
-    quantized.bias.zero_()
-    assert quantized.accumulate(steps).item() == expected > 2**24
-    assert torch.tensor(expected, dtype=torch.float32).item() != expected
+    assert quantized.accumulator_bound == 127 * 128 * count
+    row = scale_row(quantized, "fc", ranges)
+    assert row["float32_exact"] is exact is (quantized.accumulator_bound <= 2**24)
+    # The worst input, and all that are a step or two away from it: odd sums among them.
+    worst = torch.full((3, count), -128.0)
+    worst[1, 0], worst[2, 0] = -127, -126
+    sums = quantized.accumulate(worst)
+    true = [-127 * (128 * count - less) for less in (0, 1, 2)]
+    assert sums.flatten().tolist() == true
+    in_float32 = [float(torch.tensor(value, dtype=torch.float32)) for value in true]
+    assert (in_float32 == true) is exact
 
 
 def test_a_bias_too_large_for_an_int32_accumulator_is_refused() -> None:
@@ -223,16 +236,54 @@ def test_int8_weights_are_off_by_half_a_step_at_most_and_leave_the_original_alon
 def test_gptq_and_a_corrected_bias_bring_the_outputs_of_few_bits_closer(
     network: nn.Sequential, images: Tensor
 ) -> None:
-    moments = input_moments(network, images.split(10))
     with torch.no_grad():
         exact = network(images)
 
         def error(scheme: Scheme) -> float:
+            inputs = LayerInputs(images.split(10))
             return float(
-                (with_quantized_weights(network, scheme, moments)[0](images) - exact).norm()
+                (with_quantized_weights(network, scheme, inputs)[0](images) - exact).norm()
             )
 
         plain = error(Scheme(weight_bits=3))
         by_gptq = error(Scheme(weight_bits=3, rounding="gptq"))
         corrected = error(Scheme(weight_bits=3, rounding="gptq", bias_correction=True))
     assert by_gptq < 0.8 * plain and corrected < by_gptq
+
+
+def test_layers_are_rounded_for_what_the_layers_before_pass_on(
+    network: nn.Sequential, images: Tensor
+) -> None:
+    calibration = calibrate(network, [images])
+    plain = {"weight_bits": 3, "activation_bits": 3, "unsigned": True, "logits": "float"}
+    with torch.no_grad():
+        exact = network(images).double()
+        spread = (exact - exact.mean(dim=0)).norm()
+
+        def error(**options: object) -> float:
+            inputs = LayerInputs(images.split(10))
+            made = with_integers(network, calibration, Scheme.of(plain | options), inputs)
+            return float((made(images) - exact).norm() / spread)
+
+        shift_taken = error(bias_correction=True)
+        every_error = error(bias_correction=True, rounding="gptq", weight_range="output")
+        assert every_error < 0.8 * shift_taken < 0.8 * error()
+
+
+@pytest.mark.parametrize("weight_scales", ["tensor", "channel"])
+def test_a_range_by_the_output_error_gives_no_larger_one_than_other_ranges(
+    network: nn.Sequential, images: Tensor, weight_scales: str
+) -> None:
+    conv1 = layers(network)["conv1"]
+    moments = LayerInputs([images]).moments(conv1)
+
+    def error(weight_range: str) -> float:
+        options = {"weight_bits": 3, "rounding": "gptq", "weight_scales": weight_scales}
+        rounded = round_layer(
+            "conv1", conv1, Scheme.of(options | {"weight_range": weight_range}), moments
+        )
+        difference = (rounded.float_weight - conv1.weight.detach()).flatten(1)
+        return float(output_errors(difference, moments.second_moment).sum())
+
+    assert error("output") < error("max_abs")
+    assert error("output") <= 1.02 * error("mse")  # Whose reaches are other hundredths.

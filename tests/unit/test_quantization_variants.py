@@ -206,7 +206,8 @@ def test_the_manifest_of_another_dataset_is_refused(study: Path, tmp_path: Path)
 
 
 def tabulate(study: Path, folder: Path, records: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    outputs = "--output", str(folder / "table.csv"), "--layers", str(folder / "layers.csv")
+    outputs = [*("--output", str(folder / "table.csv")), *("--layers", str(folder / "layers.csv"))]
+    outputs += ["--paired", str(folder / "paired.csv")]
     tables_quantization.main(["--records", *map(str, records), *outputs])
     return pd.read_csv(folder / "table.csv"), pd.read_csv(folder / "layers.csv")
 
@@ -235,6 +236,15 @@ def test_the_table_has_a_row_per_seed_and_variant_in_the_order_of_the_seeds(
     assert table["sqnr_after_relu_db"][4] < table["sqnr_after_relu_db"][3] - 3
     assert "SQNR" in table["revealed_by"][4] and table["revealed_by"].notna().sum() == 1
 
+    assert table["mean_seeds"].dropna().tolist() == [2, 2, 2, 1, 2, 2, 2]
+    paired = pd.read_csv(tmp_path / "paired.csv")
+    assert list(zip(paired["stage"], paired["reference_stage"], paired["seeds"], strict=True)) == [
+        *(("weights+activations", "weights", 2), (LAST, "weights+activations", 2)),
+        ("wrong", LAST, 1),
+    ]
+    changes = table.groupby("stage")["accuracy_percent"].mean().diff()
+    assert paired["difference_points"][1] == pytest.approx(changes[LAST])
+
     own = layers[(layers["seed"] == 0) & (layers["stage"] == LAST)]
     assert own["layer"].tolist() == ["images", "conv1", "conv2", "fc1", "fc2", "fc3"]
     assert own["top_step"].tolist() == pytest.approx([127] * 6)
@@ -259,6 +269,7 @@ def test_a_study_from_before_there_were_variants_keeps_the_rows_it_has(
     assert table["difference_points"].tolist() == [0, -1]
     assert table["standard_error_points"].isna().all()
     assert layers.empty and "weight_sqnr_db" in layers.columns
+    assert pd.read_csv(tmp_path / "paired.csv").empty
 
 
 def test_the_tables_refuse_a_variant_twice_another_dataset_or_network_and_other_files(

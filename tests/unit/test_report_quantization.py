@@ -35,14 +35,14 @@ def test_the_questions_come_in_the_labs_order(page: Page) -> None:
 
 
 def test_a_stage_has_every_seed_their_mean_and_its_paired_error(page: Page) -> None:
-    # (0.1 - 0.1 - 0.03) / 3 = -0.01; sqrt(3 · 0.09²) / 3 = 0.052.
+    # (0.1 - 0.1 - 0.03) / 3 = -0.01; the error of the mean is the table's own.
     assert page.row(ACCURACY, "weights") == [
         *("62.10 +0.10 ± 0.09", "62.90 −0.10 ± 0.09", "63.97 −0.03 ± 0.09"),
-        *("62.99 62.10–63.97", "−0.01 −0.10 to +0.10 within noise", "0.05", "98.9"),
+        *("62.99 62.10–63.97", "−0.01 −0.10 to +0.10 within noise", "0.06", "98.9"),
     ]
     assert (
         "With int8 weights test accuracy is 62.99 %, in float32 63.00 % (mean of 3 seeds): −0.01 ± "
-        "0.05 points; −0.10 to +0.10 by seed, within noise (two standard errors)."
+        "0.06 points; −0.10 to +0.10 by seed, within noise (two standard errors)."
     ) in words(page)
 
 
@@ -56,10 +56,13 @@ def test_a_mean_beyond_two_standard_errors_is_not_called_noise(page: Page) -> No
 
 
 def test_a_stage_is_set_beside_the_one_before(page: Page) -> None:
+    text = words(page)
     assert (
-        "Against weights+activations, the same networks one stage earlier, it changes by −0.30"
-        in (words(page))
-    )
+        "Against weights+activations, the same networks one stage earlier, it changes by −0.30 ± "
+        "0.10 points (−0.30 to −0.30 by seed), paired image by image: more than two standard "
+        "errors."
+    ) in text
+    assert "(−0.20 to −0.17 by seed), paired image by image: within noise (two standard" in text
 
 
 def test_two_standard_errors_are_the_limit() -> None:
@@ -100,7 +103,7 @@ def test_a_loss_that_layers_do_not_share_is_told_with_its_reach(tmp_path) -> Non
     chosen = layers["stage"].str.contains("255_for_127") & (layers["layer"] != "conv1")
     assert chosen.any()
     layers.loc[chosen, "sqnr_after_relu_db"] += 5
-    reach = "is 9.2 dB lower at most, in conv1, 4.2 dB at least."
+    reach = "is 9.2 dB lower at most, in conv1, 4.2 dB at least (lowest of a layer 23.8 dB,"
     assert reach in words(render(tmp_path, tables))
 
 
@@ -115,24 +118,38 @@ def test_a_logit_that_differs_is_told_with_its_variant(tmp_path) -> None:
 def test_a_mistake_that_accuracy_passes_is_told_with_what_reveals_it(page: Page) -> None:
     assert (
         "Accuracy does not reveal 255_for_127: −0.40 ± 0.15 points to float32, the sound variant "
-        "−0.40 ± 0.15 (1 seed). Revealed by: SQNR; clipped share. Beside the sound variant’s SQNR, "
-        "that of what a layer passes on is 9.2 dB lower in every layer."
+        "−0.40 ± 0.15; from one to the other 0.00 ± 0.08, paired by image (1 seed). Revealed by: "
+        "SQNR; clipped share. Beside the sound variant’s SQNR, that of what a layer passes on is "
+        "9.2 dB lower in every layer (lowest of a layer 23.8 dB, of the sound variant 33.0 dB)."
     ) in words(page)
     assert "does not reveal no_product" not in page.text
     line = page.row("Known mistakes", "no_product")
     # Below each figure the sound variant's of the same seed.
     assert line[:3] == ["10.00 61.60", "−52.00 ± 0.60 −0.40 ± 0.15", "10.00 96.50"]
-    assert line[-2:] == ["accuracy; SQNR", "1"]
+    assert line[-3:] == ["−51.60 ± 0.60", "accuracy; SQNR", "1"]
+
+
+def test_accuracy_reveals_what_all_seeds_together_lose_beyond_noise() -> None:
+    table = quantization_example.variants().fillna({"mistake": "", "revealed_by": ""})
+    paired, layers = quantization_example.paired(), quantization_example.layers()
+    lost = paired["stage"] == "mistake-255_for_127"
+    for points, reveals in ((-0.15, False), (-0.17, True), (0.9, False)):
+        paired.loc[lost, "difference_points"] = points
+        part = known_mistakes(table, layers, paired)
+        told = part.tables[0].rows[0][-2].text
+        assert told == ("accuracy; " if reveals else "") + "SQNR; clipped share"
+        assert ("Accuracy reveals each of these mistakes." in part.sentences) is reveals
 
 
 def test_a_mistake_without_a_sound_variant_or_a_diagnostic_says_so() -> None:
     table = quantization_example.variants()
     table["mistake"] = table["mistake"].fillna("")
     table["revealed_by"] = ""
-    (shown,) = known_mistakes(table, quantization_example.layers()).tables
+    layers, paired = quantization_example.layers(), quantization_example.paired()
+    (shown,) = known_mistakes(table, layers, paired).tables
     assert shown.rows[0][-2].text == "none of the diagnostics"
     alone = table[table["stage"].isin(["float32", "mistake-no_product"])]
-    part = known_mistakes(alone, quantization_example.layers())
+    part = known_mistakes(alone, layers, paired)
     assert part.tables[0].rows[0][-2].text.startswith("no sound variant of the same options")
     assert part.sentences == []
 

@@ -195,7 +195,7 @@ def test_a_study_from_before_quantized_variants_replays_with_the_stages_it_has(c
     record["stages"] = [
         {"stage": entry["name"]} | {key: record[key] for key in columns} for entry in variants
     ]
-    for key in ("variant", "scheme", "exactness", "float32"):
+    for key in ("variant", "scheme", "exactness", "float32", "classes"):
         del record[key]
     (places[0].parent / "stages.json").write_text(json.dumps(record))
     replayed = clone.snakemake()

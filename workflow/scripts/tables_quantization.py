@@ -1,15 +1,15 @@
-"""Two tables of all seeds and variants: what quantization costs, and the ledger of every layer."""
+"""Three tables of all seeds and variants: what each costs, beside each other, and every layer."""
 
 import argparse
 from pathlib import Path
 
-from scaling import quantization_tables, tables
+from scaling import quantization_paired, quantization_tables, tables
 from scaling.errors import run_script
 from scaling.quantization_record import read_document
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write quantization.csv, a row per seed and variant, and quantization_layers.csv."""
+    """Write quantization.csv, a row per seed and variant, and what follows from the records."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--records",
@@ -22,10 +22,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--layers", type=Path, required=True, help="quantization_layers.csv to write"
     )
+    parser.add_argument(
+        "--paired", type=Path, required=True, help="quantization_paired.csv to write"
+    )
     arguments = parser.parse_args(argv)
     documents = [read_document(path) for path in arguments.records]
     tables.write(quantization_tables.variants(documents), arguments.output)
     tables.write(quantization_tables.layers(documents), arguments.layers)
+    tables.write(quantization_paired.table(documents), arguments.paired)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,20 @@
-"""Weight rounding that looks at a layer's inputs, and the shift of outputs that rounding leaves.
+"""Weight rounding that looks at a layer's inputs, and what quantized inputs ask of the weights.
+
+A layer of the quantized network receives x̃ where the float network's receives x: rounded, and with
+the noise of all layers before. Its weights Wq and its bias are chosen to keep the mean of
+|W x - Wq x̃|² small, in three steps.
+
+`compensate` gives the float weights V = W E[x x̃ᵀ] E[x̃ x̃ᵀ]⁻¹ for which that mean is least (normal
+equations of a linear regression). Any others cost E[|(V - Wq) x̃|²] on top, so that V takes the
+place of W in the next step (asymmetric calibration: Li et al. 2025, "GPTAQ: Efficient Finetuning-
+Free Quantization for Asymmetric Calibration").
 
 `round_weights` is GPTQ (Frantar et al. 2022, "GPTQ: Accurate Post-Training Quantization for
-Generative Pre-trained Transformers"): the columns of W [outputs, inputs], one input each, are
-rounded in order, and what rounding one column adds to the layer's output is taken back by the
-columns not rounded yet, so as to keep the mean of |(W - Wq) x|² over the inputs x small. Left out:
-the batches of columns of the paper, which save memory traffic on weights of thousands of inputs and
-change nothing else; ordering the columns by their input's size; and scales per group of columns.
+Generative Pre-trained Transformers"): the columns of V [outputs, inputs], one input each, are
+rounded in order, those of the largest inputs first, and what rounding one column adds to the
+layer's output is taken back by the columns not rounded yet. Left out: the batches of columns of the
+paper, which save memory traffic on weights of thousands of inputs and change nothing else, and
+scales per group of columns.
 
 `bias_correction` is Nagel et al. 2019, "Data-Free Quantization Through Weight Equalization and Bias
 Correction", section 4.2, with inputs that were measured instead of derived.
@@ -23,32 +32,57 @@ DAMPING = 0.01
 
 @dataclass
 class InputMoments:
-    """Mean and second moments of a layer's inputs over all rows seen: what both methods need."""
+    """Means and second moments of what a layer receives, x̃, and of the error x - x̃ in it.
+
+    x is what the float network's layer receives for the same image. Sums over all rows seen.
+    """
 
     rows: int = 0
     total: Tensor = field(default_factory=lambda: torch.zeros(()))
+    error_total: Tensor = field(default_factory=lambda: torch.zeros(()))
     products: Tensor = field(default_factory=lambda: torch.zeros(()))
+    error_products: Tensor = field(default_factory=lambda: torch.zeros(()))
 
-    def see(self, inputs: Tensor) -> None:
-        """Add the rows of `inputs` [n, inputs]; sums are kept in float64."""
-        self.rows += len(inputs)
-        self.total = self.total.to(inputs.device) + inputs.double().sum(dim=0)
-        self.products = self.products.to(inputs.device) + (inputs.T @ inputs).double()
+    def see(self, floats: Tensor, received: Tensor) -> None:
+        """Add the rows x and x̃ of `floats` and `received` [n, inputs]; sums are in float64."""
+        error = floats - received
+        self.rows += len(received)
+        self.total = self.total.to(received.device) + received.double().sum(dim=0)
+        self.error_total = self.error_total.to(received.device) + error.double().sum(dim=0)
+        self.products = self.products.to(received.device) + (received.T @ received).double()
+        self.error_products = (
+            self.error_products.to(received.device) + (error.T @ received).double()
+        )
 
     @property
     def mean(self) -> Tensor:
-        """E[x], float64 [inputs]."""
+        """E[x̃], float64 [inputs]."""
         return self.total / self.rows
 
     @property
+    def mean_error(self) -> Tensor:
+        """E[x - x̃], float64 [inputs]."""
+        return self.error_total / self.rows
+
+    @property
     def second_moment(self) -> Tensor:
-        """E[x xᵀ], float64 [inputs, inputs]."""
+        """E[x̃ x̃ᵀ], float64 [inputs, inputs]."""
         return self.products / self.rows
 
     @property
     def covariance(self) -> Tensor:
-        """E[x xᵀ] - E[x] E[x]ᵀ: what is left to minimise where the bias takes the mean shift."""
+        """E[x̃ x̃ᵀ] - E[x̃] E[x̃]ᵀ: what is left to minimise where the bias takes the mean shift."""
         return self.second_moment - torch.outer(self.mean, self.mean)
+
+    @property
+    def error_moment(self) -> Tensor:
+        """E[(x - x̃) x̃ᵀ], float64 [inputs, inputs]."""
+        return self.error_products / self.rows
+
+    @property
+    def error_covariance(self) -> Tensor:
+        """E[(x - x̃) x̃ᵀ] - E[x - x̃] E[x̃]ᵀ, which belongs to `covariance`."""
+        return self.error_moment - torch.outer(self.mean_error, self.mean)
 
 
 def input_rows(layer: nn.Conv2d | nn.Linear, inputs: Tensor) -> Tensor:
@@ -71,49 +105,61 @@ def output_errors(difference: Tensor, second_moment: Tensor) -> Tensor:
     return ((rows @ second_moment.double()) * rows).sum(dim=1)
 
 
+def compensate(weight: Tensor, error_moment: Tensor, second_moment: Tensor) -> Tensor:
+    """V = W + W E[(x - x̃) x̃ᵀ] E[x̃ x̃ᵀ]⁻¹: float64 [outputs, inputs], with the damping of GPTQ.
+
+    With the moments, or with both covariances where a corrected bias takes the rest. Inputs that
+    arrive as in the float network leave the weights as they are.
+    """
+    exact = weight.double()
+    taken = torch.linalg.solve(_damped(second_moment.double()), error_moment.double(), left=False)
+    return exact + exact @ taken
+
+
 def round_weights(
     weight: Tensor, second_moment: Tensor, scale: Tensor | float, bits: int
 ) -> Tensor:
     """GPTQ: integer weights [outputs, inputs], int32, whose output error is small.
 
-    `weight` [outputs, inputs] are the float weights, `second_moment` [inputs, inputs] is E[x xᵀ] of
+    `weight` [outputs, inputs] are the float weights, `second_moment` [inputs, inputs] is E[x̃ x̃ᵀ] of
     the layer's inputs in any unit (or their covariance, where a corrected bias takes the rest),
     `scale` in steps per unit for the tensor or [outputs] for each row, `bits` from 2 to 8: integers
     reach from -(2^(bits-1) - 1) to the same above zero. A row for which rounding to the nearest
     gives the smaller output error on these moments keeps that rounding, so none is ever worse.
     """
     last_step = 2 ** (bits - 1) - 1
-    moments = second_moment.double()
+    order = second_moment.diagonal().argsort(descending=True, stable=True)
+    moments = second_moment.double()[order][:, order]
     scales = torch.as_tensor(scale, dtype=torch.float64, device=weight.device).reshape(-1, 1)
-    steps = weight.double() * scales
+    steps = weight.double()[:, order] * scales
     nearest = steps.round().clamp(-last_step, last_step)
-    factor = _inverse_factor(moments)
+    factor = torch.linalg.cholesky(
+        torch.cholesky_inverse(torch.linalg.cholesky(_damped(moments))), upper=True
+    )
+    # Row k of the factor, by its diagonal entry, says how the columns after k make up for an error
+    # in column k. Inputs that are always zero are left with the damping and make up for nothing.
     remaining, rounded = steps.clone(), torch.empty_like(steps)
     for column, row in enumerate(factor):
         rounded[:, column] = remaining[:, column].round().clamp(-last_step, last_step)
         error = (remaining[:, column] - rounded[:, column]) / row[column]
         remaining[:, column:] -= torch.outer(error, row[column:])
     better = output_errors(steps - rounded, moments) < output_errors(steps - nearest, moments)
-    return torch.where(better.unsqueeze(1), rounded, nearest).to(torch.int32)
+    chosen = torch.where(better.unsqueeze(1), rounded, nearest)
+    return chosen[:, order.argsort()].to(torch.int32)
 
 
-def _inverse_factor(moments: Tensor) -> Tensor:
-    """The upper triangular U with Uᵀ U the inverse of the damped `moments`.
-
-    Row k, divided by its diagonal entry, says how the columns after k make up for an error in
-    column k. Inputs that are always zero are left with the damping alone and make up for nothing.
-    """
+def _damped(moments: Tensor) -> Tensor:
+    """`moments` with a small share of their mean diagonal entry added to the diagonal."""
     diagonal = moments.diagonal()
     damping = DAMPING * diagonal.mean() if bool(diagonal.any()) else torch.ones_like(diagonal[0])
-    damped = moments + damping * torch.eye(len(moments), dtype=moments.dtype, device=moments.device)
-    inverse = torch.cholesky_inverse(torch.linalg.cholesky(damped))
-    return torch.linalg.cholesky(inverse, upper=True)
+    return moments + damping * torch.eye(len(moments), dtype=moments.dtype, device=moments.device)
 
 
-def bias_correction(weight: Tensor, quantized_weight: Tensor, mean_input: Tensor) -> Tensor:
-    """(W - Wq) · E[x]: what to add to the bias so that the mean output stays; float64 [outputs].
+def bias_correction(weight: Tensor, quantized_weight: Tensor, moments: InputMoments) -> Tensor:
+    """W E[x] - Wq E[x̃]: what to add to the bias so that the mean output stays; float64 [outputs].
 
     `weight` and `quantized_weight` [outputs, inputs] are both in float units (integers divided by
-    their scale), `mean_input` [inputs] is the mean of the layer's inputs.
+    their scale).
     """
-    return (weight.double() - quantized_weight.double()) @ mean_input.double()
+    exact = weight.double()
+    return (exact - quantized_weight.double()) @ moments.mean + exact @ moments.mean_error

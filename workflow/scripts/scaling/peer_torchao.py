@@ -70,12 +70,18 @@ def _run(network: nn.Module) -> Run:
     from torch._inductor import config as inductor
 
     compiled = torch.compile(network, dynamic=False)
+    ready: set[int] = set()
 
     @torch.no_grad()
     def run(images: Tensor) -> Tensor:
-        # Freezing is asked for at every call, as the first with a batch size is what compiles.
-        with inductor.patch(freezing=True):
+        if len(images) in ready:
             logits: Tensor = compiled(images)
+            return logits
+        # The first call with a batch size is what compiles; asking for freezing at each call would
+        # cost more than a small batch.
+        with inductor.patch(freezing=True):
+            logits = compiled(images)
+        ready.add(len(images))
         return logits
 
     return run

@@ -7,6 +7,7 @@ import pandas as pd
 WORDS: dict[tuple[str, object], str] = {
     ("rounding", "gptq"): "GPTQ",
     ("weight_range", "mse"): "weight ranges by MSE",
+    ("weight_range", "output"): "weight ranges by output error",
     ("activation_range", "mse"): "activation ranges by MSE",
     ("activation_range", "percentile"): "activation ranges by percentile",
     ("weight_scales", "channel"): "a scale per channel",

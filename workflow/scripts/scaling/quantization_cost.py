@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from scaling import report_format as fmt
+from scaling.predicted_classes import MeanDifference
 
 STANDARD_ERRORS = 2.0
 """A mean difference of no more than this many standard errors is called within noise."""
@@ -15,8 +16,9 @@ STANDARD_ERRORS = 2.0
 class Cost:
     """Means over `seeds`, accuracies in % and differences to float32 in points, with their extent.
 
-    `standard_error_points` is that of the mean difference: √(Σ e²) / seeds with e each seed's own,
-    paired by image (see `paired_accuracy`), taken as independent. NaN where a seed has none.
+    `standard_error_points` is that of the mean difference, image by image over the seeds (see
+    `predicted_classes.mean_difference`). Where the table has it for other seeds than these, it is
+    √(Σ e²) / seeds, with e each seed's own. NaN where a seed has none.
     """
 
     seeds: int
@@ -59,7 +61,6 @@ class Cost:
 def cost(rows: pd.DataFrame) -> Cost:
     """Of one variant's rows in quantization.csv, one for each seed and at least one."""
     accuracies, differences = rows["accuracy_percent"], rows["difference_points"]
-    errors = rows["standard_error_points"].astype(float)
     return Cost(
         seeds=len(rows),
         float32_percent=float((accuracies - differences).mean()),
@@ -67,9 +68,24 @@ def cost(rows: pd.DataFrame) -> Cost:
         accuracy_range=(float(accuracies.min()), float(accuracies.max())),
         difference_points=float(differences.mean()),
         difference_range=(float(differences.min()), float(differences.max())),
-        standard_error_points=math.sqrt(float(errors.pow(2).sum(skipna=False))) / len(rows),
+        standard_error_points=_error(rows),
         agreement_percent=float(rows["agreement_percent"].mean()),
     )
+
+
+def _error(rows: pd.DataFrame) -> float:
+    if rows["mean_seeds"].astype(float).eq(len(rows)).all():
+        return float(rows["mean_standard_error_points"].iloc[0])
+    errors = rows["standard_error_points"].astype(float)
+    return math.sqrt(float(errors.pow(2).sum(skipna=False))) / len(rows)
+
+
+def between(paired: pd.DataFrame, stage: str, reference: str) -> MeanDifference | None:
+    """`stage` minus `reference` from quantization_paired.csv, where their images were compared."""
+    rows = paired[(paired["stage"] == stage) & (paired["reference_stage"] == reference)]
+    for row in rows.itertuples():
+        return MeanDifference(row.difference_points, row.standard_error_points)
+    return None
 
 
 def difference(points: float, standard_error: float) -> str:

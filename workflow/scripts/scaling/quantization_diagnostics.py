@@ -3,9 +3,10 @@
 Accuracy alone passes several of the published mistakes; the ledger of the layers passes none.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
+
+from scaling.predicted_classes import decode, mean_difference
 
 SQNR_DROP_DB = 3.0
 """A layer this much noisier than the sound one's has at least twice its noise."""
@@ -17,11 +18,10 @@ Document = dict[str, Any]
 
 
 def _accuracy(mistaken: Document, sound: Document) -> bool:
-    """The accuracy is worse by more than two standard errors, those of both differences."""
-    error = math.hypot(mistaken["standard_error_points"], sound["standard_error_points"])
-    return bool(
-        mistaken["difference_points"] < sound["difference_points"] - STANDARD_ERRORS * error
-    )
+    """The accuracy is worse by more than two standard errors of the difference, image by image."""
+    labels = decode(sound["classes"]["labels"])
+    theirs, ours = (decode(document["classes"]["variant"]) for document in (sound, mistaken))
+    return mean_difference(labels, [theirs], [ours]).errors < -STANDARD_ERRORS
 
 
 def _sqnr(*columns: str) -> Callable[[Document, Document], bool]:
@@ -64,6 +64,11 @@ def _calibration_images(mistaken: Document, sound: Document) -> bool:
     return bool(mistaken["calibration_images"] != sound["calibration_images"])
 
 
+def _calibration_checksum(mistaken: Document, sound: Document) -> bool:
+    """Other images have calibrated than those chosen from the training set."""
+    return bool(mistaken["calibration_checksum"] != mistaken["training_checksum"])
+
+
 DIAGNOSTICS: dict[str, Callable[[Document, Document], bool]] = {
     "accuracy": _accuracy,
     "SQNR": _sqnr("weight_sqnr_db", "sqnr_after_relu_db"),
@@ -72,6 +77,7 @@ DIAGNOSTICS: dict[str, Callable[[Document, Document], bool]] = {
     "S·o·max": _top_step,
     "bias": _bias,
     "calibration images": _calibration_images,
+    "calibration checksum": _calibration_checksum,
 }
 """Each takes the record of the mistaken variant and of the sound one, both with integers."""
 

@@ -6,7 +6,7 @@ from typing import Any
 from scaling import files
 from scaling.errors import UserError
 
-PARTS = {"seed", "variant", "scheme", "dataset", "float32", "exactness", "layers"}
+PARTS = {"seed", "variant", "scheme", "dataset", "float32", "classes", "exactness", "layers"}
 STAGES_PARTS = {"seed", "dataset", "stages", "layers", "histograms"}
 """Of the record that a seed had before it had one for each variant: stored studies may have it."""
 

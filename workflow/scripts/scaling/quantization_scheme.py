@@ -37,10 +37,12 @@ class Scheme:
     float in the accumulator's scale. `logits` are int8 whatever `activation_bits`, or the last
     accumulator divided by its scale. `unsigned` gives activations after ReLU 0 to 2^bits - 1.
     `weight_scales` are one for each tensor or for each output channel; `weight_range` and
-    `activation_range` say how far they reach: `max_abs`, or less by clipping (see `ranges`).
-    `rounding` of the weights is to the nearest step or GPTQ's; `bias_correction` takes the mean
-    shift of each layer's output out of its bias (see `gptq`). A `mistake` is one of those that
-    documents have made (see `quantization_mistakes`).
+    `activation_range` say how far they reach: `max_abs`, or less by clipping (see `ranges`), for
+    weights also as far as gives each layer the least `output` error (see `weight_rounding`).
+    `rounding` of the weights is to the nearest step or GPTQ's, which also makes up for the error of
+    the layer's inputs; `bias_correction` takes the mean shift of each layer's output out of its
+    bias (see `gptq`). A `mistake` is one of those that documents have made (see
+    `quantization_mistakes`).
     """
 
     weight_bits: int = 8
@@ -49,7 +51,7 @@ class Scheme:
     logits: Literal["int8", "float"] = "int8"
     unsigned: bool = False
     weight_scales: Literal["tensor", "channel"] = "tensor"
-    weight_range: Literal["max_abs", "mse"] = "max_abs"
+    weight_range: Literal["max_abs", "mse", "output"] = "max_abs"
     activation_range: Literal["max_abs", "percentile", "mse"] = "max_abs"
     rounding: Literal["nearest", "gptq"] = "nearest"
     bias_correction: bool = False
@@ -84,6 +86,11 @@ class Scheme:
     def as_options(self) -> dict[str, Any]:
         """Every option by its name: JSON, and what `of` takes."""
         return asdict(self)
+
+    @property
+    def needs_moments(self) -> bool:
+        """Whether a layer's weights or bias depend on what it receives."""
+        return self.rounding == "gptq" or self.bias_correction or self.weight_range == "output"
 
     @property
     def has_histograms(self) -> bool:

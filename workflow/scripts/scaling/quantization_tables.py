@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.quantization_diagnostics import revealed_by
+from scaling.quantization_paired import against_float32
 from scaling.quantization_record import check_together
 from scaling.quantization_scheme import STAGES, Scheme
 
@@ -12,6 +13,9 @@ Document = dict[str, Any]
 
 ACCURACY = ["accuracy_percent", "difference_points", "agreement_percent", "test_images"]
 PAIRED = ["standard_error_points", "gained", "lost"]
+MEAN = ["mean_seeds", "mean_standard_error_points"]
+"""Over how many seeds the variant's mean difference is, and that mean's error; on each of them."""
+CHECKSUMS = ["calibration_checksum", "training_checksum"]
 SIZES = ["packed_bytes", "float32_bytes", "compression"]
 OPTIONS = list(Scheme.__dataclass_fields__)
 WORST = {
@@ -26,7 +30,7 @@ WORST = {
 """Of all layers; each layer's own is in the other table."""
 COLUMNS = [
     *("seed", "stage", *ACCURACY, *PAIRED, *SIZES, *OPTIONS, "calibration_images", *WORST),
-    *("logits_compared", "logits_differing", "revealed_by"),
+    *("logits_compared", "logits_differing", "revealed_by", *MEAN, *CHECKSUMS),
 ]
 LAYER_COLUMNS = [
     *("seed", "stage", "layer", "weight_bits", "weight_scale", "weight_scale_max"),
@@ -38,7 +42,15 @@ LAYER_COLUMNS = [
     *("products_bound", "accumulator_bound", "float32_exact", "packed_bytes", "float32_bytes"),
 ]
 _WHOLE = [
-    *("test_images", "gained", "lost", "packed_bytes", "float32_bytes", "weight_bits"),
+    *(
+        "test_images",
+        "mean_seeds",
+        "gained",
+        "lost",
+        "packed_bytes",
+        "float32_bytes",
+        "weight_bits",
+    ),
     *("activation_bits", "calibration_images", "accumulator_bound", "logits_compared"),
     *("logits_differing", "step_minimum", "step_maximum", "products_bound"),
 ]
@@ -52,14 +64,28 @@ def variants(documents: list[Document]) -> pd.DataFrame:
     """
     check_together(documents)
     rows: list[dict[str, Any]] = []
+    means = _means([document for document in documents if "variant" in document])
     for seed in sorted({document["seed"] for document in documents}):
         own = [document for document in documents if document["seed"] == seed]
         older = [{"seed": seed, **row} for entry in own for row in entry.get("stages", [])]
         newer = [document for document in own if "variant" in document]
         if newer:
             rows.append(_float32(newer[0]))
-        rows += older + [_variant(document, newer) for document in newer]
+        rows += older + [
+            _variant(document, newer) | means[document["variant"]] for document in newer
+        ]
     return _frame(rows, COLUMNS)
+
+
+def _means(documents: list[Document]) -> dict[str, dict[str, Any]]:
+    """The columns `MEAN` of each variant."""
+    by_name: dict[str, list[Document]] = {}
+    for document in documents:
+        by_name.setdefault(document["variant"], []).append(document)
+    return {
+        name: dict(zip(MEAN, [len(own), against_float32(own).standard_error_points], strict=True))
+        for name, own in by_name.items()
+    }
 
 
 def _float32(document: Document) -> dict[str, Any]:
@@ -79,7 +105,7 @@ def _float32(document: Document) -> dict[str, Any]:
 def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
     exactness = document["exactness"] or {}
     row = {key: document[key] for key in [*ACCURACY, *PAIRED, *SIZES[:2], "calibration_images"]}
-    row |= document["scheme"]
+    row |= {key: document[key] for key in CHECKSUMS} | document["scheme"]
     for column, worst in WORST.items():
         found = [entry.get(column) for entry in document["layers"]]
         row[column] = worst([value for value in found if value is not None], default=None)

@@ -25,16 +25,15 @@ S · o is one number still.
 import copy
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from scaling import quantization_mistakes as formulas
-from scaling.calibration import IMAGES, Calibration, layers, outlets
+from scaling.calibration import IMAGES, Calibration, outlets
 from scaling.errors import UserError
-from scaling.gptq import InputMoments
+from scaling.layer_inputs import LayerInputs
 from scaling.quantization import (
     INT8,
     INT32_MAX,
@@ -49,8 +48,6 @@ from scaling.quantization import (
 from scaling.quantization_mistakes import LayerScales
 from scaling.quantization_scheme import Scheme
 from scaling.weight_rounding import RoundedLayer, round_layer
-
-Moments = Mapping[str, InputMoments]
 
 
 class QuantizedImages(nn.Module):
@@ -155,20 +152,24 @@ class QuantizedLayer(nn.Module):
 
 
 def with_quantized_weights(
-    network: nn.Sequential, scheme: Scheme, moments: Moments | None = None
+    network: nn.Sequential, scheme: Scheme, inputs: LayerInputs | None = None
 ) -> tuple[nn.Sequential, dict[str, RoundedLayer]]:
     """A copy whose weights are integer steps, divided by their scale again; activations stay float.
 
-    Also its rounded layers, by name.
+    Also its rounded layers, by name. `inputs` as in `with_integers`.
     """
     copied = copy.deepcopy(network)
     found = {}
     with torch.no_grad():
-        for name, layer in layers(copied).items():
-            found[name] = round_layer(name, layer, scheme, (moments or {}).get(name))
-            assert layer.bias is not None
-            layer.weight.copy_(found[name].float_weight)
-            layer.bias.copy_(found[name].bias)
+        for (name, module), layer in zip(network.named_children(), copied, strict=True):
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                moments = inputs.moments(layer) if inputs is not None else None
+                found[name] = round_layer(name, layer, scheme, moments)
+                assert layer.bias is not None
+                layer.weight.copy_(found[name].float_weight)
+                layer.bias.copy_(found[name].bias)
+            if inputs is not None:
+                inputs.go_through(module, layer)
     return copied, found
 
 
@@ -176,12 +177,12 @@ def with_integers(
     network: nn.Sequential,
     calibration: Calibration,
     scheme: Scheme,
-    moments: Moments | None = None,
+    inputs: LayerInputs | None = None,
 ) -> nn.Sequential:
     """A copy that computes on integers from the image to the logits, as `scheme` says.
 
-    `calibration` holds the float network's ranges, with magnitudes where the scheme clips;
-    `moments` those of each layer's float inputs where GPTQ or a corrected bias needs them. Raises
+    `calibration` holds the float network's ranges, with magnitudes where the scheme clips.
+    `inputs`, not gone through any module yet, are needed where `scheme.needs_moments`. Raises
     UserError when a tensor has no scale (all zero), or an accumulator could leave int32.
     """
     assert scheme.activation_bits is not None
@@ -195,12 +196,17 @@ def with_integers(
 
     images = scale = steps.high / reach(IMAGES, steps)
     modules = OrderedDict[str, nn.Module](quantize=QuantizedImages(images, steps))
+    if inputs is not None:
+        inputs.go_through(nn.Identity(), modules["quantize"])
     final = list(rectified)[-1]
     for name, module in network.named_children():
         if not isinstance(module, nn.Conv2d | nn.Linear):
             modules[name] = copy.deepcopy(module)
+            if inputs is not None:
+                inputs.go_through(module, modules[name])
             continue
-        rounded = round_layer(name, module, scheme, (moments or {}).get(name))
+        moments = inputs.moments(module, scale) if inputs is not None else None
+        rounded = round_layer(name, module, scheme, moments)
         scales = LayerScales(rounded.scales, scale, images)
         after: Steps | None = activation_steps(
             scheme.activation_bits, scheme.unsigned and rectified[name] != name
@@ -221,6 +227,8 @@ def with_integers(
             bias_scale=formulas.bias_scale(scales, mistake),
             integer_bias=scheme.bias == "int32",
         )
+        if inputs is not None:
+            inputs.go_through(module, quantized)
         if after is not None:
             scale, steps = quantized.passed_scale, after
     return nn.Sequential(modules).eval()

@@ -6,8 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from scaling import predicted_classes
 from scaling.calibration import IMAGES, Calibration, Range, calibrate, count_magnitudes, layers
 from scaling.integer_inference import Exactness
+from scaling.layer_inputs import LayerInputs
 from scaling.packed_weights import WORD_BYTES
 from scaling.paired_accuracy import paired
 from scaling.quantization_ledger import (
@@ -20,28 +22,31 @@ from scaling.quantization_ledger import (
 )
 from scaling.quantization_scheme import Scheme
 from scaling.quantized_inference import (
-    Moments,
     QuantizedImages,
     QuantizedLayer,
     with_integers,
     with_quantized_weights,
 )
 from scaling.tutorial_images import Images
-from scaling.weight_rounding import RoundedLayer, input_moments
+from scaling.weight_rounding import RoundedLayer
 
-MOMENT_IMAGES = 4000
+MOMENT_IMAGES = 10_000
 """Calibration images whose inputs GPTQ and a corrected bias look at: their moments settle early."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A quantized copy of a float network, its rounded layers, and what calibrated it."""
+    """A quantized copy of a float network, its rounded layers, and what calibrated it.
+
+    That is how many images, and which: their checksum, None where there are none.
+    """
 
     scheme: Scheme
     network: nn.Sequential
     rounded: dict[str, RoundedLayer]
-    calibration: Calibration | None
-    calibration_images: int
+    calibration: Calibration | None = None
+    calibration_images: int = 0
+    calibration_checksum: str | None = None
 
 
 def calibration_set(scheme: Scheme, chosen: Images, test: Images, seed: int) -> Images:
@@ -51,33 +56,32 @@ def calibration_set(scheme: Scheme, chosen: Images, test: Images, seed: int) -> 
     return test if scheme.mistake == "test_data" else chosen
 
 
-def moments_of(network: nn.Sequential, scheme: Scheme, chosen: Images, seed: int) -> Moments | None:
-    """The moments of each layer's inputs on some of the `chosen` images, where `scheme` asks."""
-    if scheme.rounding == "nearest" and not scheme.bias_correction:
+def layer_inputs(scheme: Scheme, chosen: Images, seed: int) -> LayerInputs | None:
+    """Some of the `chosen` images, where `scheme` asks what each layer receives."""
+    if not scheme.needs_moments:
         return None
-    some = chosen.sample(min(MOMENT_IMAGES, len(chosen)), seed)
-    return input_moments(network, some.batches())
+    return LayerInputs(chosen.sample(min(MOMENT_IMAGES, len(chosen)), seed).batches())
 
 
 def make(
     network: nn.Sequential, scheme: Scheme, chosen: Images, test: Images, seed: int
 ) -> Variant:
     """Quantize `network` as `scheme` says, with the `chosen` training images."""
-    moments = moments_of(network, scheme, chosen, seed)
+    inputs = layer_inputs(scheme, chosen, seed)
     if scheme.activation_bits is None:
-        copied, rounded = with_quantized_weights(network, scheme, moments)
-        return Variant(scheme, copied, rounded, None, 0)
+        copied, rounded = with_quantized_weights(network, scheme, inputs)
+        return Variant(scheme, copied, rounded)
     images = calibration_set(scheme, chosen, test, seed)
     calibration = calibrate(network, images.batches())
     if scheme.activation_range != "max_abs":
         count_magnitudes(network, images.batches(), calibration)
-    quantized = with_integers(network, calibration, scheme, moments)
+    quantized = with_integers(network, calibration, scheme, inputs)
     rounded = {
         name: module.rounded
         for name, module in quantized.named_children()
         if isinstance(module, QuantizedLayer)
     }
-    return Variant(scheme, quantized, rounded, calibration, len(images))
+    return Variant(scheme, quantized, rounded, calibration, len(images), images.checksum())
 
 
 @torch.no_grad()
@@ -87,7 +91,8 @@ def measure(
     """Accuracy beside float32, exactness, bytes and the ledger: the record without who and where.
 
     Of equal logits the first wins; integer logits do tie now and then. `exactness` is None where
-    only weights are quantized: there is no integer pipeline then.
+    only weights are quantized: there is no integer pipeline then. `training_checksum` is that of
+    the `chosen` training images, which should have calibrated.
     """
     quantized, labels = variant.network, torch.from_numpy(test.labels)
     meter, exactness = NoiseMeter(network, quantized), Exactness()
@@ -102,7 +107,17 @@ def measure(
     found: dict[str, Any] = {
         "float32": {"accuracy_percent": 100 * int((reference == labels).sum()) / len(test)},
         **paired(labels, reference, classes),
+        "classes": {
+            name: predicted_classes.encode(each.numpy())
+            for name, each in {
+                "labels": labels,
+                "float32": reference,
+                "variant": classes,
+            }.items()
+        },
         "calibration_images": variant.calibration_images,
+        "calibration_checksum": variant.calibration_checksum,
+        "training_checksum": chosen.checksum(),
         "packed_bytes": sum(row["packed_bytes"] for row in rows),
         "float32_bytes": sum(row["float32_bytes"] for row in rows),
         "exactness": None,

@@ -19,16 +19,17 @@ from scaling.result_tables import StudyTables
 def part_b(tables: StudyTables) -> dict[str, Any]:
     """A `Part` for each heading of the section, and how many test images there were."""
     variants, layers = tables.quantization, tables.quantization_layers
+    paired = tables.quantization_paired
     float32, weights, activations, biases = STAGES
     images = sorted(int(count) for count in variants["test_images"].dropna().unique())
     parts: dict[str, Part] = {
-        "weights": report_quantization_stages.stage(variants, weights, float32),
+        "weights": report_quantization_stages.stage(variants, paired, weights, float32),
         "weight_layers": report_quantization_layers.weights(layers),
         "activation_layers": report_quantization_layers.activations(layers, variants),
-        "activations": report_quantization_stages.stage(variants, activations, weights),
-        "biases": report_quantization_stages.stage(variants, biases, activations),
+        "activations": report_quantization_stages.stage(variants, paired, activations, weights),
+        "biases": report_quantization_stages.stage(variants, paired, biases, activations),
         "ledger": report_quantization_integers.accumulators(layers, variants),
-        "mistakes": report_quantization_mistakes.known_mistakes(variants, layers),
+        "mistakes": report_quantization_mistakes.known_mistakes(variants, layers, paired),
         "fewer_bits": report_quantization_variants.fewer_bits(variants),
         "choices": report_quantization_variants.at_8_bits(variants),
         "peers": report_quantization_peers.peers(tables.experiment("quantization_peers")),

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from scaling import report_format as fmt
-from scaling.quantization_cost import Cost, cost
+from scaling.predicted_classes import MeanDifference
+from scaling.quantization_cost import STANDARD_ERRORS, Cost, between, cost, difference
 from scaling.quantization_scheme import MISTAKES, STAGES, Mistake
 from scaling.quantization_tables import OPTIONS
 from scaling.report_ledger import decibels, share
@@ -29,45 +30,56 @@ LABELS = ["lowest SQNR, dB", "propagated, dB", "most clipped, calibration"]
 
 @dataclass(frozen=True)
 class Pair:
-    """A mistaken variant's rows, and the sound ones with the same options and seeds."""
+    """A mistaken variant's rows, and the sound ones with the same options and seeds.
+
+    `beside` is the mistaken minus the sound variant's accuracy, paired by image over the seeds;
+    None without a sound one.
+    """
 
     mistake: Mistake
     wrong: pd.DataFrame
     sound: pd.DataFrame
+    beside: MeanDifference | None
+
+    @property
+    def in_accuracy(self) -> bool:
+        """Whether accuracy reveals the mistake: `beside` is a loss beyond two standard errors."""
+        return self.beside is not None and self.beside.errors < -STANDARD_ERRORS
 
     @property
     def revealed(self) -> Counter[str]:
-        """In how many of the compared seeds each diagnostic reveals the mistake."""
+        """In how many of the compared seeds each diagnostic but accuracy reveals the mistake."""
         compared = self.wrong[self.wrong["seed"].isin(self.sound["seed"])]
-        return Counter(
-            name for names in compared["revealed_by"] for name in names.split("; ") if name
-        )
+        named = [name for names in compared["revealed_by"] for name in names.split("; ")]
+        return Counter(name for name in named if name not in ("", "accuracy"))
 
 
-def pairs(table: pd.DataFrame) -> list[Pair]:
+def pairs(table: pd.DataFrame, paired: pd.DataFrame) -> list[Pair]:
     """Each mistaken variant with its sound one; the latter may have no rows."""
     quantized = table[table["stage"] != STAGES[0]]
     options = [option for option in OPTIONS if option != "mistake"]
     found = []
-    for _, wrong in quantized[quantized["mistake"] != ""].groupby("stage", sort=False):
+    for name, wrong in quantized[quantized["mistake"] != ""].groupby("stage", sort=False):
         same = (quantized[options].astype(str) == wrong[options].iloc[0].astype(str)).all(axis=1)
         sound = quantized[same & (quantized["mistake"] == "")]
         sound = sound[sound["seed"].isin(wrong["seed"])].drop_duplicates("seed")
-        found.append(Pair(wrong["mistake"].iloc[0], wrong, sound))
+        beside = None if sound.empty else between(paired, str(name), sound["stage"].iloc[0])
+        found.append(Pair(wrong["mistake"].iloc[0], wrong, sound, beside))
     return found
 
 
-def known_mistakes(table: pd.DataFrame, layers: pd.DataFrame) -> Part:
+def known_mistakes(table: pd.DataFrame, layers: pd.DataFrame, paired: pd.DataFrame) -> Part:
     """What each mistake costs, which diagnostics reveal it, and which ones accuracy passes."""
-    found = pairs(table)
+    found = pairs(table, paired)
     if not found:
         return Part(lacking="No known mistake was evaluated in this study.")
     shown = Table(
         title="Known mistakes",
-        groups=[("", 1), ("below each figure that of the sound variant", 3 + len(LABELS)), ("", 2)],
+        groups=[("", 1), ("below each figure that of the sound variant", 3 + len(LABELS)), ("", 3)],
         columns=[
             *("mistake", "accuracy, %", "difference to float32, points"),
-            *("same class as float32, %", *LABELS, "revealed by", "seeds"),
+            *("same class as float32, %", *LABELS),
+            *("difference to the sound variant, points", "revealed by", "seeds"),
         ],
         rows=[_line(pair) for pair in found],
         notes=[
@@ -93,6 +105,7 @@ def _line(pair: Pair) -> list[Entry]:
             )
             for column, write in BESIDE.items()
         ),
+        Entry("–" if pair.beside is None else difference(*pair.beside)),
         text(_diagnostics(pair)),
         Entry(str(wrong.seeds)),
     ]
@@ -107,7 +120,8 @@ def _diagnostics(pair: Pair) -> str:
     seeds = pair.sound["seed"].nunique()
     if not seeds:
         return "no sound variant of the same options to compare with"
-    names = [
+    names = ["accuracy"] if pair.in_accuracy else []
+    names += [
         name if count == seeds else f"{name} ({count} of {seeds} seeds)"
         for name, count in pair.revealed.items()
     ]
@@ -116,23 +130,28 @@ def _diagnostics(pair: Pair) -> str:
 
 def _unseen(found: list[Pair], layers: pd.DataFrame) -> list[str]:
     """A sentence for each mistake that accuracy passes, or that there is none."""
-    compared = [pair for pair in found if len(pair.sound)]
+    compared = [pair for pair in found if pair.beside is not None]
     if not compared:
         return []
-    passed = [pair for pair in compared if not pair.revealed["accuracy"]]
+    passed = [pair for pair in compared if not pair.in_accuracy]
     if not passed:
-        return ["Accuracy reveals each of these mistakes on at least one seed."]
+        return ["Accuracy reveals each of these mistakes."]
     return [
         f"Accuracy does not reveal {pair.mistake}: {cost(pair.wrong).difference} points to "
-        f"float32, the sound variant {cost(pair.sound).difference} "
+        f"float32, the sound variant {cost(pair.sound).difference}; from one to the other "
+        f"{difference(*pair.beside)}, paired by image "
         f"({fmt.plural(pair.sound['seed'].nunique(), 'seed')}). Revealed by: "
         f"{_diagnostics(pair)}.{_noise(pair, layers)}"
         for pair in passed
+        if pair.beside is not None
     ]
 
 
 def _noise(pair: Pair, layers: pd.DataFrame) -> str:
-    """The loss of SQNR beside the sound variant over the layers, of each kind that has one."""
+    """The loss of SQNR beside the sound variant over the layers, of each kind that has one.
+
+    With the lowest of a layer in either variant.
+    """
     stages = pair.wrong["stage"].iloc[0], pair.sound["stage"].iloc[0]
     wrong, sound = (
         layers[layers["stage"] == stage].set_index(["seed", "layer"])[list(QUANTITIES)]
@@ -147,6 +166,8 @@ def _noise(pair: Pair, layers: pd.DataFrame) -> str:
             reach = "in every layer" if least == most else f"at most, in {drops.idxmax()[1]}"
             words.append(
                 f"that {kind} is {most} dB lower {reach}"
-                f"{'' if least == most else f', {least} dB at least'}"
+                f"{'' if least == most else f', {least} dB at least'} (lowest of a layer "
+                f"{decibels(wrong[column].min())} dB, of the sound variant "
+                f"{decibels(sound[column].min())} dB)"
             )
     return f" Beside the sound variant’s SQNR, {', '.join(words)}." if words else ""

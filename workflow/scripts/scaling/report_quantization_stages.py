@@ -3,7 +3,7 @@
 import pandas as pd
 
 from scaling import report_format as fmt
-from scaling.quantization_cost import Cost, cost, difference
+from scaling.quantization_cost import STANDARD_ERRORS, Cost, between, cost, difference
 from scaling.report_part import Part
 from scaling.report_table import Entry, Table, head, status
 
@@ -18,8 +18,11 @@ COLUMNS = [
 ]
 
 
-def stage(table: pd.DataFrame, name: str, before: str) -> Part:
-    """The stage `name` beside the one `before`: accuracy by seed, mean, difference, agreement."""
+def stage(table: pd.DataFrame, paired: pd.DataFrame, name: str, before: str) -> Part:
+    """The stage `name` beside the one `before`: accuracy by seed, mean, difference, agreement.
+
+    `paired` is quantization_paired.csv.
+    """
     rows = table[table["stage"] == name]
     if rows.empty:
         return Part(lacking=f"The stage {name} was not evaluated in this study.")
@@ -27,7 +30,7 @@ def stage(table: pd.DataFrame, name: str, before: str) -> Part:
     there = before if (table["stage"] == before).any() else "float32"
     sentences = [_against_float32(name, found)]
     if there != "float32":
-        sentences.append(_against_stage(table, rows, before))
+        sentences.append(_against_stage(table, paired, rows, before))
     title = f"Accuracy with {STAGE_WORDS[name]}"
     return Part(sentences, [accuracies(title, table, [there, name])])
 
@@ -42,17 +45,30 @@ def _against_float32(name: str, found: Cost) -> str:
     )
 
 
-def _against_stage(table: pd.DataFrame, rows: pd.DataFrame, before: str) -> str:
+def _against_stage(
+    table: pd.DataFrame, paired: pd.DataFrame, rows: pd.DataFrame, before: str
+) -> str:
     earlier = table[table["stage"] == before].set_index("seed")["accuracy_percent"]
     changes = (rows.set_index("seed")["accuracy_percent"] - earlier).dropna()
     if changes.empty:
         return f"No seed has both this stage and {before}."
+    found = between(paired, rows["stage"].iloc[0], before)
+    how = (
+        "; these two stages are not paired image by image, so this change has no standard error."
+        if found is None
+        else f", paired image by image: {_verdict(found.errors)}."
+    )
+    error = float("nan") if found is None else found.standard_error_points
     return (
         f"Against {before}, the same networks one stage earlier, it changes by "
-        f"{fmt.points(changes.mean())} points ({fmt.points(changes.min())} to "
-        f"{fmt.points(changes.max())} by seed); these two stages are not paired image by image, so "
-        "this change has no standard error."
+        f"{difference(changes.mean(), error)} points ({fmt.points(changes.min())} to "
+        f"{fmt.points(changes.max())} by seed){how}"
     )
+
+
+def _verdict(errors: float) -> str:
+    within = abs(errors) <= STANDARD_ERRORS
+    return "within noise (two standard errors)" if within else "more than two standard errors"
 
 
 def accuracies(title: str, table: pd.DataFrame, names: list[str]) -> Table:

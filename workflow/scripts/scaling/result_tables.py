@@ -19,6 +19,7 @@ from scaling import (
     prediction,
     provenance,
     quantization_others,
+    quantization_paired,
     quantization_tables,
     speedup,
     startup,
@@ -52,6 +53,7 @@ SHARED = {
     "peaks": peaks.COLUMNS,
     "quantization": quantization_tables.COLUMNS,
     "quantization_layers": quantization_tables.LAYER_COLUMNS,
+    "quantization_paired": quantization_paired.COLUMNS,
 }
 EXPERIMENTS = {
     "convergence": run_tables.COLUMNS,
@@ -72,6 +74,7 @@ TRUTHS = {"within_spread", "correct", "peak", "measured"}
 TRUTHS |= {"reference", "chosen", "at_edge", "same_split", "best"}
 TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
 TEXT |= {"stage", "layer", "mistake", "revealed_by", "engine", "version", "status"}
+TEXT |= {"reference_stage", "calibration_checksum", "training_checksum"}
 TEXT |= {"bias", "weight_scales", "weight_range", "activation_range", "rounding"}
 TRUTHS |= {"unsigned", "bias_correction"}
 TEXT |= {"study", "model", "hardware", "estimate", "parameter", "unit"}
@@ -95,6 +98,7 @@ class StudyTables(DerivedTables):
     accuracy: pd.DataFrame
     quantization: pd.DataFrame
     quantization_layers: pd.DataFrame
+    quantization_paired: pd.DataFrame
     interconnect: pd.DataFrame
     interconnect_fit: pd.DataFrame
     peaks: pd.DataFrame

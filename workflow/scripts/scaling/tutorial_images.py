@@ -1,5 +1,6 @@
 """The images the tutorial CNN is trained, calibrated and tested on, held as bytes."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,6 +45,10 @@ class Images:
         """All images in order, normalised, batch by batch."""
         for start in range(0, len(self), EVALUATION_BATCH):
             yield self.normalised(slice(start, start + EVALUATION_BATCH))
+
+    def checksum(self) -> str:
+        """SHA-256 of the pixels, image by image in order: which images these are."""
+        return hashlib.sha256(np.ascontiguousarray(self.pixels)).hexdigest()
 
     def sample(self, count: int, seed: int) -> "Images":
         """`count` of the images, drawn without replacement by `seed`; all of them for 0."""

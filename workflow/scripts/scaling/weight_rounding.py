@@ -4,7 +4,7 @@ A rounding is any function of the float weights [outputs, inputs], the scales [o
 bits that gives integers of that shape: `nearest` here, or GPTQ's with the layer's input moments.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +17,8 @@ from scaling.quantization_scheme import Scheme
 from scaling.ranges import mse_reach
 
 Rounding = Callable[[Tensor, Tensor, int], Tensor]
+SHARES = [1 - step / 50 for step in range(40)]
+"""Of the largest weight: how far a scale may reach in the search for the least output error."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,30 @@ def weight_scales(name: str, weight: Tensor, scheme: Scheme) -> Tensor:
 
 
 def _reach(magnitudes: Tensor, method: str, last_step: int) -> float:
-    if method == "max_abs":
-        return magnitudes.max().item()
-    return mse_reach(magnitudes, torch.ones(()), magnitudes.max().item(), last_step)
+    if method == "mse":
+        return mse_reach(magnitudes, torch.ones(()), magnitudes.max().item(), last_step)
+    return magnitudes.max().item()
+
+
+def least_output_error(
+    weight: Tensor, widest: Tensor, scheme: Scheme, rounding: Rounding, moments: Tensor
+) -> Tensor:
+    """The scales whose rounded weights [outputs, inputs] give the least output error on `moments`.
+
+    Out of those that reach `SHARES` as far as the scales `widest`, float64 [outputs]; one share for
+    all outputs where the tensor has one scale. Of equal errors the furthest reach wins.
+    """
+    chosen = widest.clone()
+    least = torch.full_like(widest, torch.inf)
+    for share in SHARES:
+        scales = widest / share
+        difference = weight - rounding(weight, scales, scheme.weight_bits) / scales.unsqueeze(1)
+        errors = gptq.output_errors(difference, moments)
+        if scheme.weight_scales == "tensor":
+            errors = errors.sum().expand_as(errors)
+        chosen = torch.where(errors < least, scales, chosen)
+        least = torch.minimum(errors, least)
+    return chosen
 
 
 def round_layer(
@@ -79,34 +102,28 @@ def round_layer(
 ) -> RoundedLayer:
     """The weights of the layer called `name` as `scheme` asks.
 
-    `moments` of its float inputs are needed for GPTQ and for a corrected bias.
+    `moments` of its inputs are needed for GPTQ, for a corrected bias and for scales by the least
+    output error. With GPTQ the weights first make up for the errors of the inputs.
     """
     assert layer.bias is not None
-    weight = layer.weight.detach().flatten(1)
-    scales = weight_scales(name, weight, scheme)
-    rounding: Rounding = nearest
-    if scheme.rounding == "gptq":
-        assert moments is not None
-        rounding = by_moments(
-            moments.covariance if scheme.bias_correction else moments.second_moment
-        )
-    integers = rounding(weight, scales, scheme.weight_bits)
+    weight = exact = layer.weight.detach().flatten(1).double()
     bias = layer.bias.detach().double()
+    rounding: Rounding = nearest
+    products = None
+    if scheme.needs_moments:
+        assert moments is not None
+        centred = scheme.bias_correction
+        products = moments.covariance if centred else moments.second_moment
+        if scheme.rounding == "gptq":
+            errors = moments.error_covariance if centred else moments.error_moment
+            weight = gptq.compensate(exact, errors, products)
+            rounding = by_moments(products)
+    scales = weight_scales(name, weight, scheme)
+    if scheme.weight_range == "output":
+        assert products is not None
+        scales = least_output_error(weight, scales, scheme, rounding, products)
+    integers = rounding(weight, scales, scheme.weight_bits)
     if scheme.bias_correction:
         assert moments is not None
-        bias = bias + gptq.bias_correction(weight, integers / scales.unsqueeze(1), moments.mean)
+        bias = bias + gptq.bias_correction(exact, integers / scales.unsqueeze(1), moments)
     return RoundedLayer(integers.view_as(layer.weight).to(torch.int8), scales, bias)
-
-
-@torch.no_grad()
-def input_moments(network: nn.Sequential, batches: Iterable[Tensor]) -> dict[str, InputMoments]:
-    """The moments of every layer's inputs on `batches` in the float `network`, by its name."""
-    found: dict[str, InputMoments] = {}
-    for batch in batches:
-        values = batch
-        for name, module in network.named_children():
-            if isinstance(module, nn.Conv2d | nn.Linear):
-                rows = gptq.input_rows(module, values)
-                found.setdefault(name, InputMoments()).see(rows)
-            values = module(values)
-    return found

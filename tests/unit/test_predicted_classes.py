@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+
+from scaling.predicted_classes import MeanDifference, decode, encode, mean_difference
+
+
+def test_classes_come_back_from_a_short_text() -> None:
+    classes = np.random.default_rng(0).integers(0, 10, 10_000)
+    text = encode(classes)
+    assert len(text) < 6_000 and text.isascii()
+    assert decode(text).tolist() == classes.tolist()
+
+
+def test_an_images_differences_are_averaged_over_the_seeds_first() -> None:
+    labels = np.zeros(4, dtype=np.uint8)
+    # Right (0) or wrong (1): by seed, four images.
+    references = [np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0])]
+    picked = [np.array([0, 0, 1, 1]), np.array([1, 0, 0, 0])]
+    # Differences 0, 1, 0, -1 and -1, 1, 0, 0; by image -0.5, 1, 0, -0.5 with mean 0.
+    found = mean_difference(labels, references, picked)
+    assert found.points == 0
+    variance = (0.25 + 1 + 0 + 0.25) / 3
+    assert found.standard_error_points == pytest.approx(100 * (variance / 4) ** 0.5)
+
+
+def test_seeds_that_err_on_the_same_images_add_no_certainty() -> None:
+    generator = np.random.default_rng(1)
+    labels, one, other = (generator.integers(0, 3, 400) for _ in range(3))
+    alone = mean_difference(labels, [one], [other])
+    same = mean_difference(labels, [one] * 3, [other] * 3)
+    assert same == pytest.approx(alone)
+    shuffled = [generator.permutation(400) for _ in range(3)]
+    apart = mean_difference(
+        labels, [np.where(labels == one, labels, one)] * 3, [other[order] for order in shuffled]
+    )
+    assert apart.standard_error_points < alone.standard_error_points
+
+
+def test_a_difference_counts_its_errors() -> None:
+    assert MeanDifference(-0.3, 0.1).errors == pytest.approx(-3)
+    assert MeanDifference(0.0, 0.0).errors == 0
+    assert MeanDifference(-0.1, 0.0).errors == -np.inf
