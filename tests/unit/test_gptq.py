@@ -118,7 +118,7 @@ def test_inputs_that_arrive_otherwise_ask_for_other_weights_and_another_bias() -
     regression = torch.linalg.lstsq(
         torch.cat([received, ones], dim=1).double(), inputs.double() @ weight.double().T
     ).solution
-    assert error(regression[:-1].T) <= error(ours) < 1.01 * error(regression[:-1].T)
+    assert error(regression[:-1].T) <= error(ours) < 1.05 * error(regression[:-1].T)
 
 
 def test_inputs_that_arrive_unchanged_leave_the_weights_alone() -> None:

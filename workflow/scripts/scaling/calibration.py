@@ -39,7 +39,8 @@ class Calibration:
 
     That is its output after its ReLU, if it has one: the values before, which may reach further
     below zero, become zero and need no room in the integers that the next layer receives.
-    `magnitudes` count all these values, the images' under `IMAGES`; empty where nobody asked.
+    `magnitudes` count these values as the next layer receives them, the images' under `IMAGES`;
+    empty where nobody asked.
     """
 
     images: Range = field(default_factory=Range)
@@ -83,6 +84,20 @@ def outlets(network: nn.Sequential) -> dict[str, str]:
     return found
 
 
+def deliveries(network: nn.Sequential) -> dict[str, str]:
+    """Where to see what the next layer receives: layer name to the last module before that one.
+
+    Behind the pooling, which keeps the larger values, an outlet's extremes are the same, not its
+    distribution.
+    """
+    found: dict[str, str] = {}
+    for name, module in network.named_children():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            layer = name
+        found[layer] = name
+    return found
+
+
 @contextmanager
 def watching(network: nn.Module, see: Callable[[str, Tensor], None]) -> Iterator[None]:
     """Within the block, call see(name, output) for each direct child of `network` that computes."""
@@ -98,13 +113,16 @@ def watching(network: nn.Module, see: Callable[[str, Tensor], None]) -> Iterator
 
 @torch.no_grad()
 def see_passed(
-    network: nn.Sequential, batches: Iterable[Tensor], see: Callable[[str, Tensor], None]
+    network: nn.Sequential,
+    batches: Iterable[Tensor],
+    see: Callable[[str, Tensor], None],
+    places: Callable[[nn.Sequential], dict[str, str]] = outlets,
 ) -> None:
-    """Run `network` over all `batches`; see(name, values) for the images and each layer's outlet.
+    """Run `network` over all `batches`; see(name, values) for the images and for each layer.
 
-    Values are what the layer called `name` passes on, after its ReLU.
+    Values are what the layer called `name` passes on after its ReLU, or at another of its `places`.
     """
-    watched = {outlet: layer for layer, outlet in outlets(network).items()}
+    watched = {place: layer for layer, place in places(network).items()}
 
     def look(name: str, output: Tensor) -> None:
         if name in watched:
@@ -126,9 +144,11 @@ def calibrate(network: nn.Sequential, batches: Iterable[Tensor]) -> Calibration:
 def count_magnitudes(
     network: nn.Sequential, batches: Iterable[Tensor], calibration: Calibration
 ) -> None:
-    """Run over the same `batches` again and fill `calibration.magnitudes`."""
+    """Run over the same `batches` again and fill `calibration.magnitudes`: of `deliveries`."""
     calibration.magnitudes = {
         name: Magnitudes.up_to(calibration.range_of(name).max_abs)
         for name in (IMAGES, *calibration.outputs)
     }
-    see_passed(network, batches, lambda name, seen: calibration.magnitudes[name].see(seen))
+    see_passed(
+        network, batches, lambda name, seen: calibration.magnitudes[name].see(seen), deliveries
+    )

@@ -8,6 +8,10 @@ from torch import Tensor, nn
 from scaling.gptq import InputMoments, input_rows
 
 
+ENOUGH_ROWS = 400_000
+"""A convolution sees hundreds of rows of inputs in an image, a linear layer one."""
+
+
 class LayerInputs:
     """Images on their way through a float network and its quantized copy, a module at a time.
 
@@ -21,9 +25,14 @@ class LayerInputs:
 
     @torch.no_grad()
     def moments(self, layer: nn.Conv2d | nn.Linear, scale: float = 1.0) -> InputMoments:
-        """Of the inputs of `layer`; what the copy's receives is in integer steps of `scale`."""
+        """Of the inputs of `layer`; what the copy's receives is in integer steps of `scale`.
+
+        On all images, or on as many as give `ENOUGH_ROWS`.
+        """
         found = InputMoments()
         for floats, received in zip(self.floats, self.received, strict=True):
+            if found.rows >= ENOUGH_ROWS:
+                break
             found.see(input_rows(layer, floats), input_rows(layer, received / scale))
         return found
 
