@@ -118,7 +118,7 @@ def test_a_logit_that_differs_is_told_with_its_variant(tmp_path) -> None:
 def test_a_mistake_that_accuracy_passes_is_told_with_what_reveals_it(page: Page) -> None:
     assert (
         "Accuracy does not reveal 255_for_127: −0.40 ± 0.15 points to float32, the sound variant "
-        "−0.40 ± 0.15; from one to the other 0.00 ± 0.08, paired by image (1 seed). Revealed by: "
+        "−0.40 ± 0.15; from one to the other +0.00 ± 0.08, paired by image (1 seed). Revealed by: "
         "SQNR; clipped share. Beside the sound variant’s SQNR, that of what a layer passes on is "
         "9.2 dB lower in every layer (lowest of a layer 23.8 dB, of the sound variant 33.0 dB)."
     ) in words(page)

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from scaling.gptq import InputMoments, input_rows
 
-
 ENOUGH_ROWS = 400_000
 """A convolution sees hundreds of rows of inputs in an image, a linear layer one."""
 

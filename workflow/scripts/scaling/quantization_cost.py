@@ -59,7 +59,10 @@ class Cost:
 
 
 def cost(rows: pd.DataFrame) -> Cost:
-    """Of one variant's rows in quantization.csv, one for each seed and at least one."""
+    """Of one variant's rows in quantization.csv, one for each seed and at least one.
+
+    Rows of quantization_resnet.csv, which has no errors of means, will do.
+    """
     accuracies, differences = rows["accuracy_percent"], rows["difference_points"]
     return Cost(
         seeds=len(rows),
@@ -74,7 +77,7 @@ def cost(rows: pd.DataFrame) -> Cost:
 
 
 def _error(rows: pd.DataFrame) -> float:
-    if rows["mean_seeds"].astype(float).eq(len(rows)).all():
+    if "mean_seeds" in rows and rows["mean_seeds"].astype(float).eq(len(rows)).all():
         return float(rows["mean_standard_error_points"].iloc[0])
     errors = rows["standard_error_points"].astype(float)
     return math.sqrt(float(errors.pow(2).sum(skipna=False))) / len(rows)
