@@ -1,6 +1,8 @@
 """What int8 and fewer bits cost on CIFAR-10, held to the study of it that is stored here."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -9,17 +11,19 @@ from scaling import quantization_paired, quantization_tables
 from scaling.quantization_cost import Cost, cost
 from scaling.quantization_record import read_document
 
-STUDY = Path(__file__).parents[2] / "studies/quantization-cifar10"
+ROOT = Path(__file__).parents[2]
+STUDY = ROOT / "studies/quantization-cifar10"
+ROW = re.compile(r"^\| .* \| `([\w+-]+)` \| (.*) \|$", re.MULTILINE)
 INT8 = "weights+activations+bias"
 
 
 @pytest.fixture(scope="module")
-def documents() -> list[dict]:
+def documents() -> list[dict[str, Any]]:
     return [read_document(path) for path in sorted(STUDY.glob("quantization/*/*/*.json"))]
 
 
 @pytest.fixture(scope="module")
-def table(documents: list[dict]) -> pd.DataFrame:
+def table(documents: list[dict[str, Any]]) -> pd.DataFrame:
     return quantization_tables.variants(documents)
 
 
@@ -73,7 +77,7 @@ def test_no_layer_of_int8_is_noisier_than_30_db_or_clips_a_calibration_image(
     assert rows["clipped_share_calibration"].max() == 0
 
 
-def test_what_accuracy_passes_another_diagnostic_reveals(documents: list[dict]) -> None:
+def test_what_accuracy_passes_another_diagnostic_reveals(documents: list[dict[str, Any]]) -> None:
     paired = quantization_paired.table(documents)
     beside = paired[paired["stage"].str.startswith("mistake-")].set_index("stage")
     errors = beside["difference_points"] / beside["standard_error_points"]
@@ -83,3 +87,15 @@ def test_what_accuracy_passes_another_diagnostic_reveals(documents: list[dict]) 
         assert all(set(names.split("; ")) - {"accuracy"} for names in revealed[name])
     for name in ("mistake-activation_scale", "mistake-bias_unscaled", "mistake-no_product"):
         assert errors[name] < -10
+
+
+def test_every_figure_of_the_readme_is_that_of_the_records(table: pd.DataFrame) -> None:
+    lines = ROW.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert {"weights", INT8, "best-float-logits", "w4a4-gptq"} <= {name for name, _ in lines}
+    for name, shown in lines:
+        found = variant(table, name)
+        smaller = table.loc[table["stage"] == name, "compression"].mean()
+        assert shown.split(" | ") == [
+            *(found.difference, found.reach),
+            *(f"{found.agreement_percent:.1f}", f"{smaller:.2f}×"),
+        ], name

@@ -48,7 +48,7 @@ class Images:
 
     def checksum(self) -> str:
         """SHA-256 of the pixels, image by image in order: which images these are."""
-        return hashlib.sha256(np.ascontiguousarray(self.pixels)).hexdigest()
+        return hashlib.sha256(np.ascontiguousarray(self.pixels).data).hexdigest()
 
     def sample(self, count: int, seed: int) -> "Images":
         """`count` of the images, drawn without replacement by `seed`; all of them for 0."""
