@@ -107,6 +107,15 @@ def test_a_loss_that_layers_do_not_share_is_told_with_its_reach(tmp_path) -> Non
     assert reach in words(render(tmp_path, tables))
 
 
+def test_a_layer_that_gains_is_told_with_those_that_lose() -> None:
+    table = quantization_example.variants().fillna({"mistake": "", "revealed_by": ""})
+    layers = quantization_example.layers()
+    chosen = layers["stage"].str.contains("255_for_127") & (layers["layer"] == "fc3")
+    layers.loc[chosen, "sqnr_after_relu_db"] += 13
+    (sentence,) = known_mistakes(table, layers, quantization_example.paired()).sentences
+    assert "9.2 dB lower at most, in conv1, 3.8 dB higher in fc3 (lowest of a layer" in sentence
+
+
 def test_a_logit_that_differs_is_told_with_its_variant(tmp_path) -> None:
     tables = report_tables.make() | quantization_example.make()
     wrong = tables["quantization"]

@@ -162,12 +162,20 @@ def _noise(pair: Pair, layers: pd.DataFrame) -> str:
     for column, kind in QUANTITIES.items():
         drops = lost[column].dropna()
         if len(drops) and drops.max() >= 0.1:
-            least, most = (f"{drop:.1f}" for drop in (drops.min(), drops.max()))
-            reach = "in every layer" if least == most else f"at most, in {drops.idxmax()[1]}"
             words.append(
-                f"that {kind} is {most} dB lower {reach}"
-                f"{'' if least == most else f', {least} dB at least'} (lowest of a layer "
+                f"that {kind} is {_reach(drops)} (lowest of a layer "
                 f"{decibels(wrong[column].min())} dB, of the sound variant "
                 f"{decibels(sound[column].min())} dB)"
             )
     return f" Beside the sound variant’s SQNR, {', '.join(words)}." if words else ""
+
+
+def _reach(drops: pd.Series) -> str:
+    """What layers lose, by (seed, layer), in dB; a negative loss is a gain."""
+    least, most = (f"{abs(drop):.1f}" for drop in (drops.min(), drops.max()))
+    if f"{drops.min():.1f}" == f"{drops.max():.1f}":
+        return f"{most} dB lower in every layer"
+    other = (
+        f"{least} dB higher in {drops.idxmin()[1]}" if drops.min() < 0 else f"{least} dB at least"
+    )
+    return f"{most} dB lower at most, in {drops.idxmax()[1]}, {other}"
