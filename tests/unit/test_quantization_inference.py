@@ -158,7 +158,10 @@ def test_calibration_keeps_the_extremes_of_all_batches_after_relu(
     assert found.outputs["fc3"].minimum == pytest.approx(last.min().item())
     assert found.outputs["fc3"].max_abs == pytest.approx(last.abs().max().item())
     count_magnitudes(network, images.split(10), found)
-    assert found.magnitudes["conv1"].counts.sum() == first.numel()
+    # What the next layer receives: of four values the largest, so that fewer are zero.
+    assert found.magnitudes["conv1"].counts.sum() == first.numel() / 4
+    zeros = found.magnitudes["conv1"].counts[0] / (first.numel() / 4)
+    assert zeros < (first < first.max() / 4096).float().mean()
     assert found.magnitudes["images"].counts.sum() == images.numel()
 
 
