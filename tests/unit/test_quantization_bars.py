@@ -67,6 +67,8 @@ def test_every_logit_equals_the_integer_pipelines(table: pd.DataFrame) -> None:
     assert set(compared["stage"]) >= {INT8, "best-float-logits", "w4a4-gptq", "w3a8-gptq"}
     assert set(compared["logits_compared"]) == {100_000}
     assert compared["logits_differing"].sum() == 0
+    count = f"Each of the {compared['logits_compared'].sum():,} logits"
+    assert count in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_no_layer_of_int8_is_noisier_than_30_db_or_clips_a_calibration_image(
