@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from scaling import quantization_paired, quantization_tables
+from scaling import peers_table, quantization_paired, quantization_tables
+from scaling import report_format as fmt
 from scaling.quantization_cost import Cost, cost
 from scaling.quantization_record import read_document
 
@@ -101,3 +102,17 @@ def test_every_figure_of_the_readme_is_that_of_the_records(table: pd.DataFrame) 
             *(found.difference, found.reach),
             *(f"{found.agreement_percent:.1f}", f"{smaller:.2f}×"),
         ], name
+
+
+def test_the_readme_names_the_peers_by_the_records() -> None:
+    paths = sorted(STUDY.glob("quantization/*/peers.json"))
+    peers = peers_table.table([peers_table.read_document(path) for path in paths])
+    words = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert len(paths) == 3 and set(peers["threads"]) == {1}
+    for engine in ("onnxruntime", "torchao"):
+        rows = peers[(peers["engine"] == engine) & (peers["precision"] == "int8")]
+        assert f"ends {fmt.points(rows['difference_points'].mean())} points" in words
+        assert f"{rows['times_smaller'].mean():.2f}× smaller" in words
+        for batch in (1, 256):
+            ratios = rows[f"batch_{batch}_ratio"]
+            assert f"{ratios.min():.2f} to {ratios.max():.2f} times" in words
