@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ PANELS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
 }
 LINEAR_POINTS = 1.0
 """Differences up to this are drawn to scale, larger ones on a logarithmic axis."""
+LEGEND_CHARACTERS = 95
 TICKS = [-50, -20, -10, -5, -2, -1, -0.5, 0, 0.5, 1]
 
 
@@ -60,7 +62,10 @@ def draw(quantization: pd.DataFrame) -> Figure:
         )
         axes.set_ylabel("points to float32")
         axes.set_xlabel("packed size, kB" if by_size else "bits of activations")
-    handles = [figures.line_handle(method, **_style(index)) for index, method in enumerate(methods)]
+    handles = [
+        figures.line_handle(fill(method, LEGEND_CHARACTERS), **_style(index))
+        for index, method in enumerate(methods)
+    ]
     handles.append(figures.line_handle("float32", color=figures.GREY, linestyle="--", linewidth=1))
     figure.legend(handles=handles, loc="outside upper left", ncols=1)
     return figure

@@ -4,6 +4,8 @@ from typing import Any
 
 import pandas as pd
 
+PLAIN = "max-abs"
+UNSIGNED = "unsigned activations"
 WORDS: dict[tuple[str, object], str] = {
     ("rounding", "gptq"): "GPTQ",
     ("weight_range", "mse"): "weight ranges by MSE",
@@ -12,7 +14,7 @@ WORDS: dict[tuple[str, object], str] = {
     ("activation_range", "percentile"): "activation ranges by percentile",
     ("weight_scales", "channel"): "a scale per channel",
     ("bias_correction", True): "bias correction",
-    ("unsigned", True): "unsigned activations",
+    ("unsigned", True): UNSIGNED,
     ("logits", "float"): "float logits",
     ("bias", "float"): "float biases",
 }
@@ -37,7 +39,7 @@ def words(row: Any) -> list[str]:
 
 def method(row: Any) -> str:
     """All of `words` in one text; plain quantization is by max-abs."""
-    return ", ".join(words(row)) or "max-abs"
+    return ", ".join(words(row)) or PLAIN
 
 
 def bits(row: Any) -> str:
@@ -49,9 +51,18 @@ def bits(row: Any) -> str:
 def low_bits(table: pd.DataFrame) -> pd.DataFrame:
     """The sound integer variants by each method that has one below 8 bits, with `method`.
 
-    A method's variants at 8 bits are among them: a curve starts there.
+    A method's variants at 8 bits are among them: a curve starts there. Activations of 8 bits have a
+    sign, so a method is one with its unsigned self, unless it was evaluated with the same bits both
+    ways.
     """
     sound = table[table["activation_bits"].notna() & (table["mistake"] == "")]
-    sound = sound.assign(method=[method(row) for row in sound.itertuples()])
+    sound = sound.assign(
+        method=[method(row) for row in sound.itertuples()],
+        signed=[method(row._replace(unsigned=False)) for row in sound.itertuples()],
+    )
+    for signed, rows in sound.groupby("signed"):
+        of_bits = rows.groupby(["weight_bits", "activation_bits"])["unsigned"].nunique()
+        if rows["unsigned"].any() and of_bits.max() == 1:
+            sound.loc[rows.index, "method"] = f"{signed}, {UNSIGNED} below 8 bits"
     fewer = sound[(sound["weight_bits"] < 8) | (sound["activation_bits"] < 8)]
-    return sound[sound["method"].isin(fewer["method"])]
+    return sound[sound["method"].isin(fewer["method"])].drop(columns="signed")

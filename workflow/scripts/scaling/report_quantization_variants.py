@@ -10,7 +10,6 @@ from scaling.quantization_cost import Cost, cost
 from scaling.quantization_scheme import STAGES
 from scaling.report_ledger import decibels, over_seeds, share
 from scaling.report_part import Part
-from scaling.report_quantization_stages import COLUMNS, cost_entries
 from scaling.report_table import Entry, Table, head, status
 
 
@@ -27,10 +26,11 @@ def at_8_bits(table: pd.DataFrame) -> Part:
     first = [STAGES[-1]] if (eight["stage"] == STAGES[-1]).any() else []
     shown = Table(
         title="Other choices at 8 bits",
-        groups=[("", 5), ("lowest SQNR of a layer, dB", 3), ("", 3)],
+        groups=[("", 4), ("lowest SQNR of a layer, dB", 3), ("", 2)],
         columns=[
-            *("variant", *COLUMNS, "weights", "activations", "propagated"),
-            *("most clipped, test", "times smaller", "seeds"),
+            *("variant", "accuracy, %", "difference to float32, points"),
+            *("same class as float32, %", "weights", "activations", "propagated"),
+            *("most clipped, test", "times smaller"),
         ],
         rows=[_variant(eight[eight["stage"] == name]) for name in [*first, *names]],
         notes=[
@@ -46,16 +46,22 @@ def _variant(rows: pd.DataFrame) -> list[Entry]:
     row: Any = next(rows.itertuples())
     found = cost(rows)
     return [
-        head(row.stage),
+        Entry(row.stage, detail=fmt.plural(found.seeds, "seed"), kind="head"),
         Entry(f"{found.accuracy_percent:.2f}"),
-        *cost_entries(found),
+        _difference(found),
+        Entry(f"{found.agreement_percent:.1f}"),
         over_seeds(rows["weight_sqnr_db"], decibels),
         over_seeds(rows["sqnr_after_relu_db"], decibels),
         over_seeds(rows["propagated_sqnr_db"], decibels),
         over_seeds(rows["clipped_share_test"], share),
         Entry(fmt.times(rows["compression"].mean())),
-        Entry(str(found.seeds)),
     ]
+
+
+def _difference(found: Cost) -> Entry:
+    """The mean with its standard error, its extent over the seeds below."""
+    flags = ("within noise",) if found.within_noise else ()
+    return Entry(found.difference, detail=found.reach, flags=flags)
 
 
 def _best(eight: pd.DataFrame, names: list[str]) -> list[str]:
@@ -109,11 +115,7 @@ def _costs(rows: pd.DataFrame) -> list[Entry]:
         return [status("not evaluated", 2)]
     found = cost(rows)
     return [
-        Entry(
-            found.difference,
-            detail=found.reach,
-            flags=("within noise",) if found.within_noise else (),
-        ),
+        _difference(found),
         Entry(fmt.data(rows["packed_bytes"].mean()), detail=fmt.times(rows["compression"].mean())),
     ]
 
