@@ -12,7 +12,7 @@ from scaling.quantization_scheme import MISTAKES, STAGES, Mistake
 from scaling.quantization_tables import OPTIONS
 from scaling.report_ledger import decibels, share
 from scaling.report_part import Part
-from scaling.report_table import Entry, Table, head, text
+from scaling.report_table import Entry, Table, text
 
 QUANTITIES = {
     "weight_sqnr_db": "of weights",
@@ -75,11 +75,10 @@ def known_mistakes(table: pd.DataFrame, layers: pd.DataFrame, paired: pd.DataFra
         return Part(lacking="No known mistake was evaluated in this study.")
     shown = Table(
         title="Known mistakes",
-        groups=[("", 1), ("below each figure that of the sound variant", 3 + len(LABELS)), ("", 3)],
+        groups=[("", 1), ("below each figure that of the sound variant", 2 + len(LABELS)), ("", 2)],
         columns=[
-            *("mistake", "accuracy, %", "difference to float32, points"),
-            *("same class as float32, %", *LABELS),
-            *("difference to the sound variant, points", "revealed by", "seeds"),
+            *("mistake", "accuracy, %", "same class as float32, %", *LABELS),
+            *("difference to the sound variant, points", "revealed by"),
         ],
         rows=[_line(pair) for pair in found],
         notes=[
@@ -94,9 +93,8 @@ def _line(pair: Pair) -> list[Entry]:
     wrong = cost(pair.wrong)
     sound = None if pair.sound.empty else cost(pair.sound)
     return [
-        head(pair.mistake),
+        Entry(pair.mistake, detail=fmt.plural(wrong.seeds, "seed"), kind="head"),
         Entry(f"{wrong.accuracy_percent:.2f}", _beside(sound, "accuracy_percent")),
-        Entry(wrong.difference, "" if sound is None else sound.difference),
         Entry(f"{wrong.agreement_percent:.2f}", _beside(sound, "agreement_percent")),
         *(
             Entry(
@@ -107,7 +105,6 @@ def _line(pair: Pair) -> list[Entry]:
         ),
         Entry("–" if pair.beside is None else difference(*pair.beside)),
         text(_diagnostics(pair)),
-        Entry(str(wrong.seeds)),
     ]
 
 

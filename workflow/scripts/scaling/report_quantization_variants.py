@@ -53,7 +53,7 @@ def _variant(rows: pd.DataFrame) -> list[Entry]:
         over_seeds(rows["weight_sqnr_db"], decibels),
         over_seeds(rows["sqnr_after_relu_db"], decibels),
         over_seeds(rows["propagated_sqnr_db"], decibels),
-        over_seeds(rows["clipped_share_test"], share),
+        Entry(share(rows["clipped_share_test"].mean())),
         Entry(fmt.times(rows["compression"].mean())),
     ]
 
