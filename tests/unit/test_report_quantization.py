@@ -190,6 +190,17 @@ def test_methods_are_named_by_the_options_that_differ() -> None:
     }
 
 
+def test_a_method_is_one_with_its_unsigned_self_unless_both_have_the_same_bits() -> None:
+    table = quantization_example.variants().fillna({"mistake": ""})
+    plain = table[table["stage"].isin(["weights+activations+bias", "w4a8-max_abs"])]
+    fewer = plain[plain["stage"] == "w4a8-max_abs"].assign(activation_bits=4, unsigned=True)
+    assert set(low_bits(pd.concat([plain, fewer]))["method"]) == {
+        "max-abs, unsigned activations below 8 bits"
+    }
+    both = pd.concat([plain, fewer, fewer.assign(unsigned=False)])
+    assert set(low_bits(both)["method"]) == {"max-abs", "unsigned activations"}
+
+
 def test_other_choices_are_beside_the_last_stage(page: Page) -> None:
     heads = [row[0] for row in page.rows("Other choices at 8 bits")]
     assert heads == ["weights+activations+bias 3 seeds", "float-logits 3 seeds"]
