@@ -1,5 +1,6 @@
 """Part B of the report: the lab's questions in order, and every figure of them from the tables."""
 
+import pandas as pd
 import pytest
 import quantization_example
 import report_tables
