@@ -1,8 +1,16 @@
-"""Images that all tests share."""
+"""Images that all tests share, and what they must not inherit."""
+
+import signal
 
 import pytest
 
 from training_runs import write_images
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible():
+    """A shell has what it starts in the background ignore interrupts, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
