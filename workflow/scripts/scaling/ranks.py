@@ -50,6 +50,13 @@ GRACE_SECONDS = 5.0
 """How long the other ranks may take to fail by themselves once one has: who does not, hung."""
 
 
+QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
+"""Once a collective has timed out, PyTorch waits four times this before it ends the rank.
+
+Its own 15 s, for dumps that nobody reads here, would add a minute to the configured timeout.
+"""
+
+
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     """Call `run(*arguments)` in so many processes, and exit with status 1 when one of them fails.
 
@@ -108,6 +115,7 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
     if own.type == "cuda":
         torch.cuda.set_device(own)
     if processes > 1:
+        os.environ.setdefault(*QUICK_DUMPS)
         dist.init_process_group(
             backend(device),
             timeout=timedelta(seconds=timeout_seconds),
