@@ -1,49 +1,80 @@
-"""The README's headline table is what the stored study gives."""
+"""The README's tables are what the stored studies give."""
 
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
 from scaling import grid
+from scaling.convergence import record, remedy_table, run_tables
 from scaling.record import read_record
 from scaling.timing import timing
 
 ROOT = Path(__file__).parents[2]
-STUDY = ROOT / "studies/h200x2"
-ROW = re.compile(r"^\| (\w+), (\w+), (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
+EPOCHS = re.compile(r"^\| (\w+), (\w+), (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
+REMEDY = re.compile(r"^\| [^|]+ \| `(\w+)` \| (.*) \|$", re.MULTILINE)
 
 
-def headline():
+def section(study):
+    """The README's part on a study, which links to it."""
+    parts = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## ")
+    (part,) = (part for part in parts if f"(studies/{study}/README.md)" in part)
+    return part
+
+
+def config_of(study):
+    return yaml.safe_load((ROOT / "studies" / study / "config.yaml").read_text(encoding="utf-8"))
+
+
+def headline(study):
     """What the README prints, by (recipe, strategy, gpus, batch size)."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    sizes = yaml.safe_load((STUDY / "config.yaml").read_text())["grid"]["batch_sizes"]
+    sizes = config_of(study)["grid"]["batch_sizes"]
     return {
         (recipe, strategy, int(gpus), size): shown
-        for recipe, strategy, gpus, cells in ROW.findall(text)
+        for recipe, strategy, gpus, cells in EPOCHS.findall(section(study))
         for size, shown in zip(sizes, cells.split(" | "), strict=True)
     }
 
 
-@pytest.fixture(scope="module")
-def measured():
-    config = yaml.safe_load((STUDY / "config.yaml").read_text())
-    runs = grid.expand(**config["grid"])
-    return timing([(run, read_record(run.record_path(STUDY / "runs"))) for run in runs])
+def measured(study):
+    folder = ROOT / "studies" / study / "runs"
+    runs = grid.expand(**config_of(study)["grid"])
+    there = [run for run in runs if run.record_path(folder).exists()]
+    return timing([(run, read_record(run.record_path(folder))) for run in there])
 
 
-def test_the_headline_has_the_recipes_and_strategies_of_the_study(measured):
-    shown = {key[:3] for key in headline()}
-    several = measured[(measured["gpus"] > 1) | (measured["strategy"] == "ddp")]
+def test_the_headline_has_the_recipes_and_strategies_of_the_study():
+    shown, table = {key[:3] for key in headline("h200x2")}, measured("h200x2")
+    several = table[(table["gpus"] > 1) | (table["strategy"] == "ddp")]
     assert shown == set(several[["recipe", "strategy", "gpus"]].itertuples(index=False, name=None))
 
 
-def test_every_figure_of_the_headline_is_that_of_the_records(measured):
-    cells = measured.set_index(["recipe", "strategy", "gpus", "batch_size"])
-    for key, shown in headline().items():
+@pytest.mark.parametrize(("study", "count"), [("h200x2", 36), ("h200x4", 12)])
+def test_every_figure_of_the_headline_is_that_of_the_records(study, count):
+    cells = measured(study).set_index(["recipe", "strategy", "gpus", "batch_size"])
+    printed = headline(study)
+    assert len(printed) == count
+    for key, shown in printed.items():
         cell = cells.loc[key]
         if cell["status"] == "ok":
             assert shown == f"{cell['epoch_seconds']:#.3g}", key
         else:
             assert shown == cell["status"], key
+
+
+def test_every_accuracy_of_the_remedies_is_that_of_the_records():
+    section_of_config = config_of("h200x4")["convergence"]
+    paths = sorted((ROOT / "studies/h200x4/convergence").rglob("*.json"))
+    runs = run_tables.runs([record.read(path) for path in paths])
+    table = remedy_table.remedies(runs, section_of_config["accuracy_margin"])
+    accuracy = table.set_index(["remedy", "global_batch"])["test_accuracy"]
+    rows = REMEDY.findall(section("h200x4"))
+    assert len(rows) == 8
+    for remedy, cells in rows:
+        batches = section_of_config["global_batches"]
+        for batch, shown in zip(batches, cells.split(" | "), strict=True):
+            value = accuracy[remedy, batch]
+            wanted = "not finite" if pd.isna(value) else f"{100 * value:.1f}"
+            assert shown == wanted, (remedy, batch)
