@@ -2,14 +2,17 @@
 
 import copy
 import json
+from time import perf_counter
 
 import numpy as np
 import pytest
 import torch
 
+from scaling import environment
 from scaling.dataset import ImageDataset
 from scaling.errors import UserError
 from scaling.grid import Cell
+from scaling.power_cap import PowerCap, held_back
 from scaling.ranks import Rank
 from scaling.recipes.trainer import Material
 from scaling.recipes.tuned import Tuned
@@ -143,6 +146,17 @@ def test_a_rank_that_is_lost_ends_the_run_and_is_named(images, tmp_path, monkeyp
             device="cuda",
             **{"collective-timeout-seconds": 10},
         )
+
+
+def test_a_gpu_is_at_its_power_limit_no_longer_than_it_works():
+    power = PowerCap(environment.visible_gpus()[:1])
+    began, before = perf_counter(), power.seconds()
+    factor = torch.randn(8192, 8192, dtype=torch.bfloat16, device="cuda")
+    for _ in range(1000):
+        factor @ factor
+    torch.cuda.synchronize()
+    held = held_back(before, power.seconds())
+    assert held is not None and 0 <= held < 1.1 * (perf_counter() - began)
 
 
 def test_progress_is_that_of_the_device_while_the_host_runs_ahead():

@@ -187,6 +187,7 @@ def costs(timing: pd.DataFrame) -> pd.DataFrame:
     return timing[scaling.utilization.CELL_KEYS].assign(
         flops_per_image=timed.map({True: 3_328_997_376, False: float("nan")}),
         precision=timing["recipe"].map({"course": "tf32", "fast": "bf16"}).where(timed),
+        power_capped_share=float("nan"),
         cost_note="",
     )
 

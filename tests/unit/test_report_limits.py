@@ -117,6 +117,19 @@ def test_a_precision_without_a_measured_peak_has_no_share(tmp_path):
     assert page.rows(title)[0][2:] == ["4,082 4,002–4,165", "13.6 TFLOP/s", "no peak"]
 
 
+def test_the_time_at_the_power_limit_is_shown_where_a_driver_counted_it(tmp_path):
+    tables = report_tables.make()
+    used = tables["utilization"]
+    best = (used["recipe"] == "fast") & (used["batch_size"] == 2048) & (used["gpus"] == 1)
+    used.loc[best, "power_capped_share"] = 0.37
+    page = render(tmp_path, tables)
+    ends = [row[-1] for row in page.rows("Utilization: fast, ddp (peak: bf16, 797 TFLOP/s)")]
+    assert ends.count("37 %") == 1 and ends.count("–") > 1
+    text = findings_limits.utilization(study(tmp_path, tables)).text
+    assert text.endswith("For 37 % of its measured epochs a GPU was held back by its power limit.")
+    assert "37 %" not in page.rows("Utilization: course, ddp (peak: tf32, 417 TFLOP/s)")[0]
+
+
 def test_without_limits_the_page_says_so(tmp_path):
     tables = report_tables.make()
     tables["peaks"] = tables["peaks"][:0]

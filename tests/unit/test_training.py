@@ -18,6 +18,7 @@ def test_one_process_sees_every_image_once_an_epoch(single):
     assert single["status"] == "ok"
     assert [row["role"] for row in single["epochs"]] == ["warmup"] + 3 * ["measured"]
     assert {(row["iterations"], row["samples"]) for row in single["epochs"]} == {(4, 40)}
+    assert {row["power_capped_seconds"] for row in single["epochs"]} == {None}
 
 
 def test_two_processes_share_the_images_and_both_are_recorded(double):

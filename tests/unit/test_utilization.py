@@ -154,3 +154,18 @@ def test_the_script_makes_the_table_from_the_records_and_the_other_tables(tmp_pa
     assert table["note"].tolist()[1] == "no time (status missing)"
     # Whole numbers as such, in spite of the empty field below.
     assert f",{FLOPS},tf32," in output.read_text()
+
+
+def test_time_at_the_power_limit_is_that_of_the_gpu_held_back_longest():
+    runs = [run(gpus=2, seed=seed) for seed in (0, 1)]
+    for _, made in runs:
+        made["epochs"] = [
+            epoch(number, 10.0, rank=rank) | {"power_capped_seconds": rank * number}
+            for number in (2, 3)
+            for rank in (0, 1)
+        ]
+    share = costs(runs).iloc[0].power_capped_share
+    assert share == pytest.approx((2 + 3) / 20)
+    runs[0][1]["epochs"][-1]["power_capped_seconds"] = None
+    assert costs(runs).iloc[0].power_capped_share == pytest.approx((2 + 2 + 3) / 40)
+    assert math.isnan(costs([run()]).iloc[0].power_capped_share)

@@ -93,7 +93,7 @@ def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
 
     Where there is no driver to ask, an id is the entry itself and the names are left out.
     """
-    handles = [handle for entry in entries if (handle := _gpu(entry)) is not None]
+    handles = [handle for entry in entries if (handle := gpu_handle(entry)) is not None]
     return {
         "device_names": [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles],
         "device_ids": [gpu_uuid(entry) for entry in entries],
@@ -105,12 +105,12 @@ def gpu_uuid(entry: str) -> str:
 
     An index means another GPU in another container or job; a UUID does not.
     """
-    handle = _gpu(entry)
+    handle = gpu_handle(entry)
     return str(pynvml.nvmlDeviceGetUUID(handle)) if handle is not None else entry
 
 
-def _gpu(entry: str) -> Any:
-    """NVML's handle of a GPU, or None where NVML does not know it."""
+def gpu_handle(entry: str) -> Any:
+    """NVML's handle of the GPU that CUDA_VISIBLE_DEVICES names so, None where it knows none."""
     try:
         pynvml.nvmlInit()
         if entry.isdigit():

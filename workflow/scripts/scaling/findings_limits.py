@@ -39,4 +39,9 @@ def utilization(tables: StudyTables) -> Finding:
             f"(by “{fmt.estimate(best.communication_estimate)}”), "
         )
     sentence += f"everything else {fmt.percent(best.other_share)}."
+    if pd.notna(best.power_capped_share):
+        sentence += (
+            f" For {fmt.percent(best.power_capped_share)} of its measured epochs a GPU was held "
+            "back by its power limit."
+        )
     return Finding(sentence, source("utilization", best))

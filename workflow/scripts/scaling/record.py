@@ -10,7 +10,11 @@ Role = Literal["warmup", "measured", "instrumented"]
 
 
 class EpochRow(TypedDict):
-    """One epoch as one rank saw it. Seconds are host seconds between device synchronisations."""
+    """One epoch as one rank saw it. Seconds are host seconds between device synchronisations.
+
+    `power_capped_seconds`: for how long one of its GPUs was held back by its power limit, as the
+    driver counts it; null where none does, absent from records made before it was read.
+    """
 
     epoch: int
     rank: int
@@ -21,6 +25,7 @@ class EpochRow(TypedDict):
     samples: int
     train_loss: float | None
     train_accuracy: float | None
+    power_capped_seconds: NotRequired[float | None]
 
 
 class RunRecord(TypedDict):

@@ -1,5 +1,6 @@
 """The report's section on physical limits: what the machine can do, and how much a cell uses."""
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -110,35 +111,40 @@ def _pairs(rows: pd.DataFrame) -> Table:
 
 def _cells(title: str, rows: pd.DataFrame) -> Table:
     peaks = rows[rows["peak_flops_per_second"].notna()]
+    counted = rows["power_capped_share"].notna().any()
     said = dict.fromkeys(
         f"{row.precision}, {rate(row.peak_flops_per_second, 'FLOP/s')}"
         for row in peaks.itertuples()
     )
     return Table(
         title=f"{title} (peak: {' or '.join(said) or 'not known'})",
-        groups=[("", 4), ("of the epoch", 4)],
+        groups=[("", 4), ("of the epoch", 5 if counted else 4)],
         columns=[
             *("batch size per GPU", "GPUs", "images/s", "per GPU", "utilization"),
             *("waiting for data", "communication", "everything else"),
+            *(["at the power limit"] if counted else []),
         ],
-        rows=cell_lines(rows, _cell),
+        rows=cell_lines(rows, partial(_cell, counted=bool(counted))),
         notes=collect_notes(rows[rows["images_per_second"].notna()], "note"),
     )
 
 
-def _cell(row: Any) -> list[Entry]:
+def _cell(row: Any, counted: bool) -> list[Entry]:
+    """The cells of a row; the last, where a driver `counted`, is the time at the power limit."""
     if pd.isna(row.images_per_second):
-        return [status(row.status, 6)]
+        return [status(row.status, 6 + counted)]
+    share = row.power_capped_share
+    capped = [Entry("–" if pd.isna(share) else fmt.percent(share))] if counted else []
     images = Entry(
         fmt.significant(row.images_per_second),
         detail=fmt.span(row.images_per_second_min, row.images_per_second_max),
         flags=flags_of(row, measured_once=row.count == 1),
     )
     if pd.isna(row.flops_per_second_per_gpu):
-        return [images, status("operations not recorded", 5)]
+        return [images, status("operations not recorded", 5), *capped]
     per_gpu = Entry(rate(row.flops_per_second_per_gpu, "FLOP/s"))
     if pd.isna(row.utilization):
-        return [images, per_gpu, status("no peak", 4)]
+        return [images, per_gpu, status("no peak", 4), *capped]
     used = Entry(
         fmt.percent(row.utilization),
         detail=f"{fmt.percent(row.utilization_without_loading)} without loading",
@@ -146,7 +152,7 @@ def _cell(row: Any) -> list[Entry]:
     )
     loading = Entry(fmt.percent(row.loading_share))
     other = Entry(fmt.percent(row.other_share))
-    return [images, per_gpu, used, loading, _communication(row), other]
+    return [images, per_gpu, used, loading, _communication(row), other, *capped]
 
 
 def _communication(row: Any) -> Entry:

@@ -29,12 +29,16 @@ TIMED = ("ok", "diverged")
 
 @dataclass(frozen=True)
 class Epoch:
-    """One epoch over all ranks: the slowest rank's seconds, the longest wait for data."""
+    """One epoch over all ranks: the slowest rank's seconds, the longest wait for data.
+
+    `power_capped_seconds` are those of the GPU that was held back longest; None where not counted.
+    """
 
     seconds: float
     loader_seconds: float
     iterations: int
     samples: int
+    power_capped_seconds: float | None = None
 
 
 def measured_epochs(record: RunRecord) -> Iterator[Epoch]:
@@ -46,11 +50,13 @@ def measured_epochs(record: RunRecord) -> Iterator[Epoch]:
     measured = [row for row in record["epochs"] if row["role"] == "measured"]
     for _, group in groupby(sorted(measured, key=itemgetter("epoch")), itemgetter("epoch")):
         ranks = list(group)
+        capped = [rank.get("power_capped_seconds") for rank in ranks]
         yield Epoch(
             seconds=max(rank["seconds"] for rank in ranks),
             loader_seconds=max(rank["loader_seconds"] for rank in ranks),
             iterations=ranks[0]["iterations"],
             samples=sum(rank["samples"] for rank in ranks),
+            power_capped_seconds=max((held for held in capped if held is not None), default=None),
         )
 
 

@@ -10,15 +10,17 @@ from scaling.grid import CELL_KEYS
 from scaling.peaks import peak_flops_per_second
 from scaling.record import RunRecord
 from scaling.tables import KEYS, Run
+from scaling.timing import measured_epochs
 
 COLUMNS = [
     *(*KEYS, "images_per_second", "images_per_second_min", "images_per_second_max"),
     *("images_per_second_without_loading", "count", "flops_per_image", "precision"),
     *("flops_per_second_per_gpu", "peak_flops_per_second"),
     *("utilization", "utilization_without_loading"),
-    *("loading_share", "communication_share", "communication_estimate", "other_share", "note"),
+    *("loading_share", "communication_share", "communication_estimate", "other_share"),
+    *("power_capped_share", "note"),
 ]
-COST_COLUMNS = [*CELL_KEYS, "flops_per_image", "precision", "cost_note"]
+COST_COLUMNS = [*CELL_KEYS, "flops_per_image", "precision", "power_capped_share", "cost_note"]
 ESTIMATES = ["without_communication", "subtraction_without_loading"]
 """Which estimate a cell's communication is taken from: the first that has a value.
 
@@ -30,7 +32,8 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     """What one image costs in each cell, and in which precision: `COST_COLUMNS`, from the records.
 
     A figure that the records of a cell's seeds lack, or in which they differ, is empty; `cost_note`
-    says so.
+    says so. `power_capped_share` is the part of all measured epochs in which the GPU that was held
+    back longest ran at its power limit; empty where no driver counted it.
     """
     cells: dict[tuple[Any, ...], list[RunRecord]] = {}
     for cell, record in runs:
@@ -51,6 +54,7 @@ def costs(runs: list[Run]) -> pd.DataFrame:
                 **dict(zip(CELL_KEYS, key, strict=True)),
                 "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
                 "precision": precisions.pop() if len(precisions) == 1 else None,
+                "power_capped_share": _power_capped_share(records),
                 "cost_note": "; ".join(notes),
             }
         )
@@ -69,7 +73,8 @@ def utilization(
     The shares are of that epoch and add up to 1: `utilization` is the time its operations would
     take at the peak, `loading_share` the wait for data, `communication_share` exposed communication
     by `communication_estimate` (see `ESTIMATES`; empty on one GPU and where there is no estimate),
-    `other_share` all the rest: what runs below the peak, and gaps. What is missing is in `note`.
+    `other_share` all the rest: what runs below the peak, and gaps. `power_capped_share`: see
+    `costs`. What is missing is in `note`.
     """
     table = timing.merge(costs, how="left", on=CELL_KEYS)
     table = table.merge(_communication(communication), how="left", on=CELL_KEYS)
@@ -92,6 +97,15 @@ def utilization(
     table["other_share"] = 1 - known - table["communication_share"].fillna(0)
     table["note"] = [_note(row) for row in table.itertuples()]
     return tables.arrange(table.astype({"flops_per_image": "Int64"}), COLUMNS)
+
+
+def _power_capped_share(records: list[RunRecord]) -> float:
+    epochs = [epoch for record in records for epoch in measured_epochs(record)]
+    capped = [epoch.power_capped_seconds for epoch in epochs]
+    known = [seconds for seconds in capped if seconds is not None]
+    if not epochs or len(known) < len(epochs):
+        return math.nan
+    return sum(known) / sum(epoch.seconds for epoch in epochs)
 
 
 def _communication(table: pd.DataFrame) -> pd.DataFrame:

@@ -15,7 +15,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from scaling import dataset, evaluation, files, flops, instruments, launcher, outcome, ranks, stall
+from scaling import (
+    dataset,
+    environment,
+    evaluation,
+    files,
+    flops,
+    instruments,
+    launcher,
+    outcome,
+    ranks,
+    stall,
+)
+from scaling.power_cap import PowerCap, held_back
 from scaling.rank_log import RankLog
 from scaling.ranks import Rank
 from scaling.recipes import course, tuned
@@ -99,10 +111,13 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
     if trainer.progress:
         give_up = partial(_stalled, log, spec)
         stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
+    power = PowerCap(environment.visible_gpus() if spec.device == "cuda" else [])
     for epoch in range(1, spec.epochs + 1):
         role: Role = "warmup" if epoch <= spec.warmup_epochs else "measured"
+        before = power.seconds()
         result = asdict(trainer.run_epoch(epoch))
-        row: Any = {"epoch": epoch, "role": role, **result}
+        capped = held_back(before, power.seconds())
+        row: Any = {"epoch": epoch, "role": role, **result, "power_capped_seconds": capped}
         log.append("epoch", row)
         if rank.is_first:
             _print_progress(row, spec.epochs)
