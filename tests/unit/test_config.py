@@ -139,6 +139,14 @@ def test_a_variant_that_cannot_be_is_named(variants, sentence):
     assert sentence in str(raised.value)
 
 
+def test_a_study_may_do_without_part_b():
+    document = changed("quantization.seeds", [])
+    config.check(document, SCHEMA)
+    document["quantization"]["peers"] = ["onnxruntime"]
+    with pytest.raises(UserError, match=r"seeds is empty, but quantization\.peers asks for more"):
+        config.check(document, SCHEMA)
+
+
 def test_only_a_replay_may_have_no_variants():
     document = changed("quantization.variants", [])
     config.check(document, SCHEMA, reads_images=False)

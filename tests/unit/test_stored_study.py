@@ -156,10 +156,16 @@ def test_a_variant_of_some_seeds_has_no_record_of_the_others():
     ],
 )
 def test_the_histograms_are_those_of_the_first_seed(section, place):
-    found = stored_study.histogram_record(
+    found = stored_study.histogram_records(
         {"quantization": {"seeds": [4, 5], "histograms": "b", **section}}
     )
-    assert found.as_posix() == f"quantization/{place}"
+    assert [path.as_posix() for path in found] == [f"quantization/{place}"]
+
+
+def test_a_study_without_part_b_has_no_record_of_it():
+    without = {"quantization": {"seeds": [], "histograms": "b", "variants": [{"name": "b"}]}}
+    assert stored_study.quantization_records(without) == []
+    assert stored_study.histogram_records(without) == []
 
 
 def test_a_study_from_before_quantized_variants_has_one_record_of_them_a_seed(study):

@@ -150,6 +150,20 @@ def test_a_study_packed_before_there_were_remedies_is_replayed_without_them(clon
     assert "The study has no runs of remedies." in page
 
 
+def test_a_study_without_part_b_is_replayed_and_says_so(clone):
+    folder = clone.folder / "studies/tiny"
+    shutil.rmtree(folder / "quantization")
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    config["quantization"] |= {"seeds": [], "peers": []}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    replayed = clone.snakemake("--", "results/replay/tiny/report.html")
+    assert replayed.returncode == 0, replayed.stdout
+    page = (clone.folder / "results/replay/tiny/report.html").read_text()
+    assert "This study has no Part B: nothing was quantized." in page
+    assert "Part B, question 1" not in page
+    assert pd.read_csv(clone.folder / "results/replay/tiny/tables/quantization.csv").empty
+
+
 def test_a_study_stored_before_other_quantizers_has_a_table_without_rows(stored, clone):
     config = yaml.safe_load((stored / "config.yaml").read_text())
     del config["quantization"]["peers"], config["quantization"]["resnet18"]

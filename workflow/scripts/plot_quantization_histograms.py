@@ -116,12 +116,20 @@ def main(argv: list[str] | None = None) -> None:
     """Write the figure as SVG."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--record", type=Path, required=True, help="what quantize_evaluate.py --histograms wrote"
+        "--record",
+        type=Path,
+        nargs="?",
+        help="what quantize_evaluate.py --histograms wrote; none without Part B",
     )
     parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
     arguments = parser.parse_args(argv)
     with figures.style("quantization-histograms"):
-        figures.save(draw(read_document(arguments.record)), arguments.output)
+        figures.save(
+            draw(read_document(arguments.record))
+            if arguments.record
+            else figures.message_figure("the study has no Part B"),
+            arguments.output,
+        )
 
 
 if __name__ == "__main__":

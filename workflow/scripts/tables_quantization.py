@@ -14,9 +14,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--records",
         type=Path,
-        nargs="+",
+        nargs="*",
         required=True,
-        help="what quantize_evaluate.py wrote, one file per seed and variant",
+        help="what quantize_evaluate.py wrote, one file per seed and variant; none without Part B",
     )
     parser.add_argument("--output", type=Path, required=True, help="quantization.csv to write")
     parser.add_argument(

@@ -148,6 +148,13 @@ def _beyond_schema(config: dict[str, Any], reads_images: bool) -> list[str]:
 
 def _variants(section: dict[str, Any], reads_images: bool) -> list[str]:
     """What is wrong with the variants of a quantized network; a replay may have none."""
+    if not section["seeds"]:
+        asked = [name for name in ("peers", "resnet18") if section[name]]
+        return [
+            f"quantization.seeds is empty, but quantization.{name} asks for more of Part B "
+            "(allowed: a list of at least 1)"
+            for name in asked
+        ]
     sentences = []
     schemes: dict[str, Scheme] = {}
     for place, variant in enumerate(section["variants"]):

@@ -17,7 +17,7 @@ from scaling.result_tables import StudyTables
 
 
 def part_b(tables: StudyTables) -> dict[str, Any]:
-    """A `Part` for each heading of the section, and how many test images there were."""
+    """A `Part` for each heading of the section, how many test images there were, and if any."""
     variants, layers = tables.quantization, tables.quantization_layers
     paired = tables.quantization_paired
     float32, weights, activations, biases = STAGES
@@ -35,4 +35,8 @@ def part_b(tables: StudyTables) -> dict[str, Any]:
         "peers": report_quantization_peers.peers(tables.experiment("quantization_peers")),
         "resnet": report_quantization_resnet.resnet(tables.experiment("quantization_resnet")),
     }
-    return {"parts": parts, "images": " or ".join(f"{count:,}" for count in images)}
+    return {
+        "parts": parts,
+        "images": " or ".join(f"{count:,}" for count in images),
+        "quantized": len(variants) > 0,
+    }

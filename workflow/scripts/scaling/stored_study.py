@@ -56,11 +56,14 @@ def quantization_records(config: dict[str, Any]) -> list[Path]:
     ]
 
 
-def histogram_record(config: dict[str, Any]) -> Path:
-    """The record that holds the histograms to draw: the first seed's of the variant named so."""
+def histogram_records(config: dict[str, Any]) -> list[Path]:
+    """The record that holds the histograms to draw: the first seed's of the variant named so.
+
+    None for a study without quantization.
+    """
     records = quantization_records(config)
     folder = f"variant~{config['quantization']['histograms']}"
-    return next((path for path in records if path.parent.name == folder), records[0])
+    return [path for path in records if path.parent.name == folder][:1] or records[:1]
 
 
 def is_before_variants(folder: Path) -> bool:
