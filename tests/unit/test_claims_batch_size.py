@@ -126,6 +126,17 @@ def test_the_gaps_between_kernels_explain_what_is_saved_or_do_not(tmp_path, step
     assert claim.evidence[0].file == "tables/example/device_time.csv"
 
 
+def test_a_negative_gap_is_said_in_words_and_saves_nothing(tmp_path):
+    steps = {32: (0.0075, 0.0065), 2048: (0.07, 0.08)}
+    tables = report_tables.make() | {"device_time": device_time(steps)}
+    claim = claims(tmp_path, tables)["Q1-gaps-course"]
+    told = "in none that could be told (−14 %: the traced steps took longer than the timed ones)"
+    assert told in claim.sentence
+    # 1250 · 1 ms of 7.975 s, and not 20 · 10 ms more.
+    assert claim.evidence[0].figures["share_explained"] == pytest.approx(1.25 / 7.975)
+    assert claim.evidence[0].figures["fast_gap_seconds"] == pytest.approx(-0.01)
+
+
 def test_without_a_saving_there_is_nothing_for_gaps_to_explain(tmp_path):
     # 1250 steps of 1 ms are 1.25 s, 20 of 70 ms 1.4 s.
     steps = {32: (0.001, 0.0005), 2048: (0.07, 0.06)}
@@ -165,6 +176,12 @@ def test_the_largest_batch_is_slower_for_the_reason_that_the_times_show(example,
 
     claim = claims(tmp_path, with_times(change))["Q1-slower-course"]
     assert claim.verdict == "refuted" and "not because of the wait for data" in claim.sentence
+
+    def less(timing):
+        for_all_strategies(timing, 16384, 3.66, loader=1.4)
+
+    claim = claims(tmp_path, with_times(less))["Q1-slower-course"]
+    assert "with 0.100 s less of waiting" in claim.sentence
     assert "Q1-slower-fast" not in example
 
 

@@ -58,9 +58,25 @@ def test_remedies_are_compared_with_the_reference_seeds_against_seeds():
     assert (found.test_low, found.test_high) == pytest.approx((-0.12267, -0.07733), abs=1e-5)
     assert (found.test_verdict, found.accuracy_margin) == ("behind", MARGIN)
     # That 0 is inside says nothing: so is a loss of more than the margin.
-    assert row(table, "none", 128).test_verdict == "undecided"
+    near = remedies(
+        run_tables.runs([*study(), record("near", 512, swept(0.70, 0.71, 0.721))]), MARGIN
+    )
+    assert row(near, "near", 512).test_verdict == "undecided"
     assert row(table, "equal", 512).test_verdict == "within the margin"
     assert row(table, "rate_sweep", 128).test_verdict == ""
+
+
+def test_runs_that_are_those_of_another_remedy_have_no_interval_to_them():
+    records = [*study(), record("warm", 512, swept(0.60, 0.61, 0.62), warmup_epochs=1)]
+    table = remedies(run_tables.runs(records), MARGIN)
+    copy = row(table, "none", 128)
+    assert (copy.test_verdict, copy.test_difference) == ("the same runs", 0)
+    assert math.isnan(copy.test_low) and math.isnan(copy.test_high)
+    assert (copy.same_runs_as, row(table, "naive", 128).same_runs_as) == ("", "none")
+    assert row(table, "warm", 512).same_runs_as == "rate_sweep"
+    assert row(table, "rate_sweep", 512).same_runs_as == ""
+    other = record("warm", 512, swept(0.60, 0.61, 0.6201), warmup_epochs=1)
+    assert row(remedies(run_tables.runs([*study(), other]), MARGIN), "warm", 512).same_runs_as == ""
 
 
 @pytest.mark.parametrize(

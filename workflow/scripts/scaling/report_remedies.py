@@ -72,7 +72,7 @@ def _at(batch: int, rows: pd.DataFrame, chosen: Any | None) -> Table:
                 Entry(
                     row.remedy,
                     detail=row.options.replace("_", " "),
-                    flags=("best in training",) if row.remedy == highest else (),
+                    flags=_flags(row, highest),
                     kind="head",
                 ),
                 _rate(row),
@@ -84,6 +84,12 @@ def _at(batch: int, rows: pd.DataFrame, chosen: Any | None) -> Table:
         ],
         notes=sorted({row.message for row in rows.itertuples() if row.message}),
     )
+
+
+def _flags(row: Any, highest: str | None) -> tuple[str, ...]:
+    """What sets a remedy apart at its global batch: that it is best, that it has no own runs."""
+    best_one = ("best in training",) if row.remedy == highest else ()
+    return (*best_one, f"the runs of {row.same_runs_as}") if row.same_runs_as else best_one
 
 
 def _split(row: Any) -> str:

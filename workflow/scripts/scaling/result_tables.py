@@ -79,6 +79,7 @@ TEXT |= {"bias", "weight_scales", "weight_range", "activation_range", "rounding"
 TRUTHS |= {"unsigned", "bias_correction"}
 TEXT |= {"study", "model", "hardware", "estimate", "parameter", "unit"}
 TEXT |= {"remedy", "options", "diverged", "rule_diverged", "train_verdict", "test_verdict"}
+TEXT |= {"same_runs_as"}
 TRUTHS |= {"set_epoch", "trained", "ranks_agree"}
 TEXT |= {"way", "phase", "kind", "content", "dtype"}
 

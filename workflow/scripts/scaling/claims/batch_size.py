@@ -208,7 +208,10 @@ def _slower(recipe: str, best: Any, largest: Any, tables: ClaimTables) -> Claim:
         f"{fmt.seconds(largest.epoch_seconds)} with {batch(largest)}, "
         f"{fmt.seconds(best.epoch_seconds)} with {batch(best)}"
     )
-    part = f"{fmt.seconds(lost)} longer, with {fmt.seconds(waiting)} more of waiting for data"
+    part = (
+        f"{fmt.seconds(lost)} longer, with {fmt.seconds(abs(waiting))} "
+        f"{'more' if waiting >= 0 else 'less'} of waiting for data"
+    )
     if not clear:
         sentence = (
             f"{recipe}, 1 GPU: why the largest batch is slower is not asked, as it is not clearly "

@@ -54,6 +54,10 @@ def claims(tables: ClaimTables) -> list[Claim]:
     )
     if failed and learned:
         sentence += f" It still learns at {', '.join(learned)}."
+    for size, each in groups:
+        lost = int((each["diverged"] != "").sum())
+        if failed and 0 < lost < len(each):
+            sentence += f" At {size} {lost} of {len(each)} seeds diverged."
     course, curve = _course(tables["loss_curves"], str(first["remedy"]), batch)
     evidence = [Evidence(file, figures, NAIVE)]
     if curve:

@@ -1,24 +1,31 @@
 """Question 4.2: which remedies help, each against what differs from it in its own option alone."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from scaling.claims import gaps, linear_rule
+from scaling.claims import best_rate, equal_updates, gaps, linear_rule
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
 from scaling.claims.running_statistics import caveat
 from scaling.claims.seeds import bonferroni, difference
 from scaling.convergence.best import base_rate, is_plain, plain_sweep, reference_epochs
+from scaling.convergence.same_runs import same_runs
 
 QUESTION = "Q4.2"
 HELPS = (
     "Welch's interval of the difference in mean test accuracy, same epochs, at each of m global "
-    "batches above the reference. A remedy with a sweep is compared with plain SGD with a sweep, "
-    "both at the rate with the least training loss; one without, and swept plain SGD itself, with "
-    "plain SGD at the base rate. Supported: the 95 % interval is above 0 at all of them; refuted: "
-    "as any one decides, an interval of confidence 1 − 0.05/m (Bonferroni) is below 0 at one; "
-    "undecided: otherwise. A batch whose best rate is at an end of a sweep decides nothing."
+    "batches above the reference (where both are the same trainings, evaluated in two ways, the "
+    "interval of Student's t for paired differences). A remedy with a sweep is compared with plain "
+    "SGD with a sweep, both at the rate with the least training loss; one without, and swept plain "
+    "SGD itself, with plain SGD at the base rate. Supported: the 95 % interval is above 0 at all "
+    "of them, and at none is plain SGD's best rate at an end of its sweep (beyond it plain SGD may "
+    "be better); refuted: "
+    "as any one decides, an interval of confidence 1 − 0.05/m (Bonferroni) is below 0 at one where "
+    "the remedy's best rate is not at an end (beyond it the remedy may be better); undecided: "
+    "otherwise. Where both have the very same runs there is nothing to compare: such a batch is "
+    "not one of the m, refutes nothing, and with one the remedy is not above 0 at all."
 )
 NONE = "the study has no runs of remedies with a reference batch on one GPU"
 
@@ -38,9 +45,41 @@ def claims(tables: ClaimTables) -> list[Claim]:
     names = [str(name) for name in epochs[epochs == reference_epochs(table)].index]
     return [
         *linear_rule.claims(tables),
+        *best_rate.claims(tables),
         *(_helps(name, chosen, table, larger, file) for name in names),
         *gaps.claims(tables, larger),
+        *equal_updates.claims(tables, larger),
     ]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The runs with and without a remedy at a global batch, and what their comparison tells."""
+
+    batch: int
+    with_it: pd.DataFrame
+    plain: pd.DataFrame
+    base_rate: float
+
+    @property
+    def same(self) -> bool:
+        return same_runs(self.with_it, self.plain)
+
+    @property
+    def nothing_to_warm_up(self) -> bool:
+        """Whether a warm-up is all that the remedy adds, and its rate needs none."""
+        own, other = (_but_scaling(runs["options"].iloc[0]) for runs in (self.with_it, self.plain))
+        added = own - other
+        warms = len(added) == 1 and next(iter(added)).startswith("warmup_epochs ")
+        return warms and other < own and bool(self.with_it["learning_rate"].max() <= self.base_rate)
+
+    @property
+    def own_edge(self) -> bool:
+        return bool(self.with_it["at_edge"].eq(True).any())
+
+
+def _but_scaling(options: str) -> set[str]:
+    return {part for part in options.split(", ") if part and not part.startswith("scaling ")}
 
 
 def _helps(
@@ -51,55 +90,102 @@ def _helps(
     options, rates = str(own["options"].iloc[0]), own["rates"].max()
     beside_sweep = rates > 1 and not is_plain(options)
     other = "plain SGD with its rate swept alike" if beside_sweep else "plain SGD at the base rate"
-    pairs, edges = [], []
+    pairs = []
     for batch in batches:
         runs = chosen[chosen["global_batch"] == batch]
         sweep = plain_sweep(table, batch) if beside_sweep else None
-        plain = base_rate(runs)
+        base = base_rate(runs)
+        plain = base
         if beside_sweep:
             plain = runs[runs["remedy"] == sweep.remedy] if sweep else runs.iloc[:0]
         with_it = runs[runs["remedy"] == name]
-        if with_it.empty or plain.empty:
-            continue
-        pairs.append((batch, with_it, plain))
-        if with_it["at_edge"].any() or (beside_sweep and plain["at_edge"].any()):
-            edges.append(batch)
+        if not (with_it.empty or plain.empty):
+            rate = base["learning_rate"].max()
+            pairs.append(_Pair(batch, with_it, plain, rate))
     if not pairs:
         lacks = f"Whether {name} helps cannot be said: no larger batch has it beside {other}."
         return undecided(id, QUESTION, lacks, file, HELPS)
+    compared = [pair for pair in pairs if not pair.same]
+    same = [pair for pair in pairs if pair.same]
+    what = ", ".join([*options.split(", "), f"best of {rates:g} rates" if rates > 1 else "unswept"])
+    named = f"{name} ({what.replace('_', ' ')})"
+    if not compared:
+        sentence = (
+            f"{named} is not put to the test at these rates: against {other}, at equal epochs, it "
+            f"has {_same(same)}."
+        )
+        figures = {f"test_accuracy_at_{pair.batch}": _mean(pair.with_it) for pair in same}
+        return Claim(id, QUESTION, sentence, "undecided", [Evidence(file, figures, HELPS)])
+    return _compared(id, named, other, compared, same, beside_sweep, file)
+
+
+def _compared(
+    id: str,
+    named: str,
+    other: str,
+    pairs: list[_Pair],
+    same: list[_Pair],
+    beside_sweep: bool,
+    file: str,
+) -> Claim:
     level = bonferroni(len(pairs))
     figures: dict[str, Any] = {"confidence_to_refute": level}
     parts, above, below = [], [], []
-    for batch, with_it, plain in pairs:
-        gain = difference(with_it, plain, "test_accuracy")
-        wide = difference(with_it, plain, "test_accuracy", level)
-        above.append(gain.above and batch not in edges)
-        below.append(wide.below and batch not in edges)
-        figures |= {f"test_accuracy_at_{batch}": _mean(with_it)}
-        figures |= {f"plain_test_accuracy_at_{batch}": _mean(plain)}
+    plain_ends = [p.batch for p in pairs if beside_sweep and p.plain["at_edge"].eq(True).any()]
+    own_ends = [pair.batch for pair in pairs if pair.own_edge]
+    for pair in pairs:
+        batch = pair.batch
+        gain = difference(pair.with_it, pair.plain, "test_accuracy")
+        wide = difference(pair.with_it, pair.plain, "test_accuracy", level)
+        above.append(gain.above and batch not in plain_ends)
+        below.append(wide.below and batch not in own_ends)
+        figures |= {f"test_accuracy_at_{batch}": _mean(pair.with_it)}
+        figures |= {f"plain_test_accuracy_at_{batch}": _mean(pair.plain)}
         figures |= gain.figures(f"gain_at_{batch}")
         figures |= {f"gain_at_{batch}_high_to_refute": wide.figures("gain")["gain_high"]}
         parts.append(f"{gain.words()} at {batch}")
-    holds, fails = all(above), any(below)
+    holds, fails = all(above) and not same, any(below)
     word = "helps" if holds else "hurts somewhere" if fails else "is not shown to help everywhere"
-    what = ", ".join([*options.split(", "), f"best of {rates:g} rates" if rates > 1 else "unswept"])
+    alike = f" It has {_same(same)}." if same else ""
     sentence = (
-        f"{name} ({what.replace('_', ' ')}) {word}: against {other}, at equal epochs, it changes "
-        f"test accuracy by {'; '.join(parts)}.{at_an_end(edges)}"
-        f"{caveat(*(with_it for _, with_it, _ in pairs))}"
+        f"{named} {word}: against {other}, at equal epochs, it changes "
+        f"test accuracy by {'; '.join(parts)}.{alike}{_at_an_end(plain_ends, own_ends)}"
+        f"{caveat(*(pair.with_it for pair in pairs))}"
     )
     return Claim(id, QUESTION, sentence, judge(holds, fails), [Evidence(file, figures, HELPS)])
 
 
-def at_an_end(batches: list[int]) -> str:
-    """The sentence on global batches whose sweep was too narrow, or nothing."""
-    where = ", ".join(map(str, batches))
+def _same(pairs: list[_Pair]) -> str:
+    """`the same runs at 512, 2048`, and why where the options tell."""
+    text = f"the same runs at {_listed([pair.batch for pair in pairs])}"
+    idle = [pair.batch for pair in pairs if pair.nothing_to_warm_up]
+    if not idle:
+        return text
+    where = "" if len(idle) == len(pairs) else f" at {_listed(idle)}"
     return (
-        f" At {where} the best rate is at an end of a sweep: a rate beyond it may be better, so "
-        "nothing is decided there."
-        if batches
-        else ""
+        f"{text}: its best rate{where} is not above the base rate of {pairs[0].base_rate:g}, so "
+        "there is nothing to warm up"
     )
+
+
+def _at_an_end(plain: list[int], own: list[int]) -> str:
+    """The sentences on global batches whose sweeps were too narrow, or nothing."""
+    text = ""
+    if plain:
+        text += (
+            f" At {_listed(plain)} the best rate of plain SGD is at an end of its sweep: beyond it "
+            "plain SGD may be better, so the remedy is not shown to help there."
+        )
+    if own:
+        text += (
+            f" At {_listed(own)} the best rate of the remedy is at an end of its sweep: beyond it "
+            "the remedy may be better, so it is not shown to hurt there."
+        )
+    return text
+
+
+def _listed(batches: list[int]) -> str:
+    return ", ".join(map(str, batches))
 
 
 def _mean(runs: pd.DataFrame) -> float | str:

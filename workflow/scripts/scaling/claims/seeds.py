@@ -7,16 +7,19 @@ from typing import Any
 import pandas as pd
 
 from scaling import report_format as fmt
+from scaling.convergence.same_runs import same_runs, same_training
+from scaling.paired import paired_interval
 from scaling.recipe_quality import CONFIDENCE, welch_interval
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of means and its interval, of 95 % if not said otherwise; NaN for none."""
+    """A difference of means and its interval of this `confidence`; NaN for none."""
 
     mean: float
     low: float
     high: float
+    confidence: float = CONFIDENCE
 
     @property
     def below(self) -> bool:
@@ -35,7 +38,8 @@ class Difference:
         interval = (
             "no interval"
             if math.isnan(self.low)
-            else f"95 % interval {fmt.points(100 * self.low)} to {fmt.points(100 * self.high)}"
+            else f"{100 * self.confidence:.4g} % interval {fmt.points(100 * self.low)} to "
+            f"{fmt.points(100 * self.high)}"
         )
         return f"{fmt.points(100 * self.mean)} points ({interval})"
 
@@ -61,16 +65,21 @@ def difference(
 ) -> Difference:
     """The mean of `quantity` of `own` minus that of `other`, with Welch's interval.
 
-    No interval where a loss was not finite: the seeds that are left are the lucky ones.
+    Where both are the same trainings, evaluated in two ways, it is the interval of their paired
+    differences (`paired.paired_interval`), as the two samples are not independent. No interval
+    between one run and itself, nor where a loss was not finite: the seeds that are left are the
+    lucky ones.
     """
+    own, other = own.sort_values("seed"), other.sort_values("seed")
     first, second = other[quantity].dropna().tolist(), own[quantity].dropna().tolist()
     if not first or not second:
         return Difference(math.nan, math.nan, math.nan)
     mean = sum(second) / len(second) - sum(first) / len(first)
     failed = pd.concat([own["diverged"], other["diverged"]]).eq("not finite").any()
-    if failed or min(len(first), len(second)) < 2:
+    if failed or min(len(first), len(second)) < 2 or same_runs(own, other):
         return Difference(mean, math.nan, math.nan)
-    return Difference(mean, *welch_interval(first, second, confidence))
+    interval = paired_interval if same_training(own, other) else welch_interval
+    return Difference(mean, *interval(first, second, confidence), confidence)
 
 
 def spread(runs: pd.DataFrame, quantity: str) -> str:

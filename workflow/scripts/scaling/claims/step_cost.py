@@ -21,13 +21,15 @@ FIXED = (
 GAPS = (
     "Steps on batches in memory, times the steps of an epoch, at the smallest batch and at the one "
     "where that is shortest: the seconds in which nothing runs on the GPU that the latter saves "
-    "(lowest and highest over the seeds), over all seconds it saves. Supported: at least half by "
-    "either extreme; refuted: less than half by both; undecided: between, or not traced."
+    "(lowest and highest over the seeds), over all seconds it saves. Where the traced steps took "
+    "longer than the timed ones the figure is negative: it is shown, and counts as 0, as no gap "
+    "can be shorter than none. Supported: at least half by either extreme; refuted: less than half "
+    "by both; undecided: between, or not traced."
 )
 
 
 def _ms(seconds: float) -> str:
-    return "less than 0.001 ms" if seconds < 1e-6 else f"{fmt.significant(1e3 * seconds)} ms"
+    return "less than 0.001 ms" if 0 <= seconds < 1e-6 else f"{fmt.significant(1e3 * seconds)} ms"
 
 
 def _saved(small: Any, fast: Any) -> tuple[float, int]:
@@ -91,7 +93,7 @@ def gaps(recipe: str, tables: ClaimTables) -> Claim:
         )
         return undecided(id, QUESTION, lacks, file, GAPS)
     for part in ("step_seconds", "gap_seconds", "gap_seconds_min", "gap_seconds_max"):
-        read[f"epoch_{part}"] = read[part] * read["iterations"]
+        read[f"epoch_{part}"] = read[part].clip(lower=0) * read["iterations"]
     small = row_at(read, read["batch_size"].idxmin())
     fast = row_at(read, read["epoch_step_seconds"].idxmin())
     if fast.batch_size == small.batch_size:
@@ -109,12 +111,19 @@ def gaps(recipe: str, tables: ClaimTables) -> Claim:
     for name, row in (("smallest", small), ("fast", fast)):
         for part in ("batch_size", "step_seconds", "busy_seconds", "gap_seconds", "kernels"):
             figures[f"{name}_{part}"] = getattr(row, part)
-    idle = [fmt.percent(row.gap_seconds / row.step_seconds) for row in (small, fast)]
     cause = "are the cause" if holds else "are not the cause" if fails else "may be the cause"
     sentence = (
         f"{recipe}, 1 GPU: gaps between kernels {cause}. With {batch(small)} nothing runs on the "
-        f"GPU in {idle[0]} of a step ({_ms(small.gap_seconds)} of {_ms(small.step_seconds)}, "
-        f"{small.kernels:,.0f} kernels), with {batch(fast)} in {idle[1]}; fewer gaps are "
+        f"GPU in {_idle(small)} of a step ({_ms(small.gap_seconds)} of {_ms(small.step_seconds)}, "
+        f"{small.kernels:,.0f} kernels), with {batch(fast)} in {_idle(fast)}; fewer gaps are "
         f"{fmt.percent(share)} of the {fmt.seconds(saved)} saved in an epoch."
     )
     return Claim(id, QUESTION, sentence, judge(holds, fails), [Evidence(file, figures, GAPS)])
+
+
+def _idle(row: Any) -> str:
+    """The share of a step in which nothing runs on the GPU, in words where it is negative."""
+    share = fmt.percent(row.gap_seconds / row.step_seconds)
+    if row.gap_seconds >= 0:
+        return share
+    return f"none that could be told ({share}: the traced steps took longer than the timed ones)"

@@ -1,6 +1,8 @@
 """Whether an accuracy is as high as a reference's, by an interval of the difference."""
 
 CLOSED, BEHIND, UNDECIDED = "within the margin", "behind", "undecided"
+SAME = "the same runs"
+"""Of a comparison of the reference with runs that are its own under another name."""
 
 
 def gap(low: float, high: float, margin: float) -> str:

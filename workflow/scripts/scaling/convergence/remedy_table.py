@@ -5,7 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.convergence.gap import UNDECIDED, gap
+from scaling.convergence.gap import SAME, UNDECIDED, gap
+from scaling.convergence.same_runs import same_runs
 from scaling.recipe_quality import welch_interval
 
 QUANTITIES = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
@@ -17,6 +18,7 @@ COLUMNS = [
     *(f"{quantity}{figure}" for quantity in QUANTITIES for figure in ("", "_min", "_max")),
     *("train_difference", "train_low", "train_high", "train_verdict"),
     *("test_difference", "test_low", "test_high", "test_verdict", "accuracy_margin"),
+    "same_runs_as",
 ]
 
 
@@ -28,13 +30,20 @@ def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
     `planned_…` those asked for. `train_difference` and `test_difference`: mean accuracy minus the
     reference's, a fraction, with Welch's 95 % interval (`recipe_quality.welch_interval`) and what
     it tells (`gap.gap`, `accuracy_margin` being `margin`): within the margin, behind or undecided;
-    undecided also with fewer than 2 seeds, without a reference, or where a loss was not finite. A
-    seed "at chance" has figures and counts as diverged.
+    undecided also with fewer than 2 seeds, without a reference, or where a loss was not finite;
+    `gap.SAME`, without an interval, where these are the reference's own runs. A seed "at chance"
+    has figures and counts as diverged. `same_runs_as` is the first remedy before this one whose
+    chosen runs at this global batch have the same figures in every seed, "" for none.
     """
     reference = runs[runs["reference"] & runs["chosen"].eq(True)]
     rows = []
+    before: list[pd.DataFrame] = []
     for _, group in runs.groupby(["remedy", "global_batch"], sort=False):
-        rows.append({**_row(group, reference, margin), "accuracy_margin": margin})
+        chosen = group[group["chosen"].eq(True)]
+        copied = next((each.iloc[0]["remedy"] for each in before if same_runs(each, chosen)), "")
+        before.append(chosen)
+        row = _row(group, reference, margin)
+        rows.append({**row, "accuracy_margin": margin, "same_runs_as": copied})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -73,7 +82,9 @@ def _against(
         verdict = ""
     elif finite and own and other:
         difference = sum(own) / len(own) - sum(other) / len(other)
-        if min(len(own), len(other)) > 1:
+        if same_runs(chosen, reference):
+            verdict = SAME
+        elif min(len(own), len(other)) > 1:
             low, high = welch_interval(other, own)
             verdict = gap(low, high, margin)
     return {
