@@ -89,7 +89,7 @@ def _at(batch: int, rows: pd.DataFrame, chosen: Any | None) -> Table:
 def _flags(row: Any, highest: str | None) -> tuple[str, ...]:
     """What sets a remedy apart at its global batch: that it is best, that it has no own runs."""
     best_one = ("best in training",) if row.remedy == highest else ()
-    return (*best_one, f"the runs of {row.same_runs_as}") if row.same_runs_as else best_one
+    return (*best_one, f"the runs of “{row.same_runs_as}”") if row.same_runs_as else best_one
 
 
 def _split(row: Any) -> str:

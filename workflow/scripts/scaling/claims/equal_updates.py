@@ -86,7 +86,7 @@ def claims(tables: ClaimTables, batches: list[int]) -> list[Claim]:
     )
     sentence = (
         f"Training until there were as many updates as the reference's {needed} {word} the gap to "
-        f"{100 * allowed:g} points: {'; '.join(parts)}.{end}{short}"
+        f"less than {100 * allowed:g} points: {'; '.join(parts)}.{end}{short}"
     )
     return [Claim(id, QUESTION, sentence, judge(holds, fails), [Evidence(file, figures, UPDATES)])]
 

@@ -18,7 +18,7 @@ LEFT = (
     "that do not. The claim is that some of an epoch's speedup is lost at equal accuracy. "
     "Supported: every seed needs more epochs than every seed at the reference batch, or no cell "
     "reaches the target; refuted: none needs more than any there; undecided: otherwise. Plain SGD "
-    "at the reference batch is shown, not tested."
+    "at the reference batch is shown, not tested; the sweeps that found the rates are not counted."
 )
 
 
