@@ -9,6 +9,7 @@ import yaml
 
 from scaling import grid
 from scaling.convergence import record, remedy_table, run_tables
+from scaling.convergence.time_to_accuracy import time_to_accuracy
 from scaling.record import read_record
 from scaling.timing import timing
 
@@ -64,10 +65,26 @@ def test_every_figure_of_the_headline_is_that_of_the_records(study, count):
             assert shown == cell["status"], key
 
 
-def test_every_accuracy_of_the_remedies_is_that_of_the_records():
-    section_of_config = config_of("h200x4")["convergence"]
+@pytest.fixture(scope="module")
+def convergence():
+    """The records of remedies in h200x4."""
     paths = sorted((ROOT / "studies/h200x4/convergence").rglob("*.json"))
-    runs = run_tables.runs([record.read(path) for path in paths])
+    return [record.read(path) for path in paths]
+
+
+def test_the_time_to_an_accuracy_is_that_of_the_records(convergence):
+    runs, epochs = run_tables.runs(convergence), run_tables.epochs(convergence)
+    margin = config_of("h200x4")["convergence"]["accuracy_margin"]
+    table = time_to_accuracy(runs, epochs, measured("h200x4"), margin)
+    of_decay = table[table["remedy"] == "decay"].set_index(["gpus", "batch_size"])
+    one, four = (of_decay["seconds"][place] for place in ((1, 128), (4, 128)))
+    said = f"is {one:.3g} s on one GPU with batch 128 and {four:.3g} s on four with 4 × 128"
+    assert said in " ".join(section("h200x4").split())
+
+
+def test_every_accuracy_of_the_remedies_is_that_of_the_records(convergence):
+    section_of_config = config_of("h200x4")["convergence"]
+    runs = run_tables.runs(convergence)
     table = remedy_table.remedies(runs, section_of_config["accuracy_margin"])
     accuracy = table.set_index(["remedy", "global_batch"])["test_accuracy"]
     rows = REMEDY.findall(section("h200x4"))
