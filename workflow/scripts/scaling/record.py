@@ -42,6 +42,9 @@ class RunRecord(TypedDict):
     `scaling.instruments` describes them); `environment` as `scaling.environment` describes it, with
     the names and UUIDs of the GPUs the run had.
 
+    `training` also says for which `compiled_batch_sizes` steps were compiled (null before the end);
+    in records made before it did, it was the whole batches, not the last of an epoch.
+
     `device_time` of each rank as `scaling.instruments` describes it, absent from records made
     before it was read, and its `compute_seconds` from those made before these were told apart.
 

@@ -129,7 +129,11 @@ def assemble(
             "flops_per_image": first_end.get("flops_per_image"),
             "parameters_sha256": [end["parameters_sha256"] for end in ends],
         },
-        training={**spec.parameters(), "recipe_applied": first_end.get("applied")},
+        training={
+            **spec.parameters(),
+            "recipe_applied": first_end.get("applied"),
+            "compiled_batch_sizes": first_end.get("compiled_batch_sizes"),
+        },
         epochs=sorted(epochs, key=lambda row: (row["epoch"], row["rank"])),
         evaluation=first_end.get("evaluation"),
         memory=_memory(by_kind),

@@ -44,9 +44,8 @@ class Step:
     """One training step on static buffers, by kernel launches or as a CUDA graph.
 
     Each half of the model is compiled for itself: the gradients of the late half then travel while
-    the backward pass is in the early one. Batches of `size` images are compiled, and cuDNN searches
-    for their fastest convolutions; the smaller one at the end of an epoch, run once, is not worth
-    either.
+    the backward pass is in the early one. Batches of the `prepared` sizes are compiled, where the
+    options say so, and cuDNN searches for their fastest convolutions; others run as they come.
     """
 
     def __init__(
@@ -58,11 +57,11 @@ class Step:
         options: Options,
         ranks: int,
         device: torch.device,
-        size: int,
+        prepared: list[int],
     ) -> None:
         self._model, self._trained, self._images = model, trained, images
         self._optimizer, self._options, self._ranks = optimizer, options, ranks
-        self._size = size
+        self._prepared = prepared
         self._next_batch, self._losses = images.next_batch, _losses
         if options.compile:
             self._next_batch = torch.compile(images.next_batch, dynamic=False)
@@ -119,8 +118,7 @@ class Step:
         self.correct.zero_()
 
     def _launch(self, size: int) -> None:
-        whole = size == self._size
-        with nullcontext() if whole else _as_it_comes():
+        with nullcontext() if size in self._prepared else _as_it_comes():
             images, labels = self._next_batch(size)
             if not self._options.channels_last:
                 images = images.contiguous()

@@ -138,6 +138,7 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
                 "bucket_bytes": trainer.bucket_bytes,
             },
             "applied": trainer.applied,
+            "compiled_batch_sizes": trainer.compiled_batch_sizes,
             "flops_per_image": flops.training_flops_per_image(model) if rank.is_first else None,
         },
     )

@@ -104,6 +104,7 @@ class Course:
         )
         tf32 = rank.device.type == "cuda" and torch.backends.cudnn.allow_tf32
         self.applied = {**spec.recipe_options, "precision": "tf32" if tf32 else "float32"}
+        self.compiled_batch_sizes: list[int] = []
         self.progress = None
         torch.manual_seed(cell.seed * 1000 + rank.index)
 

@@ -49,6 +49,9 @@ class Trainer(Protocol):
     applied: dict[str, Any]
     """The recipe's options as they could be applied to this cell."""
 
+    compiled_batch_sizes: list[int]
+    """The sizes of batches whose steps are compiled; those of others run as they come."""
+
     @property
     def progress(self) -> StepProgress | None:
         """How far its steps are, where they wait for other ranks unseen by the backend."""
