@@ -192,6 +192,16 @@ def test_a_cell_without_bars_says_why():
     assert {text.get_text() for text in axes.texts} == {"× oom", "× infeasible"}
 
 
+def test_a_cell_without_bars_takes_no_room_above_those_there_are():
+    shares = TABLES["communication"]
+    shares = shares[(shares["recipe"] == "course") & (shares["strategy"] == "dp")].copy()
+    missing = shares["batch_size"] == 32
+    shares.loc[missing, ["total_seconds", "communication_seconds"]] = None
+    shares.loc[missing, ["status", "compute_seconds"]] = "missing", 100.0
+    low, high = plot_communication.draw(shares).axes[0].get_ylim()
+    assert low <= 0 < high < 10
+
+
 def test_an_epoch_without_baseline_is_grey_and_undivided():
     axes = panel(plot_communication.draw(TABLES["communication"]), "course · ddp\nsubtraction")
     # Batch 2048 on 2 GPUs took 1.6 s; the single GPU's run timed out.

@@ -94,7 +94,8 @@ def _draw_bars(axes: Axes, rows: pd.DataFrame, width: float) -> None:
 def _limits(rows: pd.DataFrame) -> tuple[float, float]:
     """The same y range for every estimate of one recipe and strategy, with room for the words."""
     lowest = rows["communication_seconds"].min()
-    highest = rows[TOPS].max(axis=None)
+    # A cell without a time has the compute seconds of its share of T(1, b), and no bar.
+    highest = rows.loc[rows["total_seconds"].notna(), TOPS].max(axis=None)
     named = rows.loc[_unusual(rows), "total_seconds"].max()
     top = pd.Series([1.08 * highest, named / (1 - WORDS_SHARE)]).max()
     return min(0.0, lowest) * 1.15, top if top > 0 else 1.0
