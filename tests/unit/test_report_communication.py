@@ -68,7 +68,7 @@ def test_instruments_have_rows_beside_the_subtractions(tmp_path):
     assert rows[11] == ["profiler", "no reading"]
     assert len(rows) == 12
     assert "2 GPUs × 512: no trace" in page.text
-    assert "2 GPUs × 32, 2 GPUs × 128, 2 GPUs × 512: no log" in page.text
+    assert "2 GPUs × 32, 2 GPUs × 128, 2 GPUs × 512: no ddp log: no log" in page.text
     # What is overlapped travels as well: 0.625 s.
     assert page.rows("Table 3: course, ddp")[3][:2] == ["profiler", "0.625"]
 

@@ -90,9 +90,15 @@ def _table_2(title: str, rows: pd.DataFrame) -> Table:
         columns=["batch size per GPU", "estimate"]
         + ["compute, s", "communication, s", "share of total"] * len(counts),
         rows=lines,
-        notes=collect_notes(rows[rows["total_seconds"].notna()], "note"),
+        notes=collect_notes(_saying_what_lacks(rows[rows["total_seconds"].notna()], names), "note"),
         text_columns=frozenset({"estimate"}),
     )
+
+
+def _saying_what_lacks(rows: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
+    """`rows` whose notes name their estimate where it has no line in the table."""
+    named = "no " + rows["estimate"].map(fmt.estimate) + ": " + rows["note"]
+    return rows.assign(note=rows["note"].where(rows["estimate"].isin(shown), named))
 
 
 def _parts(row: Any) -> list[Entry]:
@@ -101,7 +107,7 @@ def _parts(row: Any) -> list[Entry]:
     parts = ""
     if pd.notna(row.overlapped_seconds):
         exposed, overlapped = map(fmt.significant, (row.exposed_seconds, row.overlapped_seconds))
-        parts = f"exposed {exposed}, overlapped {overlapped}"
+        parts = f"exposed {exposed},\noverlapped {overlapped}"
     communication = Entry(
         fmt.significant(row.communication_seconds),
         detail=parts,
