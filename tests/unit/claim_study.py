@@ -57,11 +57,14 @@ def device_time(cells: dict[int, tuple[float, float]]) -> pd.DataFrame:
 
 
 def instrumented(
-    made: Tables, seconds: dict[int, float], estimate: str = "without_communication"
+    made: Tables,
+    seconds: dict[int, float],
+    estimate: str = "without_communication",
+    spread: float | None = None,
 ) -> Tables:
     """The study with exposed communication read by an instrument on course/ddp, 4 GPUs, by batch.
 
-    `seconds` are those of an epoch.
+    `seconds` are those of an epoch, `spread` the range of what was read.
     """
     timing = made["timing"]
     of_line = (timing["recipe"] == "course") & (timing["strategy"] == "ddp")
@@ -71,6 +74,8 @@ def instrumented(
     read["exposed_seconds"] = read["communication_seconds"]
     read["total_seconds"] = read["epoch_seconds_without_loading"]
     read["compute_seconds"] = read["total_seconds"] - read["communication_seconds"]
-    read = read.assign(overlapped_seconds=None)[scaling.communication.COLUMNS]
+    read = read.assign(overlapped_seconds=None, spread_seconds=spread)[
+        scaling.communication.COLUMNS
+    ]
     both = pd.concat([made["communication"], read], ignore_index=True)
     return made | {"communication": both}

@@ -89,6 +89,20 @@ def test_subtraction_is_held_against_leaving_communication_out(tmp_path, seconds
         assert "0.550 ± 0.105 s by subtraction, 0.100 s by “without comm" in claim.sentence
 
 
+def test_the_range_of_an_instruments_repeats_is_part_of_what_the_two_may_differ_by(tmp_path):
+    tables = instrumented(report_tables.make(), {32: 0.4, 128: 0.14, 512: 0.12}, spread=0.05)
+    claim = claims(tmp_path, tables)["Q3.1-estimates-course-ddp"]
+    assert claim.verdict == "supported"
+    assert "0.400 ± 0.0500 s by “without communication”" in claim.sentence
+
+
+def test_the_range_of_repeats_is_part_of_an_instruments_share(tmp_path):
+    # 0.31 and 0.009 s, each ± 0.009 s, of 3.1 and 0.9 s; the lone instrument's half to double.
+    tables = instrumented(report_tables.make(), {32: 0.31, 512: 0.009}, spread=0.009)
+    claim = claims(tmp_path, tables)["Q3.1-falls-course-ddp"]
+    assert "0 % to 4.0 % with b\u00a0=\u00a0512 and 4.9 % to 21 %" in claim.sentence
+
+
 def test_traced_kernels_stand_in_where_communication_cannot_be_left_out(tmp_path):
     tables = instrumented(report_tables.make(), {32: 0.1, 128: 0.02}, estimate="profiler")
     claim = claims(tmp_path, tables)["Q3.1-estimates-course-ddp"]

@@ -77,7 +77,9 @@ def test_leaving_communication_out_gives_what_it_adds():
     # Of the slowest rank in each repeat: (0.60 - 0.50), (0.71 - 0.54), (0.66 - 0.52), all / 10.
     assert without["exposed_seconds"] == pytest.approx(0.014)
     assert without["count"] == 3
+    assert without["spread_seconds"] == pytest.approx(0.007)
     assert math.isnan(without["overlapped_seconds"])
+    assert math.isnan(row(readings(RUNS), "profiler")["spread_seconds"])
 
 
 def test_a_missing_reading_says_why():

@@ -147,6 +147,16 @@ def test_the_summary_names_the_cell_that_is_nearest_to_its_peak(tmp_path):
     assert found.source == "utilization.csv: fast/ddp, 1 GPU, b\u00a0=\u00a02048"
 
 
+def test_the_summary_says_that_communication_may_be_noise(tmp_path):
+    tables = report_tables.make()
+    used = tables["utilization"]
+    # fast/ddp, batch 512 on 4 GPUs: 0.32 - 1.32 / 4 = -0.01, with ranges of 0.01.
+    noisy = (used["recipe"] == "fast") & (used["strategy"] == "ddp") & (used["gpus"] == 4)
+    used.loc[noisy & (used["batch_size"] == 512), "utilization"] = 0.9
+    found = findings_limits.utilization(study(tmp_path, tables))
+    assert "communication −3.1 % (by “subtraction without loading”, within noise), " in found.text
+
+
 def test_the_summary_says_which_evidence_is_missing(tmp_path):
     tables = report_tables.make()
     tables["utilization"]["utilization"] = pd.NA

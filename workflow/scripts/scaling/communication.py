@@ -10,7 +10,7 @@ from scaling.tables import KEYS, no_single_gpu_time, with_single_gpu
 
 COLUMNS = [
     *(*KEYS, "estimate", "total_seconds", "compute_seconds", "communication_seconds"),
-    *("exposed_seconds", "overlapped_seconds", "note"),
+    *("exposed_seconds", "overlapped_seconds", "spread_seconds", "note"),
 ]
 SUBTRACTIONS = {
     "subtraction": "epoch_seconds",
@@ -28,8 +28,9 @@ def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) ->
     By subtraction: compute = T(1,b) / N, communication = T(N,b) - T(1,b) / N. A negative value is
     kept, and `note` says so. Subtraction cannot tell exposed from overlapped communication: these
     two stay empty. The instruments' `readings` (see `scaling.readings`; a published study has
-    none) are those of one iteration times the epoch's iterations, beside the time without
-    loading. A cell without time or baseline keeps its rows; `note` says what is missing.
+    none) are those of one iteration times the epoch's iterations, beside the time without loading;
+    `spread_seconds` is the range of those that were read more than once. A cell without time or
+    baseline keeps its rows; `note` says what is missing.
     """
     estimates = [_subtraction(timing, estimate) for estimate in SUBTRACTIONS]
     if readings is not None:
@@ -50,14 +51,14 @@ def _subtraction(timing: pd.DataFrame, estimate: str) -> pd.DataFrame:
     table["total_seconds"] = table[seconds]
     table["compute_seconds"] = table[f"single_{seconds}"] / table["gpus"]
     table["communication_seconds"] = table["total_seconds"] - table["compute_seconds"]
-    table["exposed_seconds"] = table["overlapped_seconds"] = math.nan
+    table[["exposed_seconds", "overlapped_seconds", "spread_seconds"]] = math.nan
     table["note"] = [_note(row) for row in table.itertuples()]
     return table
 
 
 def _measured(timing: pd.DataFrame, readings: pd.DataFrame) -> pd.DataFrame:
     table = timing[timing["gpus"] > 1].merge(readings, on=tables.CELL_KEYS, suffixes=("", "_read"))
-    for part in ("exposed_seconds", "overlapped_seconds"):
+    for part in ("exposed_seconds", "overlapped_seconds", "spread_seconds"):
         table[part] = table[part] * table["iterations"]
     table["communication_seconds"] = table["exposed_seconds"]
     table["total_seconds"] = table["epoch_seconds_without_loading"]

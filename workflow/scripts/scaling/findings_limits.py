@@ -1,9 +1,13 @@
 """Sentence on physical limits: how near a cell comes to the machine's matrix product peak."""
 
+from typing import Any
+
 import pandas as pd
 
+from scaling import noise
 from scaling import report_format as fmt
 from scaling.finding import Finding, measured, source
+from scaling.grid import CELL_KEYS
 from scaling.report_limits import rate
 from scaling.result_tables import StudyTables
 
@@ -36,7 +40,8 @@ def utilization(tables: StudyTables) -> Finding:
     if pd.notna(best.communication_share):
         sentence += (
             f"communication {fmt.percent(best.communication_share)} "
-            f"(by “{fmt.estimate(best.communication_estimate)}”), "
+            f"(by “{fmt.estimate(best.communication_estimate)}”"
+            f"{', within noise' if _within_noise(best, tables) else ''}), "
         )
     sentence += f"everything else {fmt.percent(best.other_share)}."
     if pd.notna(best.power_capped_share):
@@ -45,3 +50,12 @@ def utilization(tables: StudyTables) -> Finding:
             "back by its power limit."
         )
     return Finding(sentence, source("utilization", best))
+
+
+def _within_noise(cell: Any, tables: StudyTables) -> bool:
+    """Whether the communication of `cell`, by the estimate it names, is within its noise."""
+    doubt = noise.with_resolution(tables.communication, tables.timing)
+    own = doubt["estimate"] == cell.communication_estimate
+    for key in CELL_KEYS:
+        own &= doubt[key] == getattr(cell, key)
+    return bool(doubt.loc[own, "within_noise"].any())

@@ -35,9 +35,12 @@ def communication_resolution(timing: pd.DataFrame) -> pd.DataFrame:
 def with_resolution(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
     """`communication` with `resolution_seconds` and whether its communication is `within_noise`.
 
-    The noise of an estimate that is no subtraction is unknown: NaN, and never `within_noise`.
+    That of an instrument which read several times is the range of its readings, `spread_seconds`
+    where `communication` has it; that of one which read once is unknown: NaN, never `within_noise`.
     """
     keys = [*CELL_KEYS, "estimate"]
     table = communication.merge(communication_resolution(timing), how="left", on=keys)
+    if "spread_seconds" in table:
+        table["resolution_seconds"] = table["resolution_seconds"].fillna(table["spread_seconds"])
     small = table["communication_seconds"].abs() <= table["resolution_seconds"]
     return table.assign(within_noise=small)

@@ -13,7 +13,7 @@ from scaling.tables import Run
 
 ESTIMATES = ["without_communication", "profiler", "ddp_log"]
 PARTS = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]
-COLUMNS = [*CELL_KEYS, "estimate", *PARTS, "count", "note"]
+COLUMNS = [*CELL_KEYS, "estimate", *PARTS, "spread_seconds", "count", "note"]
 
 
 def readings(runs: list[Run]) -> pd.DataFrame:
@@ -22,8 +22,9 @@ def readings(runs: list[Run]) -> pd.DataFrame:
     The figure is the median over seeds, and over the repeats of each where there are some: `count`
     of them. A trace or DDP's log gives the median over ranks. Leaving communication out gives the
     difference of the slowest rank's times with and without: what communication adds, so exposed
-    communication; it may be negative. A cell without a reading has empty seconds and a `note` that
-    says why.
+    communication; it may be negative. `spread_seconds` is the range (maximum - minimum) of the
+    exposed seconds of these figures, empty for a single one. A cell without a reading has empty
+    seconds and a `note` that says why.
     """
     cells: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = {}
     for cell, record in runs:
@@ -43,9 +44,19 @@ def _row(estimate: str, seeds: list[list[dict[str, Any]]]) -> dict[str, Any]:
     figures = [figure for ranks in own for figure in _figures(ranks)]
     if figures:
         seconds = {part: median(figure[part] for figure in figures) for part in PARTS}
-        return {"estimate": estimate, **seconds, "count": len(figures), "note": ""}
+        return {
+            "estimate": estimate,
+            **seconds,
+            "spread_seconds": _range([figure["exposed_seconds"] for figure in figures]),
+            "count": len(figures),
+            "note": "",
+        }
     notes = [reading["note"] for ranks in own for reading in ranks]
     return {"estimate": estimate, "count": 0, "note": notes[0] if notes else "not instrumented"}
+
+
+def _range(values: list[float]) -> float:
+    return max(values) - min(values) if len(values) > 1 else math.nan
 
 
 def _figures(ranks: list[dict[str, Any]]) -> Iterator[dict[str, float]]:

@@ -63,8 +63,8 @@ def bandwidth(tables: StudyTables) -> dict[str, Any]:
 
 def bandwidths(tables: DerivedTables) -> list[Table]:
     """Table 3 of each recipe and strategy: bytes, seconds and bandwidth of every multi-GPU cell."""
-    totals = tables.communication[[*CELL_KEYS, "estimate", "total_seconds"]]
-    rates = noise.with_resolution(tables.bandwidth, tables.timing).merge(totals, how="left")
+    shares = tables.communication[[*CELL_KEYS, "estimate", "total_seconds", "spread_seconds"]]
+    rates = noise.with_resolution(tables.bandwidth.merge(shares, how="left"), tables.timing)
     return [
         _table_3(f"Table 3: {recipe}, {strategy}", rows)
         for recipe, strategy, rows in by_configuration(rates)

@@ -21,9 +21,9 @@ INSTRUMENTS = ["without_communication", "profiler"]
 LONE_INSTRUMENT = 2.0
 SHARES = (
     "Communication that computing does not hide, over the whole epoch: lowest and highest of the "
-    "two instruments (iterations without synchronisation, traced kernels); of one instrument alone "
-    "half to double its figure, as its noise is unknown; without any, subtraction without loading "
-    "and its noise. "
+    "two instruments (iterations without synchronisation, with the range of their repeats; traced "
+    "kernels); of one instrument alone half to double that, as not all of its noise is known; "
+    "without any, subtraction without loading and its noise. "
 )
 COMPUTING = SHARES + (
     "Computing: T(1, b) / N without loading, what one GPU takes for the share of one of N, by the "
@@ -39,7 +39,8 @@ FALLS = SHARES + (
 AGREE = (
     "In every cell on the most GPUs, subtraction without loading against iterations with less "
     "those without synchronisation or, where a strategy cannot leave it out, against traced "
-    "kernels: they agree where they differ by no more than the ranges of the two subtracted times. "
+    "kernels: they agree where they differ by no more than the ranges of the two subtracted times "
+    "and of the instrument's repeats together. "
     "Supported: they agree in all cells; refuted: they differ in more than half; undecided: "
     "between, or no cell has both and their noise."
 )
@@ -189,7 +190,8 @@ def _estimates(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -
     id, file = f"Q3.1-estimates-{line}", tables.file("communication")
     direct = cells[cells["estimate"].isin(INSTRUMENTS)]
     direct = direct.sort_values("estimate", key=lambda names: names.map(INSTRUMENTS.index))
-    direct = direct.drop_duplicates(CELL_KEYS)[[*CELL_KEYS, "communication_seconds", "estimate"]]
+    seconds = ["communication_seconds", "resolution_seconds"]
+    direct = direct.drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *seconds, "estimate"]]
     both = cells[(cells["estimate"] == BY_SUBTRACTION) & cells["resolution_seconds"].notna()]
     both = both.merge(direct, on=CELL_KEYS, suffixes=("", "_direct"))
     if both.empty:
@@ -199,8 +201,9 @@ def _estimates(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -
         )
         return undecided(id, QUESTION, lacks, file, AGREE)
     both["apart"] = both["communication_seconds"] - both["communication_seconds_direct"]
-    differ = both[both["apart"].abs() > both["resolution_seconds"]]
-    worst = row_at(both, (both["apart"].abs() - both["resolution_seconds"]).idxmax())
+    unsure = both["resolution_seconds"] + both["resolution_seconds_direct"].fillna(0)
+    differ = both[both["apart"].abs() > unsure]
+    worst = row_at(both, (both["apart"].abs() - unsure).idxmax())
     agree, mostly_not = differ.empty, 2 * len(differ) > len(both)
     count = fmt.plural(len(both), "cell")
     if agree:
@@ -213,8 +216,7 @@ def _estimates(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -
         f"{name} on {fmt.gpus(int(worst.gpus))}: communication by subtraction {word}. They are "
         f"furthest apart with {batch(worst)}: {fmt.significant(worst.communication_seconds)} ± "
         f"{fmt.seconds(worst.resolution_seconds)} by subtraction, "
-        f"{fmt.seconds(worst.communication_seconds_direct)} by "
-        f"“{fmt.estimate(worst.estimate_direct)}”."
+        f"{_with_noise(worst)} by “{fmt.estimate(worst.estimate_direct)}”."
     )
     figures = {
         "cells": len(both),
@@ -225,4 +227,16 @@ def _estimates(line: str, name: str, cells: pd.DataFrame, tables: ClaimTables) -
         "worst_instrument": worst.estimate_direct,
         "worst_instrument_seconds": worst.communication_seconds_direct,
     }
+    if pd.notna(worst.resolution_seconds_direct):
+        figures["worst_instrument_resolution_seconds"] = worst.resolution_seconds_direct
     return Claim(id, QUESTION, sentence, judge(agree, mostly_not), [Evidence(file, figures, AGREE)])
+
+
+def _with_noise(row: Any) -> str:
+    """The instrument's seconds, with the range of its repeats where it has some."""
+    if pd.isna(row.resolution_seconds_direct):
+        return fmt.seconds(row.communication_seconds_direct)
+    return (
+        f"{fmt.significant(row.communication_seconds_direct)} ± "
+        f"{fmt.seconds(row.resolution_seconds_direct)}"
+    )
