@@ -53,6 +53,25 @@ def test_ranks_are_compared_kind_by_kind(page):
     assert "SyncBatchNorm: not measured" in page.text
 
 
+def test_trainings_that_should_be_equal_and_are_not_are_no_measure_of_buffers(page, tmp_path):
+    words = "compare test accuracies within a row, not between rows"
+    assert words not in page.text
+    document = made.document()
+    local = next(one for one in document["trainings"] if one["buffers"] == "local")
+    for rank in local["ranks"]:
+        rank["parameters_sha256"] = "q"
+    tables.write(buffers([document]), tmp_path / "tables" / "buffers.csv")
+    assert words in report_page.render(tmp_path, report_tables.make()).text
+
+
+def test_a_share_too_small_for_three_digits_is_bounded(tmp_path):
+    document = made.document()
+    document["model"]["parameter_bytes"] = 10**8
+    tables.write(collectives([document]), tmp_path / "tables" / "collectives.csv")
+    rows = report_page.render(tmp_path, report_tables.make()).rows("Messages of a training step")
+    assert rows[0][-3:] == ["1", "8", "< 0.001 %"]
+
+
 def test_the_claims_stand_in_their_sections(page):
     assert 'id="claim-Q5-repeats"' in page.source and 'id="claim-Q7-parameters"' in page.source
 

@@ -106,7 +106,7 @@ def _messages(messages: pd.DataFrame) -> Table:
                     text(str(content)),
                     Entry(str(len(some))),
                     Entry(f"{whole:,}"),
-                    Entry(f"{100 * whole / some['gradient_bytes'].iloc[0]:.3g} %"),
+                    Entry(_share(whole / some["gradient_bytes"].iloc[0])),
                 ]
             )
         if not of_way["ranks_agree"].all():
@@ -148,9 +148,29 @@ def _buffers(compared: pd.DataFrame) -> Table:
             *("running means apart", "test accuracy by rank", "seconds per epoch"),
         ],
         rows=rows,
-        notes=notes,
+        notes=[*notes, *_not_repeatable(compared)],
         text_columns=frozenset({"buffers", "parameters", "buffers on the ranks"}),
     )
+
+
+def _not_repeatable(compared: pd.DataFrame) -> list[str]:
+    """That two trainings which should be equal were not, where broadcast and local buffers differ.
+
+    A forward pass in training does not read running statistics.
+    """
+    alike = compared[compared["buffers"].isin(["broadcast", "local"])]
+    if alike["parameters_sha256"].nunique() < 2 or alike["buffers"].nunique() < 2:
+        return []
+    return [
+        "compare test accuracies within a row, not between rows: each kind was trained once, and "
+        "a training does not repeat itself here. Broadcast and local buffers train alike from one "
+        "seed, as no forward pass in training reads them, and yet ended with other parameters"
+    ]
+
+
+def _share(share: float) -> str:
+    """A share as a percentage with three digits, `< 0.001 %` for less than that."""
+    return "< 0.001 %" if 0 < share < 1e-5 else f"{100 * share:.3g} %"
 
 
 def _seconds(row: pd.Series) -> Entry:
