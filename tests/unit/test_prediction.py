@@ -1,6 +1,7 @@
 """The cost model on times whose parameters are known, and what is said of its predictions."""
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -193,6 +194,7 @@ def test_the_recommendation_names_the_fastest_the_cheapest_and_the_most_efficien
     assert efficient == (
         "Most GPUs at 80 % efficiency or more: 4 GPUs (course/ddp, 4 GPUs, b = 512: 96 %)."
     )
+    assert re.search(r"would take \S+ s \(95 % interval \S+–\S+\) an epoch", beyond)
     assert "Fitted without the cells on 4 GPUs, it missed them by 0.0 % (median)" in beyond
     assert beyond.endswith(
         "No all-reduce was measured, so its latency, which grows with the number of GPUs, is not "

@@ -78,13 +78,19 @@ def beyond(tables: DerivedTables) -> list[Finding]:
         text = (
             f"Not measured, by the model of {recipe}/{strategy}: {fmt.gpus(int(fast.gpus))} with "
             f"b\u00a0=\u00a0{int(fast.batch_size)} would take {fmt.seconds(fast.predicted_seconds)}"
-            f" an epoch; {_efficient(unmeasured)}. {_trust(verdict)}"
+            f"{_interval(fast)} an epoch; {_efficient(unmeasured)}. {_trust(verdict)}"
         )
         beyond_model = limit(model)
         if beyond_model:
             text = f"{text} {beyond_model[0].upper()}{beyond_model[1:]}."
         found.append(Finding(text, source("prediction", fast)))
     return found
+
+
+def _interval(row: Any) -> str:
+    """The 95 % interval of a prediction in brackets, "" where there is none."""
+    low, high = row.low_seconds, row.high_seconds
+    return "" if pd.isna(low) else f" (95 % interval {fmt.span(low, high)})"
 
 
 def _efficient(rows: pd.DataFrame) -> str:
