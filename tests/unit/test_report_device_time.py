@@ -29,6 +29,11 @@ def test_a_step_is_divided_into_compute_communication_alone_and_nothing(tmp_path
     assert two == ["2", "8.00 n = 3", "3.00", "4.00", "1.00 0.500–2.00, 12 %", "1,234"]
 
 
+def test_a_single_seed_has_no_range(tmp_path):
+    (row,) = page(tmp_path, traced(2, count=1)).rows(TITLE)
+    assert row[2] == "8.00 n = 1" and row[5] == "1.00 12 %"
+
+
 def test_waiting_that_a_record_does_not_tell_from_compute_is_called_neither(tmp_path):
     (row,) = page(tmp_path, traced(2, compute_seconds=None)).rows(TITLE)
     assert row[2:5] == ["8.00 n = 3", "together 7.00", "1.00 0.500–2.00, 12 %"]

@@ -38,13 +38,14 @@ def _cell(row: Any) -> list[Entry]:
     apart = pd.notna(row.compute_seconds)
     alone = row.busy_seconds - row.compute_seconds
     parts = [Entry(_ms(row.compute_seconds)), Entry(_ms(alone) if row.gpus > 1 else "–")]
+    share = fmt.percent(row.gap_seconds / row.step_seconds)
     span = fmt.span(1e3 * row.gap_seconds_min, 1e3 * row.gap_seconds_max)
     return [
         Entry(_ms(row.step_seconds), detail=f"n = {int(row.count)}"),
         *(parts if apart else [Entry(f"together {_ms(row.busy_seconds)}", columns=2)]),
         Entry(
             _ms(row.gap_seconds),
-            detail=f"{span}, {fmt.percent(row.gap_seconds / row.step_seconds)}",
+            detail=share if row.count == 1 else f"{span}, {share}",
             flags=("negative",) if row.gap_seconds < 0 else (),
         ),
         Entry(f"{row.kernels:,.0f}"),
