@@ -1,5 +1,9 @@
 """Provenance: every run says where, when and with what it was made."""
 
+import csv
+from dataclasses import replace
+
+from scaling import tables
 from scaling.grid import Cell
 from scaling.provenance import provenance
 from unit.records import record
@@ -86,3 +90,13 @@ def test_the_options_are_those_applied_and_those_asked_for_where_nothing_was():
     table = provenance([(CELL, started), (CELL, never)])
     assert table.recipe_options.tolist() == ["precision bf16, compile False", "loader_workers 2"]
     assert "no horizontal flip" in table.training[0]
+
+
+def test_counts_stay_whole_beside_a_run_that_is_missing(tmp_path):
+    environment = {"cpu_count": 64}
+    runs = [(CELL, record(CELL, [], environment=environment)), (replace(CELL, seed=1), None)]
+    tables.write(provenance(runs), tmp_path / "provenance.csv")
+    with (tmp_path / "provenance.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert (first["cpu_count"], first["cpu_threads"]) == ("64", "1")
+    assert (second["cpu_count"], second["cpu_threads"]) == ("", "")

@@ -25,7 +25,7 @@ _INTEGERS = [
     *("bytes_per_iteration", "bytes_per_epoch", "message_bytes", "points"),
     *("global_batch", "epochs", "updates", "updates_per_epoch", "update", "diverged_update"),
     *("reference_updates", "seeds", "diverged_seeds", "reached"),
-    *("rank", "step", "position", "bytes", "overlap", "epochs"),
+    *("rank", "step", "position", "bytes", "overlap", "epochs", "cpu_count", "cpu_threads"),
 ]
 
 
