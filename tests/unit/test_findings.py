@@ -72,9 +72,17 @@ def test_the_best_speedup_names_efficiency_and_doubt(example):
     # fast/ddp, batch 512: 1.32 / 0.32 = 4.125 on 4 GPUs.
     found = findings.best_speedup(example).text
     assert found.startswith("The best speedup is 4.12× (3.96–4.29) on 4 GPUs, an efficiency of 103")
-    assert "above its 4 GPUs: see the audit" in found
+    assert "above its 4 GPUs, within noise: see the audit" in found
     # course/dp: 128 and 2048 on 2 GPUs, 512 on 4.
     assert "3 of 22 cells on several GPUs cannot be told from one GPU" in found
+
+
+def test_a_speedup_that_is_all_above_the_gpus_is_not_called_noise(tmp_path):
+    tables = report_tables.make()
+    above = tables["speedup"]["speedup"] > tables["speedup"]["gpus"]
+    tables["speedup"].loc[above, "speedup_min"] = 4.01
+    found = findings.best_speedup(study(tmp_path, tables)).text
+    assert "above its 4 GPUs: see the audit" in found
 
 
 def test_the_best_efficiency_is_named_when_another_cell_has_it(tmp_path):

@@ -116,5 +116,6 @@ def _same_time(row: Any, other: Any) -> bool:
 def _caveat(row: Any) -> str:
     """What to doubt about a speedup."""
     if row.speedup > row.gpus:
-        return f" (above its {int(row.gpus)} GPUs: see the audit)"
+        noise_only = ", within noise" if row.speedup_min <= row.gpus else ""
+        return f" (above its {int(row.gpus)} GPUs{noise_only}: see the audit)"
     return " (within noise of one GPU)" if row.within_spread else ""
