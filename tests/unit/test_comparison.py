@@ -62,10 +62,10 @@ def test_a_negative_communication_is_shown_and_no_other_estimate_takes_its_place
 def test_a_measured_studys_machine_is_what_its_runs_recorded():
     runs = pd.DataFrame(
         {
-            "status": ["ok", "ok", "missing"],
-            "model": ["resnet18-cifar, width 64", "resnet18-cifar, width 64", ""],
-            "device_names": ["NVIDIA H200", "", ""],
-            "cpu": ["EPYC", "EPYC", ""],
+            "status": ["ok", "ok", "missing", "infeasible"],
+            "model": [*["resnet18-cifar, width 64"] * 2, "", "a model that was not made"],
+            "device_names": ["NVIDIA H200", "", "", ""],
+            "cpu": ["EPYC", "EPYC", "", "a CPU that looked at the sizes"],
         }
     )
     assert comparison.model_and_hardware(runs) == (
@@ -73,6 +73,14 @@ def test_a_measured_studys_machine_is_what_its_runs_recorded():
         "NVIDIA H200; CPU EPYC",
     )
     assert comparison.model_and_hardware(runs[2:]) == ("not recorded", "not recorded")
+
+
+def test_a_bandwidth_above_the_measured_peak_is_flagged(tmp_path):
+    tables = report_tables.make()
+    known = tables["comparison"]["bandwidth_gb_per_s"].notna()
+    tables["comparison"].loc[known, "utilization"] = [1.5, *[0.5] * (int(known.sum()) - 1)]
+    rows = render(tmp_path, tables).rows("Bandwidth, GB/s")
+    assert sum("above the peak measured" in entry for row in rows for entry in row) == 1
 
 
 def test_caveats_name_what_differs_from_the_measured_study(table):

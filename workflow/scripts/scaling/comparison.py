@@ -10,6 +10,7 @@ COLUMNS = [
     *("study", "model", "hardware", *tables.KEYS, "samples"),
     *("epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count"),
     *("speedup", "efficiency", "estimate", "communication_seconds", "bandwidth_gb_per_s"),
+    "utilization",
 ]
 
 
@@ -27,7 +28,7 @@ def of_study(
     `one_estimate`; `estimate` says which, and is empty where a cell has no communication time.
     """
     known = by_one_estimate(rates).dropna(subset="communication_seconds")
-    columns = [*CELL_KEYS, "estimate", "communication_seconds", "bandwidth_gb_per_s"]
+    columns = [*CELL_KEYS, "estimate", "communication_seconds", "bandwidth_gb_per_s", "utilization"]
     table = speedups.merge(known[columns], how="left", on=CELL_KEYS)
     table = table.merge(times[[*CELL_KEYS, "samples"]], how="left", on=CELL_KEYS)
     return table.assign(study=name, model=model, hardware=hardware)[COLUMNS]
@@ -35,7 +36,8 @@ def of_study(
 
 def model_and_hardware(provenance: pd.DataFrame) -> tuple[str, str]:
     """What a measured study's runs recorded of both: each different one, with "; " between."""
-    runs = provenance[provenance["status"] != "missing"]
+    # A run that could never start saw no device, and counted no parameters.
+    runs = provenance[~provenance["status"].isin(["missing", "infeasible"])]
     devices = runs["device_names"].where(runs["device_names"] != "", "CPU " + runs["cpu"])
     model, hardware = ("; ".join(column.drop_duplicates()) for column in (runs["model"], devices))
     return model or "not recorded", hardware or "not recorded"

@@ -123,8 +123,16 @@ def _entry(row: Any, metric: str, below: str, column: str) -> Entry:
         detail = below.format(fmt.percent(more))
     else:
         detail = below.format(fmt.significant(more))
-    flags = (f"above {int(row.gpus)}",) if metric == "speedup" and value > row.gpus else ()
-    return Entry(fmt.significant(value), detail=detail, flags=flags)
+    return Entry(fmt.significant(value), detail=detail, flags=_flags(row, metric))
+
+
+def _flags(row: Any, metric: str) -> tuple[str, ...]:
+    """That a figure is above what is possible: N times as fast, or the peak where it is known."""
+    if metric == "speedup" and row.speedup > row.gpus:
+        return (f"above {int(row.gpus)}",)
+    if metric == "bandwidth_gb_per_s" and row.utilization > 1:
+        return ("above the peak measured",)
+    return ()
 
 
 def _span(counts: list[int]) -> str:
