@@ -8,6 +8,7 @@ import pandas as pd
 
 from scaling import report_format as fmt
 from scaling.derived import DerivedTables
+from scaling.grid import CELL_KEYS
 from scaling.report_table import (
     Entry,
     Table,
@@ -21,6 +22,8 @@ from scaling.report_table import (
 from scaling.result_tables import StudyTables, by_configuration
 from scaling.scaling_views import strong_or_weak
 
+MANY_IMAGES = 0.05
+"""The share of an epoch's images from which a last batch that runs otherwise is mentioned."""
 STATUSES = {
     "ok": "measured",
     "oom": "the device had no room",
@@ -35,6 +38,7 @@ STATUSES = {
 
 def batch_size(tables: StudyTables) -> dict[str, Any]:
     """Question 1: epoch time without loading, and loading, over the batch size."""
+    timing = _with_last_batches(tables.timing, tables.provenance)
     return {
         "tables": [
             by_batch_and_gpus(
@@ -43,9 +47,29 @@ def batch_size(tables: StudyTables) -> dict[str, Any]:
                 ["without loading, s", "loading, s"],
                 _loading,
             )
-            for recipe, strategy, rows in by_configuration(tables.timing)
+            for recipe, strategy, rows in by_configuration(timing)
         ]
     }
+
+
+def _with_last_batches(timing: pd.DataFrame, provenance: pd.DataFrame) -> pd.DataFrame:
+    """`timing` whose messages name the cells with many images in a last batch that is not compiled.
+
+    A compiled step is one of whole batches: see `training_step.Step`.
+    """
+    runs = provenance[provenance["recipe_options"].str.contains("compile True", regex=False)]
+    cells = timing.merge(runs[CELL_KEYS].drop_duplicates(), how="left", indicator="compiled")
+    images = cells["samples"] / cells["gpus"]
+    share = (images % cells["batch_size"]) / images
+    told = (cells["compiled"] == "both") & (share >= MANY_IMAGES)
+    words = share.map(
+        lambda part: (
+            f"{fmt.percent(part)} of the images are in the epoch's smaller last batch, which is "
+            "not compiled and may take longer for an image than the others"
+        )
+    )
+    more = cells["message"].where(cells["message"] == "", cells["message"] + "; ") + words
+    return cells.assign(message=cells["message"].where(~told, more))
 
 
 def speedup(tables: DerivedTables) -> dict[str, Any]:
