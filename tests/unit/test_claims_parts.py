@@ -103,6 +103,13 @@ def test_the_range_of_repeats_is_part_of_an_instruments_share(tmp_path):
     assert "0 % to 4.0 % with b\u00a0=\u00a0512 and 4.9 % to 21 %" in claim.sentence
 
 
+def test_a_share_that_may_be_none_at_all_is_only_bounded(tmp_path):
+    # 0.009 ± 0.018 s of 0.9 s.
+    tables = instrumented(report_tables.make(), {32: 0.31, 512: 0.009}, spread=0.018)
+    claim = claims(tmp_path, tables)["Q3.1-falls-course-ddp"]
+    assert "communication, at most 6.0 % with b\u00a0=\u00a0512" in claim.sentence
+
+
 def test_traced_kernels_stand_in_where_communication_cannot_be_left_out(tmp_path):
     tables = instrumented(report_tables.make(), {32: 0.1, 128: 0.02}, estimate="profiler")
     claim = claims(tmp_path, tables)["Q3.1-estimates-course-ddp"]

@@ -182,6 +182,8 @@ def _parts(cell: Any) -> str:
 
 def _span(low: float, high: float) -> str:
     ends = fmt.percent(low), fmt.percent(high)
+    if low < 0 <= high:
+        return f"at most {ends[1]}"
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
