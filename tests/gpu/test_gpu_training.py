@@ -37,10 +37,10 @@ def material():
     return Material(data, np.full(3, 0.5), np.full(3, 0.25))
 
 
-def trainer(gpus=1, strategy="ddp", **options):
+def trainer(global_batch=32, gpus=1, strategy="ddp", **options):
     """A trainer of recipe tuned on new weights, and these."""
     spec = RunSpec(
-        cell=Cell("tuned", strategy, gpus, 32 // gpus, 0),
+        cell=Cell("tuned", strategy, gpus, global_batch // gpus, 0),
         device="cuda",
         model_width=16,
         warmup_epochs=1,
@@ -80,6 +80,19 @@ def test_captured_steps_train_as_launched_ones_do_tail_included(options):
         tuned, model, before = trainer(cuda_graph=captured, **options)
         result = tuned.run_epoch(1)
         assert (result.iterations, result.samples) == (4, 100)
+        moved.append(torch.cat([part.flatten() for part in movement(model, before)]))
+        tuned.close()
+    assert (moved[0] - moved[1]).norm() < 0.05 * moved[0].norm()
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_large_last_batch_is_captured_like_the_others(compile):
+    """The last has 48 of 100 images."""
+    moved = []
+    for captured in (False, True):
+        tuned, model, before = trainer(52, cuda_graph=captured, compile=compile)
+        assert tuned.compiled_batch_sizes == ([52, 48] if compile else [])
+        assert tuned.run_epoch(1).samples == 100
         moved.append(torch.cat([part.flatten() for part in movement(model, before)]))
         tuned.close()
     assert (moved[0] - moved[1]).norm() < 0.05 * moved[0].norm()

@@ -99,4 +99,5 @@ def test_the_tuned_recipe_trains_on_every_image_too(images, tmp_path, gpus):
     # 40 images: batches of 15, 15, 10; 20 images on each of two ranks: 15, 5.
     assert {row["iterations"] for row in record["epochs"]} == {3 if gpus == 1 else 2}
     assert record["training"]["recipe_applied"]["precision"] == "bf16"
+    assert record["training"]["compiled_batch_sizes"] == []
     assert record["epochs"][-1]["train_loss"] < record["epochs"][0]["train_loss"]
