@@ -108,21 +108,24 @@ def test_without_a_cost_model_the_fixed_cost_is_unknown(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("steps", "verdict", "share"),
+    ("steps", "verdict", "share", "busy"),
     [
         # 1250 steps of 7.5 ms less 20 of 70 ms save 7.975 s; of gaps 1250 · 5 ms - 20 · 10 ms.
-        ({32: (0.0075, 0.0025), 2048: (0.07, 0.06)}, "supported", "76 %"),
+        ({32: (0.0075, 0.0025), 2048: (0.07, 0.06)}, "supported", "76 %", "3.12 s"),
         # 1250 · 1 ms - 20 · 10 ms.
-        ({32: (0.0075, 0.0065), 2048: (0.07, 0.06)}, "refuted", "13 %"),
+        ({32: (0.0075, 0.0065), 2048: (0.07, 0.06)}, "refuted", "13 %", "8.12 s"),
         # 1250 · 3.2 ms = 4 s, ± 1 %.
-        ({32: (0.0075, 0.0043), 2048: (0.07, 0.07)}, "undecided", "50 %"),
+        ({32: (0.0075, 0.0043), 2048: (0.07, 0.07)}, "undecided", "50 %", "5.38 s"),
     ],
 )
-def test_the_gaps_between_kernels_explain_what_is_saved_or_do_not(tmp_path, steps, verdict, share):
+def test_the_gaps_between_kernels_explain_what_is_saved_or_do_not(
+    tmp_path, steps, verdict, share, busy
+):
     tables = report_tables.make() | {"device_time": device_time(steps)}
     claim = claims(tmp_path, tables)["Q1-gaps-course"]
     assert claim.verdict == verdict
     assert f"fewer gaps are {share} of the 7.97 s saved" in claim.sentence
+    assert f"Kernels run for {busy} of it with b\u00a0=\u00a032 and for 1." in claim.sentence
     assert claim.evidence[0].file == "tables/example/device_time.csv"
 
 
