@@ -5,16 +5,22 @@ from typing import Any
 
 import pandas as pd
 
+MILLION = 1e6
+
 
 def significant(value: float, digits: int = 3) -> str:
     """`digits` significant digits, but never fewer than all before the point: 0.345, 12.4, 1,234.
 
-    A value without a number is an en dash.
+    From a million on there are no more than `digits`: 1.66e10. A value without a number is an en
+    dash.
     """
     if pd.isna(value):
         return "–"
     if value == 0 or math.isinf(value):
         return f"{value:g}"
+    if abs(value) >= MILLION:
+        mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+        return f"{mantissa}e{int(exponent)}".replace("-", "−")
     # The exponent after rounding: 0.00999… is 0.0100, not 0.01000.
     decimals = max(0, digits - 1 - _exponent(value, digits))
     return f"{value:,.{decimals}f}".replace("-", "−")

@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling import report_format as fmt
 from scaling.convergence.best import base_rate, best
-from scaling.convergence.gap import BEHIND
+from scaling.convergence.gap import BEHIND, SAME
 from scaling.report_table import Entry, Table, head, status, text
 from scaling.result_tables import StudyTables, by_configuration
 
@@ -72,13 +72,12 @@ def _at(batch: int, rows: pd.DataFrame, chosen: Any | None) -> Table:
                 Entry(
                     row.remedy,
                     detail=row.options.replace("_", " "),
-                    flags=_flags(row, highest),
+                    flags=("best in training",) if row.remedy == highest else (),
                     kind="head",
                 ),
                 _rate(row),
                 _updates(row),
-                *_figures(row),
-                _difference(row),
+                *_results(row),
             ]
             for row in rows.itertuples()
         ],
@@ -86,10 +85,14 @@ def _at(batch: int, rows: pd.DataFrame, chosen: Any | None) -> Table:
     )
 
 
-def _flags(row: Any, highest: str | None) -> tuple[str, ...]:
-    """What sets a remedy apart at its global batch: that it is best, that it has no own runs."""
-    best_one = ("best in training",) if row.remedy == highest else ()
-    return (*best_one, f"the runs of “{row.same_runs_as}”") if row.same_runs_as else best_one
+def _results(row: Any) -> list[Entry]:
+    """The figures and their distance to the reference, once for remedies that share their runs."""
+    if not row.same_runs_as:
+        return [*_figures(row), _difference(row)]
+    whose = f"the runs of “{row.same_runs_as}”"
+    if row.reference:
+        return [Entry(whose, kind="text", columns=len(QUANTITIES)), _difference(row)]
+    return [Entry(whose, kind="text", columns=len(QUANTITIES) + 1)]
 
 
 def _split(row: Any) -> str:
@@ -105,8 +108,8 @@ def _rate(row: Any) -> Entry:
     if status_of(row):
         return status(status_of(row))
     flags = ("edge of the sweep",) if row.at_edge else ()
-    rates = f", best of {int(row.rates)}" if row.rates > 1 else ""
-    detail = f"{row.factor:g} × the rule’s{rates}"
+    rates = f"\nbest of {int(row.rates)}" if row.rates > 1 else ""
+    detail = f"{row.factor:g} × rule’s{rates}"
     return Entry(fmt.significant(row.learning_rate), detail=detail, flags=flags)
 
 
@@ -114,7 +117,7 @@ def _updates(row: Any) -> Entry:
     if status_of(row):
         return status("none")
     flags = (f"{int(row.diverged_seeds)} diverged",) if row.diverged_seeds else ()
-    detail = f"{fmt.plural(int(row.epochs), 'epoch')}, {fmt.plural(int(row.seeds), 'seed')}"
+    detail = f"{fmt.plural(int(row.epochs), 'epoch')}\n{fmt.plural(int(row.seeds), 'seed')}"
     return Entry(f"{int(row.updates):,}", detail=detail, flags=flags)
 
 
@@ -135,6 +138,8 @@ def _figures(row: Any) -> list[Entry]:
 def _difference(row: Any) -> Entry:
     if row.reference:
         return Entry("reference")
+    if row.test_verdict == SAME:
+        return Entry("the reference’s runs")
     if pd.isna(row.test_difference):
         return status("none")
     interval = ""
