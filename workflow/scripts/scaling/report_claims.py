@@ -1,31 +1,45 @@
 """The claims in the report: those of a section's questions, and the verdicts in the summary."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from scaling import report_format as fmt
+from scaling import report_remedy_claims
 from scaling.claims.claim import Claim, Evidence, Verdict
 from scaling.claims.registry import QUESTIONS
+from scaling.report_remedy_claims import RemedyTable
+
+SCOPE = re.compile(r"(\S+, \d+ GPUs?|[^\s/]+/\S+( on \d+ GPUs?)?): ")
+"""What part of a study a sentence is about, where it begins with that: `fast/ddp on 4 GPUs: `."""
+CLAUSE_END = re.compile(r"[.:;] |\.$")
 
 SYMBOLS: dict[Verdict, str] = {"supported": "✓", "refuted": "✗", "undecided": "?"}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One of the lab's questions with the claims that answer it."""
+    """One of the lab's questions with the claims that answer it.
+
+    Those on one remedy each, many sentences alike, are the rows of a table.
+    """
 
     number: str
     question: str
     claims: list[Claim]
+    remedies: RemedyTable | None
 
 
 def answers(claims: list[Claim], numbers: tuple[str, ...]) -> list[Answer]:
     """The questions of these numbers, each with its claims; the order is that of `numbers`."""
-    return [
-        Answer(number, QUESTIONS[number], [one for one in claims if one.question == number])
-        for number in numbers
-    ]
+    return [_answer(number, [one for one in claims if one.question == number]) for number in numbers]
+
+
+def _answer(number: str, claims: list[Claim]) -> Answer:
+    rows = [claim for claim in claims if report_remedy_claims.is_on_remedy(claim)]
+    others = [claim for claim in claims if claim not in rows]
+    return Answer(number, QUESTIONS[number], others, report_remedy_claims.table(rows))
 
 
 def verdicts(claims: list[Claim]) -> dict[str, Any]:
@@ -51,5 +65,16 @@ def figures(evidence: Evidence) -> str:
     )
 
 
+def first_clause(sentence: str) -> str:
+    """What a sentence begins with, and what it is about: up to its first stop of any kind."""
+    scope = SCOPE.match(sentence)
+    end = CLAUSE_END.search(sentence, scope.end() if scope else 0)
+    return sentence[: end.start()] if end else sentence
+
+
 def _written(value: float | int | str) -> str:
-    return fmt.significant(value) if isinstance(value, float) else str(value)
+    """A count of millions, bytes for one, is written in full."""
+    if isinstance(value, float):
+        whole = value.is_integer() and abs(value) >= fmt.MILLION
+        return f"{value:,.0f}" if whole else fmt.significant(value)
+    return str(value)

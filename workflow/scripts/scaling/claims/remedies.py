@@ -14,6 +14,8 @@ from scaling.convergence.best import base_rate, is_plain, plain_sweep, reference
 from scaling.convergence.same_runs import same_runs
 
 QUESTION = "Q4.2"
+REMEDY = f"{QUESTION}-remedy-"
+"""What the ids of claims on one remedy begin with, before its name."""
 HELPS = (
     "Welch's interval of the difference in mean test accuracy, same epochs, at each of m global "
     "batches above the reference (where both are the same trainings, evaluated in two ways, the "
@@ -86,7 +88,7 @@ def _helps(
     name: str, chosen: pd.DataFrame, table: pd.DataFrame, batches: list[int], file: str
 ) -> Claim:
     """That a remedy gains test accuracy over what it adds its option to."""
-    id, own = f"Q4.2-remedy-{name}", table[table["remedy"] == name]
+    id, own = f"{REMEDY}{name}", table[table["remedy"] == name]
     options, rates = str(own["options"].iloc[0]), own["rates"].max()
     beside_sweep = rates > 1 and not is_plain(options)
     other = "plain SGD with its rate swept alike" if beside_sweep else "plain SGD at the base rate"
@@ -108,37 +110,44 @@ def _helps(
     compared = [pair for pair in pairs if not pair.same]
     same = [pair for pair in pairs if pair.same]
     what = ", ".join([*options.split(", "), f"best of {rates:g} rates" if rates > 1 else "unswept"])
-    named = f"{name} ({what.replace('_', ' ')})"
+    what = what.replace("_", " ")
+    named = f"{name} ({what})"
+    figures: dict[str, Any] = {"options": what, "compared_with": other}
+    figures |= _places("same_runs", same)
+    figures |= _places("nothing_to_warm_up", [pair for pair in same if pair.nothing_to_warm_up])
     if not compared:
         sentence = (
             f"{named} is not put to the test at these rates: against {other}, at equal epochs, it "
             f"has {_same(same)}."
         )
-        figures = {f"test_accuracy_at_{pair.batch}": _mean(pair.with_it) for pair in same}
+        figures |= {f"test_accuracy_at_{pair.batch}": _mean(pair.with_it) for pair in same}
         return Claim(id, QUESTION, sentence, "undecided", [Evidence(file, figures, HELPS)])
-    return _compared(id, named, other, compared, same, beside_sweep, file)
+    return _compared(id, named, figures, compared, same, beside_sweep, file)
 
 
 def _compared(
     id: str,
     named: str,
-    other: str,
+    figures: dict[str, Any],
     pairs: list[_Pair],
     same: list[_Pair],
     beside_sweep: bool,
     file: str,
 ) -> Claim:
     level = bonferroni(len(pairs))
-    figures: dict[str, Any] = {"confidence_to_refute": level}
     parts, above, below = [], [], []
-    plain_ends = [p.batch for p in pairs if beside_sweep and p.plain["at_edge"].eq(True).any()]
-    own_ends = [pair.batch for pair in pairs if pair.own_edge]
+    at_plain_end = [p for p in pairs if beside_sweep and p.plain["at_edge"].eq(True).any()]
+    at_own_end = [pair for pair in pairs if pair.own_edge]
+    plain_ends, own_ends = ([pair.batch for pair in at] for at in (at_plain_end, at_own_end))
+    figures = figures | {"confidence_to_refute": level}
+    figures |= _places("plain_at_an_end", at_plain_end) | _places("remedy_at_an_end", at_own_end)
     for pair in pairs:
         batch = pair.batch
         gain = difference(pair.with_it, pair.plain, "test_accuracy")
         wide = difference(pair.with_it, pair.plain, "test_accuracy", level)
         above.append(gain.above and batch not in plain_ends)
         below.append(wide.below and batch not in own_ends)
+        figures |= {f"planned_updates_at_{batch}": int(pair.with_it["planned_updates"].iloc[0])}
         figures |= {f"test_accuracy_at_{batch}": _mean(pair.with_it)}
         figures |= {f"plain_test_accuracy_at_{batch}": _mean(pair.plain)}
         figures |= gain.figures(f"gain_at_{batch}")
@@ -148,11 +157,16 @@ def _compared(
     word = "helps" if holds else "hurts somewhere" if fails else "is not shown to help everywhere"
     alike = f" It has {_same(same)}." if same else ""
     sentence = (
-        f"{named} {word}: against {other}, at equal epochs, it changes "
+        f"{named} {word}: against {figures['compared_with']}, at equal epochs, it changes "
         f"test accuracy by {'; '.join(parts)}.{alike}{_at_an_end(plain_ends, own_ends)}"
         f"{caveat(*(pair.with_it for pair in pairs))}"
     )
     return Claim(id, QUESTION, sentence, judge(holds, fails), [Evidence(file, figures, HELPS)])
+
+
+def _places(name: str, pairs: list[_Pair]) -> dict[str, str]:
+    """The global batches of `pairs` as a figure, if there are any."""
+    return {f"{name}_at": _listed([pair.batch for pair in pairs])} if pairs else {}
 
 
 def _same(pairs: list[_Pair]) -> str:

@@ -17,17 +17,25 @@ def weight_of_start(updates: float) -> float:
 
 def caveat(*groups: pd.DataFrame) -> str:
     """A sentence on those `groups`, of runs of one global batch each, where it is much, or ""."""
-    parts = []
+    planned = {}
     for runs in groups:
-        if runs.empty or PRECISE in runs["options"].iloc[0]:
-            continue
-        batch, updates = (int(runs[key].iloc[0]) for key in ("global_batch", "planned_updates"))
+        if not runs.empty and PRECISE not in runs["options"].iloc[0]:
+            batch, updates = (int(runs[key].iloc[0]) for key in ("global_batch", "planned_updates"))
+            planned[batch] = updates
+    sentence = caveat_of(planned)
+    return f" {sentence}" if sentence else ""
+
+
+def caveat_of(planned_updates: dict[int, int]) -> str:
+    """A sentence on those global batches after whose updates it is much, or ""."""
+    parts = []
+    for batch, updates in planned_updates.items():
         weight = weight_of_start(updates)
         if weight > MUCH:
             parts.append(f"{fmt.percent(weight)} after the {updates} updates at {batch}")
     if not parts:
         return ""
     return (
-        f" The start of the batch norms’ running statistics still has a weight of "
+        f"The start of the batch norms’ running statistics still has a weight of "
         f"{', of '.join(parts)}: test figures there are also about these statistics."
     )
