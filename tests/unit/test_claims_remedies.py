@@ -259,11 +259,14 @@ def test_the_report_has_the_remedies_and_says_when_there_are_none(tmp_path):
     page = render(tmp_path / "some", known | made)
     rows = page.rows("Global batch 8192: 4 × 2048")
     naive = next(each for each in rows if each[0].startswith("naive"))
-    assert naive[2] == "10 2 epochs, 3 seeds 3 diverged" and naive[-1].startswith("−61.00 ")
+    assert naive[2] == "10 2 epochs 3 seeds 3 diverged" and naive[-1].startswith("−61.00 ")
     alike = next(each for each in page.rows("Global batch 128: 1 × 128") if "naive" in each[0])
-    assert alike[0].endswith("the runs of “none”") and alike[-1] == "+0.00 the same runs"
+    assert alike[3:] == ["the runs of “none”"]
+    reference = next(each for each in page.rows("Global batch 128: 1 × 128") if "sweep" in each[0])
+    assert reference[3:] == ["the runs of “none”", "reference"]
     base = page.rows("The base rate, whatever the batch")
     assert [each[0] for each in base[-3:]] == ["128", "512", "8192"]
+    assert base[0][-1] == "the reference’s runs"
     assert page.rows("tuned, ddp")[-1][-1] == "4.00×"
 
 

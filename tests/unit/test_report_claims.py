@@ -1,4 +1,4 @@
-"""The claims on the page: verdicts, sentences, evidence; what falls short stands at the top."""
+"""The claims on the page: verdicts, sentences, evidence; the summary names what falls short."""
 
 import re
 
@@ -11,7 +11,7 @@ from scaling.claims import claim
 from scaling.claims.claim import Claim, Evidence
 from scaling.claims.registry import QUESTIONS
 from scaling.report import SECTIONS
-from scaling.report_claims import SYMBOLS, verdicts
+from scaling.report_claims import SYMBOLS, figures, first_clause, verdicts
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_a_claim_shows_its_evidence_by_file_figures_and_test(page):
     assert "Test: Bytes of an epoch over the shortest and over the longest" in evidence
 
 
-def test_what_is_not_supported_is_counted_and_listed_at_the_top(page):
+def test_the_summary_has_its_findings_then_counts_and_names_what_is_not_supported(page):
     found = section(page, "summary")
     counts = re.search(
         r"makes (\d+) claims: (\d+) supported, (\d+) refuted, (\d+) undecided", found
@@ -62,9 +62,39 @@ def test_what_is_not_supported_is_counted_and_listed_at_the_top(page):
     assert len(short) == refuted + undecided
     ids = {named.get("id") for _, named in page.elements}
     assert {link["href"][1:] for link in short} <= ids
-    assert "✗ refuted Q3.1 course/dp on 4 GPUs: computing is not always most" in found
+    assert found.startswith("Summary Of 45 cells, ")
+    order = ["The shortest epoch took", "The audit of these", "this study makes", "✗ refuted"]
+    places = [found.index(words) for words in [*order, "? undecided"]]
+    assert places == sorted(places) and "✗ refuted" not in found[places[-1] :]
+    line = "✗ refuted Q3.1 course/dp on 4 GPUs: computing is not always most of an epoch"
+    assert f"{line} Q3.1-computing-course-dp " in found
     assert "computing is most of an epoch" not in found
     assert f"{undecided} undecided: 4 on Q1, 1 on Q2, 4 on Q3.1, 3 on Q3.2" in found
+
+
+@pytest.mark.parametrize(
+    ("sentence", "clause"),
+    [
+        ("It holds.", "It holds"),
+        ("It does not hold: 3.20× with b = 32.", "It does not hold"),
+        ("At 1.5 s it ends; later not. No more.", "At 1.5 s it ends"),
+        ("tuned, 1 GPU: gaps are no cause. With b = 32", "tuned, 1 GPU: gaps are no cause"),
+        ("a/ddp on 4 GPUs: a third is used, at most.", "a/ddp on 4 GPUs: a third is used, at most"),
+        ("a/ddp: computing is most: 91 %", "a/ddp: computing is most"),
+        (
+            "a/ddp: it is " + "so " * 20 + "long, " + "very " * 20,
+            "a/ddp: it is " + "so " * 20 + "long …",
+        ),
+        ("so " * 100, "so " * 36 + "…"),
+    ],
+)
+def test_a_claim_is_named_by_its_first_clause(sentence, clause):
+    assert first_clause(sentence) == clause
+
+
+def test_counts_of_millions_are_whole_in_the_evidence_and_other_large_figures_short():
+    evidence = Evidence("t.csv", {"bytes": 26214114852.0, "loss": 16592464668.5, "gpus": 4}, "")
+    assert figures(evidence) == "bytes 26,214,114,852, loss 1.66e10, gpus 4"
 
 
 def test_a_report_whose_claims_all_hold_lists_none(tmp_path):

@@ -14,6 +14,7 @@ from scaling.report_remedy_claims import RemedyTable
 SCOPE = re.compile(r"(\S+, \d+ GPUs?|[^\s/]+/\S+( on \d+ GPUs?)?): ")
 """What part of a study a sentence is about, where it begins with that: `fast/ddp on 4 GPUs: `."""
 CLAUSE_END = re.compile(r"[.:;] |\.$")
+LONGEST = 110
 
 SYMBOLS: dict[Verdict, str] = {"supported": "✓", "refuted": "✗", "undecided": "?"}
 
@@ -33,7 +34,9 @@ class Answer:
 
 def answers(claims: list[Claim], numbers: tuple[str, ...]) -> list[Answer]:
     """The questions of these numbers, each with its claims; the order is that of `numbers`."""
-    return [_answer(number, [one for one in claims if one.question == number]) for number in numbers]
+    return [
+        _answer(number, [one for one in claims if one.question == number]) for number in numbers
+    ]
 
 
 def _answer(number: str, claims: list[Claim]) -> Answer:
@@ -66,10 +69,17 @@ def figures(evidence: Evidence) -> str:
 
 
 def first_clause(sentence: str) -> str:
-    """What a sentence begins with, and what it is about: up to its first stop of any kind."""
+    """What a sentence is about and its beginning, up to the first stop of any kind.
+
+    A clause of more than `LONGEST` characters ends with a part of it, and `…`.
+    """
     scope = SCOPE.match(sentence)
-    end = CLAUSE_END.search(sentence, scope.end() if scope else 0)
-    return sentence[: end.start()] if end else sentence
+    start = scope.end() if scope else 0
+    clause = CLAUSE_END.split(sentence[start:], maxsplit=1)[0]
+    if len(clause) > LONGEST:
+        within = clause[:LONGEST]
+        clause = f"{within.rpartition(', ')[0] or within.rpartition(' ')[0]} …"
+    return sentence[:start] + clause
 
 
 def _written(value: float | int | str) -> str:

@@ -10,10 +10,12 @@ from scaling.claims.running_statistics import caveat_of
 from scaling.convergence import best
 from scaling.report_table import Entry, head, status
 
-SAME, OWN_END, PLAIN_END = "the same runs", "remedy’s end", "plain SGD’s end"
+SAME, NOT_FINITE = "the same runs", "not finite"
+OWN_END, PLAIN_END = "remedy’s end", "plain SGD’s end"
 NOTES = {
     SAME: "“The same runs”: with the remedy and without it both train and are evaluated alike in "
     "every seed, so that there is nothing to compare.",
+    NOT_FINITE: "“Not finite”: a loss is not, so that there is no accuracy to compare.",
     OWN_END: "“Remedy’s end”: its best rate is at an end of its sweep. Beyond it the remedy may be "
     "better, so it is not shown to hurt there.",
     PLAIN_END: "“Plain SGD’s end”: the best rate of plain SGD is at an end of its sweep. Beyond it "
@@ -81,7 +83,7 @@ def _entry(figures: dict[str, Figure], batch: int) -> Entry:
         return status("not run")
     gain, low, high = (_points(figures[f"{name}_{end}"]) for end in ("difference", "low", "high"))
     if not gain:
-        return status("not finite")
+        return status(NOT_FINITE)
     ends = {"remedy_at_an_end_at": OWN_END, "plain_at_an_end_at": PLAIN_END}
     flags = tuple(flag for key, flag in ends.items() if batch in _listed(figures, key))
     return Entry(gain, detail=f"{low} to {high}" if low else "no interval", flags=flags)
@@ -119,10 +121,9 @@ def _notes(claims: list[Claim], groups: dict[str, list[Line]]) -> list[str]:
     }
     statistics = caveat_of(updates)
     if statistics and any(PRECISE in str(_figures(claim).get("options")) for claim in claims):
-        statistics += f" Remedies with {PRECISE} are evaluated by others."
+        statistics += f" Remedies with {PRECISE} are evaluated by other statistics."
     return [
-        *(NOTES[word] for word in (SAME,) if word in shown),
+        *(note for word, note in NOTES.items() if word in shown),
         *idle,
-        *(NOTES[word] for word in (OWN_END, PLAIN_END) if word in shown),
         *([statistics] if statistics else []),
     ]
