@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from scaling import published
-from scaling.audit import Study
+from scaling.audit_study import Study
 from scaling.published_tables import PublishedTables, derive
 
 TRAIN_IMAGES = 50_000

@@ -25,7 +25,8 @@ import scaling.startup
 import scaling.timing
 import scaling.utilization
 from scaling import tables
-from scaling.audit import Study, audit
+from scaling.audit import audit
+from scaling.audit_study import Study
 
 STUDY = "example"
 GRADIENT_BYTES = 44_695_848

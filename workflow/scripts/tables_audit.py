@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from scaling import bandwidth, communication, files, printed, speedup, tables, timing, utilization
-from scaling.audit import Study, audit
+from scaling.audit import audit
+from scaling.audit_study import Study
 from scaling.errors import run_script
 
 

@@ -2,58 +2,33 @@
 
 A check is a function from the study to its findings; its name is the `check` column of audit.csv,
 its docstring says what it judges and how. A new check is a new function in `CHECKS`; those on
-figures that a document printed are in `scaling.audit_printed`.
+what no machine can do are in `scaling.audit_limits`, those on figures that a document printed in
+`scaling.audit_printed`.
 
 Severities: `error` - a table contradicts a definition; `warning` - the arithmetic holds but the
 result is physically implausible, so the estimate behind it does not measure what it is named for;
-`info` - true, and to be kept in mind when reading it.
+`info` - true, and to be kept in mind when reading it, as is an implausible result that noise or
+the definition itself explains.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import wraps
 from typing import Any
 
 import pandas as pd
 
-from scaling import audit_printed, printed, tables, utilization
-from scaling.audit_finding import Finding, finding
+from scaling import audit_limits, audit_printed, tables
+from scaling.audit_finding import TOLERANCE, Finding, finding
+from scaling.audit_study import Check, Study
 from scaling.communication import SUBTRACTIONS
 from scaling.grid import CELL_KEYS
-from scaling.speedup import VIEWS
 from scaling.tables import GB
 
 COLUMNS = [
     *("check", "recipe", "strategy", "gpus", "batch_size"),
     *("severity", "message", "found", "expected"),
 ]
-TOLERANCE = 1e-6
-"""Relative difference that rounding explains: far above float noise, far below any real mistake."""
-COMMUNICATION_FACTOR = 2.0
-"""Largest over smallest communication time of an iteration that noise may explain: subtracting two
-large times leaves a small one, easily wrong by tens of percent, hardly by a factor of 2."""
-
-
-@dataclass(frozen=True)
-class Study:
-    """The tables under audit, and D: the number of images in the training set.
-
-    `printed` is the table of `scaling.printed`, empty for a study that prints no figures;
-    `utilization` that of `scaling.utilization`, empty for one without measured peaks.
-    """
-
-    timing: pd.DataFrame
-    speedup: pd.DataFrame
-    communication: pd.DataFrame
-    bandwidth: pd.DataFrame
-    train_images: int
-    printed: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=printed.COLUMNS))
-    utilization: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=utilization.COLUMNS)
-    )
-
-
-Check = Callable[[Study], list[Finding]]
 
 
 def parts_differ_from_total(study: Study) -> list[Finding]:
@@ -63,58 +38,6 @@ def parts_differ_from_total(study: Study) -> list[Finding]:
     return [
         finding(row, "error", f"{row.estimate}: compute + communication is not the total", *pair)
         for row, *pair in _differing(table, parts, table["total_seconds"])
-    ]
-
-
-def negative_communication(study: Study) -> list[Finding]:
-    """Communication takes time: below 0 the estimate has subtracted something else."""
-    table = study.communication
-    return [
-        finding(
-            row, "warning", f"{row.estimate}: communication below 0", row.communication_seconds, 0
-        )
-        for row in table[table["communication_seconds"] < 0].itertuples()
-    ]
-
-
-def utilization_above_one(study: Study) -> list[Finding]:
-    """No cell can communicate faster than the peak measured on the same GPUs."""
-    table = study.bandwidth
-    return [
-        finding(row, "warning", f"{row.estimate}: utilization above 100 %", row.utilization, 1)
-        for row in table[table["utilization"] > 1].itertuples()
-    ]
-
-
-def above_the_matrix_peak(study: Study) -> list[Finding]:
-    """No epoch takes less time than its operations would at the matrix product rate measured.
-
-    "Without loading" comes out below it where the device computes while the host waits for data:
-    the time subtracted was not idle, so what is left is too short. The whole epoch never may.
-    """
-    table = study.utilization
-    messages = {
-        "utilization": "the epoch took less time than its operations take at the measured peak",
-        "utilization_without_loading": "the time without loading is less than the operations take "
-        "at the measured peak: the device computed while the host waited for data",
-    }
-    return [
-        finding(row, "warning", message, getattr(row, column), 1)
-        for column, message in messages.items()
-        for row in table[table[column] > 1].itertuples()
-    ]
-
-
-def speedup_above_gpus(study: Study) -> list[Finding]:
-    """N GPUs are at most N times as fast, in each of the three views.
-
-    In the weak view the cause may be a partial last batch, which counts as a whole step.
-    """
-    table = study.speedup
-    return [
-        finding(row, "warning", f"{name} above the number of GPUs", getattr(row, view), row.gpus)
-        for view, name in VIEWS.items()
-        for row in table[table[view] > table["gpus"] * (1 + TOLERANCE)].itertuples()
     ]
 
 
@@ -196,32 +119,6 @@ def single_measurement(study: Study) -> list[Finding]:
     ]
 
 
-def communication_varies_with_batch(study: Study) -> list[Finding]:
-    """Communication of one iteration moves the same bytes at every b, so it takes the same time.
-
-    For each recipe, strategy, number of GPUs and estimate: the largest communication time of an
-    iteration is more than `COMMUNICATION_FACTOR` times the smallest. Reported at the largest.
-    Values of 0 or below are left to `negative_communication`.
-    """
-    table = study.bandwidth[study.bandwidth["communication_seconds"] > 0]
-    table = table.assign(seconds=table["communication_seconds"] / table["iterations"]).dropna(
-        subset="seconds"
-    )
-    groups = table.groupby(["recipe", "strategy", "gpus", "estimate"])["seconds"]
-    table["smallest"] = groups.transform("min")
-    worst = table.loc[groups.idxmax()]
-    return [
-        finding(
-            row,
-            "warning",
-            f"{row.estimate}: communication of one iteration changes with b (in seconds)",
-            row.seconds,
-            row.smallest,
-        )
-        for row in worst[worst.seconds > COMMUNICATION_FACTOR * worst.smallest].itertuples()
-    ]
-
-
 def _on_printed(check: Callable[[pd.DataFrame, pd.DataFrame], list[Finding]]) -> Check:
     """A check of `scaling.audit_printed`, as one of a study."""
 
@@ -234,16 +131,12 @@ def _on_printed(check: Callable[[pd.DataFrame, pd.DataFrame], list[Finding]]) ->
 
 CHECKS: list[Check] = [
     parts_differ_from_total,
-    negative_communication,
-    utilization_above_one,
-    above_the_matrix_peak,
-    speedup_above_gpus,
+    *audit_limits.CHECKS,
     bytes_not_multiplied_by_iterations,
     two_baselines,
     batch_exceeds_dataset,
     loading_does_not_add_up,
     single_measurement,
-    communication_varies_with_batch,
     *map(_on_printed, audit_printed.CHECKS),
 ]
 

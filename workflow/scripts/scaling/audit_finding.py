@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Severity = Literal["error", "warning", "info"]
+TOLERANCE = 1e-6
+"""Relative difference that rounding explains: far above float noise, far below any real mistake."""
 
 
 @dataclass(frozen=True)

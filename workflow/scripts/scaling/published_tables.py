@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from scaling import audit, printed, result_tables
+from scaling import printed, result_tables
+from scaling.audit import audit
+from scaling.audit_study import Study
 from scaling.bandwidth import bandwidth
 from scaling.communication import communication
 from scaling.derived import DerivedTables
@@ -32,7 +34,7 @@ def derive(source: PublishedStudy, train_images: int) -> PublishedTables:
     figures = printed.printed_against_derived(source, times, speedups, parts, rates)
     sweep_fit = fit(interconnect([]))
     model, predictions = predict(times, sweep_fit, source.gradient_bytes)
-    found = audit.audit(audit.Study(times, speedups, parts, rates, train_images, figures))
+    found = audit(Study(times, speedups, parts, rates, train_images, figures))
     return PublishedTables(
         study=source.name,
         timing=times,

@@ -21,7 +21,8 @@ COLUMNS = [
     *("epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count"),
     *("baseline_epoch_seconds", "speedup", "speedup_min", "speedup_max", "efficiency"),
     *("weak_speedup", "weak_efficiency"),
-    *("fixed_global_batch_speedup", "fixed_global_batch_efficiency", "within_spread", "note"),
+    *("fixed_global_batch_speedup", "fixed_global_batch_efficiency"),
+    *("fixed_global_batch_speedup_min", "fixed_global_batch_speedup_max", "within_spread", "note"),
 ]
 VIEWS = {
     "speedup": "speedup",
@@ -29,12 +30,21 @@ VIEWS = {
     "fixed_global_batch_speedup": "fixed global batch speedup",
 }
 """The column of each view's speedup, and its name in a sentence."""
+LOWEST = {
+    "speedup": "speedup_min",
+    "weak_speedup": "speedup_min",
+    "fixed_global_batch_speedup": "fixed_global_batch_speedup_min",
+}
+"""The column of the smallest speedup of each view; for the weak one, that of the strong one."""
+ROUNDING = 1e-6
+"""Relative difference of two speedups that the arithmetic alone may make."""
 
 
 def speedup(timing: pd.DataFrame) -> pd.DataFrame:
     """The table of speedups: one row per row of `timing`, columns `COLUMNS`.
 
-    `speedup_min` and `speedup_max` pair the extremes of both times. `within_spread` is True when
+    `speedup_min` and `speedup_max` pair the extremes of both times, as do those of the
+    fixed-global-batch view. `within_spread` is True when
     the ranges of the two times overlap, so that their difference may be noise; it is empty where
     there is nothing to compare: on 1 GPU, or when either time was measured once only.
     A cell without time, or without baseline, keeps its row; `note` says what is missing.
@@ -59,12 +69,39 @@ def speedup(timing: pd.DataFrame) -> pd.DataFrame:
     )
     table["fixed_status"] = same_global_batch["single_status"]
     table["fixed_global_batch_speedup"] = same_global_batch["single_epoch_seconds"] / seconds
+    lowest, highest = (
+        same_global_batch["single_epoch_seconds_min"],
+        same_global_batch["single_epoch_seconds_max"],
+    )
+    table["fixed_global_batch_speedup_min"] = lowest / table["epoch_seconds_max"]
+    table["fixed_global_batch_speedup_max"] = highest / table["epoch_seconds_min"]
     table["fixed_global_batch_efficiency"] = table["fixed_global_batch_speedup"] / gpus
 
     rows = list(table.itertuples())
     table["within_spread"] = pd.Series([_within_spread(row) for row in rows], dtype=object)
     table["note"] = [_note(row) for row in rows]
     return tables.arrange(table, COLUMNS)
+
+
+def why_above_gpus(row: Any, view: str) -> list[str]:
+    """What explains that the speedup of a `view` in a row of the table is above N, if anything.
+
+    The weak speedup is the strong one times N · iterations on N GPUs / iterations on one: where it
+    is the larger, the last batch is partial, and what is left to explain is the strong one. Noise
+    explains a speedup whose lowest value, by the extremes of both times, is not above N.
+    """
+    ratio, low = getattr(row, view), getattr(row, LOWEST[view])
+    reasons = []
+    if view == "weak_speedup":
+        steps = row.weak_speedup / row.speedup
+        if steps > 1 + ROUNDING:
+            reasons = ["a partial last batch counts as a whole step"]
+            ratio = row.speedup
+        else:
+            low *= steps
+    if ratio <= row.gpus:
+        return reasons
+    return [*reasons, "within noise"] if low <= row.gpus else []
 
 
 def _within_spread(row: Any) -> bool | None:
@@ -88,5 +125,9 @@ def _note(row: Any) -> str:
     if math.isnan(row.fixed_global_batch_speedup):
         reason = no_single_gpu_time(row.global_batch_size, row.fixed_status)
         notes.append(f"fixed global batch: {reason}")
-    notes += [f"{name} above N" for view, name in VIEWS.items() if getattr(row, view) > row.gpus]
+    notes += [
+        ", ".join([f"{name} above N", *why_above_gpus(row, view)])
+        for view, name in VIEWS.items()
+        if getattr(row, view) > row.gpus
+    ]
     return "; ".join(notes)

@@ -1,0 +1,64 @@
+"""A study that the audit finds nothing in, and studies made like it."""
+
+from scaling.audit import audit
+from scaling.audit_study import Study
+from scaling.bandwidth import bandwidth
+from scaling.communication import communication
+from scaling.interconnect import interconnect
+from scaling.speedup import speedup
+from unit.records import GRADIENT_BYTES, TRAIN_IMAGES, timing_row, timing_table
+
+SWEEP = interconnect(
+    [
+        {
+            "gpus": 2,
+            "backend": "nccl",
+            # 44,695,848 B in 1 ms on 2 GPUs: a peak of 44.7 GB/s
+            "rows": [
+                {
+                    "kind": "bucket",
+                    "message_bytes": GRADIENT_BYTES,
+                    "seconds": [1e-3],
+                    "correct": True,
+                }
+            ],
+        }
+    ]
+)
+
+
+def study_of(*rows, train_images=TRAIN_IMAGES):
+    """The study whose timing table has these rows, everything else derived from it."""
+    timing = timing_table(*rows)
+    parts = communication(timing)
+    return Study(
+        timing,
+        speedup(timing),
+        parts,
+        bandwidth(timing, parts, SWEEP, GRADIENT_BYTES),
+        train_images,
+    )
+
+
+# An iteration communicates for 4 ms: T(2,128) = 18/2 + 196 · 4 ms, T(2,512) = 17/2 + 49 · 4 ms.
+# Loading takes 0.2 s on one GPU and 0.1 s on two, so both estimates agree.
+ONE_128 = timing_row(1, 128, 18.0, loader_seconds=0.2)
+ONE_512 = timing_row(1, 512, 17.0, loader_seconds=0.2)
+TWO_128 = timing_row(2, 128, 9.784, loader_seconds=0.1)
+TWO_512 = timing_row(2, 512, 8.696, loader_seconds=0.1)
+OUT_OF_MEMORY = [timing_row(gpus, 8192, status="oom") for gpus in (1, 2)]
+CLEAN = study_of(ONE_128, ONE_512, TWO_128, TWO_512, *OUT_OF_MEMORY)
+
+
+def changed(table, row, **values):
+    """`table` with other values in the row numbered `row`."""
+    table = table.copy()
+    for column, value in values.items():
+        table.loc[row, column] = value
+    return table
+
+
+def only_finding(study):
+    table = audit(study)
+    assert len(table) == 1, table.to_string()
+    return table.iloc[0]
