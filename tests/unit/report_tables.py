@@ -206,6 +206,7 @@ def provenance(timing: pd.DataFrame, device: str, host: str) -> pd.DataFrame:
             row |= {"device_ids": "; ".join(ids), "slurm_gpus": "", "slurm_job_id": None}
             row |= {"model": "resnet18-cifar, width 64", "cpu_threads": 1, "python": "3.12.3"}
             row |= {"training": "SGD, learning rate 0.1", "recipe_options": options[cell.recipe]}
+            row["compiled_batch_sizes"] = None
             row |= {"measured_as": None, "torch": "2.11.0", "commit": "1fc5442e0c6f" + "0" * 28}
             row |= dict.fromkeys(["cuda", "nccl", "driver"])
             if device == "cuda":

@@ -3,7 +3,7 @@
 import csv
 from dataclasses import replace
 
-from scaling import tables
+from scaling import result_tables, tables
 from scaling.grid import Cell
 from scaling.provenance import provenance
 from unit.records import record
@@ -46,6 +46,7 @@ def test_a_run_names_its_machine_versions_commit_and_times():
         "random crop with 4 pixels of padding, random horizontal flip; "
         "1 warm-up and 3 measured epochs",
         "recipe_options": "loader_workers 2",
+        "compiled_batch_sizes": "",
         "cpu_threads": 1,
         "hosts": "node1; node2",
         "device_names": "A40; V100",
@@ -90,6 +91,21 @@ def test_the_options_are_those_applied_and_those_asked_for_where_nothing_was():
     table = provenance([(CELL, started), (CELL, never)])
     assert table.recipe_options.tolist() == ["precision bf16, compile False", "loader_workers 2"]
     assert "no horizontal flip" in table.training[0]
+
+
+def test_the_batch_sizes_of_compiled_steps_stay_whole_numbers(tmp_path):
+    compiled, eager, ended_early, before = (record(CELL, []) for _ in range(4))
+    compiled["training"]["compiled_batch_sizes"] = [8192, 4308]
+    eager["training"]["compiled_batch_sizes"] = []
+    ended_early["training"]["compiled_batch_sizes"] = None
+    one = record(CELL, [])
+    one["training"]["compiled_batch_sizes"] = [128]
+    runs = [(CELL, made) for made in (compiled, eager, ended_early, before, one)]
+    table = provenance(runs)
+    assert table.compiled_batch_sizes.tolist() == ["8192; 4308", "", "", "", "128"]
+    tables.write(table[1:], tmp_path / "provenance.csv")
+    again = result_tables.read("provenance", tmp_path / "provenance.csv")
+    assert again.compiled_batch_sizes.tolist() == ["", "", "", "128"]
 
 
 def test_counts_stay_whole_beside_a_run_that_is_missing(tmp_path):

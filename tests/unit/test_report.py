@@ -124,19 +124,6 @@ def test_question_1_separates_loading_from_the_rest(page):
     assert page.row(title, "512")[:2] == ["1.50", "1.50 50 % of the epoch"]
 
 
-def test_question_1_names_cells_with_much_in_a_last_batch_that_is_not_compiled(tmp_path, page):
-    words = "of the images are in the epoch's smaller last batch, which is not compiled"
-    assert words not in page.text
-    tables = report_tables.make()
-    runs = tables["provenance"]
-    one = (runs["recipe"] == "course") & (runs["strategy"] == "ddp") & (runs["gpus"] == 1)
-    runs.loc[one, "recipe_options"] = "precision bf16, compile True"
-    text = render(tmp_path, tables).text
-    # 40,000 images are 19 batches of 2048 and 1088 images, 2.7 %, or 2 of 16384 and 7232.
-    assert f"1 GPU × 16384: 18 % {words}" in text
-    assert text.count(words) == 1
-
-
 def test_question_4_compares_with_batch_128_on_one_gpu(page):
     rows = page.rows("course, dp: after epoch 5")
     by_cell = {row[1]: row for row in rows}

@@ -15,7 +15,7 @@ _FIELDS = [
     *("device", "cpu", "cpu_count", "python", "torch", "cuda", "nccl", "driver"),
     *("slurm_job_id", "commit", "config_digest", "started", "ended"),
 ]
-_OF_TRAINING = ["training", "recipe_options", "cpu_threads"]
+_OF_TRAINING = ["training", "recipe_options", "compiled_batch_sizes", "cpu_threads"]
 COLUMNS = [*CELL_KEYS, "seed", "status", "measured_as", "model", *_OF_TRAINING, *_LISTS, *_FIELDS]
 
 
@@ -24,7 +24,9 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
     Hosts, device names, device ids (UUIDs) and Slurm's GPUs (node:ids) are listed once each, with
     "; " between them. `cpu_threads` is of each process. `recipe_options` are those that were
-    applied; of a run that ended before they were, those that were asked for. `measured_as` is the
+    applied; of a run that ended before they were, those that were asked for. `compiled_batch_sizes`
+    are those of the steps that were compiled; empty where none was, and where the record does not
+    say. `measured_as` is the
     strategy whose run on one GPU this one shares.
     """
     rows = []
@@ -64,5 +66,6 @@ def _training(training: dict[str, Any]) -> dict[str, Any]:
             f"{training['measured_epochs']} measured epochs"
         ),
         "recipe_options": ", ".join(f"{name} {value}" for name, value in options.items()),
+        "compiled_batch_sizes": "; ".join(map(str, training.get("compiled_batch_sizes") or [])),
         "cpu_threads": training["cpu_threads"],
     }

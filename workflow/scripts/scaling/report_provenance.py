@@ -13,7 +13,15 @@ from scaling.timing import TIMED
 # What differs between two runs of one environment.
 OF_A_RUN = [
     *("recipe", "strategy", "gpus", "batch_size", "seed", "status", "measured_as"),
-    *("device_ids", "slurm_job_id", "slurm_gpus", "config_digest", "started", "ended"),
+    *(
+        "compiled_batch_sizes",
+        "device_ids",
+        "slurm_job_id",
+        "slurm_gpus",
+        "config_digest",
+        "started",
+        "ended",
+    ),
 ]
 SLURM_COLUMNS = {"Slurm job": "slurm_job_id", "Slurm GPUs": "slurm_gpus"}
 DIGEST_CHARACTERS = 12

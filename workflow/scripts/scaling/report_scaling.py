@@ -1,5 +1,6 @@
 """Questions 1 and 2 of the report: epoch time over the batch size, speedup, three views."""
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -55,13 +56,19 @@ def batch_size(tables: StudyTables) -> dict[str, Any]:
 def _with_last_batches(timing: pd.DataFrame, provenance: pd.DataFrame) -> pd.DataFrame:
     """`timing` whose messages name the cells with many images in a last batch that is not compiled.
 
-    A compiled step is one of whole batches: see `training_step.Step`.
+    A run that compiles but does not say for which batch sizes compiled steps of whole batches only.
     """
     runs = provenance[provenance["recipe_options"].str.contains("compile True", regex=False)]
-    cells = timing.merge(runs[CELL_KEYS].drop_duplicates(), how="left", indicator="compiled")
-    images = cells["samples"] / cells["gpus"]
-    share = (images % cells["batch_size"]) / images
-    told = (cells["compiled"] == "both") & (share >= MANY_IMAGES)
+    cells = timing.reset_index(drop=True)
+    images = (cells["samples"] / cells["gpus"]).map(math.ceil, na_action="ignore")
+    last = images % cells["batch_size"]
+    share = last / images
+    sizes = cells[CELL_KEYS].assign(place=cells.index, last=last)[share >= MANY_IMAGES]
+    eager = [
+        row.place
+        for row in sizes.merge(runs, on=CELL_KEYS).itertuples(index=False)
+        if str(int(row.last)) not in row.compiled_batch_sizes.split("; ")
+    ]
     words = share.map(
         lambda part: (
             f"{fmt.percent(part)} of the images are in the epoch's smaller last batch, which is "
@@ -69,7 +76,7 @@ def _with_last_batches(timing: pd.DataFrame, provenance: pd.DataFrame) -> pd.Dat
         )
     )
     more = cells["message"].where(cells["message"] == "", cells["message"] + "; ") + words
-    return cells.assign(message=cells["message"].where(~told, more))
+    return cells.assign(message=cells["message"].where(~cells.index.isin(eager), more))
 
 
 def speedup(tables: DerivedTables) -> dict[str, Any]:

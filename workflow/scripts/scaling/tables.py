@@ -48,7 +48,7 @@ def write(table: pd.DataFrame, path: Path) -> None:
 WORDS = [
     *("recipe", "strategy", "note", "message"),
     *("python", "torch", "cuda", "nccl", "driver", "commit", "slurm_job_id"),
-    *("order_sha256", "parameters_sha256", "buffers_sha256"),
+    *("order_sha256", "parameters_sha256", "buffers_sha256", "compiled_batch_sizes"),
 ]
 """Columns that are text even when empty or when they look like numbers: 12.10 is not 12.1."""
 
