@@ -136,22 +136,29 @@ def test_a_missing_cell_is_marked_as_missing():
     assert "× missing" in words(plot_epoch_time.draw(report_tables.make(missing=True)["timing"]))
 
 
-def test_the_ideal_speedup_is_the_number_of_gpus():
+def test_the_ideal_speedup_is_the_number_of_gpus_and_the_ideal_efficiency_1():
     figure = plot_speedup.draw(TABLES["speedup"])
     assert "ideal" in words(figure)
-    assert list(figure.axes[0].lines[0].get_ydata()) == [1, 2, 4]
+    assert list(panel(figure, "course · dp: speedup").lines[0].get_ydata()) == [1, 2, 4]
+    assert list(panel(figure, "course · dp: efficiency").lines[0].get_ydata()) == [1, 1, 1]
 
 
-def test_a_speedup_lies_at_its_number_of_gpus():
-    axes = panel(plot_speedup.draw(TABLES["speedup"]), "course · dp")
-    # 9.8 / 19.6
-    assert (4, 0.5) in points(axes)
+@pytest.mark.parametrize(("quantity", "value"), [("speedup", 0.5), ("efficiency", 0.125)])
+def test_a_speedup_and_an_efficiency_lie_at_their_number_of_gpus(quantity, value):
+    axes = panel(plot_speedup.draw(TABLES["speedup"]), f"course · dp: {quantity}")
+    # 9.8 / 19.6, and that over 4, each with times of ± 2 %
+    assert (4, value) in points(axes)
+    ends = {end for bar in axes.collections for _, end in bar.get_paths()[-1].vertices}
+    assert any(end == pytest.approx(value * 0.98 / 1.02) for end in ends)
+    assert any(end == pytest.approx(value * 1.02 / 0.98) for end in ends)
+    low, high = axes.get_ylim()
+    assert low < min(ends) and max(ends) < high
 
 
 def test_a_cell_whose_baseline_failed_says_so():
     shown = words(plot_speedup.draw(TABLES["speedup"]))
-    assert shown.count("× no 1-GPU time") == 2
-    assert shown.count("× timeout") == 1
+    assert shown.count("× no 1-GPU time") == 4
+    assert shown.count("× timeout") == 2
 
 
 def test_one_gpu_alone_has_no_speedup_to_draw():

@@ -1,46 +1,46 @@
-"""Draw the speedup over the number of GPUs, one line for each batch size, with the ideal line."""
+"""Draw speedup and efficiency over the number of GPUs, one line for each batch size."""
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from scaling import figures, result_tables
 from scaling.errors import run_script
 
+QUANTITIES = {"speedup": "speedup over 1 GPU", "efficiency": "efficiency: speedup / N"}
+"""What a recipe and strategy has a panel of, and the name of its axis."""
+IDEAL: dict[str, Any] = {"color": figures.GREY, "linestyle": "--", "linewidth": 1}
+
 
 def draw(speedup: pd.DataFrame) -> Figure:
-    """One panel for each recipe and strategy; a cell without a speedup is named below its panel."""
-    groups = result_tables.by_configuration(speedup)
+    """Two panels for each recipe and strategy, speedup and efficiency.
+
+    A cell without a speedup is named below its panels.
+    """
     counts = sorted({int(gpus) for gpus in speedup["gpus"]})
     if len(counts) < 2:
         return figures.message_figure("A speedup needs cells on more than one number of GPUs.")
+    speedup = _with_ranges(speedup)
+    groups = result_tables.by_configuration(speedup)
     batches = sorted({int(size) for size in speedup["batch_size"]})
     styles = figures.batch_styles(batches)
     troubled = speedup[(speedup["status"] != "ok") | speedup["speedup"].isna()]
     strip = [batch for batch in batches if batch in set(troubled["batch_size"])]
+    shown = [(*group, quantity) for group in groups for quantity in QUANTITIES]
     figure, panels, bottoms = figures.panels(
-        [f"{recipe} · {strategy}" for recipe, strategy, _ in groups],
+        [f"{recipe} · {strategy}: {quantity}" for recipe, strategy, _, quantity in shown],
         strip_rows=len(strip),
     )
-    lowest = min(1.0, speedup["speedup_min"].min())
-    highest = max(float(counts[-1]), speedup["speedup_max"].max())
-    for axes, bottom, (_, _, rows) in zip(panels, bottoms, groups, strict=True):
-        axes.plot(counts, counts, color=figures.GREY, linestyle="--", linewidth=1, zorder=1)
-        for index, batch in enumerate(batches):
-            cells = rows[rows["batch_size"] == batch].sort_values("gpus")
-            known = cells[cells["speedup"].notna()]
-            # On one GPU the speedup is 1 by definition, whatever the spread of its time.
-            several = known["gpus"] > 1
-            below = (known["speedup"] - known["speedup_min"]).where(several, 0)
-            above = (known["speedup_max"] - known["speedup"]).where(several, 0)
-            x = figures.beside(known["gpus"], index, len(batches), step=1.02)
-            axes.errorbar(x, known["speedup"], yerr=[below, above], **styles[batch])
+    for axes, bottom, (_, _, rows, quantity) in zip(panels, bottoms, shown, strict=True):
+        _draw_lines(axes, rows, quantity, batches, counts)
         figures.log2_axis(axes.xaxis, counts)
         axes.set_xlim(counts[0] / 1.35, counts[-1] * 1.35)
-        figures.log2_axis(axes.yaxis, [2.0**power for power in range(-6, 12)])
-        axes.set_ylim(lowest / 1.15, highest * 1.15)
+        _limit(axes, speedup, quantity, counts)
+        axes.set_ylabel(QUANTITIES[quantity])
         marks = [
             figures.Mark(
                 cell.gpus,
@@ -52,12 +52,54 @@ def draw(speedup: pd.DataFrame) -> Figure:
         ]
         figures.draw_marks(bottom, marks, [f"b = {batch}" for batch in strip])
         bottom.set_xlabel("GPUs")
-    for axes in panels[::2]:
-        axes.set_ylabel("speedup over 1 GPU")
     handles = [figures.line_handle(f"b = {batch}", **styles[batch]) for batch in batches]
-    ideal = figures.line_handle("ideal", color=figures.GREY, linestyle="--", linewidth=1)
-    figures.legend(figure, [*handles, ideal])
+    figures.legend(figure, [*handles, figures.line_handle("ideal", **IDEAL)])
     return figure
+
+
+def _with_ranges(speedup: pd.DataFrame) -> pd.DataFrame:
+    """The table with the range of the efficiency, and none of either on one GPU.
+
+    There both are 1 by definition, whatever the spread of the time.
+    """
+    several = speedup["gpus"] > 1
+    ends = {
+        f"speedup_{end}": speedup[f"speedup_{end}"].where(several, speedup["speedup"])
+        for end in ("min", "max")
+    }
+    over_gpus = {
+        name.replace("speedup", "efficiency"): values / speedup["gpus"]
+        for name, values in ends.items()
+    }
+    return speedup.assign(**ends, **over_gpus)
+
+
+def _draw_lines(
+    axes: Axes, rows: pd.DataFrame, quantity: str, batches: list[int], counts: list[int]
+) -> None:
+    ideal = counts if quantity == "speedup" else [1] * len(counts)
+    axes.plot(counts, ideal, zorder=1, **IDEAL)
+    styles = figures.batch_styles(batches)
+    for index, batch in enumerate(batches):
+        cells = rows[rows["batch_size"] == batch].sort_values("gpus")
+        known = cells[cells["speedup"].notna()]
+        value = known[quantity]
+        errors = [value - known[f"{quantity}_min"], known[f"{quantity}_max"] - value]
+        x = figures.beside(known["gpus"], index, len(batches), step=1.02)
+        axes.errorbar(x, value, yerr=errors, **styles[batch])
+
+
+def _limit(axes: Axes, speedup: pd.DataFrame, quantity: str, counts: list[int]) -> None:
+    """The same range in every panel of a quantity, with the ideal in it."""
+    lowest = min(1.0, speedup[f"{quantity}_min"].min())
+    if quantity == "speedup":
+        highest = max(float(counts[-1]), speedup["speedup_max"].max())
+        figures.log2_axis(axes.yaxis, [2.0**power for power in range(-6, 12)])
+        axes.set_ylim(lowest / 1.15, highest * 1.15)
+    else:
+        highest = max(1.0, speedup["efficiency_max"].max())
+        margin = 0.06 * max(highest - lowest, 0.1)
+        axes.set_ylim(lowest - margin, highest + margin)
 
 
 def main(argv: list[str] | None = None) -> None:
