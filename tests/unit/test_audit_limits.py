@@ -45,10 +45,10 @@ def test_communication_below_zero_within_noise_is_a_remark():
     ]
 
 
-def used(estimate, overlapped, strategy="ddp"):
+def used(estimate, moving, strategy="ddp"):
     """The finding on a cell whose utilization by `estimate` is 110 %."""
     named = {"estimate": estimate, "strategy": strategy}
-    table = CLEAN.communication.assign(overlapped_seconds=overlapped, **named)
+    table = CLEAN.communication.assign(moving_seconds=moving, **named)
     rates = changed(CLEAN.bandwidth.assign(**named), 2, utilization=1.1)
     one = table.gpus.eq(2) & table.batch_size.eq(512)
     first = one & ~one.duplicated()
@@ -57,14 +57,14 @@ def used(estimate, overlapped, strategy="ddp"):
 
 
 def test_a_utilization_above_one_by_an_estimate_that_sees_all_communication_is_a_warning():
-    found = used("profiler", overlapped=0.01)
+    found = used("profiler", moving=0.01)
     assert (found.severity, found.message) == ("warning", "profiler: utilization above 100 %")
     assert (found.batch_size, found.found, found.expected) == (512, 1.1, 1)
 
 
 @pytest.mark.parametrize("estimate", ["subtraction", "without_communication"])
 def test_a_utilization_above_one_of_exposed_communication_alone_is_a_remark(estimate):
-    found = used(estimate, overlapped=math.nan)
+    found = used(estimate, moving=math.nan)
     assert found.severity == "info"
     assert found.message == (
         f"{estimate}: utilization above 100 %; "
@@ -73,7 +73,7 @@ def test_a_utilization_above_one_of_exposed_communication_alone_is_a_remark(esti
 
 
 def test_data_parallel_hides_no_communication_that_would_explain_a_utilization_above_one():
-    assert used("subtraction", overlapped=math.nan, strategy="dp").severity == "warning"
+    assert used("subtraction", moving=math.nan, strategy="dp").severity == "warning"
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,12 @@ def test_more_than_the_peak_is_flagged():
     )
 
 
+def test_data_parallel_has_nothing_behind_computation_that_would_explain_it():
+    sweep = interconnect([sweep_of(4, ("gradients", 10_000_000, 1.5e-3))])
+    row = table_of(A40.assign(strategy="dp"), sweep).loc["subtraction"]
+    assert row.note == "utilization above 100 %"
+
+
 def test_a_cell_out_of_memory_keeps_a_row_for_each_estimate():
     timing = timing_table(timing_row(1, 8192, status="oom"), timing_row(4, 8192, status="oom"))
     table = table_of(timing)

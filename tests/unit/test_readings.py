@@ -93,6 +93,8 @@ def test_an_epochs_communication_is_its_iterations_times_the_reading():
     assert profiler["communication_seconds"] == pytest.approx(200 * 0.014)
     assert profiler["compute_seconds"] == pytest.approx(12.0 - 200 * 0.014)
     assert profiler["overlapped_seconds"] == pytest.approx(200 * 0.006)
+    assert profiler["moving_seconds"] == pytest.approx(200 * 0.02)
+    assert math.isnan(row(table, "without_communication")["moving_seconds"])
     log = row(table, "ddp_log")
     assert math.isnan(log["communication_seconds"]) and log["note"] == "not logged"
 
@@ -108,6 +110,19 @@ def test_bytes_behind_computation_travel_all_the_same():
     profiler = row(table, "profiler")
     assert profiler["communication_seconds"] == pytest.approx(200 * 0.02)
     assert profiler["bandwidth_gb_per_s"] == pytest.approx(GRADIENT_BYTES / 0.02 / 1e9)
+
+
+def test_all_communication_is_the_median_of_the_ranks_totals_not_the_sum_of_medians():
+    # Totals 0.1, 0.2 and 0.3 s; hidden 0.0, 0.18 and 0.02, exposed 0.1, 0.02 and 0.28 s.
+    found = [traced(0, 0.1, 0.0), traced(1, 0.2, 0.18), traced(2, 0.3, 0.02)]
+    runs = [run(CELL, 12.0, found)]
+    parts = communication(timing(runs), readings(runs))
+    profiler = row(parts, "profiler")
+    assert profiler["moving_seconds"] == pytest.approx(20 * 0.2)
+    assert profiler["exposed_seconds"] + profiler["overlapped_seconds"] == pytest.approx(20 * 0.12)
+    assert profiler["compute_seconds"] + profiler["communication_seconds"] == pytest.approx(12.0)
+    rates = bandwidth(timing(runs), parts, interconnect([]), GRADIENT_BYTES)
+    assert row(rates, "profiler")["communication_seconds"] == pytest.approx(20 * 0.2)
 
 
 def test_readings_without_any_note_survive_their_file(tmp_path):

@@ -48,7 +48,8 @@ def instrumented() -> dict[str, pd.DataFrame]:
     timing = timing[(timing["strategy"] == "ddp") & (timing["recipe"] == "course")]
     timing = timing[(timing["gpus"] <= 2) & (timing["batch_size"] <= 512)]
     cells = timing[timing["gpus"] == 2][CELL_KEYS]
-    seconds = {"exposed_seconds": 6e-4, "overlapped_seconds": 4e-4, "count": 2, "note": ""}
+    seconds = {"communication_seconds": 1e-3, "exposed_seconds": 6e-4, "overlapped_seconds": 4e-4}
+    seconds |= {"count": 2, "note": ""}
     read = [
         cells.assign(estimate="without_communication", exposed_seconds=4.8e-4, count=2, note=""),
         cells.assign(estimate="profiler", **seconds),
@@ -113,6 +114,13 @@ def test_table_3_has_no_bandwidth_for_negative_communication(page):
     row = page.rows("Table 3: course, ddp")[8]
     assert row[:2] == ["512", "2"]
     assert row[6:8] == ["−0.0100 within noise", "negative"]
+
+
+def test_table_3_has_one_row_for_a_cell_without_a_time(page):
+    rows = [row for row in page.rows("Table 3: course, ddp") if row[0] == "16384"]
+    # 2 GPUs diverged, which takes as long as any other, in two estimates; 4 are infeasible.
+    assert [row[1] for row in rows] == ["2", "4"]
+    assert rows[1] == ["16384", "4", "infeasible"]
 
 
 def test_the_interconnect_shows_its_fit(page):

@@ -7,20 +7,16 @@ is beyond by no more than noise; the message then says so. A time measured once 
 
 from typing import Any
 
-import pandas as pd
-
 from scaling import noise
 from scaling.audit_finding import TOLERANCE, Finding, Severity, finding
 from scaling.audit_study import Check, Study
+from scaling.bandwidth import BLIND, blind
 from scaling.grid import CELL_KEYS
 from scaling.speedup import VIEWS, why_above_gpus
 
 COMMUNICATION_FACTOR = 2.0
 """Largest over smallest communication time of an iteration that noise may explain: subtracting two
 large times leaves a small one, easily wrong by tens of percent, hardly by a factor of 2."""
-OVERLAPPING_STRATEGY = "ddp"
-"""The strategy that communicates during the backward pass. DataParallel sends the parameters before
-the forward pass and sums the gradients after the backward pass: nothing is hidden."""
 
 
 def negative_communication(study: Study) -> list[Finding]:
@@ -46,12 +42,11 @@ def utilization_above_one(study: Study) -> list[Finding]:
     A remark for an estimate that does not see communication behind computation, of a strategy
     which has some there: the time is too short by that.
     """
-    overlaps = study.communication[[*CELL_KEYS, "estimate", "overlapped_seconds"]]
-    table = study.bandwidth.merge(overlaps, how="left", on=[*CELL_KEYS, "estimate"])
+    moving = study.communication[[*CELL_KEYS, "estimate", "moving_seconds"]]
+    table = study.bandwidth.merge(moving, how="left", on=[*CELL_KEYS, "estimate"])
     found = []
     for row in table[table["utilization"] > 1].itertuples():
-        blind = pd.isna(row.overlapped_seconds) and row.strategy == OVERLAPPING_STRATEGY
-        reasons = ["the estimate does not see communication behind computation"] if blind else []
+        reasons = [BLIND] if blind(row) else []
         message = f"{row.estimate}: utilization above 100 %"
         found.append(_beyond(row, message, reasons, row.utilization, 1))
     return found

@@ -19,6 +19,11 @@ PEAK_KIND = {"ddp": "bucket", "dp": "gradients"}
 OWN_PEAK_KIND = {("tuned", "ddp"): "tuned_bucket"}
 """The same for a recipe that makes messages of its own, where the sweep has them."""
 
+OVERLAPPING_STRATEGY = "ddp"
+"""The strategy that communicates during the backward pass. DataParallel sends the parameters before
+the forward pass and sums the gradients after the backward pass: nothing is hidden."""
+BLIND = "the estimate does not see communication behind computation"
+
 
 def bytes_per_iteration(strategy: str, gpus: int, gradient_bytes: float) -> float:
     """Bytes of one iteration through the busiest GPU, from K = `gradient_bytes`.
@@ -69,8 +74,9 @@ def bandwidth(
 ) -> pd.DataFrame:
     """The table of bandwidths: one row per row of `communication`, columns `COLUMNS`.
 
-    bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s, where overlapped
-    communication counts as well: bytes that travel behind computation travel all the same;
+    bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s. These are the
+    `moving_seconds` of `communication` where an estimate has them, as bytes that travel behind
+    computation travel all the same, and else its communication_seconds;
     utilization = bandwidth / peak, 1.0 being all of it. Where there is no communication time above
     0, no sweep (`interconnect` may be empty) or no K (`gradient_bytes` NaN), the figures stay empty
     and `note` says why. Bytes are rounded to whole ones.
@@ -78,8 +84,7 @@ def bandwidth(
     table = communication.rename(columns={"note": "communication_note"}).merge(
         timing[[*tables.CELL_KEYS, "iterations"]], how="left", on=tables.CELL_KEYS
     )
-    hidden = table["overlapped_seconds"].fillna(0)
-    table["communication_seconds"] = table["communication_seconds"] + hidden
+    table["communication_seconds"] = table["moving_seconds"].fillna(table["communication_seconds"])
     links = [(row.strategy, row.gpus) for row in table.itertuples()]
     table["bytes_per_iteration"] = pd.Series(
         [bytes_per_iteration(*link, gradient_bytes) for link in links], dtype=float
@@ -111,7 +116,14 @@ def _note(row: Any) -> str:
     if math.isnan(row.peak_gb_per_s):
         notes.append(f"no correct interconnect sweep for {row.gpus} GPUs")
     elif row.utilization > 1:
-        blind = math.isnan(row.overlapped_seconds)
-        why = " (the estimate does not see communication behind computation)" if blind else ""
+        why = f" ({BLIND})" if blind(row) else ""
         notes.append(f"utilization above 100 %{why}")
     return "; ".join(notes)
+
+
+def blind(row: Any) -> bool:
+    """Whether there is communication that the estimate of a row does not see: behind computation.
+
+    `row` has strategy and moving_seconds, as those of `communication` have.
+    """
+    return row.strategy == OVERLAPPING_STRATEGY and math.isnan(row.moving_seconds)

@@ -10,7 +10,7 @@ from scaling.tables import KEYS, no_single_gpu_time, with_single_gpu
 
 COLUMNS = [
     *(*KEYS, "estimate", "total_seconds", "compute_seconds", "communication_seconds"),
-    *("exposed_seconds", "overlapped_seconds", "spread_seconds", "note"),
+    *("exposed_seconds", "overlapped_seconds", "moving_seconds", "spread_seconds", "note"),
 ]
 SUBTRACTIONS = {
     "subtraction": "epoch_seconds",
@@ -27,10 +27,14 @@ def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) ->
 
     By subtraction: compute = T(1,b) / N, communication = T(N,b) - T(1,b) / N. A negative value is
     kept, and `note` says so. Subtraction cannot tell exposed from overlapped communication: these
-    two stay empty. The instruments' `readings` (see `scaling.readings`; a published study has
-    none) are those of one iteration times the epoch's iterations, beside the time without loading;
-    `spread_seconds` is the range of those that were read more than once. A cell without time or
-    baseline keeps its rows; `note` says what is missing.
+    two stay empty, as does `moving_seconds`, the time of all communication, exposed or not, which a
+    bandwidth divides by. That is the median over ranks of their totals; the medians of the two
+    parts, each for itself, need not add up to it.
+
+    The instruments' `readings` (see `scaling.readings`; a published study has none) are those of
+    one iteration times the epoch's iterations, beside the time without loading; `spread_seconds` is
+    the range of those that were read more than once. A cell without time or baseline keeps its
+    rows; `note` says what is missing.
     """
     estimates = [_subtraction(timing, estimate) for estimate in SUBTRACTIONS]
     if readings is not None:
@@ -51,14 +55,18 @@ def _subtraction(timing: pd.DataFrame, estimate: str) -> pd.DataFrame:
     table["total_seconds"] = table[seconds]
     table["compute_seconds"] = table[f"single_{seconds}"] / table["gpus"]
     table["communication_seconds"] = table["total_seconds"] - table["compute_seconds"]
-    table[["exposed_seconds", "overlapped_seconds", "spread_seconds"]] = math.nan
+    unknown = ["exposed_seconds", "overlapped_seconds", "moving_seconds", "spread_seconds"]
+    table[unknown] = math.nan
     table["note"] = [_note(row) for row in table.itertuples()]
     return table
 
 
 def _measured(timing: pd.DataFrame, readings: pd.DataFrame) -> pd.DataFrame:
     table = timing[timing["gpus"] > 1].merge(readings, on=tables.CELL_KEYS, suffixes=("", "_read"))
-    for part in ("exposed_seconds", "overlapped_seconds", "spread_seconds"):
+    table["moving_seconds"] = table["communication_seconds"].where(
+        table["overlapped_seconds"].notna()
+    )
+    for part in ("exposed_seconds", "overlapped_seconds", "moving_seconds", "spread_seconds"):
         table[part] = table[part] * table["iterations"]
     table["communication_seconds"] = table["exposed_seconds"]
     table["total_seconds"] = table["epoch_seconds_without_loading"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import noise
+from scaling import noise, report_interconnect
 from scaling import report_format as fmt
 from scaling.communication import SUBTRACTIONS, with_values
 from scaling.derived import DerivedTables
@@ -22,6 +22,11 @@ from scaling.report_table import (
 from scaling.result_tables import StudyTables, by_configuration
 
 CELL = ["batch_size", "gpus"]
+CELL_COLUMNS = ["batch size per GPU", "GPUs"]
+RATE_COLUMNS = [
+    *("bytes per iteration", "iterations", "bytes per epoch", "estimate"),
+    *("communication, s", "GB/s", "peak measured, GB/s", "utilization"),
+]
 ESTIMATES = {
     "subtraction": "compute is T(1, b) / N, communication what is left of T(N, b): whatever does "
     "not shrink with N, waiting for data included",
@@ -56,8 +61,8 @@ def bandwidth(tables: StudyTables) -> dict[str, Any]:
     """Table 3, and the sweep over the interconnect with the line fitted through it."""
     return {
         "tables": bandwidths(tables),
-        "sweeps": _sweeps(tables.interconnect),
-        "fits": _fits(tables.interconnect_fit),
+        "sweeps": report_interconnect.sweeps(tables.interconnect),
+        "fits": report_interconnect.fits(tables.interconnect_fit),
     }
 
 
@@ -129,6 +134,10 @@ def _no_communication(row: Any, columns: int) -> Entry:
 def _table_3(title: str, rows: pd.DataFrame) -> Table:
     lines = []
     for (batch, count), cell in with_values(rows).groupby(CELL):
+        if cell["total_seconds"].isna().all() and cell["status"].iloc[0] != "ok":
+            untimed = status(cell["status"].iloc[0], len(RATE_COLUMNS))
+            lines.append([head(str(batch)), Entry(str(int(count))), untimed])
+            continue
         for index, row in enumerate(cell.itertuples()):
             line = []
             if index == 0:
@@ -141,11 +150,7 @@ def _table_3(title: str, rows: pd.DataFrame) -> Table:
             lines.append([*line, text(fmt.estimate(row.estimate)), *_rate(row)])
     return Table(
         title=title,
-        columns=[
-            *("batch size per GPU", "GPUs", "bytes per iteration", "iterations"),
-            *("bytes per epoch", "estimate", "communication, s", "GB/s"),
-            *("peak measured, GB/s", "utilization"),
-        ],
+        columns=[*CELL_COLUMNS, *RATE_COLUMNS],
         rows=lines,
         notes=collect_notes(rows[rows["communication_seconds"].notna()], "note"),
         text_columns=frozenset({"estimate"}),
@@ -180,71 +185,3 @@ def _rate(row: Any) -> list[Entry]:
         above = ("above 100 %",) if row.utilization > 1 else ()
         used = Entry(fmt.percent(row.utilization), flags=above)
     return [seconds, Entry(fmt.significant(row.bandwidth_gb_per_s)), peak, used]
-
-
-def _sweeps(interconnect: pd.DataFrame) -> list[Table]:
-    """One table for each backend and number of GPUs: time and bandwidth by message size."""
-    return [
-        Table(
-            title=f"All-reduce on {fmt.gpus(int(gpus))}, {backend}",
-            columns=[
-                *("message", "what it is", "time, µs", "repeats"),
-                *("algorithm bandwidth, GB/s", "bus bandwidth, GB/s"),
-            ],
-            rows=[_message(row) for row in rows.sort_values("message_bytes").itertuples()],
-            text_columns=frozenset({"what it is"}),
-        )
-        for (backend, gpus), rows in interconnect.groupby(["backend", "gpus"])
-    ]
-
-
-def _message(row: Any) -> list[Entry]:
-    kinds = {
-        "sweep": "sweep",
-        "bucket": "bucket of DDP",
-        "tuned_bucket": "bucket of recipe tuned",
-        "gradients": "all gradients",
-    }
-    return [
-        head(f"{int(row.message_bytes):,} B"),
-        Entry(
-            kinds.get(row.kind, row.kind),
-            kind="text",
-            flags=() if row.correct else ("wrong result",),
-        ),
-        Entry(
-            fmt.significant(1e6 * row.seconds),
-            detail=fmt.span(1e6 * row.seconds_min, 1e6 * row.seconds_max),
-        ),
-        Entry(f"{int(row.count)}"),
-        Entry(fmt.significant(row.algbw_gb_per_s)),
-        Entry(fmt.significant(row.busbw_gb_per_s)),
-    ]
-
-
-def _fits(fit: pd.DataFrame) -> list[Table]:
-    if fit.empty:
-        return []
-    rows = []
-    for row in fit.itertuples():
-        line = [head(f"{fmt.gpus(int(row.gpus))}, {row.backend}")]
-        if pd.isna(row.latency_seconds):
-            line.append(status("fewer than 3 message sizes", 3))
-        else:
-            line += [
-                Entry(_plus_minus(1e6 * row.latency_seconds, 1e6 * row.latency_error_seconds)),
-                Entry(_plus_minus(1e12 * row.seconds_per_byte, 1e12 * row.seconds_per_byte_error)),
-                Entry(fmt.significant(row.asymptotic_busbw_gb_per_s)),
-            ]
-        rows.append([*line, Entry(f"{int(row.points)}")])
-    return [
-        Table(
-            title="Time of an all-reduce of m bytes, fitted as α + β·m",
-            columns=["GPUs", "α, µs", "β, ps per byte", "bus bandwidth for large m, GB/s", "sizes"],
-            rows=rows,
-        )
-    ]
-
-
-def _plus_minus(value: float, error: float) -> str:
-    return f"{fmt.significant(value)} ± {fmt.significant(error, 2)}"

@@ -55,29 +55,17 @@ def cpu_threads(tables: StudyTables) -> str:
 
 
 def provenance(tables: StudyTables) -> dict[str, Any]:
-    """One row for each distinct environment, and one for each run that names its environment."""
+    """A column for each distinct environment, and a row for each run that names its environment."""
     runs = _recorded(tables)
     kept = [column for column in runs.columns if column not in OF_A_RUN]
-    environments = runs.groupby(kept, sort=False) if len(runs) else []
-    numbers: dict[Any, int] = {}
-    table = []
-    for number, (_, rows) in enumerate(environments, start=1):
-        numbers |= dict.fromkeys(rows.index, number)
-        first = rows.iloc[0]
-        table.append(
-            [head(f"E{number}"), Entry(f"{len(rows):,}")]
-            + [text(_commit(first[key]) if key == "commit" else first[key] or "–") for key in kept]
-            + [text(_period(rows))]
-        )
+    environments = [rows for _, rows in runs.groupby(kept, sort=False)] if len(runs) else []
+    numbers = {
+        index: number for number, rows in enumerate(environments, start=1) for index in rows.index
+    }
     slurm = SLURM_COLUMNS if _values(runs, "slurm_job_id") else {}
     words = ["status", "environment", "started", "ended", *slurm, "config digest"]
     return {
-        "environments": Table(
-            title="Environments",
-            columns=["name", "runs", *(column.replace("_", " ") for column in kept), "run"],
-            rows=table,
-            text_columns=frozenset([*(column.replace("_", " ") for column in kept), "run"]),
-        ),
+        "environments": _environments(environments, kept),
         "runs": Table(
             title="Runs",
             columns=["run", *words],
@@ -88,6 +76,35 @@ def provenance(tables: StudyTables) -> dict[str, Any]:
             text_columns=frozenset(words),
         ),
     }
+
+
+def _environments(environments: list[pd.DataFrame], kept: list[str]) -> Table:
+    """A row for each property that one has, a column for each; what all share is said once."""
+    names = [f"E{number}" for number in range(1, len(environments) + 1)]
+    rows = []
+    for column in kept:
+        values = [str(runs[column].iloc[0]) for runs in environments]
+        if column == "commit":
+            values = [_commit(value) for value in values]
+        if any(values):
+            rows.append([head(column.replace("_", " ")), *_across(values)])
+    return Table(
+        title="Environments of the grid’s runs",
+        columns=["property", *names],
+        rows=[
+            [head("runs"), *(text(f"{len(runs):,}") for runs in environments)],
+            [head("first start to last end"), *_across([_period(runs) for runs in environments])],
+            *rows,
+        ],
+        text_columns=frozenset(names),
+    )
+
+
+def _across(values: list[str]) -> list[Entry]:
+    """An entry for each value, one for all where they are the same."""
+    if len(set(values)) == 1:
+        return [Entry(values[0] or "–", kind="text", columns=len(values))]
+    return [text(value or "–") for value in values]
 
 
 def _run(row: Any, environment: int | None, extra: Collection[str]) -> list[Entry]:
