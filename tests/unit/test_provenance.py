@@ -116,3 +116,5 @@ def test_counts_stay_whole_beside_a_run_that_is_missing(tmp_path):
         first, second = csv.DictReader(file)
     assert (first["cpu_count"], first["cpu_threads"]) == ("64", "1")
     assert (second["cpu_count"], second["cpu_threads"]) == ("", "")
+    again = result_tables.read("provenance", tmp_path / "provenance.csv")
+    assert again[["cpu_count", "cpu_threads"]].values.tolist() == [["64", "1"], ["", ""]]

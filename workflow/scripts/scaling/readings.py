@@ -20,12 +20,11 @@ def readings(runs: list[Run]) -> pd.DataFrame:
     """One row per multi-GPU cell and estimate, columns `COLUMNS`, seconds of one iteration.
 
     The figure is the median over seeds, and over the repeats of each where there are some: `count`
-    of them. A trace or DDP's log gives the median over ranks of the total and of each part for
-    itself. Leaving communication out gives the
-    difference of the slowest rank's times with and without: what communication adds, so exposed
-    communication; it may be negative. `spread_seconds` is the range (maximum - minimum) of the
-    exposed seconds of these figures, empty for a single one. A cell without a reading has empty
-    seconds and a `note` that says why.
+    of them. A trace or DDP's log gives the median over ranks, of the total and of each part for
+    itself. Leaving communication out gives the difference of the slowest rank's times with and
+    without: what communication adds, so exposed communication; it may be negative. `spread_seconds`
+    is the range (maximum - minimum) of the exposed seconds of these figures, empty for a single
+    one. A cell without a reading has empty seconds and a `note` that says why.
     """
     cells: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = {}
     for cell, record in runs:

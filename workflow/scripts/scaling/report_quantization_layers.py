@@ -74,7 +74,7 @@ def activations(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
         {
             "range after ReLU": lambda some: range_of(some, "output"),
             "scale, steps per unit": mean_of("passed_scale", fmt.significant),
-            "output_scale o": lambda some: (
+            "factor o": lambda some: (
                 Entry("–") if some["accumulator_scale"].isna().all() else _factor(some)
             ),
             "S · o · max": mean_of("top_step", lambda value: f"{value:.3f}"),
@@ -82,7 +82,7 @@ def activations(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
             "clipped, test": mean_of("clipped_share_test", share),
             "SQNR before ReLU, dB": mean_of("sqnr_before_relu_db", decibels),
             "SQNR after ReLU, dB": mean_of("sqnr_after_relu_db", decibels),
-            "SQNR propagated, dB": mean_of("propagated_sqnr_db", decibels),
+            "propagated SQNR, dB": mean_of("propagated_sqnr_db", decibels),
         },
     )
     return Part([sentence], [table])

@@ -48,9 +48,13 @@ def write(table: pd.DataFrame, path: Path) -> None:
 WORDS = [
     *("recipe", "strategy", "note", "message"),
     *("python", "torch", "cuda", "nccl", "driver", "commit", "slurm_job_id"),
+    *("cpu_count", "cpu_threads"),
     *("order_sha256", "parameters_sha256", "buffers_sha256", "compiled_batch_sizes"),
 ]
-"""Columns that are text even when empty or when they look like numbers: 12.10 is not 12.1."""
+"""Columns that are text even when empty or when they look like numbers: 12.10 is not 12.1.
+
+What is only ever shown is among them: beside a gap, 64 cores would be read as 64.0.
+"""
 
 
 def read(path: Path, columns: list[str]) -> pd.DataFrame:
