@@ -11,10 +11,10 @@ NO_LEDGER = "The records of this study hold no ledger of layers for a stage with
 
 
 def share(value: float) -> str:
-    """A share that may be tiny: `0 %`, `< 0.001 %`, `0.0023 %`."""
+    """A share that may be tiny, in one piece: `0 %`, `< 0.001 %`, `0.0023 %`."""
     if pd.isna(value) or value == 0:
-        return "–" if pd.isna(value) else "0 %"
-    return "< 0.001 %" if value < 1e-5 else f"{fmt.significant(100 * value, 2)} %"
+        return "–" if pd.isna(value) else "0\u00a0%"
+    return "<\u00a00.001\u00a0%" if value < 1e-5 else f"{fmt.significant(100 * value, 2)}\u00a0%"
 
 
 def decibels(value: float) -> str:

@@ -78,8 +78,8 @@ def activations(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
                 Entry("–") if some["accumulator_scale"].isna().all() else _factor(some)
             ),
             "S · o · max": mean_of("top_step", lambda value: f"{value:.3f}"),
-            "clipped, calibration": mean_of("clipped_share_calibration", share),
-            "clipped, test": mean_of("clipped_share_test", share),
+            "clipped in calibration": mean_of("clipped_share_calibration", share),
+            "clipped in test": mean_of("clipped_share_test", share),
             "SQNR before ReLU, dB": mean_of("sqnr_before_relu_db", decibels),
             "SQNR after ReLU, dB": mean_of("sqnr_after_relu_db", decibels),
             "propagated SQNR, dB": mean_of("propagated_sqnr_db", decibels),
