@@ -45,6 +45,18 @@ def test_communication_below_zero_within_noise_is_a_remark():
     ]
 
 
+@pytest.mark.parametrize(("spread", "count"), [(0.05, 3), (0.0, 1)])
+def test_communication_below_zero_that_no_pair_of_times_makes_positive_is_a_warning(spread, count):
+    # 8.4 - 17 / 2 = -0.1 s is less than the two ranges together, 0.1 + 0.1 / 2 s, but even
+    # 8.45 - 16.95 / 2 is below 0: the speedup is above N beyond noise.
+    rows = [
+        timing_row(gpus, 512, seconds, spread=spread, count=count)
+        for gpus, seconds in ((1, 17.0), (2, 8.4))
+    ]
+    found = findings("negative_communication", *rows)
+    assert [severity for severity, _ in found] == ["warning", "warning"]
+
+
 def used(estimate, moving, strategy="ddp"):
     """The finding on a cell whose utilization by `estimate` is 110 %."""
     named = {"estimate": estimate, "strategy": strategy}
