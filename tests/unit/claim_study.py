@@ -74,7 +74,7 @@ def instrumented(
     read["exposed_seconds"] = read["communication_seconds"]
     read["total_seconds"] = read["epoch_seconds_without_loading"]
     read["compute_seconds"] = read["total_seconds"] - read["communication_seconds"]
-    read = read.assign(overlapped_seconds=None, spread_seconds=spread)[
+    read = read.assign(overlapped_seconds=None, moving_seconds=None, spread_seconds=spread)[
         scaling.communication.COLUMNS
     ]
     both = pd.concat([made["communication"], read], ignore_index=True)
