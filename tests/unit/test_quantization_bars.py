@@ -11,6 +11,7 @@ from scaling import peers_table, quantization_paired, quantization_tables
 from scaling import report_format as fmt
 from scaling.quantization_cost import Cost, cost
 from scaling.quantization_record import read_document
+from unit.readme import section
 
 ROOT = Path(__file__).parents[2]
 STUDY = ROOT / "studies/quantization-cifar10"
@@ -69,7 +70,7 @@ def test_every_logit_equals_the_integer_pipelines(table: pd.DataFrame) -> None:
     assert set(compared["logits_compared"]) == {100_000}
     assert compared["logits_differing"].sum() == 0
     count = f"Each of the {compared['logits_compared'].sum():,} logits"
-    assert count in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert count in section("quantization-cifar10")
 
 
 def test_no_layer_of_int8_is_noisier_than_30_db_or_clips_a_calibration_image(
@@ -93,7 +94,7 @@ def test_what_accuracy_passes_another_diagnostic_reveals(documents: list[dict[st
 
 
 def test_every_figure_of_the_readme_is_that_of_the_records(table: pd.DataFrame) -> None:
-    lines = ROW.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    lines = ROW.findall(section("quantization-cifar10"))
     assert {"weights", INT8, "best-float-logits", "w4a4-gptq"} <= {name for name, _ in lines}
     for name, shown in lines:
         found = variant(table, name)
@@ -107,7 +108,7 @@ def test_every_figure_of_the_readme_is_that_of_the_records(table: pd.DataFrame) 
 def test_the_readme_names_the_peers_by_the_records() -> None:
     paths = sorted(STUDY.glob("quantization/*/peers.json"))
     peers = peers_table.table([peers_table.read_document(path) for path in paths])
-    words = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    words = " ".join(section("quantization-cifar10").split())
     assert len(paths) == 3 and set(peers["threads"]) == {1}
     for engine in ("onnxruntime", "torchao"):
         rows = peers[(peers["engine"] == engine) & (peers["precision"] == "int8")]

@@ -12,17 +12,11 @@ from scaling.convergence import record, remedy_table, run_tables
 from scaling.convergence.time_to_accuracy import time_to_accuracy
 from scaling.record import read_record
 from scaling.timing import timing
+from unit.readme import section
 
 ROOT = Path(__file__).parents[2]
 EPOCHS = re.compile(r"^\| (\w+), (\w+), (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
 REMEDY = re.compile(r"^\| [^|]+ \| `(\w+)` \| (.*) \|$", re.MULTILINE)
-
-
-def section(study):
-    """The README's part on a study, which links to it."""
-    parts = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## ")
-    (part,) = (part for part in parts if f"(studies/{study}/README.md)" in part)
-    return part
 
 
 def config_of(study):
