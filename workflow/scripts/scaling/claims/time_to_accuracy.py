@@ -115,13 +115,13 @@ def _left_of_it(fastest: Any, base: Any) -> str:
     per_epoch, left = fmt.times(fastest.epoch_speedup), fmt.times(fastest.speedup)
     if fastest.epochs_to_accuracy == base["epochs_to_accuracy"]:
         return (
-            f"as many epochs are needed, so nothing of the speedup of {per_epoch} per epoch is "
-            "lost at equal accuracy"
+            f"the median seed needs as many epochs, so nothing of the speedup of {per_epoch} per "
+            "epoch is lost at equal accuracy"
         )
     if fastest.epochs_to_accuracy < base["epochs_to_accuracy"]:
         return (
-            f"fewer epochs are needed, so a speedup of {per_epoch} per epoch is {left} at equal "
-            "accuracy"
+            f"the median seed needs fewer epochs, so a speedup of {per_epoch} per epoch is {left} "
+            "at equal accuracy"
         )
     return f"of a speedup of {per_epoch} per epoch {left} is left at equal accuracy"
 
