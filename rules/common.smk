@@ -11,7 +11,7 @@ from snakemake.exceptions import WorkflowError
 sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 
 from scaling import config as configuration
-from scaling import environment, grid, imports, stored_study
+from scaling import environment, grid, imports, run_spec, stored_study
 from scaling.errors import UserError
 from scaling.quantization_scheme import scheme_options
 
@@ -199,13 +199,12 @@ def check_devices():
             raise WorkflowError(
                 "no GPU is visible and grid.strategies has dp: use ddp on a CPU"
             )
-        if (
-            "tuned" in config["grid"]["recipes"]
-            and config["recipes"]["tuned"]["cuda_graph"]
-        ):
-            raise WorkflowError(
-                "no GPU is visible and recipes.tuned.cuda_graph is true"
-            )
+        if "tuned" in config["grid"]["recipes"]:
+            for switch in run_spec.NEED_A_GPU:
+                if config["recipes"]["tuned"][switch]:
+                    raise WorkflowError(
+                        f"no GPU is visible and recipes.tuned.{switch} is true"
+                    )
         there = psutil.cpu_count() // config["machine"]["cpu_threads"]
         what = f"CPU cores for processes of {config['machine']['cpu_threads']} threads"
     granted = workflow.global_resources.get("gpu")

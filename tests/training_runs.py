@@ -14,7 +14,13 @@ FAULTY_WORKER = ROOT / "tests/faulty_worker.py"
 TUNED = {
     "recipe": "tuned",
     "recipe-options": json.dumps(
-        {"precision": "bf16", "channels_last": True, "compile": False, "cuda_graph": False}
+        {
+            "precision": "bf16",
+            "channels_last": True,
+            "compile": False,
+            "cuda_graph": False,
+            "fused_norms": False,
+        }
     ),
 }
 

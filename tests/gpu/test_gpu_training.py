@@ -24,7 +24,14 @@ from training_runs import run, supervise_faulty
 GPUS = torch.cuda.device_count()
 pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
 several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
-OPTIONS = {"precision": "float32", "channels_last": True, "compile": False, "cuda_graph": False}
+OPTIONS = {
+    "precision": "float32",
+    "channels_last": True,
+    "compile": False,
+    "cuda_graph": False,
+    "fused_norms": False,
+}
+FUSED = {"fused_norms": True, "compile": True, "precision": "bf16"}
 SECONDS = 300
 
 
@@ -73,7 +80,7 @@ def test_capturing_a_step_leaves_the_model_as_it_was():
         assert torch.equal(value, before[name]), name
 
 
-@pytest.mark.parametrize("options", [{}, {"compile": True}, {"precision": "bf16"}])
+@pytest.mark.parametrize("options", [{}, {"compile": True}, {"precision": "bf16"}, FUSED])
 def test_captured_steps_train_as_launched_ones_do_tail_included(options):
     moved = []
     for captured in (False, True):
@@ -83,6 +90,20 @@ def test_captured_steps_train_as_launched_ones_do_tail_included(options):
         moved.append(torch.cat([part.flatten() for part in movement(model, before)]))
         tuned.close()
     assert (moved[0] - moved[1]).norm() < 0.05 * moved[0].norm()
+
+
+@pytest.mark.parametrize("options", [{}, {"precision": "bf16"}, {"cuda_graph": True}])
+def test_fused_norms_train_as_those_of_pytorch_do(options):
+    moved = []
+    for fused in (False, True):
+        tuned, model, before = trainer(fused_norms=fused, **options)
+        assert tuned.run_epoch(1).samples == 100
+        moved.append(torch.cat([part.flatten() for part in movement(model, before)]))
+        moved.append(model.stages[3][1].bn2.running_var)
+        tuned.close()
+    (weights, variances), (fused_weights, fused_variances) = moved[:2], moved[2:]
+    assert (weights - fused_weights).norm() < 0.1 * weights.norm()
+    assert (variances - fused_variances).norm() < 0.05 * variances.norm()
 
 
 @pytest.mark.parametrize("compile", [False, True])

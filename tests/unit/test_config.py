@@ -113,10 +113,21 @@ def test_data_parallel_over_cpu_processes_is_refused():
         config.check(changed("grid.strategies", ["dp"]), SCHEMA)
 
 
-def test_a_cuda_graph_on_a_cpu_is_refused():
+@pytest.mark.parametrize("switch", ["cuda_graph", "fused_norms"])
+def test_what_needs_a_gpu_is_refused_on_a_cpu(switch):
     document = changed("grid.recipes", ["tuned"])
-    document["recipes"]["tuned"]["cuda_graph"] = True
-    with pytest.raises(UserError, match=r"cuda_graph is true \(allowed with device cpu: false\)"):
+    document["recipes"]["tuned"] |= {switch: True, "channels_last": True}
+    with pytest.raises(UserError, match=rf"{switch} is true \(allowed with device cpu: false\)"):
+        config.check(document, SCHEMA)
+
+
+def test_fused_norms_want_channels_last_order():
+    document = changed("grid.recipes", ["tuned"])
+    document["recipes"]["tuned"] |= {"fused_norms": True, "channels_last": False}
+    document["device"] = "cuda"
+    with pytest.raises(
+        UserError, match=r"fused_norms is true and channels_last is false \(allowed"
+    ):
         config.check(document, SCHEMA)
 
 

@@ -22,7 +22,13 @@ OPTIONS = {
     "device": "cpu",
     "loader-workers": 0,
     "tuned-options": json.dumps(
-        {"precision": "float32", "channels_last": False, "compile": False, "cuda_graph": False}
+        {
+            "precision": "float32",
+            "channels_last": False,
+            "compile": False,
+            "cuda_graph": False,
+            "fused_norms": False,
+        }
     ),
 }
 

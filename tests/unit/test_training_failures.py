@@ -96,9 +96,10 @@ def test_a_rank_that_fails_ends_the_run_without_a_record_and_is_named(
     assert left_behind() == []
 
 
-def test_a_cuda_graph_without_a_gpu_is_one_clear_sentence(images, tmp_path):
-    options = json.loads(TUNED["recipe-options"]) | {"cuda_graph": True}
-    with pytest.raises(UserError, match=r"recipes\.tuned\.cuda_graph is true and there is no GPU"):
+@pytest.mark.parametrize("switch", ["cuda_graph", "fused_norms"])
+def test_what_needs_a_gpu_is_one_clear_sentence_without(images, tmp_path, switch):
+    options = json.loads(TUNED["recipe-options"]) | {switch: True}
+    with pytest.raises(UserError, match=rf"recipes\.tuned\.{switch} is true and there is no GPU"):
         run(
             images,
             tmp_path / "run.json",

@@ -11,6 +11,7 @@ from jsonschema.exceptions import ValidationError
 from scaling.convergence import plan
 from scaling.errors import UserError
 from scaling.quantization_scheme import STAGES, Scheme, scheme_options
+from scaling.run_spec import NEED_A_GPU
 
 LONGEST_SHOWN = 60
 WORDS = {"array": "a list", "object": "a section", "boolean": "true or false", "null": "null"}
@@ -140,10 +141,24 @@ def _beyond_schema(config: dict[str, Any], reads_images: bool) -> list[str]:
         sentences.append(
             f"convergence.remedies has {', '.join(twice)} more than once (allowed: each name once)"
         )
-    graph = "tuned" in grid["recipes"] and config["recipes"]["tuned"]["cuda_graph"]
-    if config["device"] == "cpu" and graph:
-        sentences.append("recipes.tuned.cuda_graph is true (allowed with device cpu: false)")
+    if "tuned" in grid["recipes"]:
+        sentences.extend(_switches(config["recipes"]["tuned"], config["device"]))
     return [*sentences, *_variants(config["quantization"], reads_images)]
+
+
+def _switches(tuned: dict[str, Any], device: str) -> list[str]:
+    """What is wrong with the switches of recipe tuned."""
+    sentences = [
+        f"recipes.tuned.{switch} is true (allowed with device cpu: false)"
+        for switch in NEED_A_GPU
+        if tuned[switch] and device == "cpu"
+    ]
+    if tuned["fused_norms"] and not tuned["channels_last"]:
+        sentences.append(
+            "recipes.tuned.fused_norms is true and channels_last is false "
+            "(allowed: false, or channels_last true)"
+        )
+    return sentences
 
 
 def _variants(section: dict[str, Any], reads_images: bool) -> list[str]:

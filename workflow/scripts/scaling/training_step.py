@@ -22,6 +22,7 @@ class Options:
     channels_last: bool
     compile: bool
     cuda_graph: bool
+    fused_norms: bool
 
 
 class InPrecision(nn.Module):

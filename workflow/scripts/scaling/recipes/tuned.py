@@ -1,12 +1,13 @@
 """Recipe `tuned`: what the GPUs give when nothing holds them back.
 
 Training images live on the GPU and are augmented there, activations are channels-last, matrix
-products run in bf16 or TF32, the model is compiled, and one CUDA graph holds a whole step: batch,
-forward, backward, gradient all-reduce, update. The host only replays it and waits once an epoch.
+products run in bf16 or TF32, batch norms and what follows them have kernels of their own, the rest
+is compiled, and one CUDA graph holds a whole step: batch, forward, backward, gradient all-reduce,
+update. The host only replays it and waits once an epoch.
 
 Every switch is an option of the recipe. DataParallel on several GPUs copies the model each step
-from host threads, which neither a compiled model nor a CUDA graph can hold: there both are off, and
-the record says so.
+from host threads, which neither a quickened model nor a CUDA graph can hold: there all three are
+off, and the record says so.
 """
 
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from scaling.ranks import Rank
 from scaling.recipes.trainer import EpochResult, Material, TrainIterations, finite
 from scaling.resident import ResidentImages
 from scaling.resnet import ResNet18
-from scaling.run_spec import RunSpec
+from scaling.run_spec import NEED_A_GPU, RunSpec
 from scaling.step_progress import StepProgress
 from scaling.training_step import InPrecision, Options, Step
 
@@ -43,7 +44,7 @@ class Tuned:
 
     Model, schedule and distribution of the augmentation are those of `course`; the last, smaller
     batch of an epoch is trained on as well. `loader_seconds` is the host time of drawing the
-    epoch's order. Raises UserError for a CUDA graph without a GPU.
+    epoch's order. Raises UserError for switches that cannot be on.
     """
 
     def __init__(self, spec: RunSpec, rank: Rank, model: ResNet18, material: Material) -> None:
@@ -80,10 +81,7 @@ class Tuned:
             torch.bfloat16 if options.precision == "bf16" and not replicated else None,
             options.compile,
         )
-        if options.compile:
-            trained = self._optimizer.trained
-            trained.early = torch.compile(trained.early, dynamic=False)  # type: ignore[method-assign]
-            trained.late = torch.compile(trained.late, dynamic=False)  # type: ignore[method-assign]
+        _quicken(self._optimizer.trained, options)
         self.model: nn.Module = InPrecision(self._optimizer.trained, options.precision == "bf16")
         if replicated:
             self.model = DataParallel(self.model, device_ids=list(range(cell.gpus)))
@@ -169,11 +167,24 @@ class Tuned:
 def _options(spec: RunSpec, rank: Rank) -> Options:
     """The switches as they can be applied to this cell."""
     options = Options(**spec.recipe_options)
-    if options.cuda_graph and rank.device.type != "cuda":
-        raise UserError("recipes.tuned.cuda_graph is true and there is no GPU: set it to false")
+    for switch in NEED_A_GPU:
+        if getattr(options, switch) and rank.device.type != "cuda":
+            raise UserError(f"recipes.tuned.{switch} is true and there is no GPU: set it to false")
     if rank.processes == 1 and spec.cell.gpus > 1:
-        options = replace(options, compile=False, cuda_graph=False)
+        options = replace(options, compile=False, cuda_graph=False, fused_norms=False)
     return options
+
+
+def _quicken(model: ResNet18, options: Options) -> None:
+    """Give the two halves of `model` another way to compute what they do in training."""
+    if options.fused_norms:
+        from scaling.fused_resnet import FusedResNet  # needs Triton, which comes with CUDA
+
+        fused = FusedResNet(model, options.compile)
+        model.early, model.late = fused.early, fused.late  # type: ignore[method-assign, assignment]
+    elif options.compile:
+        model.early = torch.compile(model.early, dynamic=False)  # type: ignore[method-assign]
+        model.late = torch.compile(model.late, dynamic=False)  # type: ignore[method-assign]
 
 
 def _set_precision(precision: str) -> None:

@@ -1,0 +1,68 @@
+"""A ResNet with fused norms against the same one without."""
+
+import copy
+
+import pytest
+import torch
+from fused_kernels import DEVICE
+from torch.nn import functional
+
+from scaling import stem_patches
+from scaling.fused_resnet import FusedResNet
+from scaling.resnet import ResNet18
+
+
+def models(width=6):
+    """One model twice, in channels-last order, its gains and biases no longer 1 and 0."""
+    torch.manual_seed(0)
+    plain = ResNet18(width, 10).to(DEVICE, memory_format=torch.channels_last)
+    with torch.no_grad():
+        for parameter in plain.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return plain, copy.deepcopy(plain)
+
+
+def batch(size):
+    images = torch.randn(size, 3, 32, 32, device=DEVICE).to(memory_format=torch.channels_last)
+    return images, torch.randint(0, 10, (size,), device=DEVICE)
+
+
+def test_two_steps_have_the_losses_gradients_and_statistics_of_the_plain_model():
+    """The second step shows whether the sums of the first are gone."""
+    plain, own = models()
+    fused = FusedResNet(own, compiled=False)
+    for _ in range(2):
+        images, labels = batch(6)
+        wanted = functional.cross_entropy(plain(images), labels)
+        found = functional.cross_entropy(fused.late(fused.early(images)), labels)
+        plain.zero_grad()
+        own.zero_grad()
+        wanted.backward()
+        found.backward()
+        assert found.item() == pytest.approx(wanted.item(), rel=1e-5)
+        gradients, others = (
+            torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+            for model in (plain, own)
+        )
+        # Rounding opens or shuts a rectifier here and there.
+        assert (gradients - others).norm() < 0.1 * gradients.norm()
+    for (name, one), other in zip(plain.named_buffers(), own.buffers(), strict=True):
+        assert name.endswith("num_batches_tracked") or torch.allclose(one, other, atol=1e-4), name
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_stem_is_a_padded_convolution(dtype):
+    images, _ = batch(2)
+    images = images[:, :, :11, :6]
+    weight = torch.randn(5, 3, 3, 3, device=DEVICE).to(dtype)
+    weight = weight.to(memory_format=torch.channels_last).requires_grad_()
+    found = stem_patches.convolution(images, weight)
+    upstream = torch.randn_like(found)
+    (gradient,) = torch.autograd.grad(found, weight, upstream)
+    wide = weight.detach().double().requires_grad_()
+    wanted = functional.conv2d(images.to(dtype).double(), wide, padding=1)
+    (wanted_gradient,) = torch.autograd.grad(wanted, wide, upstream.double())
+    error = 1e-5 if dtype == torch.float32 else 1e-2
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    assert (found.double() - wanted).norm() < error * wanted.norm()
+    assert (gradient.double() - wanted_gradient).norm() < error * wanted_gradient.norm()
