@@ -31,7 +31,6 @@ OPTIONS = {
     "cuda_graph": False,
     "fused_norms": False,
 }
-FUSED = {"fused_norms": True, "compile": True, "precision": "bf16"}
 SECONDS = 300
 
 
@@ -80,7 +79,7 @@ def test_capturing_a_step_leaves_the_model_as_it_was():
         assert torch.equal(value, before[name]), name
 
 
-@pytest.mark.parametrize("options", [{}, {"compile": True}, {"precision": "bf16"}, FUSED])
+@pytest.mark.parametrize("options", [{}, {"compile": True}, {"precision": "bf16"}])
 def test_captured_steps_train_as_launched_ones_do_tail_included(options):
     moved = []
     for captured in (False, True):
@@ -92,18 +91,22 @@ def test_captured_steps_train_as_launched_ones_do_tail_included(options):
     assert (moved[0] - moved[1]).norm() < 0.05 * moved[0].norm()
 
 
-@pytest.mark.parametrize("options", [{}, {"precision": "bf16"}, {"cuda_graph": True}])
-def test_fused_norms_train_as_those_of_pytorch_do(options):
-    moved = []
-    for fused in (False, True):
-        tuned, model, before = trainer(fused_norms=fused, **options)
-        assert tuned.run_epoch(1).samples == 100
-        moved.append(torch.cat([part.flatten() for part in movement(model, before)]))
-        moved.append(model.stages[3][1].bn2.running_var)
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize(
+    "switches", [{}, {"cuda_graph": True}, {"cuda_graph": True, "compile": True}]
+)
+def test_fused_norms_train_as_those_of_pytorch_do(precision, switches):
+    """Seen by statistics: weights drift apart by tens of percent from rounding alone."""
+    variances, losses = [], []
+    for options in ({}, {"fused_norms": True, **switches}):
+        tuned, model, before = trainer(50, precision=precision, **options)
+        losses.append(tuned.run_epoch(1).train_loss)
+        found = [value for name, value in model.named_buffers() if name.endswith("running_var")]
+        variances.append(torch.cat(found))
+        assert all(moved.any() for moved in movement(model, before))
         tuned.close()
-    (weights, variances), (fused_weights, fused_variances) = moved[:2], moved[2:]
-    assert (weights - fused_weights).norm() < 0.1 * weights.norm()
-    assert (variances - fused_variances).norm() < 0.05 * variances.norm()
+    assert (variances[0] - variances[1]).norm() < 0.02 * variances[0].norm()
+    assert losses[1] == pytest.approx(losses[0], rel=0.05)
 
 
 @pytest.mark.parametrize("compile", [False, True])
@@ -131,7 +134,8 @@ def test_replicas_compute_in_bf16():
 @several
 @pytest.mark.parametrize("recipe", ["course", "tuned"])
 def test_ranks_train_together_and_every_instrument_reads(images, tmp_path, recipe):
-    options = {"loader_workers": 1} if recipe == "course" else {**OPTIONS, "cuda_graph": True}
+    quick = {**OPTIONS, "cuda_graph": True, "fused_norms": True}
+    options = {"loader_workers": 1} if recipe == "course" else quick
     record = run(
         images,
         tmp_path / "run.json",
