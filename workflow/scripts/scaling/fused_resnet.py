@@ -13,15 +13,16 @@ Twice = tuple[Tensor, Tensor]
 """One array as two results: see `FusedNorm.__call__`."""
 
 
-class FusedResNet:
-    """What `model`'s two halves compute in training mode, on a GPU, in channels-last order.
+class FusedResNet(nn.Module):
+    """What `model` computes in training mode, on a GPU, in channels-last order.
 
-    Parameters and running statistics are the model's own; the count of batches, which nothing
-    reads, stays as it is. The backward pass of both halves has to end before `early` is called
-    again. With `compiled` the head is.
+    Input [batch, 3, height, width], output logits [batch, classes]. Parameters and running
+    statistics are the model's own; the count of batches, which nothing reads, stays as it is. The
+    backward pass has to end before the next forward pass. With `compiled` the head is.
     """
 
     def __init__(self, model: ResNet18, compiled: bool) -> None:
+        super().__init__()
         self._model = model
         norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
         sizes = [SUMS * norm.num_features for norm in norms]
@@ -29,24 +30,16 @@ class FusedResNet:
         self._sums_of = dict(zip(norms, self._sums.split(sizes), strict=True))
         self._head = torch.compile(model.head, dynamic=False) if compiled else model.head
 
-    def early(self, images: Tensor) -> Twice:
-        """Stem and two stages, on `images` [batch, 3, height, width]."""
+    def forward(self, images: Tensor) -> Tensor:
         self._sums.zero_()
         stem: Any = self._model.stem
-        x = stem_patches.convolution(images, stem[0].weight)
-        return self._stages(self._fused(stem[1])(x), 0, 1)
-
-    def late(self, x: Twice) -> Tensor:
-        """The other two stages and the head."""
-        logits: Tensor = self._head(self._stages(x, 2, 3)[0])
-        return logits
-
-    def _stages(self, x: Twice, *stages: int) -> Twice:
-        for stage in stages:
-            blocks: Any = self._model.stages[stage]
+        x = self._fused(stem[1])(stem_patches.convolution(images, stem[0].weight))
+        for stage in self._model.stages:
+            blocks: Any = stage
             for block in blocks:
                 x = self._block(block, x)
-        return x
+        logits: Tensor = self._head(x[0])
+        return logits
 
     def _block(self, block: BasicBlock, x: Twice) -> Twice:
         inner, _ = self._fused(block.bn1)(block.conv1(x[0]))
