@@ -179,6 +179,7 @@ rule report_render:
         "../workflow/envs/study.yaml"
     params:
         partial=PARTIAL,
+        side_by_side="--side-by-side" if config["machine"]["share"] else "",
         replayed_from=option("--replayed-from", REPLAY),
         study=STUDY,
         results=subpath(output[0], parent=True),
@@ -186,5 +187,5 @@ rule report_render:
         "python workflow/scripts/report_render.py --study {params.study}"
         " --tables {params.results}/tables/{params.study} --shared-tables {params.results}/tables"
         " --figures {params.results}/figures/{params.study} --manifest {input.manifest}"
-        " --claims {input.claims} --template report/report.html.j2 {params.partial} {params.replayed_from}"
-        " --output {output} > {log} 2>&1"
+        " --claims {input.claims} --template report/report.html.j2 {params.partial} {params.side_by_side}"
+        " {params.replayed_from} --output {output} > {log} 2>&1"

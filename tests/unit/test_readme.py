@@ -7,11 +7,15 @@ import pandas as pd
 import pytest
 import yaml
 
-from scaling import grid
+from scaling import files, grid, recipe_quality
+from scaling.accuracy import accuracy
+from scaling.communication import communication
 from scaling.convergence import record, remedy_table, run_tables
 from scaling.convergence.time_to_accuracy import time_to_accuracy
+from scaling.peaks import peaks
 from scaling.record import read_record
 from scaling.timing import timing
+from scaling.utilization import costs, utilization
 from unit.readme import section
 
 ROOT = Path(__file__).parents[2]
@@ -33,11 +37,16 @@ def headline(study):
     }
 
 
-def measured(study):
+def runs_of(study):
+    """The runs of the grid that there are records of, with these."""
     folder = ROOT / "studies" / study / "runs"
     runs = grid.expand(**config_of(study)["grid"])
     there = [run for run in runs if run.record_path(folder).exists()]
-    return timing([(run, read_record(run.record_path(folder))) for run in there])
+    return [(run, read_record(run.record_path(folder))) for run in there]
+
+
+def measured(study):
+    return timing(runs_of(study))
 
 
 def test_the_headline_has_the_recipes_and_strategies_of_the_study():
@@ -89,3 +98,26 @@ def test_every_accuracy_of_the_remedies_is_that_of_the_records(convergence):
             value = accuracy[remedy, batch]
             wanted = "not finite" if pd.isna(value) else f"{100 * value:.1f}"
             assert shown == wanted, (remedy, batch)
+
+
+def test_the_share_of_the_peak_and_of_the_power_limit_is_that_of_the_records():
+    runs, times = runs_of("h200x2"), measured("h200x2")
+    rates = peaks(files.read_json(ROOT / "studies/h200x2/peaks/peaks.json"))
+    used = utilization(times, communication(times), rates, costs(runs))
+    ours = used[(used["recipe"] == "tuned") & (used["strategy"] == "ddp")]
+    share = ours[ours["batch_size"] >= 2048]["utilization"]
+    held_back = ours[ours["batch_size"] >= 512]["power_capped_share"]
+    said = " ".join(section("h200x2").split())
+    of_peak = f"reaches {100 * share.min():.0f} to {100 * share.max():.0f} % of the bf16"
+    assert of_peak in said
+    assert f"for at least {100 * held_back.min():.0f} % of an epoch" in said
+
+
+def test_the_quality_of_the_recipes_is_that_of_the_records():
+    table = recipe_quality.compare(accuracy(runs_of("h200-recipes"), "h200-recipes"))
+    row = table.set_index("quantity").loc["test_accuracy"]
+    said = " ".join(section("h200-recipes").split())
+    for name, recipe in (("first", "course"), ("second", "tuned")):
+        mean, deviation = 100 * row[f"{name}_mean"], 100 * row[f"{name}_std"]
+        assert f"{mean:.1f} ± {deviation:.1f} % with `{recipe}`" in said
+    assert row["verdict"] == recipe_quality.AGREE and "a difference within noise" in said

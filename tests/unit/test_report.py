@@ -222,6 +222,12 @@ def test_a_partial_page_lists_what_is_missing(tmp_path, page):
     assert "This report is partial" not in page.text
 
 
+def test_a_page_of_runs_that_shared_a_machine_warns_of_its_times(tmp_path, page):
+    shared = render(tmp_path, whole_study(), "--side-by-side")
+    assert "The times here say little. Runs may have shared one machine" in shared.text
+    assert "The times here say little" not in page.text
+
+
 def test_missing_cells_are_refused_unless_asked_for(tmp_path):
     with pytest.raises(UserError, match="1 cell of example are missing, the first is fast/ddp"):
         render(tmp_path, report_tables.make(missing=True))

@@ -169,3 +169,11 @@ def test_time_at_the_power_limit_is_that_of_the_gpu_held_back_longest():
     runs[0][1]["epochs"][-1]["power_capped_seconds"] = None
     assert costs(runs).iloc[0].power_capped_share == pytest.approx((2 + 2 + 3) / 40)
     assert math.isnan(costs([run()]).iloc[0].power_capped_share)
+
+
+def test_no_gpu_is_at_its_power_limit_longer_than_it_works():
+    """The driver counts in steps."""
+    cell, record = run()
+    for row in record["epochs"]:
+        row["power_capped_seconds"] = row["seconds"] + 0.1
+    assert costs([(cell, record)]).iloc[0].power_capped_share == 1.0

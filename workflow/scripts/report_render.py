@@ -34,6 +34,11 @@ def main(argv: list[str] | None = None) -> None:
         "--partial", action="store_true", help="accept missing cells, and say so at the top"
     )
     parser.add_argument(
+        "--side-by-side",
+        action="store_true",
+        help="say at the top that runs may have shared one machine, so that times say little",
+    )
+    parser.add_argument(
         "--replayed-from", help="the stored study that the tables were made from, to be said so"
     )
     parser.add_argument("--output", type=Path, required=True, help="the HTML file to write")
@@ -47,8 +52,9 @@ def main(argv: list[str] | None = None) -> None:
         claim.read(arguments.claims),
         figures,
         arguments.template,
-        arguments.partial,
-        arguments.replayed_from,
+        partial=arguments.partial,
+        side_by_side=arguments.side_by_side,
+        replayed_from=arguments.replayed_from,
     )
     files.write_text(arguments.output, page)
 

@@ -106,14 +106,16 @@ def render(
     claims: list[Claim],
     figures: dict[str, str],
     template: Path,
-    partial: bool,
+    *,
+    partial: bool = False,
+    side_by_side: bool = False,
     replayed_from: str | None = None,
 ) -> str:
     """The page as HTML, from `template` and its neighbours (sections/, macros, style.css).
 
     `claims` are those of the study, `figures` data URIs by name. A study with missing cells is
-    refused unless `partial`; the page then says so at its top, where it also names the stored study
-    it was `replayed_from`.
+    refused unless `partial`; the page then says so at its top, where it also warns of the times of
+    runs that went `side_by_side` and names the stored study it was `replayed_from`.
     Raises UserError for missing cells, and for a template that does not fit.
     """
     missing = [fmt.cell_name(row) for row in tables.missing.itertuples()]
@@ -139,6 +141,7 @@ def render(
         cpu_threads=report_provenance.cpu_threads(tables),
         cells=len(tables.timing),
         missing=missing,
+        side_by_side=side_by_side,
         replayed_from=replayed_from,
         sections=sections,
         verdicts=report_claims.verdicts(claims),

@@ -33,7 +33,8 @@ def costs(runs: list[Run]) -> pd.DataFrame:
 
     A figure that the records of a cell's seeds lack, or in which they differ, is empty; `cost_note`
     says so. `power_capped_share` is the part of all measured epochs in which the GPU that was held
-    back longest ran at its power limit; empty where no driver counted it.
+    back longest ran at its power limit, at most 1; empty where no driver counted it. An H200's
+    counts in steps of 0.1 s: for epochs of less than a second this is a rough figure.
     """
     cells: dict[tuple[Any, ...], list[RunRecord]] = {}
     for cell, record in runs:
@@ -105,7 +106,7 @@ def _power_capped_share(records: list[RunRecord]) -> float:
     known = [seconds for seconds in capped if seconds is not None]
     if not epochs or len(known) < len(epochs):
         return math.nan
-    return sum(known) / sum(epoch.seconds for epoch in epochs)
+    return min(1.0, sum(known) / sum(epoch.seconds for epoch in epochs))
 
 
 def _communication(table: pd.DataFrame) -> pd.DataFrame:
