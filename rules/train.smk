@@ -35,8 +35,9 @@ rule train_run:
             dpath="machine/collective_timeout_seconds", within=config
         ),
     shell:
-        # What torch.compile makes for one cell serves every other cell of that batch size.
+        # What is compiled for one cell serves every other cell of that batch size.
         "TORCHINDUCTOR_CACHE_DIR=${{TORCHINDUCTOR_CACHE_DIR:-$PWD/resources/compiled}}"
+        " TRITON_CACHE_DIR=${{TRITON_CACHE_DIR:-$PWD/resources/compiled/triton}}"
         " python workflow/scripts/train_run.py"
         " --recipe {wildcards.recipe} --strategy {wildcards.strategy} --gpus {wildcards.gpus}"
         " --nodes {params.nodes} --batch-size {wildcards.batch_size} --seed {wildcards.seed}"

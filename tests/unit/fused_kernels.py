@@ -1,12 +1,26 @@
 """Where the tests of Triton kernels run: on the GPU, or by Triton's interpreter on the CPU.
 
-Import this before any module that has kernels: Triton decides when it sees them.
+Triton asks how when it sees a kernel and when it runs one: import this before any module that has
+kernels, `interpreter` included.
 """
 
 import os
 
+import pytest
 import torch
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-if DEVICE.type == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"
+INTERPRET = {} if DEVICE.type == "cuda" else {"TRITON_INTERPRET": "1"}
+
+os.environ.update(INTERPRET)
+from scaling import norm_kernels, stem_patches  # noqa: E402, F401
+
+for name in INTERPRET:
+    del os.environ[name]
+
+
+@pytest.fixture(autouse=True)
+def interpreter(monkeypatch):
+    """Kernels run by the interpreter where there is no GPU."""
+    for name, value in INTERPRET.items():
+        monkeypatch.setenv(name, value)

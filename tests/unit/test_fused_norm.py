@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from fused_kernels import DEVICE
+from fused_kernels import DEVICE, interpreter  # noqa: F401
 from torch import nn
 from torch.nn import functional
 
@@ -59,6 +59,13 @@ def test_results_gradients_and_statistics_are_those_of_batch_norm(
     assert near(norm.running_var, reference.running_var, dtype)
     if residual is not None:
         assert near(residual.grad, residual64.grad, dtype)
+
+
+def test_a_value_that_is_no_number_is_not_rectified_away():
+    x = torch.ones(2, 8, 5, 5, device=DEVICE)
+    x[0, 3, 0, 0] = torch.nan
+    fused = FusedNorm(nn.BatchNorm2d(8, device=DEVICE), True, torch.zeros(SUMS * 8, device=DEVICE))
+    assert fused(x)[0].isnan().any(dim=(0, 2, 3)).tolist() == [channel == 3 for channel in range(8)]
 
 
 def test_activations_in_another_order_are_put_in_rows():

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from fused_kernels import DEVICE
+from fused_kernels import DEVICE, interpreter  # noqa: F401
 from torch.nn import functional
 
 from scaling import stem_patches
@@ -20,6 +20,12 @@ def models(width=6):
         for parameter in plain.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
     return plain, copy.deepcopy(plain)
+
+
+@pytest.fixture(autouse=True)
+def _float32_products():
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        yield
 
 
 def batch(size):

@@ -155,6 +155,15 @@ def test_a_record_made_with_another_parameter_is_refused(tmp_path, monkeypatch):
         pack()
 
 
+def test_a_switch_that_came_after_a_record_was_off(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished_study.make(tmp_path, recipes={"course": {"loader_workers": 2, "later": True}})
+    with pytest.raises(UserError, match=r"was made with recipe_options .*, but the study asks"):
+        pack()
+    finished_study.make(tmp_path, recipes={"course": {"loader_workers": 2, "later": False}})
+    pack()
+
+
 def test_a_record_made_on_another_dataset_is_refused(folder):
     (folder / "resources/dataset/digits/manifest.json").write_text('{"checksum": "other"}')
     with pytest.raises(UserError, match=r"gpus~1/.* was made with dataset checksum fae71f, but"):

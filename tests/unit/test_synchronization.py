@@ -24,10 +24,11 @@ OPTIONS = {
     "tuned-options": json.dumps(
         {
             "precision": "float32",
-            "channels_last": False,
-            "compile": False,
-            "cuda_graph": False,
-            "fused_norms": False,
+            "channels_last": True,
+            # Change no message, so they are left out; two of them could not be on here.
+            "compile": True,
+            "cuda_graph": True,
+            "fused_norms": True,
         }
     ),
 }

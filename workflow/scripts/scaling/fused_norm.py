@@ -21,8 +21,8 @@ SUMS = 4
 class FusedNorm(NamedTuple):
     """`norm` in training mode, and what follows it.
 
-    `sums`, float32 [SUMS · channels], has to be zero before the forward pass and to be left alone
-    until the backward pass has ended.
+    `sums`, float32 [SUMS · channels], has to be zero before the forward pass. After the backward
+    pass the gradients of weight and bias are parts of it.
     """
 
     norm: nn.BatchNorm2d

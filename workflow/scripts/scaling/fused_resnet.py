@@ -18,7 +18,8 @@ class FusedResNet(nn.Module):
 
     Input [batch, 3, height, width], output logits [batch, classes]. Parameters and running
     statistics are the model's own; the count of batches, which nothing reads, stays as it is. The
-    backward pass has to end before the next forward pass. With `compiled` the head is.
+    backward pass has to end, and the norms' gradients to be read, before the next forward pass.
+    With `compiled` the head is compiled.
     """
 
     def __init__(self, model: ResNet18, compiled: bool) -> None:

@@ -87,7 +87,7 @@ def normalize(
     if ADDS:
         result += tl.load(residual + offsets, mask=exists).to(tl.float32)
     if RECTIFIES:
-        result = tl.maximum(result, 0.0)
+        result = tl.where(result < 0, 0.0, result)  # NaN stays NaN, unlike in tl.maximum
     tl.store(y + offsets, result.to(y.dtype.element_ty), mask=exists)
     if tl.program_id(0) == 0:
         channel = _channel(COLUMNS)

@@ -76,6 +76,9 @@ def _check_record(path: Path, record: RunRecord, config: dict[str, Any], checksu
         "dataset checksum": checksum,
     }
     used = {**record["training"], "dataset checksum": record["dataset"]["checksum"]}
+    # A switch that a record does not know came later: it was off.
+    off = {name: False for name, value in asked["recipe_options"].items() if value is False}
+    used["recipe_options"] = off | used["recipe_options"]
     _check_used(path, asked, used)
 
 

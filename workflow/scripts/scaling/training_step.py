@@ -44,9 +44,10 @@ class InPrecision(nn.Module):
 class Step:
     """One training step on static buffers, by kernel launches or as a CUDA graph.
 
-    Each half of the model is compiled for itself: the gradients of the late half then travel while
-    the backward pass is in the early one. Batches of the `prepared` sizes are compiled, where the
-    options say so, and cuDNN searches for their fastest convolutions; others run as they come.
+    Without fused norms each half of the model is compiled for itself: either way the gradients of
+    the late half travel while the backward pass is in the early one. Batches of the `prepared`
+    sizes are compiled, where the options say so, and cuDNN searches for their fastest convolutions;
+    others run as they come.
     """
 
     def __init__(

@@ -50,7 +50,10 @@ class Trainer(Protocol):
     """The recipe's options as they could be applied to this cell."""
 
     compiled_batch_sizes: list[int]
-    """The sizes of batches whose steps are compiled; those of others run as they come."""
+    """The sizes of batches whose steps are compiled, as far as the recipe's options compile them.
+
+    Those of others run as they come.
+    """
 
     @property
     def progress(self) -> StepProgress | None:

@@ -35,13 +35,15 @@ OF_RANKS = [
     Way("tuned", "tuned", "ddp"),
 ]
 DATA_PARALLEL = Way("dp", "course", "dp")
+WITHOUT_MESSAGES = ("compile", "cuda_graph", "fused_norms")
+"""Switches of recipe tuned that change no message."""
 
 
 def record(plan: Plan, way: Way, rank: Rank, material: Material) -> dict[str, Any]:
     """The messages of `STEPS` steps, and whether all ranks saw the same ones.
 
     `batch_bytes` are those of one rank's images in float32 (of the whole batch for DataParallel).
-    Recipe tuned runs without compilation and CUDA graph here, which change no message.
+    Recipe tuned runs without the switches `WITHOUT_MESSAGES` here.
     """
     spec = plan.spec_of(way.recipe, way.strategy, plan.seeds[0])
     messages = Messages()
@@ -73,7 +75,7 @@ def record(plan: Plan, way: Way, rank: Rank, material: Material) -> dict[str, An
 
 def _trainer(spec: RunSpec, way: Way, rank: Rank, material: Material) -> Trainer:
     if way.recipe == "tuned":
-        options = {**spec.recipe_options, "compile": False, "cuda_graph": False}
+        options = {**spec.recipe_options, **dict.fromkeys(WITHOUT_MESSAGES, False)}
         spec = replace(spec, recipe_options=options)
         return Tuned(spec, rank, training.build(spec, rank, material), material)
     return training.course(spec, rank, material, way.buffers)[1]
