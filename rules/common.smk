@@ -203,7 +203,8 @@ def check_devices():
             for switch in run_spec.NEED_A_GPU:
                 if config["recipes"]["tuned"][switch]:
                     raise WorkflowError(
-                        f"no GPU is visible and recipes.tuned.{switch} is true"
+                        f"no GPU is visible and recipes.tuned.{switch} is true: "
+                        "set it to false"
                     )
         there = psutil.cpu_count() // config["machine"]["cpu_threads"]
         what = f"CPU cores for processes of {config['machine']['cpu_threads']} threads"

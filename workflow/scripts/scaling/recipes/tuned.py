@@ -6,8 +6,8 @@ is compiled, and one CUDA graph holds a whole step: batch, forward, backward, gr
 update. The host only replays it and waits once an epoch.
 
 Every switch is an option of the recipe. DataParallel on several GPUs copies the model each step
-from host threads, which neither a quickened model nor a CUDA graph can hold: there all three are
-off, and the record says so.
+from host threads, where neither kernels of our own nor a compiled model nor a CUDA graph can be:
+there all three are off, and the record says so.
 """
 
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ class Tuned:
             torch.bfloat16 if options.precision == "bf16" and not replicated else None,
             options.compile,
         )
-        trained = _quickened(self._optimizer.trained, options)
+        trained = _forward_pass(self._optimizer.trained, options)
         self.model: nn.Module = InPrecision(trained, options.precision == "bf16")
         if replicated:
             self.model = DataParallel(self.model, device_ids=list(range(cell.gpus)))
@@ -175,7 +175,7 @@ def _options(spec: RunSpec, rank: Rank) -> Options:
     return options
 
 
-def _quickened(model: ResNet18, options: Options) -> nn.Module:
+def _forward_pass(model: ResNet18, options: Options) -> nn.Module:
     """What computes the same as `model` in training mode, the way the switches say."""
     if options.fused_norms:
         from scaling.fused_resnet import FusedResNet  # needs Triton, which comes with CUDA
