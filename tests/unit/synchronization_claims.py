@@ -1,0 +1,30 @@
+"""The claims on questions 5 to 7, made of a record of experiments through its tables' files."""
+
+from pathlib import Path
+from typing import Any
+
+from scaling import result_tables, tables
+from scaling.claims import buffers, messages, set_epoch
+from scaling.claims.claim import Claim
+from scaling.claims.claim_tables import ClaimTables
+from scaling.synchronization.buffers_table import buffers as buffers_table
+from scaling.synchronization.collectives_table import collectives
+from scaling.synchronization.sampler_table import accuracy, orders
+
+TABLES = {
+    "sampler": orders,
+    "sampler_accuracy": accuracy,
+    "collectives": collectives,
+    "buffers": buffers_table,
+}
+
+
+def make(folder: Path, document: dict[str, Any] | None) -> dict[str, Claim]:
+    """The claims of a document, None for no record, by id; its tables are written to `folder`."""
+    found = {}
+    for name, table in TABLES.items():
+        tables.write(table([document] if document else []), folder / f"{name}.csv")
+        found[name] = result_tables.read(name, folder / f"{name}.csv")
+    whole = ClaimTables("demo", found)
+    modules = (set_epoch, messages, buffers)
+    return {claim.id: claim for module in modules for claim in module.claims(whole)}
