@@ -10,7 +10,7 @@ from report_page import render
 from scaling import findings_accuracy, recipe_quality, report_learning
 from scaling.accuracy import COLUMNS
 from scaling.recipe_quality import AGREE, DIFFER, UNDECIDED, compare, welch_interval
-from unit.test_findings import study
+from unit.findings_study import study
 
 
 def run(recipe, seed, test_accuracy, epochs=5, status="ok", batch_size=128):

@@ -6,19 +6,12 @@ import report_tables
 from report_page import Page, render
 
 from scaling import findings_limits, report_limits
-from scaling.result_tables import StudyTables, read_study
+from unit.findings_study import study
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> Page:
     return render(tmp_path_factory.mktemp("study"), report_tables.make())
-
-
-def study(folder, tables: dict[str, pd.DataFrame]) -> StudyTables:
-    report_tables.write(folder, tables)
-    shared = folder / "tables"
-    own = shared / report_tables.STUDY
-    return read_study(report_tables.STUDY, own, shared, folder / "manifest.json")
 
 
 def cell(page: Page, title: str, batch: str, gpus: str) -> list[str]:
