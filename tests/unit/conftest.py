@@ -1,4 +1,4 @@
-"""A run that tests share, and what every unit test is kept from leaving behind."""
+"""What tests share as it takes long to make, and what every one is kept from leaving behind."""
 
 import pytest
 import torch
@@ -18,3 +18,14 @@ def own_threads():
 def double(images, tmp_path_factory):
     """The record of a run of two processes."""
     return run(images, tmp_path_factory.mktemp("double") / "run.json", gpus=2)
+
+
+@pytest.fixture(scope="session")
+def quantized_digits(tmp_path_factory):
+    """A folder with the digits, a network trained on them and its quantized stages."""
+    # Imports scikit-learn, for which most modules need not wait.
+    from unit import quantized_digits as digits
+
+    folder = tmp_path_factory.mktemp("digits")
+    digits.make(folder)
+    return folder
