@@ -8,13 +8,13 @@ import pytest
 from scaling.audit import audit
 from unit.audit_example import (
     CLEAN,
-    ONE_128,
-    ONE_512,
+    TIMED,
     TWO_128,
     TWO_512,
     changed,
     only_finding,
     study_of,
+    timed_but,
 )
 from unit.records import GRADIENT_BYTES, timing_row
 
@@ -95,17 +95,17 @@ def test_loading_that_does_not_add_up_is_an_error():
 
 def test_a_study_that_did_not_separate_loading_is_not_blamed_for_it():
     row = TWO_128 | {"epoch_seconds_without_loading": math.nan, "loader_seconds": math.nan}
-    assert audit(study_of(ONE_128, ONE_512, row, TWO_512)).empty
+    assert audit(study_of(*timed_but(row))).empty
 
 
 def test_a_time_measured_once_is_pointed_out():
-    found = only_finding(study_of(ONE_128, ONE_512, TWO_128, TWO_512 | {"count": 1}))
+    found = only_finding(study_of(*timed_but(TWO_512 | {"count": 1})))
     assert (found.check, found.severity) == ("single_measurement", "info")
     assert (found.gpus, found.batch_size, found.found, found.expected) == (2, 512, 1, 3)
 
 
 def test_a_study_without_iterations_is_not_judged_by_them():
-    rows = [row | {"iterations": math.nan} for row in (ONE_128, ONE_512, TWO_128, TWO_512)]
+    rows = [row | {"iterations": math.nan} for row in TIMED]
     assert audit(study_of(*rows)).empty
 
 

@@ -6,16 +6,7 @@ from dataclasses import replace
 import pytest
 
 from scaling.audit import audit
-from unit.audit_example import (
-    CLEAN,
-    ONE_128,
-    ONE_512,
-    TWO_128,
-    TWO_512,
-    changed,
-    only_finding,
-    study_of,
-)
+from unit.audit_example import CLEAN, changed, only_finding, study_of, timed_but
 from unit.records import timing_row
 
 
@@ -29,7 +20,7 @@ def findings(check, *rows):
 def test_negative_communication_is_a_warning():
     # T(2,128) is as before, but one second more of it was loading: 8.684 - 17.8/2 = -0.216 s.
     stalled = timing_row(2, 128, 9.784, loader_seconds=1.1)
-    found = only_finding(study_of(ONE_128, ONE_512, stalled, TWO_512))
+    found = only_finding(study_of(*timed_but(stalled)))
     assert (found.check, found.severity) == ("negative_communication", "warning")
     assert found.found == pytest.approx(-0.216)
     assert "subtraction_without_loading" in found.message
@@ -184,7 +175,7 @@ def test_a_speedup_of_exactly_n_is_in_order():
 def test_communication_of_an_iteration_that_changes_with_the_batch_is_a_warning():
     # 4 ms an iteration at b=128, 10 ms at b=512: T(2,512) = 17/2 + 49 · 10 ms = 8.99 s.
     slow = timing_row(2, 512, 8.99, loader_seconds=0.1)
-    table = audit(study_of(ONE_128, ONE_512, TWO_128, slow))
+    table = audit(study_of(*timed_but(slow)))
     assert set(table.check) == {"communication_varies_with_batch"}
     assert table.severity.tolist() == ["warning", "warning"]  # one for each estimate
     assert table.batch_size.tolist() == [512, 512]
@@ -195,7 +186,7 @@ def test_communication_of_an_iteration_that_changes_with_the_batch_is_a_warning(
 def test_a_change_with_the_batch_that_noise_may_have_made_is_a_remark():
     # 10 ms ± 4 ms an iteration at b=512, so at least 6 ms, which is no more than twice 4 ms.
     slow = timing_row(2, 512, 8.99, loader_seconds=0.1, spread=0.1)
-    found = findings("communication_varies_with_batch", ONE_128, ONE_512, TWO_128, slow)
+    found = findings("communication_varies_with_batch", *timed_but(slow))
     assert [severity for severity, _ in found] == ["info", "info"]
     assert all(message.endswith("(in seconds); within noise") for _, message in found)
 
@@ -203,4 +194,4 @@ def test_a_change_with_the_batch_that_noise_may_have_made_is_a_remark():
 def test_communication_of_an_iteration_may_vary_by_a_factor_of_two():
     # 7.9 ms at b=512 against 4 ms at b=128
     slow = timing_row(2, 512, 8.5 + 49 * 0.0079, loader_seconds=0.1)
-    assert audit(study_of(ONE_128, ONE_512, TWO_128, slow)).empty
+    assert audit(study_of(*timed_but(slow))).empty
