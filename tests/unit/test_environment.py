@@ -1,8 +1,11 @@
 """Which GPUs a run had, by name and UUID."""
 
-import pytest
+from types import SimpleNamespace
 
-from scaling import environment, sweep_record
+import pytest
+import torch
+
+from scaling import environment, process_environment, sweep_record
 from scaling.errors import UserError
 from scaling.launcher import Ending
 
@@ -44,6 +47,14 @@ def test_a_run_without_gpus_has_no_devices():
 
 def test_a_gpu_the_driver_does_not_know_keeps_its_entry(machine):
     assert environment.gpu_uuid("MIG-dddd") == "MIG-dddd"
+
+
+def test_a_process_names_the_gpu_it_computes_on_however_cuda_numbers_it(machine, monkeypatch):
+    own = SimpleNamespace(uuid="cccc")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", {torch.device("cuda"): own}.get)
+    found = process_environment.describe(torch.device("cuda"))
+    assert (found["device"], found["cuda"]) == ("cuda", torch.version.cuda)
+    assert (found["device_names"], found["device_ids"]) == (["V100"], ["GPU-cccc"])
 
 
 def test_a_sweep_names_the_gpus_it_had_and_not_the_others(machine):

@@ -20,6 +20,7 @@ from scaling.sources import digits
 from scaling.tutorial_cnn import save_weights
 from scaling.tutorial_images import Images
 from scaling.tutorial_training import train
+from unit.made_here import assert_made_here
 
 ABSENT = "a-package-that-nobody-has"
 
@@ -129,6 +130,7 @@ def test_a_peer_that_is_not_installed_is_noted_and_the_rest_is_measured(
     gone = peers.Choice(("onnxruntime", ABSENT), peers.PEERS["onnxruntime"].build)
     monkeypatch.setitem(peers.PEERS, "onnxruntime", gone)
     found = run_script(study, "onnxruntime")
+    assert_made_here(found["environment"])
     (peer,) = found["peers"]
     assert peer["status"] == "not installed"
     assert peer["note"].endswith(f"{ABSENT} not installed")

@@ -8,6 +8,7 @@ import pytest
 
 from scaling import files
 from scaling.errors import UserError
+from unit.made_here import assert_made_here
 from unit.quantized_digits import document, train
 
 
@@ -29,6 +30,7 @@ def test_the_summary_tells_how_the_training_went(
     summary = json.loads((study / "weights.pt.json").read_text())
     assert summary["parameters"] == 62_006
     assert [row["epoch"] for row in summary["epochs"]] == [1, 2, 3, 4, 5]
+    assert_made_here(summary["environment"])
     assert summary["epochs"][-1]["train_loss"] < summary["epochs"][0]["train_loss"]
     float32 = document(study)["float32"]["accuracy_percent"]
     assert summary["test_accuracy"] == pytest.approx(float32 / 100)

@@ -11,6 +11,7 @@ import pytest
 import quantize_evaluate
 from scaling import dataset
 from scaling.errors import UserError
+from unit.made_here import assert_made_here
 from unit.quantized_digits import LAST, STAGES, document, evaluate, images_of
 
 
@@ -40,6 +41,11 @@ def test_int8_is_more_than_3_9_times_smaller(study: Path) -> None:
     # A byte for each weight, four for each bias, each scale and the scale of the images.
     assert record["packed_bytes"] == 61_770 + 4 * 236 + 4 * 5 + 4
     assert record["float32_bytes"] / record["packed_bytes"] > 3.9
+
+
+def test_a_record_names_commit_versions_and_times(study: Path) -> None:
+    for name in STAGES:
+        assert_made_here(document(study, name)["environment"])
 
 
 def test_the_ledger_holds_one_row_per_layer_and_its_scales_fit_its_ranges(study: Path) -> None:

@@ -16,6 +16,7 @@ from scaling.dataset import ImageDataset
 from scaling.errors import UserError
 from scaling.integer_inference import Exactness
 from scaling.sources import digits
+from unit.made_here import assert_made_here
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,12 @@ def document(folder: Path) -> dict[str, Any]:
 def test_every_logit_is_the_same_from_integers(study: Path) -> None:
     held = [row["exactness"] for row in document(study)["stages"] if "exactness" in row]
     assert held == [{"logits": 2000, "differing": 0}] * 2
+
+
+def test_both_records_name_commit_versions_and_times(study: Path) -> None:
+    summary = json.loads((study / "weights.pt.json").read_text())
+    assert_made_here(summary["environment"])
+    assert_made_here(document(study)["environment"])
 
 
 def test_a_logit_that_differs_is_counted() -> None:

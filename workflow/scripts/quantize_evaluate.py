@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from scaling import files, quantized_variant
+from scaling import environment, files, process_environment, quantized_variant
 from scaling.errors import UserError, run_script
 from scaling.quantization_histograms import distributions
 from scaling.quantization_scheme import Scheme
@@ -66,6 +66,7 @@ def main(argv: list[str] | None = None) -> None:
     # TF32 keeps 10 bits of a float32: "float32" would not be what the other stages are held to.
     torch.backends.cudnn.allow_tf32 = False
     device = pick_device(options.device)
+    surroundings = process_environment.describe(device)
     network = load_weights(options.weights).to(device)
     training, test, identity = read_images(options.dataset, options.manifest, device)
     chosen = training.sample(options.calibration_images, options.seed)
@@ -81,6 +82,7 @@ def main(argv: list[str] | None = None) -> None:
     }
     if options.histograms:
         record["histograms"] = distributions(network, variant.network, test)
+    record["environment"] = {**surroundings, "ended": environment.now()}
     files.write_json(options.output, record)
     print(_sentence(record))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from scaling import files
+from scaling import environment, files, process_environment
 from scaling.errors import run_script
 from scaling.resnet import ResNet18
 from scaling.resnet_stages import evaluate
@@ -36,6 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False
     device = pick_device(options.device)
+    surroundings = process_environment.describe(device)
     training, test, identity = read_images(options.dataset, options.manifest, device)
     classes = len(files.read_json(options.manifest)["classes"])
     network = ResNet18(options.model_width, classes)
@@ -51,6 +52,7 @@ def main(argv: list[str] | None = None) -> None:
             "model_width": options.model_width,
             "calibration_images": len(chosen),
             **found,
+            "environment": {**surroundings, "ended": environment.now()},
         },
     )
     for row in found["stages"]:

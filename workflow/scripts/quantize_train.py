@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from scaling import files
+from scaling import environment, files, process_environment
 from scaling.errors import run_script
 from scaling.tutorial_cnn import save_weights
 from scaling.tutorial_images import read_images
@@ -41,6 +41,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     device = pick_device(options.device)
+    surroundings = process_environment.describe(device)
     training, test, identity = read_images(options.dataset, options.manifest, device)
     chosen = {
         key: getattr(options, key)
@@ -61,6 +62,7 @@ def main(argv: list[str] | None = None) -> None:
             "test_images": len(test),
             "epochs": [asdict(epoch) for epoch in epochs],
             "test_accuracy": right / len(test),
+            "environment": {**surroundings, "ended": environment.now()},
         },
     )
     print(

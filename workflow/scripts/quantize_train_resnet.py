@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from scaling import dataset, environment, evaluation, files
+from scaling import dataset, environment, evaluation, files, process_environment
 from scaling.errors import UserError, run_script
 from scaling.grid import Cell
 from scaling.ranks import Rank
@@ -68,6 +68,7 @@ def spec_from(args: argparse.Namespace) -> RunSpec:
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     spec, device = spec_from(args), pick_device(args.device)
+    surroundings = process_environment.describe(device)
     described = files.read_json(args.manifest)
     statistics = (np.array(described[key]) for key in ("mean", "std"))
     material = Material(dataset.load(args.dataset), *statistics)
@@ -93,6 +94,7 @@ def main(argv: list[str] | None = None) -> None:
             "dataset": {key: described[key] for key in ("source", "checksum")},
             "epochs": epochs,
             "evaluation": test,
+            "environment": {**surroundings, "ended": environment.now()},
         },
     )
 

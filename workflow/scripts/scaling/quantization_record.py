@@ -12,7 +12,12 @@ STAGES_PARTS = {"seed", "dataset", "stages", "layers", "histograms"}
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """What `quantize_evaluate.py` wrote to `path`; anything else is a UserError that names it."""
+    """What `quantize_evaluate.py` wrote to `path`; anything else is a UserError that names it.
+
+    Besides `PARTS` it has an `environment` as `scaling.process_environment` describes it, absent
+    from records made before it was kept, as all those of studies/quantization-cifar10 and
+    studies/h200x2 were.
+    """
     document = files.read_json(path)
     if not (
         isinstance(document, dict) and (document.keys() >= PARTS or document.keys() >= STAGES_PARTS)

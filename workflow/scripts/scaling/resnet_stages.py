@@ -103,7 +103,11 @@ def layer_rows(quantized: QuantizedResNet) -> Iterator[dict[str, Any]]:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """What `quantize_resnet.py` wrote to `path`; anything else is a UserError that names it."""
+    """What `quantize_resnet.py` wrote to `path`; anything else is a UserError that names it.
+
+    Its `environment` is as `scaling.process_environment` describes it, absent from records made
+    before it was kept.
+    """
     document = files.read_json(path)
     if not (isinstance(document, dict) and {"seed", "stages", "layers"} <= document.keys()):
         raise UserError(f"{path} was not written by quantize_resnet.py; give a file that was")
