@@ -20,7 +20,8 @@ def test_communication_is_given_beside_its_noise(example):
     # fast/ddp, 4 GPUs, batch 512: 0.32 - 1.32 / 4 = -0.01.
     assert "communication is −3.1 % of the shortest epoch on several GPUs" in found
     assert "(−0.0100 of 0.320 s)" in found
-    assert "that is within noise" in found
+    # Even the longest of 4 GPUs, 0.3232, is below the shortest of one / 4, 0.3267.
+    assert "that is within noise" not in found
     # course/dp, 4 GPUs, batch 32 without loading: 19.5 - 9.4 / 4 = 17.15.
     assert "The largest share is 88 % (17.1 of 19.5 s)" in found
     assert "In 1 cell it comes out negative" in found

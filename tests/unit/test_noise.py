@@ -6,6 +6,7 @@ import report_tables
 
 from scaling import noise
 from scaling.communication import communication
+from scaling.speedup import speedup, why_above_gpus
 from unit.records import timing_row, timing_table
 
 
@@ -21,6 +22,25 @@ def test_the_noise_of_a_subtraction_is_the_ranges_of_both_times():
     assert found["subtraction"] == pytest.approx(0.222)
     # Without loading ± 1 % of 2.9, and of 9.4 / 4: 0.058 + 0.047.
     assert found["subtraction_without_loading"] == pytest.approx(0.105)
+    # 3.1 - 9.8 / 4 is 0.65; 3.038 - 9.996 / 4 and 3.162 - 9.604 / 4.
+    ends = table.loc[("course", "ddp", 4, 32, "subtraction"), ["lowest_seconds", "highest_seconds"]]
+    assert ends.tolist() == pytest.approx([0.539, 0.761])
+
+
+@pytest.mark.parametrize("below", [False, True])
+@pytest.mark.parametrize(("spread", "within"), [(0.05, False), (0.1, True)])
+def test_a_subtraction_is_within_noise_where_the_ranges_of_both_times_overlap(
+    below, spread, within
+):
+    # ± 0.1 s from 17 / 2, where both ranges together are 0.1 + 0.1 / 2 s, or twice as much: only
+    # then 8.5 s ± 0.1 / 2 and 8.6 s ± 0.1 have times in common.
+    seconds = 8.4 if below else 8.6
+    rows = [timing_row(gpus, 512, each, spread=spread) for gpus, each in ((1, 17.0), (2, seconds))]
+    timing = timing_table(*rows)
+    judged = noise.with_resolution(communication(timing), timing)
+    assert judged["within_noise"].tolist() == [within, within]
+    above = "within noise" in why_above_gpus(next(speedup(timing)[1:].itertuples()), "speedup")
+    assert above == (below and within)
 
 
 def test_noisy_loading_does_not_make_a_time_without_loading_uncertain():

@@ -7,16 +7,12 @@ is beyond by no more than noise; the message then says so. A time measured once 
 
 from typing import Any
 
-import pandas as pd
-
 from scaling import noise
 from scaling.audit_finding import TOLERANCE, Finding, Severity, finding
 from scaling.audit_study import Check, Study
 from scaling.bandwidth import BLIND, blind
-from scaling.communication import SUBTRACTIONS
 from scaling.grid import CELL_KEYS
 from scaling.speedup import VIEWS, why_above_gpus
-from scaling.tables import with_single_gpu
 
 COMMUNICATION_FACTOR = 2.0
 """Largest over smallest communication time of an iteration that noise may explain: subtracting two
@@ -26,17 +22,13 @@ large times leaves a small one, easily wrong by tens of percent, hardly by a fac
 def negative_communication(study: Study) -> list[Finding]:
     """Communication takes time: below 0 the estimate has subtracted something else.
 
-    A remark where it is no further below than noise: by subtraction, where the extremes of the two
-    times make it 0 or more; by an instrument, where its readings range as far.
+    A remark where it is no further below than noise, as `noise.with_resolution` has it.
     """
     table = noise.with_resolution(study.communication, study.timing)
-    table = table.merge(_highest_by_subtraction(study.timing), how="left")
     found = []
     for row in table[table["communication_seconds"] < 0].itertuples():
-        by_subtraction = row.estimate in SUBTRACTIONS
-        noisy = row.highest_seconds >= 0 if by_subtraction else row.within_noise
         message = f"{row.estimate}: communication below 0"
-        reasons = ["within noise"] if noisy else []
+        reasons = ["within noise"] if row.within_noise else []
         found.append(_beyond(row, message, reasons, row.communication_seconds, 0))
     return found
 
@@ -101,17 +93,16 @@ def communication_varies_with_batch(study: Study) -> list[Finding]:
 
     For each recipe, strategy, number of GPUs and estimate: the largest communication time of an
     iteration is more than `COMMUNICATION_FACTOR` times the smallest. Reported at the largest; a
-    remark where no two differ by as much once noise is taken off both. Values of 0 or below are
-    left to `negative_communication`.
+    remark where no two differ by as much between their lowest and highest values. Values of 0 or
+    below are left to `negative_communication`.
     """
-    keys = [*CELL_KEYS, "estimate"]
-    noises = noise.with_resolution(study.communication, study.timing)[[*keys, "resolution_seconds"]]
+    spreads = study.communication[[*CELL_KEYS, "estimate", "spread_seconds"]]
     table = study.bandwidth[study.bandwidth["communication_seconds"] > 0]
-    table = table.merge(noises, how="left", on=keys)
+    table = noise.with_resolution(table.merge(spreads, how="left"), study.timing)
     table["seconds"] = table["communication_seconds"] / table["iterations"]
     table = table.dropna(subset="seconds")
-    resolution = (table["resolution_seconds"] / table["iterations"]).fillna(0)
-    table["low"], table["high"] = table["seconds"] - resolution, table["seconds"] + resolution
+    for end, extreme in (("low", "lowest_seconds"), ("high", "highest_seconds")):
+        table[end] = (table[extreme] / table["iterations"]).fillna(table["seconds"])
     found = []
     for _, rows in table.groupby(["recipe", "strategy", "gpus", "estimate"]):
         worst = next(rows.loc[[rows["seconds"].idxmax()]].itertuples())
@@ -138,16 +129,3 @@ def _beyond(row: Any, message: str, reasons: list[str], figure: float, limit: fl
     """A warning, a remark where `reasons` explain it."""
     severity: Severity = "info" if reasons else "warning"
     return finding(row, severity, "; ".join([message, *reasons]), figure, limit)
-
-
-def _highest_by_subtraction(timing: pd.DataFrame) -> pd.DataFrame:
-    """The longest time of each multi-GPU cell less the shortest T(1,b) / N, `highest_seconds`."""
-    table = with_single_gpu(timing[timing["gpus"] > 1], timing, "batch_size")
-    return pd.concat(
-        table[CELL_KEYS].assign(
-            estimate=estimate,
-            highest_seconds=table[f"{seconds}_max"]
-            - table[f"single_{seconds}_min"] / table["gpus"],
-        )
-        for estimate, seconds in SUBTRACTIONS.items()
-    )

@@ -83,7 +83,7 @@ def bandwidth(tables: StudyTables) -> Finding:
     if clear.empty:
         return Finding(
             f"No bandwidth stands out from noise: by {_words(name)}, every communication "
-            "time is smaller than the spread of the times it was subtracted from.",
+            "time is within the noise of the times it was subtracted from.",
             "bandwidth.csv",
             supported=False,
         )
