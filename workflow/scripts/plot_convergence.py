@@ -9,15 +9,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
 from scaling import figures, result_tables
-from scaling.convergence.best import best, reference_epochs, without_sweep
+from scaling.convergence.best import beside_the_rate, best, reference_epochs, without_sweep
 from scaling.errors import run_script
 
 REMEDIES_A_PANEL = 5
+RULE = "rate by a rule"
 NOTHING = "The study has no runs of remedies."
 
 
 def draw_accuracy(remedies: pd.DataFrame) -> Figure:
-    """Test accuracy over the global batch: a few remedies a panel, the first remedy in each.
+    """Test accuracy over the global batch: a few remedies of a kind a panel, the first in each.
 
     A point is the mean over the seeds of the chosen rate, its bar their range; the dashed line is
     the reference. A remedy that diverged in a seed has an open marker there.
@@ -25,11 +26,11 @@ def draw_accuracy(remedies: pd.DataFrame) -> Figure:
     known = remedies[remedies["test_accuracy"].notna()]
     if known.empty:
         return figures.message_figure(NOTHING)
-    base, *others = dict.fromkeys(known["remedy"])
-    groups = [others[i : i + REMEDIES_A_PANEL] for i in range(0, len(others), REMEDIES_A_PANEL)]
-    figure, panels, _ = figures.panels(["test accuracy, %"] * max(1, len(groups)))
+    base = str(known["remedy"].iloc[0])
+    groups = _by_kind(known[known["remedy"] != base]) or {base: []}
+    figure, panels, _ = figures.panels(list(groups))
     batches = sorted({int(batch) for batch in known["global_batch"]})
-    for axes, names in zip(panels, groups or [[]], strict=True):
+    for axes, names in zip(panels, groups.values(), strict=True):
         for index, name in enumerate([base, *names]):
             colour = figures.GREY if index == 0 else figures.GPU_COLOURS[index - 1]
             rows = known[known["remedy"] == name].sort_values("global_batch")
@@ -38,8 +39,26 @@ def draw_accuracy(remedies: pd.DataFrame) -> Figure:
             axes.axhline(100 * row.test_accuracy, color=figures.INK, linestyle="--", linewidth=0.9)
         figures.log2_axis(axes.xaxis, batches)
         axes.set_xlabel("global batch")
+        axes.set_ylabel("test accuracy, %")
         axes.legend(loc="best", fontsize=7)
     return figure
+
+
+def _by_kind(remedies: pd.DataFrame) -> dict[str, list[str]]:
+    """The remedies of each panel, by its title: how their rate was chosen, how many options."""
+    kinds: dict[str, list[str]] = {}
+    for name, rows in remedies.groupby("remedy", sort=False):
+        options = len(beside_the_rate(rows["options"].iloc[0]))
+        swept = "swept rate, several options" if options > 1 else "swept rate, up to one option"
+        kinds.setdefault(swept if (rows["rates"] > 1).any() else RULE, []).append(str(name))
+    panels = {}
+    for kind, names in kinds.items():
+        count = -(-len(names) // REMEDIES_A_PANEL)
+        for index in range(count):
+            title = f"{kind} ({index + 1} of {count})" if count > 1 else kind
+            first = index * REMEDIES_A_PANEL
+            panels[title] = names[first : first + REMEDIES_A_PANEL]
+    return panels
 
 
 def _draw_remedy(

@@ -9,7 +9,12 @@ PRECISE = "precise_batch_norm"
 
 def is_plain(options: str) -> bool:
     """Whether these options, as tables have them, are plain SGD's: they concern the rate alone."""
-    return all(option.startswith("scaling ") for option in _parts(options))
+    return not beside_the_rate(options)
+
+
+def beside_the_rate(options: str) -> list[str]:
+    """Those of these options, as tables have them, that concern more than the rate."""
+    return [option for option in _parts(options) if not option.startswith("scaling ")]
 
 
 def base_rate(runs: pd.DataFrame) -> pd.DataFrame:
