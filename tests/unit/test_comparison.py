@@ -1,6 +1,7 @@
 """Studies side by side: the table, its caveats, the section of the report and the figure."""
 
 import math
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -11,8 +12,10 @@ import plot_comparison
 import published_render
 import tables_comparison
 from scaling import comparison, figures, tables
-from scaling.report_comparison import caveats
+from scaling.report_comparison import caveats, side_by_side
 from unit.published_study import CLEAN, edited, study, write
+
+BANDWIDTH = "Bandwidth, GB/s, and seconds of communication"
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +82,8 @@ def test_a_bandwidth_above_the_measured_peak_is_flagged(tmp_path):
     tables = report_tables.make()
     known = tables["comparison"]["bandwidth_gb_per_s"].notna()
     tables["comparison"].loc[known, "utilization"] = [1.5, *[0.5] * (int(known.sum()) - 1)]
-    rows = render(tmp_path, tables).rows("Bandwidth, GB/s")
-    assert sum("above the peak measured" in entry for row in rows for entry in row) == 1
+    rows = render(tmp_path, tables).rows(BANDWIDTH)
+    assert sum("above peak" in entry for row in rows for entry in row) == 1
 
 
 def test_caveats_name_what_differs_from_the_measured_study(table):
@@ -133,8 +136,8 @@ def test_a_negative_communication_stands_in_the_report_instead_of_a_bandwidth(tm
     table = made["comparison"]
     cell = (table["study"] == "lab") & (table["gpus"] == 4) & (table["batch_size"] == 32)
     table.loc[cell, ["communication_seconds", "bandwidth_gb_per_s"]] = [-0.5, math.nan]
-    shown = render(tmp_path, made).row("Bandwidth, GB/s", "32 × 4")
-    assert shown[-1] == "– communication negative"
+    shown = render(tmp_path, made).row(BANDWIDTH, "32 × 4")
+    assert shown[-1] == "– in −0.500 s negative"
 
 
 def test_the_report_says_what_is_compared(page):
@@ -162,7 +165,22 @@ def test_the_report_has_each_figure_of_its_own_cells_and_of_those_that_two_studi
         *("3.27 efficiency 82 %", "2.60 efficiency 65 %"),
     ]
     # 67,043,772 B · 391 / 3.1725 s = 8.263 GB/s by whole epochs
-    assert page.row("Bandwidth, GB/s", "32 × 4")[-1] == "8.26 3.17 s of communication"
+    assert page.row(BANDWIDTH, "32 × 4")[-1] == "8.26 in 3.17 s"
+
+
+def test_the_columns_of_eight_studies_are_narrow_enough_for_the_page():
+    # A ninth of the page's 960 px is 107, less 22 between columns: room for 12 letters of 7 px.
+    table = report_tables.make()["comparison"]
+    table.loc[table["bandwidth_gb_per_s"].notna(), "utilization"] = 1.5
+    cell = (table["study"] == "lab") & (table["gpus"] == 4) & (table["batch_size"] == 32)
+    table.loc[cell, ["communication_seconds", "bandwidth_gb_per_s"]] = [-0.5, math.nan]
+    shown = side_by_side(SimpleNamespace(study=report_tables.STUDY, comparison=table))
+    entries = [entry for one in shown["metrics"] for row in one.rows for entry in row[1:]]
+    flags = [flag for entry in entries for flag in entry.flags]
+    assert {"above peak", "negative"} <= set(flags)
+    on_one_line = [*flags, *(word for entry in entries for word in entry.detail.split())]
+    on_one_line += [entry.text for entry in entries]
+    assert max(map(len, on_one_line)) <= 12
 
 
 def test_without_another_study_the_report_says_so(tmp_path):

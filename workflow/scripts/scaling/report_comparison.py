@@ -11,9 +11,14 @@ from scaling.result_tables import StudyTables
 METRICS = {
     "epoch_seconds": ("Seconds per epoch", "median of {} epochs", "count"),
     "speedup": ("Speedup over one GPU", "efficiency {}", "efficiency"),
-    "bandwidth_gb_per_s": ("Bandwidth, GB/s", "{} s of communication", "communication_seconds"),
+    "bandwidth_gb_per_s": (
+        "Bandwidth, GB/s, and seconds of communication",
+        "in {} s",
+        "communication_seconds",
+    ),
 }
-"""Each metric's title, and what stands below its figure, from which column."""
+"""Each metric's title, and what stands below its figure, from which column: a few short words, as
+every study and strategy has a column, and the page is as wide as eight of those are."""
 LINE = ["study", "recipe", "strategy"]
 
 
@@ -113,7 +118,9 @@ def _entry(row: Any, metric: str, below: str, column: str) -> Entry:
         return Entry("–")
     value = getattr(row, metric)
     if metric == "bandwidth_gb_per_s" and row.communication_seconds <= 0:
-        return Entry("–", detail="communication negative")
+        seconds = below.format(fmt.significant(row.communication_seconds))
+        negative = row.communication_seconds < 0
+        return Entry("–", detail=seconds, flags=("negative",) if negative else ())
     if pd.isna(value):
         return status(row.status) if row.status != "ok" else Entry("–")
     more = getattr(row, column)
@@ -131,7 +138,7 @@ def _flags(row: Any, metric: str) -> tuple[str, ...]:
     if metric == "speedup" and row.speedup > row.gpus:
         return (f"above {int(row.gpus)}",)
     if metric == "bandwidth_gb_per_s" and row.utilization > 1:
-        return ("above the peak measured",)
+        return ("above peak",)
     return ()
 
 
