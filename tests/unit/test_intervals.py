@@ -30,6 +30,12 @@ def test_nothing_overlaps_with_nothing_or_with_another_time(other):
     assert intervals.overlap(spans((0, 1)), other) == 0
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_no_rounding_is_left_where_nothing_overlaps(seed):
+    times = np.random.default_rng(seed).uniform(0, 1e-2, (200, 1)).cumsum().reshape(-1, 2)
+    assert intervals.overlap(times[::2], times[1::2]) == 0
+
+
 seconds = st.integers(0, 30)
 some_spans = st.lists(st.tuples(seconds, seconds).map(sorted), max_size=8).map(
     lambda pairs: spans(*pairs)

@@ -17,6 +17,8 @@ SUBTRACTIONS = {
     "subtraction_without_loading": "epoch_seconds_without_loading",
 }
 """Each estimate by subtraction, and the column of the timing table it subtracts in."""
+TRACE_RESOLUTION_SECONDS = 1e-9
+"""The tick of a trace's clock: less overlap than that is what sums of its spans were rounded by."""
 
 
 def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -68,6 +70,8 @@ def _measured(timing: pd.DataFrame, readings: pd.DataFrame) -> pd.DataFrame:
     )
     for part in ("exposed_seconds", "overlapped_seconds", "moving_seconds", "spread_seconds"):
         table[part] = table[part] * table["iterations"]
+    rounding = table["overlapped_seconds"] < TRACE_RESOLUTION_SECONDS
+    table.loc[rounding, "overlapped_seconds"] = 0.0
     table["communication_seconds"] = table["exposed_seconds"]
     table["total_seconds"] = table["epoch_seconds_without_loading"]
     table["compute_seconds"] = table["total_seconds"] - table["communication_seconds"]

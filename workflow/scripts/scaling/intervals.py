@@ -21,6 +21,8 @@ def length(intervals: np.ndarray) -> float:
 
 
 def overlap(one: np.ndarray, other: np.ndarray) -> float:
-    """The time covered by both `one` [n, 2] and `other` [m, 2]."""
-    both = np.concatenate([one, other]) if len(one) and len(other) else np.empty((0, 2))
-    return max(0.0, length(one) + length(other) - length(both)) if len(both) else 0.0
+    """The time covered by both `one` [n, 2] and `other` [m, 2]; exactly 0 where there is none."""
+    both = np.concatenate([union(one), union(other)])
+    times = np.sort(both, axis=0)
+    # In order of time, the k-th span may begin only after k ends: what is left is covered twice.
+    return float(np.clip(times[:-1, 1] - times[1:, 0], 0, None).sum())
