@@ -31,7 +31,7 @@ def test_quantization_is_the_mean_over_the_seeds(example):
     found = findings.quantization(example).text
     assert found == (
         "Int8 quantization (weights+activations+bias) changes test accuracy by −0.20 points on "
-        "average over 3 seeds (−0.30 to −0.10 by seed), its standard error is not in this study’s "
+        "average over 3 seeds (−0.30 to −0.10 by seed), with no standard error in this study’s "
         "records; 91.0\u00a0% of the images keep their class."
     )
 

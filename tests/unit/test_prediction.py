@@ -185,6 +185,14 @@ def sentences(*rows):
     return [found.text.replace("\u00a0", " ") for found in recommend(study(*rows))]
 
 
+def test_an_efficiency_above_one_is_not_recommended_without_a_word():
+    found = sentences(timing_row(1, 512, 17.0), timing_row(2, 512, 8.0))
+    assert found[2] == (
+        "Most GPUs at 80 % efficiency or more: 2 GPUs "
+        "(course/ddp, 2 GPUs, b = 512: 106 %, above 100 %: see the audit)."
+    )
+
+
 def test_the_recommendation_names_the_fastest_the_cheapest_and_the_most_efficient():
     # T(1,512) = 98 · 2 ms + 16 s = 16.196; T(4,512) = 25 · 9.5 ms + 4 s = 4.2375, of which
     # 16.196/4.2375/4 = 96 %

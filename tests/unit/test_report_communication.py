@@ -71,9 +71,21 @@ def test_instruments_have_rows_beside_the_subtractions(tmp_path):
     assert rows[11] == ["profiler", "no reading"]
     assert len(rows) == 12
     assert "2 GPUs × 512: no trace" in page.text
-    assert "2 GPUs × 32, 2 GPUs × 128, 2 GPUs × 512: no ddp log: no log" in page.text
+    assert "2 GPUs × 32, 2 GPUs × 128, 2 GPUs × 512: no “ddp log”: no log" in page.text
     # What is overlapped travels as well: 0.625 s.
     assert page.rows("Table 3: course, ddp")[3][:2] == ["profiler", "0.625"]
+
+
+def test_an_overlap_that_is_rounding_alone_is_none(tmp_path):
+    tables = instrumented()
+    timing = report_tables.cells(missing=False)
+    cells = timing[(timing["gpus"] == 2) & (timing["batch_size"] == 32)][CELL_KEYS]
+    seconds = {"communication_seconds": 1e-3, "exposed_seconds": 1e-3, "overlapped_seconds": 5e-19}
+    seconds["spread_seconds"] = float("nan")
+    read = cells.assign(estimate="profiler", **seconds, count=1, note="")
+    tables |= report_tables.derive(timing, read)
+    row = render(tmp_path, tables).rows("Table 2: course, dp")[2]
+    assert row[:3] == ["profiler", "13.2", "0.625 exposed 0.625, overlapped 0"]
 
 
 def test_each_estimate_that_occurs_is_explained(tmp_path, page):

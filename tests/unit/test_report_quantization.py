@@ -230,7 +230,7 @@ def test_resnet_is_beside_its_float32(page: Page) -> None:
 
 def test_a_study_from_before_the_ledger_says_what_it_lacks(older: Page) -> None:
     text = words(older)
-    assert "its standard error is not in this study’s records" in text
+    assert "by seed, with no standard error in this study’s records" in text
     assert "hold no ledger of layers for a stage with quantized weights." in text
     assert "hold no ledger of layers for a stage with quantized activations." in text
     assert "hold no ledger of layers for a stage with integer accumulators." in text

@@ -54,7 +54,7 @@ class Cost:
         return {
             True: "within noise (two standard errors)",
             False: "more than two standard errors",
-            None: "its standard error is not in this study’s records",
+            None: "with no standard error in this study’s records",
         }[self.within_noise]
 
 

@@ -57,9 +57,10 @@ def efficient(tables: DerivedTables) -> Finding:
         )
     most = cells[cells["gpus"] == cells["gpus"].max()]
     best = next(most.loc[[most["efficiency"].idxmax()]].itertuples())
+    doubt = ", above 100\u00a0%: see the audit" if best.efficiency > 1 else ""
     return Finding(
         f"Most GPUs at {fmt.percent(EFFICIENT)} efficiency or more: {fmt.gpus(int(best.gpus))} "
-        f"({fmt.cell_name(best)}: {fmt.percent(best.efficiency)}).",
+        f"({fmt.cell_name(best)}: {fmt.percent(best.efficiency)}{doubt}).",
         source("speedup", best),
     )
 

@@ -102,7 +102,7 @@ def _table_2(title: str, rows: pd.DataFrame) -> Table:
 
 def _saying_what_lacks(rows: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
     """`rows` whose notes name their estimate where it has no line in the table."""
-    named = "no " + rows["estimate"].map(fmt.estimate) + ": " + rows["note"]
+    named = "no “" + rows["estimate"].map(fmt.estimate) + "”: " + rows["note"]
     return rows.assign(note=rows["note"].where(rows["estimate"].isin(shown), named))
 
 
