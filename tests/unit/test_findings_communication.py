@@ -50,6 +50,7 @@ def test_the_bandwidth_is_held_against_the_measured_peak(example):
     found = findings.bandwidth(example)
     # fast/ddp, 2 GPUs, batch 128: 44,695,848 B · 157 / 0.11 s = 63.8 GB/s.
     assert "up to 63.8 GB/s" in found.text
+    assert "GB/s measured in the same study." in found.text
     peak = example.bandwidth[example.bandwidth["gpus"] == 2]["peak_gb_per_s"].iloc[-1]
     assert f"{63.793 / peak:.0%}".replace("%", " %") in found.text
 

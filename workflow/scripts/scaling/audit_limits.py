@@ -34,7 +34,7 @@ def negative_communication(study: Study) -> list[Finding]:
 
 
 def utilization_above_one(study: Study) -> list[Finding]:
-    """No cell can communicate faster than the peak measured on the same GPUs.
+    """No cell can communicate faster than the peak measured in the same study.
 
     A remark for an estimate that does not see communication behind computation, of a strategy
     which has some there: the time is too short by that.

@@ -97,7 +97,7 @@ def bandwidth(tables: StudyTables) -> Finding:
     else:
         sentence += (
             f"{fmt.percent(best.utilization)} of the {fmt.significant(best.peak_gb_per_s)} GB/s "
-            "measured on the same GPUs."
+            "measured in the same study."
         )
         if best.utilization > 1:
             sentence += (

@@ -18,13 +18,13 @@ HALF = 0.5
 PREFERRED = ["profiler", "subtraction_without_loading"]
 EPOCH = (
     "Bytes of an epoch over the shortest and over the longest measured epoch and over the peak "
-    "measured on the same GPUs, in every cell on the most GPUs. Supported: below half in all; "
+    "measured in the same study, in every cell on the most GPUs. Supported: below half in all; "
     "refuted: half or more in one; undecided: one has half between its two figures, or there is "
     "no peak."
 )
 TRAVELLING = (
     "Bytes of an epoch over the seconds of its communication kernels, those behind computation "
-    "included, and over the peak measured on the same GPUs: the cell on the most GPUs in which "
+    "included, and over the peak measured in the same study: the cell on the most GPUs in which "
     "it is highest. Without a trace, by subtraction without loading beyond its noise, which counts "
     "all that does not shrink with N, so that the link may be used better. More than the peak is "
     "no communication time and left out. Supported: half or more; refuted: less, by a trace; "
