@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from fused_kernels import interpreter  # noqa: F401  (first: it decides how Triton is imported)
 from training_runs import write_images
 
 

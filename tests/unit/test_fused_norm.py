@@ -4,11 +4,13 @@ import copy
 
 import pytest
 import torch
-from fused_kernels import DEVICE, interpreter  # noqa: F401
 from torch import nn
 from torch.nn import functional
 
+from fused_kernels import DEVICE
 from scaling.fused_norm import SUMS, FusedNorm
+
+pytestmark = pytest.mark.usefixtures("interpreter")
 
 ERROR = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
 

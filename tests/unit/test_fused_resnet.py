@@ -4,12 +4,14 @@ import copy
 
 import pytest
 import torch
-from fused_kernels import DEVICE, interpreter  # noqa: F401
 from torch.nn import functional
 
+from fused_kernels import DEVICE
 from scaling import stem_patches
 from scaling.fused_resnet import FusedResNet
 from scaling.resnet import ResNet18
+
+pytestmark = pytest.mark.usefixtures("interpreter")
 
 
 def models(width=6):

@@ -1,7 +1,7 @@
 """Where the tests of Triton kernels run: on the GPU, or by Triton's interpreter on the CPU.
 
-Triton asks how when it sees a kernel and when it runs one: import this before any module that has
-kernels, `interpreter` included.
+Triton asks which when it is imported, when it sees a kernel, and when it runs one. So this comes
+before whatever else imports Triton, as torchvision does: `conftest` sees to it.
 """
 
 import os
@@ -19,7 +19,7 @@ for name in INTERPRET:
     del os.environ[name]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def interpreter(monkeypatch):
     """Kernels run by the interpreter where there is no GPU."""
     for name, value in INTERPRET.items():
