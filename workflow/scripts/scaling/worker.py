@@ -4,6 +4,7 @@ import faulthandler
 import os
 import resource
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -84,12 +85,20 @@ def _report(log: RankLog, spec: RunSpec, error: Exception, **more: int) -> None:
 def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
     """End this rank from a thread, whose main one waits for a device that does not get on."""
     try:
-        faulthandler.dump_traceback()
         at = error.position
         _report(log, spec, error, launched=at.launched, finished=at.finished)
+        print(f"Rank {log.rank}, which does not get on:\n{_stacks()}", file=sys.stderr, end="")
         time.sleep(stall.LAST_WORDS_SECONDS)
     finally:
         os._exit(1)
+
+
+def _stacks() -> str:
+    """Where every thread is, as one text: what ranks write at once does not mix then."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        faulthandler.dump_traceback(file)
+        file.seek(0)
+        return file.read()
 
 
 def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: StartupClock) -> None:
