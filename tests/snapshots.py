@@ -1,0 +1,215 @@
+"""What stored studies yield: every table, the claims and the texts of the page's tables.
+
+`python tests/snapshots.py` compares them with tests/snapshots/; `--update` writes them anew.
+"""
+
+import argparse
+import contextlib
+import importlib
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+ROOT = Path(__file__).parents[1]
+SNAPSHOTS = ROOT / "tests/snapshots"
+STUDIES = ["cpu", "h200-recipes", "h200x2", "h200x4", "quantization-cifar10", "published"]
+"""All stored studies; `cpu` lies beside the snapshots, made by config/demo.yaml with more on."""
+
+_COMMAND = re.compile(r"python workflow/scripts/(\w+)\.py (.*?)(?: > \S+ 2>&1)?$", re.MULTILINE)
+
+
+class TableTexts(HTMLParser):
+    """The texts of a page's tables, a line for each row, after the title of the table."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self._text: str | None = None
+        self._row: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("td", "th") or (tag == "p" and ("class", "title") in attrs):
+            self._text = ""
+        elif tag == "tr":
+            self._row = []
+        elif self._text is not None:
+            self._text += " "
+
+    def handle_data(self, data: str) -> None:
+        if self._text is not None:
+            self._text += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th") and self._text is not None:
+            self._row.append(" ".join(self._text.split()))
+            self._text = None
+        elif tag == "p" and self._text is not None:
+            self.lines += ["", f"# {' '.join(self._text.split())}"]
+            self._text = None
+        elif tag == "tr":
+            self.lines.append(" | ".join(self._row))
+
+
+@contextlib.contextmanager
+def project_copy() -> Iterator[Path]:
+    """The current folder is a copy of the project without results; its scripts can be imported."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, before = Path(name), Path.cwd()
+        for part in ("Snakefile", "rules", "workflow", "config", "report", "studies", "profiles"):
+            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy2
+            copy(ROOT / part, folder / part)
+        shutil.copytree(SNAPSHOTS / "studies", folder / "studies", dirs_exist_ok=True)
+        sys.path.insert(0, str(ROOT / "workflow/scripts"))
+        os.chdir(folder)
+        try:
+            yield folder
+        finally:
+            os.chdir(before)
+            sys.path.remove(str(ROOT / "workflow/scripts"))
+
+
+def make(study: str) -> Path:
+    """Run the commands of a study's replay in this process; returns the folder of its results."""
+    published = study == "published"
+    options = ["results/published.html"] if published else ["--config", f"replay={study}"]
+    planned = subprocess.run(
+        ["snakemake", "--cores", "1", "-n", "-p", *options],
+        capture_output=True,
+        text=True,
+    )
+    commands = _COMMAND.findall(planned.stdout + planned.stderr)
+    assert commands, planned.stdout + planned.stderr
+    for script, arguments in commands:
+        words = shlex.split(arguments)
+        if script.startswith("plot"):
+            # Figures are no part of a snapshot, and take longer than all the rest.
+            for figure in (Path(word) for word in words if word.endswith(".svg")):
+                figure.parent.mkdir(parents=True, exist_ok=True)
+                figure.write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+            continue
+        with contextlib.redirect_stdout(io.StringIO()):
+            importlib.import_module(script).main(words)
+    return Path("results" if published else f"results/replay/{study}")
+
+
+def texts(study: str, results: Path) -> dict[str, str]:
+    """Its tables and claims, by their paths below `results`, and the texts of the page's tables."""
+    found = {
+        str(path.relative_to(results)): _text(path)
+        for path in sorted((results / "tables").rglob("*.*"))
+        if study == "published" or path.parent.name in ("tables", study)
+    }
+    for page in results.glob("*.html"):
+        lines = TableTexts(page.read_text(encoding="utf-8")).lines
+        found[f"{page.stem}.txt"] = "\n".join(lines) + "\n"
+    return found
+
+
+def _text(path: Path) -> str:
+    """The file's text; of a table with more than 1,000 rows the header and every 25th row."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    is_long = path.suffix == ".csv" and len(lines) > 1001
+    return "".join([lines[0], *lines[1::25]] if is_long else lines)
+
+
+def differences(name: str, before: str, now: str) -> list[str]:
+    """How `now` differs from `before`: figures by more than rounding, columns or lines lost."""
+    if name.endswith(".csv"):
+        return _table_differences(before, now)
+    if name.endswith(".json"):
+        return _document_differences("", json.loads(before), json.loads(now))
+    old, new = before.splitlines(), now.splitlines()
+    gone = [f"- {line}" for line in old if line not in set(new)]
+    return gone + [f"+ {line}" for line in new if line not in set(old)]
+
+
+def _table_differences(before: str, now: str) -> list[str]:
+    options: Any = {"keep_default_na": False, "na_values": [""]}
+    old, new = (pd.read_csv(io.StringIO(text), **options) for text in (before, now))
+    lost = [column for column in old if column not in new]
+    if lost:
+        return [f"columns lost: {', '.join(lost)}"]
+    try:
+        pd.testing.assert_frame_equal(
+            old, new[list(old.columns)], check_dtype=False, rtol=1e-9, atol=1e-15
+        )
+    except AssertionError as error:
+        return [str(error)]
+    return []
+
+
+def _document_differences(where: str, before: Any, now: Any) -> list[str]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        lost = [f"{where}.{key} is gone" for key in before if key not in now]
+        both = [key for key in before if key in now]
+        return lost + [
+            line
+            for key in both
+            for line in _document_differences(f"{where}.{key}", before[key], now[key])
+        ]
+    if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        return [
+            line
+            for index, pair in enumerate(zip(before, now, strict=True))
+            for line in _document_differences(f"{where}[{index}]", *pair)
+        ]
+    if isinstance(before, float) and isinstance(now, float):
+        same = abs(before - now) <= 1e-9 * abs(before) + 1e-15
+        return [] if same else [f"{where}: {before} is now {now}"]
+    return [] if before == now else [f"{where}: {before!r} is now {now!r}"]
+
+
+def compare(study: str, found: dict[str, str]) -> list[str]:
+    """How what `study` yields differs from its snapshot, a line for each difference."""
+    folder = SNAPSHOTS / "expected" / study
+    there = {str(path.relative_to(folder)): path for path in folder.rglob("*.*")}
+    lines = [f"{study}/{name} is gone" for name in sorted(set(there) - set(found))]
+    for name in sorted(set(there) & set(found)):
+        changes = differences(name, there[name].read_text(encoding="utf-8"), found[name])
+        lines += [f"{study}/{name}: {change}" for change in changes]
+    return lines
+
+
+def update(study: str, found: dict[str, str]) -> None:
+    """Replace the snapshot of `study`."""
+    folder = SNAPSHOTS / "expected" / study
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, text in found.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("studies", nargs="*", default=STUDIES)
+    parser.add_argument("--update", action="store_true", help="write the snapshots anew")
+    arguments = parser.parse_args()
+    changed = []
+    with project_copy():
+        for study in arguments.studies:
+            found = texts(study, make(study))
+            if arguments.update:
+                update(study, found)
+            else:
+                changed += compare(study, found)
+            shutil.rmtree("results")
+    print("\n".join(changed) or "as the snapshots")
+    sys.exit(bool(changed))
+
+
+if __name__ == "__main__":
+    main()
