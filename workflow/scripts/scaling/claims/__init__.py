@@ -1,1 +1,0 @@
-"""The lab's questions answered by claims: sentences that the tables of a study prove, or do not."""

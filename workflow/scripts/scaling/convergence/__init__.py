@@ -1,1 +1,0 @@
-"""Convergence with large batches: remedies, trained in many runs on one device."""

@@ -1,1 +1,0 @@
-"""The recipes: how one run trains. Each is a module with one `Trainer`."""

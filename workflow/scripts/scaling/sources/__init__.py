@@ -1,1 +1,0 @@
-"""Where images come from: one module for each source, all ending in an ImageDataset."""

@@ -1,1 +1,0 @@
-"""Experiments on what the ranks of one training share: image orders, messages, buffers."""
