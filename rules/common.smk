@@ -10,22 +10,24 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 
-from scaling import config as configuration
-from scaling import environment, grid, imports, run_spec, stored_study
-from scaling.errors import UserError
-from scaling.quantization_scheme import scheme_options
+from scaling.config import config as configuration
+from scaling.config import stored
+from scaling.core import environment, grid, imports
+from scaling.core.errors import UserError
+from scaling.quantization.scheme import scheme_options
+from scaling.training import run_spec
 
 # The folder of the stored study that is replayed, None where a study is measured.
 REPLAY = None
 if "replay" in config:
     try:
-        REPLAY = stored_study.find(Path("studies"), str(config["replay"] or ""))
+        REPLAY = stored.find(Path("studies"), str(config["replay"] or ""))
     except UserError as error:
         raise WorkflowError(str(error)) from error
 
-    configfile: REPLAY / stored_study.CONFIG
+    configfile: REPLAY / stored.CONFIG
 
-    if stored_study.is_before_variants(REPLAY):
+    if stored.is_before_variants(REPLAY):
         config["quantization"]["variants"] = []
     del config["replay"]
 
@@ -41,7 +43,7 @@ try:
         config, Path(workflow.basedir, "config/schema.yaml"), reads_images=not REPLAY
     )
     if REPLAY:
-        stored_study.check(REPLAY, config)
+        stored.check(REPLAY, config)
 except UserError as error:
     raise WorkflowError(str(error)) from error
 
@@ -113,7 +115,7 @@ def records(wildcards):
 
 # On the most GPUs of one machine; a study of single GPUs has no ranks to compare.
 SYNCHRONIZATION = [
-    str(Path(RECORDS, path)) for path in stored_study.synchronization_records(config)
+    str(Path(RECORDS, path)) for path in stored.synchronization_records(config)
 ]
 SYNCHRONIZATION_TABLES = ["sampler", "sampler_accuracy", "collectives", "buffers"]
 

@@ -10,9 +10,7 @@ localrules:
 
 
 REMEDIES = by_name(config["convergence"]["remedies"])
-CONVERGENCE = [
-    str(Path(RECORDS, path)) for path in stored_study.convergence_records(config)
-]
+CONVERGENCE = [str(Path(RECORDS, path)) for path in stored.convergence_records(config)]
 
 
 if not REPLAY:

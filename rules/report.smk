@@ -86,7 +86,7 @@ rule plot_learning:
 
 rule plot_quantization_histograms:
     input:
-        record=[f"<records>/{path}" for path in stored_study.histogram_records(config)],
+        record=[f"<records>/{path}" for path in stored.histogram_records(config)],
         code=code("plot_quantization_histograms"),
     output:
         report(

@@ -2,8 +2,8 @@
 import re
 from functools import cache
 
-from scaling import published
-from scaling.published_timing import CIFAR10_TRAIN_IMAGES
+from scaling.published import study as published
+from scaling.published.timing import CIFAR10_TRAIN_IMAGES
 
 
 def measured(path):

@@ -17,9 +17,7 @@ localrules:
 PARTIAL = "--partial" if config["partial"] else ""
 RUN_RECORDS = f"{RECORDS}/runs"
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
-QUANTIZATION = [
-    f"<records>/{path}" for path in stored_study.quantization_records(config)
-]
+QUANTIZATION = [f"<records>/{path}" for path in stored.quantization_records(config)]
 
 
 # Nothing here reads its output, so the whole configuration may be its parameter.

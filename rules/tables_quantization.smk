@@ -7,7 +7,7 @@ localrules:
 # Of a study stored before there were any, those it has.
 OPTIONAL_RECORDS = [
     path
-    for path in stored_study.optional_records(config)
+    for path in stored.optional_records(config)
     if not REPLAY or (REPLAY / path).exists()
 ]
 PEERS = [f"<records>/{path}" for path in OPTIONAL_RECORDS if path.stem == "peers"]

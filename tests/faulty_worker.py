@@ -11,10 +11,11 @@ import time
 import torch
 
 import train_run
-from scaling import ranks, worker
-from scaling.recipes.course import Course
-from scaling.recipes.tuned import Tuned
-from scaling.step_progress import StepProgress
+from scaling.launch import ranks
+from scaling.launch.step_progress import StepProgress
+from scaling.training import worker
+from scaling.training.course import Course
+from scaling.training.tuned import Tuned
 
 
 class FaultyCourse(Course):

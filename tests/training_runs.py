@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 
 import train_run
-from scaling import dataset, files, launcher, supervisor, verdict
-from scaling.dataset import ImageDataset
+from scaling.core import files
+from scaling.data import dataset
+from scaling.data.dataset import ImageDataset
+from scaling.launch import launcher, supervisor, verdict
 
 ROOT = Path(__file__).parents[1]
 FAULTY_WORKER = ROOT / "tests/faulty_worker.py"

@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests/slurm")]
 
 import cluster  # noqa: E402
 
-from scaling import files, grid  # noqa: E402
+from scaling.core import files, grid  # noqa: E402
 
 Folders = Iterator[Path]
 

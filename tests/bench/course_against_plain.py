@@ -23,8 +23,8 @@ from statistics import median
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-from scaling import environment, files  # noqa: E402
-from scaling.record import read_record  # noqa: E402
+from scaling.core import environment, files  # noqa: E402
+from scaling.core.records import read_record  # noqa: E402
 
 
 @dataclass(frozen=True)

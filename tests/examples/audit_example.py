@@ -1,12 +1,12 @@
 """A study that the audit finds nothing in, and studies made like it."""
 
-from scaling.audit import audit
-from scaling.audit_study import Study
-from scaling.bandwidth import bandwidth
-from scaling.communication import communication
-from scaling.interconnect import interconnect
-from scaling.speedup import speedup
-from unit.records import GRADIENT_BYTES, TRAIN_IMAGES, timing_row, timing_table
+from examples.records import GRADIENT_BYTES, TRAIN_IMAGES, timing_row, timing_table
+from scaling.audit.checks import audit
+from scaling.audit.study import Study
+from scaling.tables.bandwidth import bandwidth
+from scaling.tables.communication import communication
+from scaling.tables.interconnect import interconnect
+from scaling.tables.speedup import speedup
 
 SWEEP = interconnect(
     [

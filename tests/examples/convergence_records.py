@@ -5,12 +5,12 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import timing
-from scaling.convergence import remedy_table, run_tables
 from scaling.convergence.plan import Study
 from scaling.convergence.record import ConvergenceRecord
 from scaling.convergence.remedy import from_options
-from scaling.convergence.time_to_accuracy import time_to_accuracy
+from scaling.tables import timing
+from scaling.tables.experiments import convergence, remedies
+from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
 
 STUDY = Study(
     reference_batch=128,
@@ -155,10 +155,10 @@ def tables(
     Time to accuracy has a margin of its own here: the accuracies made by hand are far apart.
     """
     found = study() if records is None else records
-    runs, epochs = run_tables.runs(found), run_tables.epochs(found)
+    runs, epochs = convergence.runs(found), convergence.epochs(found)
     return {
         "convergence": runs,
-        "loss_curves": run_tables.curves(found),
-        "remedies": remedy_table.remedies(runs, MARGIN),
+        "loss_curves": convergence.curves(found),
+        "remedies": remedies.remedies(runs, MARGIN),
         "time_to_accuracy": time_to_accuracy(runs, epochs, timing, time_margin),
     }

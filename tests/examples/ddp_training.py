@@ -9,9 +9,9 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 from scaling.convergence.remedy import batch_sizes
-from scaling.dataset import ImageDataset
-from scaling.resident import ResidentImages
-from scaling.resnet import ResNet18
+from scaling.data.dataset import ImageDataset
+from scaling.data.resident import ResidentImages
+from scaling.models.resnet import ResNet18
 
 WIDTH, SEED, EPOCHS, GPUS, GLOBAL_BATCH = 2, 3, 2, 2, 16
 RATES = [0.002, 0.004, 0.008, 0.008, 0.006, 0.004]

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pandas as pd
-import report_tables
 
-from scaling.result_tables import StudyTables, read_study
+from examples import report_tables
+from scaling.tables.schema import StudyTables, read_study
 
 
 def study(folder: Path, tables: dict[str, pd.DataFrame]) -> StudyTables:

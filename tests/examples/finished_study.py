@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import records
 import yaml
 
-from scaling import grid
+from examples import records
+from scaling.core import grid
 
 CONFIG: dict[str, Any] = {
     "study": "mine",

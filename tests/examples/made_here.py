@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scaling import environment
+from scaling.core import environment
 
 
 def assert_made_here(surroundings: dict[str, Any]) -> None:

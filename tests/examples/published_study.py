@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from scaling import published
-from scaling.audit_study import Study
-from scaling.published_tables import PublishedTables, derive
+from scaling.audit.study import Study
+from scaling.published import study as published
+from scaling.tables.derive import PublishedTables, derive
 
 TRAIN_IMAGES = 50_000
 HEADER = (

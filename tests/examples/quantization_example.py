@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import quantization_paired, quantization_tables
-from scaling.quantization_others import PEERS, RESNET
-from scaling.quantization_scheme import Scheme
+from scaling.quantization.scheme import Scheme
+from scaling.tables.experiments import quantization, quantization_paired
+from scaling.tables.experiments.quantization_others import PEERS, RESNET
 
 FLOAT32 = [62.0, 63.0, 64.0]
 GPTQ = {"weight_range": "mse", "activation_range": "mse", "rounding": "gptq"}
@@ -70,7 +70,7 @@ def variants() -> pd.DataFrame:
                 | {"mean_seeds": len(differences) if name in MEAN_ERRORS else None}
                 | {"mean_standard_error_points": MEAN_ERRORS.get(name)}
             )
-    return pd.DataFrame(rows, columns=quantization_tables.COLUMNS)
+    return pd.DataFrame(rows, columns=quantization.COLUMNS)
 
 
 def paired() -> pd.DataFrame:
@@ -86,7 +86,7 @@ def layers() -> pd.DataFrame:
         scheme = Scheme.of(options)
         for seed in range(len(differences)):
             rows += [_layer(seed, name, layer, scheme) for layer in LAYERS]
-    return pd.DataFrame(rows, columns=quantization_tables.LAYER_COLUMNS)
+    return pd.DataFrame(rows, columns=quantization.LAYER_COLUMNS)
 
 
 def _layer(seed: int, stage: str, layer: str, scheme: Scheme) -> dict[str, Any]:

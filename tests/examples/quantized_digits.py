@@ -6,8 +6,8 @@ from typing import Any
 
 import quantize_evaluate
 import quantize_train
-from scaling import dataset, files
-from scaling.sources import digits
+from scaling.core import files
+from scaling.data import dataset, digits
 
 STAGES: dict[str, dict[str, Any]] = {
     "weights": {"activation_bits": None},

@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import files, timing
-from scaling.grid import Cell
-from scaling.record import EpochRow, Role, RunRecord, Status
+from scaling.core import files
+from scaling.core.grid import Cell
+from scaling.core.records import EpochRow, Role, RunRecord, Status
+from scaling.tables import timing
 
 TRAIN_IMAGES = 50_000
 GRADIENT_BYTES = 44_695_848

@@ -3,13 +3,12 @@
 import json
 from pathlib import Path
 
-import convergence_records
-
-from scaling import result_tables, tables
+from examples import convergence_records
 from scaling.claims import claim, large_batches, remedies, time_to_accuracy
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.convergence.record import ConvergenceRecord
+from scaling.tables import io, schema
 
 Cell = tuple[int, int, float]
 
@@ -27,8 +26,8 @@ def claims(
     timing = convergence_records.timed(*(cells or []))
     found = {}
     for name, table in convergence_records.tables(timing, records, time_margin).items():
-        tables.write(table, folder / f"{name}.csv")
-        found[name] = result_tables.read(name, folder / f"{name}.csv")
+        io.write(table, folder / f"{name}.csv")
+        found[name] = schema.read(name, folder / f"{name}.csv")
     made = [
         each
         for module in (large_batches, remedies, time_to_accuracy)

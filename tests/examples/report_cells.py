@@ -5,9 +5,9 @@ The times are chosen so that a reader can work out what follows from them: see T
 
 import pandas as pd
 
-import scaling.accuracy
-import scaling.startup
-import scaling.utilization
+import scaling.tables.accuracy
+import scaling.tables.startup
+import scaling.tables.utilization
 
 STUDY = "example"
 TRAIN_IMAGES = 40_000
@@ -102,13 +102,13 @@ def accuracy(timing: pd.DataFrame) -> pd.DataFrame:
                 row["test_loss"] = 2.5 - 2 * share if last else None
                 row["test_accuracy"] = share - 0.02 if last else None
                 rows.append(row | {"status": "diverged" if diverged else "ok"})
-    return pd.DataFrame(rows, columns=scaling.accuracy.COLUMNS)
+    return pd.DataFrame(rows, columns=scaling.tables.accuracy.COLUMNS)
 
 
 def costs(timing: pd.DataFrame) -> pd.DataFrame:
     """3.329 GFLOP an image; course ran in TF32, fast in bf16, what had no time said nothing."""
     timed = timing["epoch_seconds"].notna()
-    return timing[scaling.utilization.CELL_KEYS].assign(
+    return timing[scaling.tables.utilization.CELL_KEYS].assign(
         flops_per_image=timed.map({True: 3_328_997_376, False: float("nan")}),
         precision=timing["recipe"].map({"course": "tf32", "fast": "bf16"}).where(timed),
         power_capped_share=float("nan"),
@@ -156,8 +156,8 @@ def startup(timing: pd.DataFrame) -> pd.DataFrame:
             continue
         phases = [1.0, 4.0, 0.5 * cell.gpus, 0.5, 30.0 if cell.recipe == "fast" else 1.0]
         parts = [sum(phases), 2 * cell.epoch_seconds, 3 * cell.epoch_seconds, 2.0, 1.0]
-        row |= dict(zip(scaling.startup.PHASE_COLUMNS, phases, strict=True))
-        row |= dict(zip(scaling.startup.PARTS, parts, strict=True))
+        row |= dict(zip(scaling.tables.startup.PHASE_COLUMNS, phases, strict=True))
+        row |= dict(zip(scaling.tables.startup.PARTS, parts, strict=True))
         row |= {"run_seconds": sum(parts), "unmeasured_share": 1 - parts[2] / sum(parts)}
         row |= {"count": 3}
-    return pd.DataFrame(rows, columns=scaling.startup.COLUMNS)
+    return pd.DataFrame(rows, columns=scaling.tables.startup.COLUMNS)

@@ -4,7 +4,7 @@ import itertools
 
 import pandas as pd
 
-import scaling.peaks
+import scaling.tables.limits
 
 GRADIENT_BYTES = 44_695_848
 TOPOLOGY = "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"
@@ -40,4 +40,4 @@ def peaks() -> pd.DataFrame:
     for source, target in itertools.permutations(range(4), 2):
         ends = {"source_gpu": source, "target_gpu": target}
         rows.append({"quantity": "gpu_to_gpu_copy", **ends, **copy, "seconds": [2.7e-3] * 3})
-    return scaling.peaks.peaks({"rows": rows})
+    return scaling.tables.limits.peaks({"rows": rows})

@@ -4,12 +4,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
-import report_tables
-from report_tables import STUDY
 
 import claims_evaluate
 import report_render
-from scaling import report
+from examples import report_tables
+from examples.report_tables import STUDY
+from scaling.report import report
 
 REPORT = Path(__file__).parents[2] / "report"
 

@@ -8,22 +8,23 @@ from pathlib import Path
 
 import pandas as pd
 
-import scaling.bandwidth
-import scaling.communication
-import scaling.comparison
-import scaling.device_time
-import scaling.interconnect
-import scaling.prediction
-import scaling.quantization_paired
-import scaling.quantization_tables
-import scaling.speedup
-import scaling.timing
-import scaling.utilization
-from scaling import tables
-from scaling.audit import audit
-from scaling.audit_study import Study
-from unit.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, provenance, startup
-from unit.report_machine import GRADIENT_BYTES, TOPOLOGY, peaks, sweeps
+import scaling.tables.bandwidth
+import scaling.tables.communication
+import scaling.tables.comparison
+import scaling.tables.device_time
+import scaling.tables.experiments.quantization
+import scaling.tables.experiments.quantization_paired
+import scaling.tables.interconnect
+import scaling.tables.io
+import scaling.tables.prediction
+import scaling.tables.speedup
+import scaling.tables.timing
+import scaling.tables.utilization
+from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, provenance, startup
+from examples.report_machine import GRADIENT_BYTES, TOPOLOGY, peaks, sweeps
+from scaling.audit.checks import audit
+from scaling.audit.study import Study
+from scaling.tables import io as tables
 
 
 def quantization() -> pd.DataFrame:
@@ -44,7 +45,7 @@ def quantization() -> pd.DataFrame:
     ]
     columns = "seed stage accuracy_percent difference_points agreement_percent test_images"
     table = pd.DataFrame(rows, columns=columns.split())
-    return table.reindex(columns=scaling.quantization_tables.COLUMNS)
+    return table.reindex(columns=scaling.tables.experiments.quantization.COLUMNS)
 
 
 def manifest() -> dict[str, object]:
@@ -66,13 +67,13 @@ def manifest() -> dict[str, object]:
 
 def derive(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> dict[str, pd.DataFrame]:
     """What follows from the times and the instruments: every table but those of single runs."""
-    speedups = scaling.speedup.speedup(timing)
-    shares = scaling.communication.communication(timing, readings)
-    sweep = scaling.interconnect.interconnect(sweeps())
-    rates = scaling.bandwidth.bandwidth(timing, shares, sweep, GRADIENT_BYTES)
+    speedups = scaling.tables.speedup.speedup(timing)
+    shares = scaling.tables.communication.communication(timing, readings)
+    sweep = scaling.tables.interconnect.interconnect(sweeps())
+    rates = scaling.tables.bandwidth.bandwidth(timing, shares, sweep, GRADIENT_BYTES)
     limits = peaks()
-    lines = scaling.interconnect.fit(sweep)
-    model, predictions = scaling.prediction.predict(timing, lines, GRADIENT_BYTES)
+    lines = scaling.tables.interconnect.fit(sweep)
+    model, predictions = scaling.tables.prediction.predict(timing, lines, GRADIENT_BYTES)
     return {
         "prediction": predictions,
         "cost_model": model,
@@ -80,7 +81,9 @@ def derive(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> dict[s
         "speedup": speedups,
         "communication": shares,
         "bandwidth": rates,
-        "utilization": scaling.utilization.utilization(timing, shares, limits, costs(timing)),
+        "utilization": scaling.tables.utilization.utilization(
+            timing, shares, limits, costs(timing)
+        ),
         "audit": audit(Study(timing, speedups, shares, rates, TRAIN_IMAGES)),
         "accuracy": accuracy(timing),
         "interconnect": sweep,
@@ -96,24 +99,27 @@ OTHER = {1: 23.55, 2: 16.164, 4: 9.06}
 def other_study() -> pd.DataFrame:
     """The rows of comparison.csv of a published study with another model, on other hardware."""
     rows = [
-        {**dict(zip(scaling.tables.KEYS, ["resnet9", "ddp", gpus, 32, "ok"], strict=True))}
+        {**dict(zip(scaling.tables.io.KEYS, ["resnet9", "ddp", gpus, 32, "ok"], strict=True))}
         | {"epoch_seconds": seconds, "epoch_seconds_min": seconds, "epoch_seconds_max": seconds}
         | {"count": 1, "iterations": -(-50_000 // (32 * gpus)), "samples": 50_000}
         for gpus, seconds in OTHER.items()
     ]
-    timing = pd.DataFrame(rows, columns=scaling.timing.COLUMNS)
-    speedups, shares = scaling.speedup.speedup(timing), scaling.communication.communication(timing)
-    rates = scaling.bandwidth.bandwidth(
-        timing, shares, scaling.interconnect.interconnect([]), GRADIENT_BYTES
+    timing = pd.DataFrame(rows, columns=scaling.tables.timing.COLUMNS)
+    speedups, shares = (
+        scaling.tables.speedup.speedup(timing),
+        scaling.tables.communication.communication(timing),
     )
-    return scaling.comparison.of_study("lab", timing, speedups, rates, "resnet9", "4 A40")
+    rates = scaling.tables.bandwidth.bandwidth(
+        timing, shares, scaling.tables.interconnect.interconnect([]), GRADIENT_BYTES
+    )
+    return scaling.tables.comparison.of_study("lab", timing, speedups, rates, "resnet9", "4 A40")
 
 
 def comparison(tables: dict[str, pd.DataFrame], runs: pd.DataFrame) -> pd.DataFrame:
     """comparison.csv: this study, then the other."""
-    described = scaling.comparison.model_and_hardware(runs)
+    described = scaling.tables.comparison.model_and_hardware(runs)
     own = [tables[name] for name in ("timing", "speedup", "bandwidth")]
-    table = scaling.comparison.of_study(STUDY, *own, *described)
+    table = scaling.tables.comparison.of_study(STUDY, *own, *described)
     return pd.concat([table, other_study()], ignore_index=True)
 
 
@@ -127,11 +133,11 @@ def make(
         **derived,
         "comparison": comparison(derived, runs),
         "startup": startup(timing),
-        "device_time": pd.DataFrame(columns=scaling.device_time.COLUMNS),
+        "device_time": pd.DataFrame(columns=scaling.tables.device_time.COLUMNS),
         "provenance": runs,
         "quantization": quantization(),
-        "quantization_layers": scaling.quantization_tables.layers([]),
-        "quantization_paired": scaling.quantization_paired.table([]),
+        "quantization_layers": scaling.tables.experiments.quantization.layers([]),
+        "quantization_paired": scaling.tables.experiments.quantization_paired.table([]),
     }
 
 

@@ -10,8 +10,7 @@ import pytest
 import tenacity
 from torchvision.datasets import CIFAR10
 
-from scaling import dataset
-from scaling.sources import cifar10
+from scaling.data import cifar10, dataset
 
 ARCHIVE = "cifar-10-python.tar.gz"
 BATCHES = "cifar-10-batches-py"

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from scaling import result_tables, tables
 from scaling.claims import buffers, messages, set_epoch
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
-from scaling.synchronization.buffers_table import buffers as buffers_table
-from scaling.synchronization.collectives_table import collectives
-from scaling.synchronization.sampler_table import accuracy, orders
+from scaling.tables import io, schema
+from scaling.tables.experiments.buffers import buffers as buffers_table
+from scaling.tables.experiments.collectives import collectives
+from scaling.tables.experiments.sampler import accuracy, orders
 
 TABLES = {
     "sampler": orders,
@@ -23,8 +23,8 @@ def make(folder: Path, document: dict[str, Any] | None) -> dict[str, Claim]:
     """The claims of a document, None for no record, by id; its tables are written to `folder`."""
     found = {}
     for name, table in TABLES.items():
-        tables.write(table([document] if document else []), folder / f"{name}.csv")
-        found[name] = result_tables.read(name, folder / f"{name}.csv")
+        io.write(table([document] if document else []), folder / f"{name}.csv")
+        found[name] = schema.read(name, folder / f"{name}.csv")
     whole = ClaimTables("demo", found)
     modules = (set_epoch, messages, buffers)
     return {claim.id: claim for module in modules for claim in module.claims(whole)}

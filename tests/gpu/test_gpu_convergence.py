@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from examples import ddp_training as real
 from scaling.convergence import engine as engine_module
 from scaling.convergence.engine import Engine
-from scaling.recipes.trainer import Material
-from unit import ddp_training as real
-from unit.test_convergence_engine import RUN, STUDY, distance, trained
+from scaling.training.trainer import Material
+from unit.convergence.test_engine import RUN, STUDY, distance, trained
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a GPU")
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from scaling import environment, process_environment
+from scaling.core import environment, process_environment
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a GPU")
 

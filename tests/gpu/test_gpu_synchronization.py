@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from scaling.synchronization.buffers_table import buffers
-from scaling.synchronization.collectives_table import collectives
-from unit.test_synchronization import measure
+from scaling.tables.experiments.buffers import buffers
+from scaling.tables.experiments.collectives import collectives
+from unit.synchronization.test_synchronization import measure
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from scaling import environment
-from scaling.dataset import ImageDataset
-from scaling.errors import UserError
-from scaling.grid import Cell
-from scaling.power_cap import PowerCap, held_back
-from scaling.ranks import Rank
-from scaling.recipes.trainer import Material
-from scaling.recipes.tuned import Tuned
-from scaling.resnet import ResNet18
-from scaling.run_spec import RunSpec
-from scaling.step_progress import StepProgress
+from scaling.core import environment
+from scaling.core.errors import UserError
+from scaling.core.grid import Cell
+from scaling.core.power_cap import PowerCap, held_back
+from scaling.data.dataset import ImageDataset
+from scaling.launch.ranks import Rank
+from scaling.launch.step_progress import StepProgress
+from scaling.models.resnet import ResNet18
+from scaling.training.run_spec import RunSpec
+from scaling.training.trainer import Material
+from scaling.training.tuned import Tuned
 from training_runs import run, supervise_faulty
 
 GPUS = torch.cuda.device_count()

@@ -24,7 +24,7 @@ def double(images, tmp_path_factory):
 def quantized_digits(tmp_path_factory):
     """A folder with the digits, a network trained on them and its quantized stages."""
     # Imports scikit-learn, for which most modules need not wait.
-    from unit import quantized_digits as digits
+    from examples import quantized_digits as digits
 
     folder = tmp_path_factory.mktemp("digits")
     digits.make(folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scaling.imports import code_of
+from scaling.core.imports import code_of
 
 TABLES_OF_RUNS = {
     *("tables_timing", "tables_accuracy", "tables_provenance", "tables_readings"),

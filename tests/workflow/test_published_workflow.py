@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from scaling.published import read_folder
+from scaling.published.study import read_folder
 from small_study import TINY, Study
 
 STUDIES = {"lab5-v100-dp", "lab4-dp", "notebook-dp", "lab5-a40-ddp"}

@@ -1,6 +1,7 @@
 """Stored studies yield what they did: tables, claims and the texts of the page's tables."""
 
 import pytest
+
 import snapshots
 
 

@@ -7,9 +7,10 @@ be read (make turns this into 2). studies/README.md says what a timings.csv hold
 import argparse
 from pathlib import Path
 
-from scaling import files, report_submissions
-from scaling.errors import UserError, run_script
-from scaling.published_timing import CIFAR10_TRAIN_IMAGES
+from scaling.core import files
+from scaling.core.errors import UserError, run_script
+from scaling.published.timing import CIFAR10_TRAIN_IMAGES
+from scaling.report import submissions as report_submissions
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from scaling.claims import claim, claim_tables, registry
-from scaling.errors import run_script
+from scaling.core.errors import run_script
 
 
 def main(argv: list[str] | None = None) -> None:

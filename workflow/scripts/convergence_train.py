@@ -14,10 +14,10 @@ import argparse
 import json
 from pathlib import Path
 
-from scaling import environment
 from scaling.convergence.plan import Study, uneven
 from scaling.convergence.remedy import from_options
-from scaling.errors import UserError, run_script
+from scaling.core import environment
+from scaling.core.errors import UserError, run_script
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

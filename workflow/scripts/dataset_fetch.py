@@ -6,9 +6,9 @@ The only step of the study that needs a network, and only for cifar10 without --
 import argparse
 from pathlib import Path
 
-from scaling import files
-from scaling.errors import UserError, run_script
-from scaling.sources import digits, images, synthetic
+from scaling.core import files
+from scaling.core.errors import UserError, run_script
+from scaling.data import digits, images, synthetic
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> None:
     match args.source:
         case "cifar10":
             # Here, because torchvision takes seconds to import and the others do without.
-            from scaling.sources import cifar10
+            from scaling.data import cifar10
 
             path, origin = cifar10.fetch(given, args.raw_folder, args.mirror_url, args.attempts)
         case "images":

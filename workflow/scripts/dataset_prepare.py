@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from scaling import dataset, files
-from scaling.errors import UserError, run_script
-from scaling.sources import digits, images, synthetic
+from scaling.core import files
+from scaling.core.errors import UserError, run_script
+from scaling.data import dataset, digits, images, synthetic
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -39,7 +39,7 @@ def _read(fetched: dict[str, Any], args: argparse.Namespace) -> tuple[dataset.Im
     match fetched:
         case {"source": "cifar10", "path": str(path), "origin": origin}:
             # Here, because torchvision takes seconds to import and the others do without.
-            from scaling.sources import cifar10
+            from scaling.data import cifar10
 
             return cifar10.read(Path(path)), origin
         case {"source": "images", "path": str(path), "origin": origin}:

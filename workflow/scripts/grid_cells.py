@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from scaling import grid
-from scaling.errors import run_script
+from scaling.core import grid
+from scaling.core.errors import run_script
 
 
 def main(argv: list[str] | None = None) -> None:

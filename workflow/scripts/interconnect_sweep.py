@@ -8,8 +8,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from scaling import environment, files, launcher, supervisor, sweep_record
-from scaling.errors import run_script
+from scaling.core import environment, files
+from scaling.core.errors import run_script
+from scaling.launch import launcher, supervisor, sweep_record
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -34,7 +35,8 @@ def main(argv: list[str] | None = None) -> None:
     device = environment.resolve_device(args.device)
     ranks_folder = launcher.worker_folder()
     if ranks_folder is not None:
-        from scaling import allreduce, ranks
+        from scaling.instruments import allreduce
+        from scaling.launch import ranks
 
         classes = len(files.read_json(args.manifest)["classes"])
         sweep = allreduce.Sweep(

@@ -9,8 +9,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from scaling import environment, files, launcher, peaks_record, supervisor
-from scaling.errors import run_script
+from scaling.core import environment, files
+from scaling.core.errors import run_script
+from scaling.launch import launcher, peaks_record, supervisor
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -32,12 +33,12 @@ def main(argv: list[str] | None = None) -> None:
     device = environment.resolve_device(args.device)
     log_folder = launcher.worker_folder()
     if log_folder is not None:
-        from scaling import peaks_probe
+        from scaling.instruments import peaks
 
-        probe = peaks_probe.Probe(
+        probe = peaks.Probe(
             device, args.matrix_sizes, args.copy_bytes, args.repeats, args.cpu_threads
         )
-        peaks_probe.run(probe, log_folder)
+        peaks.run(probe, log_folder)
         return
     surroundings = environment.describe(device)
     arguments = sys.argv[1:] if argv is None else argv

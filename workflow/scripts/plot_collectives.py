@@ -10,18 +10,19 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from scaling import figures, result_tables
-from scaling import report_format as fmt
-from scaling.errors import run_script
+from scaling.core import numbers as fmt
+from scaling.core.errors import run_script
+from scaling.figures import style
+from scaling.tables import schema
 
 COLOURS = {
-    "gradients": figures.VERMILLION,
-    "parameters": figures.BLUE,
-    "parameters and buffers": figures.BLUE,
-    "buffers": figures.GREEN,
-    "batch statistics": figures.PURPLE,
-    "images": figures.SKY,
-    "outputs": figures.ORANGE,
+    "gradients": style.VERMILLION,
+    "parameters": style.BLUE,
+    "parameters and buffers": style.BLUE,
+    "buffers": style.GREEN,
+    "batch statistics": style.PURPLE,
+    "images": style.SKY,
+    "outputs": style.ORANGE,
     "gradients of outputs": "#f0c987",
 }
 PANEL_INCHES = (7.4, 1.55)
@@ -39,7 +40,7 @@ def draw(collectives: pd.DataFrame) -> Figure:
     known = collectives[collectives["bytes"].notna()]
     ways = list(known["way"].unique())
     if not ways:
-        return figures.message_figure("The study has no record of what its training steps send.")
+        return style.message_figure("The study has no record of what its training steps send.")
     width, height = PANEL_INCHES
     figure = Figure(figsize=(width, height * len(ways) + 0.5), layout="constrained")
     panels = figure.subplots(len(ways), 1, squeeze=False)[:, 0]
@@ -49,10 +50,8 @@ def draw(collectives: pd.DataFrame) -> Figure:
     shown = [content for content in COLOURS if content in set(known["content"])]
     handles = [Patch(color=COLOURS[content], label=content) for content in shown]
     if not set(known["content"]) <= set(COLOURS):
-        handles.append(Patch(color=figures.GREY, label="shapes, other"))
-    line = figures.line_handle(
-        f"K = {fmt.data(k)}", color=figures.GREY, linestyle="--", linewidth=1
-    )
+        handles.append(Patch(color=style.GREY, label="shapes, other"))
+    line = style.line_handle(f"K = {fmt.data(k)}", color=style.GREY, linestyle="--", linewidth=1)
     figure.legend(handles=[*handles, line], loc="outside upper left", ncols=5, columnspacing=1.2)
     return figure
 
@@ -65,10 +64,10 @@ def _panel(axes: Axes, way: str, rows: pd.DataFrame, k: int) -> None:
     x = 0.0
     for index, (phase, messages) in enumerate(rows.groupby("phase", sort=False)):
         if index:
-            axes.axvline(x - 0.5 + GAP / 2, color=figures.GREY, linewidth=0.8)
+            axes.axvline(x - 0.5 + GAP / 2, color=style.GREY, linewidth=0.8)
             x += GAP
         places = [x + offset for offset in range(len(messages))]
-        colours = [COLOURS.get(content, figures.GREY) for content in messages["content"]]
+        colours = [COLOURS.get(content, style.GREY) for content in messages["content"]]
         axes.bar(places, messages["bytes"], color=colours, width=0.8, bottom=0.5)
         where = "once, at the start" if phase == "start" else f"each step, {phase}"
         middle = (places[0] + places[-1]) / 2
@@ -77,7 +76,7 @@ def _panel(axes: Axes, way: str, rows: pd.DataFrame, k: int) -> None:
             for place, size in zip(places, messages["bytes"], strict=True):
                 axes.text(place, size * 1.4, fmt.data(size), ha="center", fontsize=6.5)
         x = places[-1] + 1
-    axes.axhline(k, color=figures.GREY, linestyle="--", linewidth=1, zorder=0)
+    axes.axhline(k, color=style.GREY, linestyle="--", linewidth=1, zorder=0)
     axes.set(
         yscale="log",
         ylim=(0.5, max(k, rows["bytes"].max()) * 30),
@@ -97,9 +96,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--collectives", type=Path, required=True, help="collectives.csv")
     parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
     arguments = parser.parse_args(argv)
-    collectives = result_tables.read("collectives", arguments.collectives)
-    with figures.style("collectives"):
-        figures.save(draw(collectives), arguments.output)
+    collectives = schema.read("collectives", arguments.collectives)
+    with style.style("collectives"):
+        style.save(draw(collectives), arguments.output)
 
 
 if __name__ == "__main__":

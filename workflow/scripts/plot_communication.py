@@ -9,16 +9,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from scaling import figures, result_tables
-from scaling.communication import SUBTRACTIONS, with_values
-from scaling.errors import run_script
+from scaling.core.errors import run_script
+from scaling.figures import style
+from scaling.tables import schema
+from scaling.tables.communication import SUBTRACTIONS, with_values
 
 GROUP_WIDTH = 0.84
 UNDIVIDED = "#c4c4c4"
 # The height of the words above a bar, in heights of a panel.
 WORDS_SHARE = 0.36
 TOPS = ["compute_seconds", "total_seconds"]
-NEGATIVE: dict[str, Any] = {"facecolor": "white", "edgecolor": figures.VERMILLION, "hatch": "////"}
+NEGATIVE: dict[str, Any] = {"facecolor": "white", "edgecolor": style.VERMILLION, "hatch": "////"}
 
 
 def draw(communication: pd.DataFrame) -> Figure:
@@ -28,18 +29,18 @@ def draw(communication: pd.DataFrame) -> Figure:
     a single GPU's time or of a reading is a grey bar.
     """
     if communication.empty:
-        return figures.message_figure("The study has no cell on more than one GPU.")
+        return style.message_figure("The study has no cell on more than one GPU.")
     groups = [
         (f"{recipe} · {strategy}\n{estimate.replace('_', ' ')}", rows, _limits(of_both))
-        for recipe, strategy, of_both in result_tables.by_configuration(with_values(communication))
+        for recipe, strategy, of_both in schema.by_configuration(with_values(communication))
         for estimate, rows in of_both.groupby("estimate", sort=False)
     ]
     batches = sorted({int(size) for size in communication["batch_size"]})
     counts = sorted({int(gpus) for gpus in communication["gpus"]})
     width = GROUP_WIDTH / len(counts)
-    figure, panels, _ = figures.panels(
+    figure, panels, _ = style.panels(
         [title for title, _, _ in groups],
-        width=max(figures.PANEL_INCHES[0], 0.26 * len(batches) * len(counts) + 0.9),
+        width=max(style.PANEL_INCHES[0], 0.26 * len(batches) * len(counts) + 0.9),
     )
     for axes, (_, rows, limits) in zip(panels, groups, strict=True):
         offsets = (rows["gpus"].map(counts.index) - (len(counts) - 1) / 2) * width
@@ -49,12 +50,12 @@ def draw(communication: pd.DataFrame) -> Figure:
     for axes in panels[::2]:
         axes.set_ylabel("seconds per epoch")
     handles = [
-        Patch(color=figures.BLUE, label="compute"),
-        Patch(color=figures.VERMILLION, label="communication"),
+        Patch(color=style.BLUE, label="compute"),
+        Patch(color=style.VERMILLION, label="communication"),
     ]
     if (communication["communication_seconds"] < 0).any():
         handles.append(Patch(label="negative communication", **NEGATIVE))
-    figures.legend(figure, handles)
+    style.legend(figure, handles)
     return figure
 
 
@@ -63,16 +64,16 @@ def _draw_bars(axes: Axes, rows: pd.DataFrame, width: float) -> None:
     negative = known[known["communication_seconds"] < 0]
     positive = known[known["communication_seconds"] >= 0]
     bar = 0.9 * width
-    axes.bar(known["x"], known["compute_seconds"], bar, color=figures.BLUE)
+    axes.bar(known["x"], known["compute_seconds"], bar, color=style.BLUE)
     axes.bar(
         positive["x"],
         positive["communication_seconds"],
         bar,
         bottom=positive["compute_seconds"],
-        color=figures.VERMILLION,
+        color=style.VERMILLION,
     )
     axes.bar(negative["x"], negative["communication_seconds"], bar, **NEGATIVE)
-    axes.axhline(0, color=figures.GREY, linewidth=0.8)
+    axes.axhline(0, color=style.GREY, linewidth=0.8)
     undivided = rows[rows["compute_seconds"].isna() & rows["total_seconds"].notna()]
     axes.bar(undivided["x"], undivided["total_seconds"], bar, color=UNDIVIDED)
     rows = rows.assign(top=rows[TOPS].max(axis=1))
@@ -118,7 +119,7 @@ def _label(axes: Axes, batches: list[int], counts: list[int], width: float) -> N
     axes.xaxis.remove_overlapping_locs = False
     axes.set_xticks([x for x, _ in places], [text for _, text in places], minor=True)
     axes.set_xticks(range(len(batches)), [f"b = {size}" for size in batches])
-    axes.tick_params(axis="x", which="minor", length=0, labelsize=6.5, labelcolor=figures.GREY)
+    axes.tick_params(axis="x", which="minor", length=0, labelsize=6.5, labelcolor=style.GREY)
     axes.tick_params(axis="x", which="major", length=0, pad=14)
     axes.grid(visible=False, axis="x")
     axes.set_xlim(-0.6, len(batches) - 0.4)
@@ -133,9 +134,9 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
     arguments = parser.parse_args(argv)
-    communication = result_tables.read("communication", arguments.communication)
-    with figures.style("communication"):
-        figures.save(draw(communication), arguments.output)
+    communication = schema.read("communication", arguments.communication)
+    with style.style("communication"):
+        style.save(draw(communication), arguments.output)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from scaling import comparison, figures, tables
-from scaling.errors import run_script
+from scaling.core.errors import run_script
+from scaling.figures import style as figures
+from scaling.tables import comparison, io
 
 METRICS = {
     "epoch_seconds": "seconds per epoch",
@@ -89,7 +90,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
     args = parser.parse_args(argv)
-    table = tables.read(args.comparison, comparison.COLUMNS)
+    table = io.read(args.comparison, comparison.COLUMNS)
     with figures.style("comparison"):
         figures.save(draw(table, args.largest_batch), args.output)
 

@@ -8,9 +8,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
-from scaling import figures, result_tables
-from scaling.convergence.best import beside_the_rate, best, reference_epochs, without_sweep
-from scaling.errors import run_script
+from scaling.core.errors import run_script
+from scaling.figures import style as figures
+from scaling.tables import schema
+from scaling.tables.experiments.best_remedy import (
+    beside_the_rate,
+    best,
+    reference_epochs,
+    without_sweep,
+)
 
 REMEDIES_A_PANEL = 5
 RULE = "rate by a rule"
@@ -124,10 +130,10 @@ def main(argv: list[str] | None = None) -> None:
     add("--output", type=Path, required=True, help="the SVG file of the accuracies")
     add("--loss-curves", type=Path, required=True, help="the SVG file of the loss curves")
     args = parser.parse_args(argv)
-    remedies = result_tables.read("remedies", args.remedies)
+    remedies = schema.read("remedies", args.remedies)
     with figures.style("remedies"):
         figures.save(draw_accuracy(remedies), args.output)
-    curves = result_tables.read("loss_curves", args.curves)
+    curves = schema.read("loss_curves", args.curves)
     with figures.style("loss_curves"):
         figures.save(draw_curves(remedies, curves), args.loss_curves)
 

@@ -8,15 +8,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from scaling import figures, result_tables
-from scaling.errors import run_script
+from scaling.core.errors import run_script
+from scaling.figures import style as figures
+from scaling.tables import schema
 
 LOG_FROM_RATIO = 8
 
 
 def draw(timing: pd.DataFrame) -> Figure:
     """One panel for each recipe and strategy; a cell that is not ok is named below its panel."""
-    groups = result_tables.by_configuration(timing)
+    groups = schema.by_configuration(timing)
     if not groups:
         return figures.message_figure("The study has no cells.")
     batches = sorted({int(size) for size in timing["batch_size"]})
@@ -82,7 +83,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--timing", type=Path, required=True, help="timing.csv of the study")
     parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
     arguments = parser.parse_args(argv)
-    timing = result_tables.read("timing", arguments.timing)
+    timing = schema.read("timing", arguments.timing)
     with figures.style("epoch_time"):
         figures.save(draw(timing), arguments.output)
 

@@ -9,8 +9,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from scaling import figures, result_tables
-from scaling.errors import run_script
+from scaling.core.errors import run_script
+from scaling.figures import style as figures
+from scaling.tables import schema
 
 
 def draw(accuracy: pd.DataFrame) -> Figure:
@@ -19,7 +20,7 @@ def draw(accuracy: pd.DataFrame) -> Figure:
     A line is the mean over the seeds, its band reaches from their minimum to their maximum; an open
     marker is the accuracy on the test set, measured after the last epoch.
     """
-    groups = result_tables.by_configuration(accuracy)
+    groups = schema.by_configuration(accuracy)
     if not accuracy["epoch"].notna().any():
         return figures.message_figure("No run of the study completed an epoch.")
     batches = figures.batch_styles(sorted({int(size) for size in accuracy["batch_size"]}))
@@ -97,9 +98,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--study", help="draw only the runs of this study (default: all rows)")
     parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
     arguments = parser.parse_args(argv)
-    accuracy = result_tables.read("accuracy", arguments.accuracy)
+    accuracy = schema.read("accuracy", arguments.accuracy)
     if arguments.study is not None:
-        accuracy = result_tables.of_study(accuracy, arguments.study)
+        accuracy = schema.of_study(accuracy, arguments.study)
     with figures.style("learning"):
         figures.save(draw(accuracy), arguments.output)
 

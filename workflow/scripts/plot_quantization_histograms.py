@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullLocator
 
-from scaling import figures
-from scaling.errors import UserError, run_script
-from scaling.quantization_histograms import Histogram, LayerHistogram
-from scaling.quantization_record import read_document
+from scaling.core.errors import UserError, run_script
+from scaling.figures import style
+from scaling.quantization.histograms import Histogram, LayerHistogram
+from scaling.tables.experiments.quantization_record import read_document
 
 COLUMNS = {
     "weights": "weights",
@@ -48,21 +48,21 @@ def draw(document: dict[str, Any]) -> Figure:
             entry = found.get((name, quantity))
             if entry is None:
                 axes.set_axis_off()
-                axes.text(0.5, 0.5, "no ReLU after this layer", ha="center", color=figures.GREY)
+                axes.text(0.5, 0.5, "no ReLU after this layer", ha="center", color=style.GREY)
             else:
                 _draw_panel(axes, entry, *_steps(layer, quantity))
         row[0].set_ylabel(f"{name}\nshare of values")
     for axes, title in zip(grid[0], COLUMNS.values(), strict=True):
         axes.set_title(title)
     handles = [
-        Patch(color=figures.SKY, alpha=0.5, label="quantized, step / scale"),
-        figures.line_handle("float32", color=figures.INK, linewidth=1),
-        figures.line_handle("first and last step", color=figures.VERMILLION, linestyle=":"),
+        Patch(color=style.SKY, alpha=0.5, label="quantized, step / scale"),
+        style.line_handle("float32", color=style.INK, linewidth=1),
+        style.line_handle("first and last step", color=style.VERMILLION, linestyle=":"),
     ]
     stage = document.get("variant", "weights+activations+bias")
-    figures.legend(figure, handles)
+    style.legend(figure, handles)
     whose = f"{stage}, seed {document['seed']}"
-    figure.suptitle(whose, x=0.99, ha="right", fontsize=9, color=figures.GREY)
+    figure.suptitle(whose, x=0.99, ha="right", fontsize=9, color=style.GREY)
     return figure
 
 
@@ -80,12 +80,12 @@ def _draw_panel(axes: Axes, entry: LayerHistogram, first: int, last: int) -> Non
     scale = entry["scale"]
     width = STEPS_PER_BIN if last - first > 128 else 1
     shares, edges = _shares(entry["int8"], scale, width)
-    axes.stairs(shares, edges, fill=True, color=figures.SKY, alpha=0.5)
+    axes.stairs(shares, edges, fill=True, color=style.SKY, alpha=0.5)
     shares, edges = _shares(entry["float"], scale, width)
-    axes.stairs(shares, edges, baseline=None, color=figures.INK, linewidth=1)
+    axes.stairs(shares, edges, baseline=None, color=style.INK, linewidth=1)
     limits = (first - 0.5, last + 0.5) if entry["quantity"] != "after_relu" else (last + 0.5,)
     for limit in limits:
-        axes.axvline(limit / scale, color=figures.VERMILLION, linestyle=":", linewidth=1)
+        axes.axvline(limit / scale, color=style.VERMILLION, linestyle=":", linewidth=1)
     axes.set_yscale("log")
     axes.set_ylim(top=1)
     axes.yaxis.set_major_locator(LogLocator(numticks=5))
@@ -98,7 +98,7 @@ def _draw_panel(axes: Axes, entry: LayerHistogram, first: int, last: int) -> Non
         ha="right",
         va="top",
         fontsize=7,
-        color=figures.INK,
+        color=style.INK,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
     )
 
@@ -123,11 +123,11 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
     arguments = parser.parse_args(argv)
-    with figures.style("quantization-histograms"):
-        figures.save(
+    with style.style("quantization-histograms"):
+        style.save(
             draw(read_document(arguments.record))
             if arguments.record
-            else figures.message_figure("the study has no Part B"),
+            else style.message_figure("the study has no Part B"),
             arguments.output,
         )
 

@@ -12,10 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from scaling import figures, result_tables
-from scaling.errors import run_script
-from scaling.quantization_choices import bits, low_bits
-from scaling.quantization_cost import cost
+from scaling.core.errors import run_script
+from scaling.figures import style as figures
+from scaling.tables import schema
+from scaling.tables.experiments.quantization_choices import bits, low_bits
+from scaling.tables.experiments.quantization_cost import cost
 
 PANELS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "Fewer bits of weights, activations of 8": lambda rows: rows["activation_bits"] == 8,
@@ -107,7 +108,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--quantization", type=Path, required=True, help="quantization.csv")
     parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
     arguments = parser.parse_args(argv)
-    quantization = result_tables.read("quantization", arguments.quantization)
+    quantization = schema.read("quantization", arguments.quantization)
     with figures.style("quantization-sizes"):
         figures.save(draw(quantization), arguments.output)
 

@@ -3,9 +3,10 @@
 import argparse
 from pathlib import Path
 
-from scaling import bandwidth, communication, published, speedup, tables, timing
-from scaling.errors import run_script
-from scaling.printed import printed_against_derived
+from scaling.core.errors import run_script
+from scaling.published import study
+from scaling.published.printed import printed_against_derived
+from scaling.tables import bandwidth, communication, io, speedup, timing
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -22,13 +23,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, required=True, help="printed.csv to write")
     args = parser.parse_args(argv)
     table = printed_against_derived(
-        published.read_study(args.folder, args.study),
-        tables.read(args.timing, timing.COLUMNS),
-        tables.read(args.speedup, speedup.COLUMNS),
-        tables.read(args.communication, communication.COLUMNS),
-        tables.read(args.bandwidth, bandwidth.COLUMNS),
+        study.read_study(args.folder, args.study),
+        io.read(args.timing, timing.COLUMNS),
+        io.read(args.speedup, speedup.COLUMNS),
+        io.read(args.communication, communication.COLUMNS),
+        io.read(args.bandwidth, bandwidth.COLUMNS),
     )
-    tables.write(table, args.output)
+    io.write(table, args.output)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,12 @@
 import argparse
 from pathlib import Path
 
-from scaling import files, page, published, published_tables, report_published
-from scaling.errors import run_script
+from scaling.core import files
+from scaling.core.errors import run_script
+from scaling.published import study as published
+from scaling.report import page
+from scaling.report.sections import published as report_published
+from scaling.tables import derive
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -21,7 +25,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, required=True, help="the HTML file to write")
     args = parser.parse_args(argv)
     studies = [
-        report_published.section(published_tables.read(study, args.tables / name), str(folder))
+        report_published.section(derive.read(study, args.tables / name), str(folder))
         for name, (folder, study) in published.by_name(args.folders).items()
     ]
     html = page.render(

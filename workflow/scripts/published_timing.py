@@ -3,9 +3,10 @@
 import argparse
 from pathlib import Path
 
-from scaling import published, tables
-from scaling.errors import run_script
-from scaling.published_timing import CIFAR10_TRAIN_IMAGES, published_timing
+from scaling.core.errors import run_script
+from scaling.published import study as published
+from scaling.published.timing import CIFAR10_TRAIN_IMAGES, published_timing
+from scaling.tables import io
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -22,7 +23,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, required=True, help="timing.csv to write")
     args = parser.parse_args(argv)
     study = published.read_study(args.folder, args.study)
-    tables.write(published_timing(study, args.train_images), args.output)
+    io.write(published_timing(study, args.train_images), args.output)
 
 
 if __name__ == "__main__":

@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 
-from scaling import environment, files, process_environment, quantized_variant
-from scaling.errors import UserError, run_script
-from scaling.quantization_histograms import distributions
-from scaling.quantization_scheme import Scheme
-from scaling.tutorial_cnn import load_weights
-from scaling.tutorial_images import read_images
-from scaling.tutorial_training import pick_device
+from scaling.core import environment, files, process_environment
+from scaling.core.errors import UserError, run_script
+from scaling.data.batches import read_images
+from scaling.models.tutorial_cnn import load_weights
+from scaling.quantization import variant as quantized_variant
+from scaling.quantization.histograms import distributions
+from scaling.quantization.scheme import Scheme
+from scaling.quantization.training import pick_device
 
 
 def main(argv: list[str] | None = None) -> None:

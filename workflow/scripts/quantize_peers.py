@@ -9,13 +9,14 @@ from pathlib import Path
 
 import torch
 
-from scaling import environment, files, peers, quantized_variant
-from scaling.errors import run_script
-from scaling.packed_weights import WORD_BYTES, layer_bytes
-from scaling.quantization_scheme import Scheme
-from scaling.tutorial_cnn import load_weights
-from scaling.tutorial_images import read_images
-from scaling.tutorial_training import predict
+from scaling.core import environment, files
+from scaling.core.errors import run_script
+from scaling.data.batches import read_images
+from scaling.models.tutorial_cnn import load_weights
+from scaling.quantization import peers, variant
+from scaling.quantization.packed_weights import WORD_BYTES, layer_bytes
+from scaling.quantization.scheme import Scheme
+from scaling.quantization.training import predict
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -42,7 +43,7 @@ def main(argv: list[str] | None = None) -> None:
     network = load_weights(options.weights)
     training, test, identity = read_images(options.dataset, options.manifest, torch.device("cpu"))
     chosen = training.sample(options.calibration_images, options.seed)
-    ours = quantized_variant.make(network, Scheme(), chosen, test, options.seed)
+    ours = variant.make(network, Scheme(), chosen, test, options.seed)
     references = {"float32": predict(network, test), "int8": predict(ours.network, test)}
     sizes = {
         "float32": 4 * sum(parameter.numel() for parameter in network.parameters()),

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import torch
 
-from scaling import environment, files, process_environment
-from scaling.errors import run_script
-from scaling.resnet import ResNet18
-from scaling.resnet_stages import evaluate
-from scaling.tutorial_cnn import load_into
-from scaling.tutorial_images import read_images
-from scaling.tutorial_training import pick_device
+from scaling.core import environment, files, process_environment
+from scaling.core.errors import run_script
+from scaling.data.batches import read_images
+from scaling.models.resnet import ResNet18
+from scaling.models.tutorial_cnn import load_into
+from scaling.quantization.resnet_stages import evaluate
+from scaling.quantization.training import pick_device
 
 
 def main(argv: list[str] | None = None) -> None:

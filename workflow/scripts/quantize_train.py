@@ -6,11 +6,11 @@ from pathlib import Path
 
 import torch
 
-from scaling import environment, files, process_environment
-from scaling.errors import run_script
-from scaling.tutorial_cnn import save_weights
-from scaling.tutorial_images import read_images
-from scaling.tutorial_training import EpochResult, pick_device, predict, train
+from scaling.core import environment, files, process_environment
+from scaling.core.errors import run_script
+from scaling.data.batches import read_images
+from scaling.models.tutorial_cnn import save_weights
+from scaling.quantization.training import EpochResult, pick_device, predict, train
 
 
 def print_epoch(result: EpochResult) -> None:

@@ -11,16 +11,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from scaling import dataset, environment, evaluation, files, process_environment
-from scaling.errors import UserError, run_script
-from scaling.grid import Cell
-from scaling.ranks import Rank
-from scaling.recipes.course import Course
-from scaling.recipes.trainer import Material
-from scaling.resnet import ResNet18
-from scaling.run_spec import RunSpec
-from scaling.tutorial_cnn import save_weights
-from scaling.tutorial_training import pick_device
+from scaling.core import environment, files, process_environment
+from scaling.core.errors import UserError, run_script
+from scaling.core.grid import Cell
+from scaling.data import dataset
+from scaling.launch.ranks import Rank
+from scaling.models.resnet import ResNet18
+from scaling.models.tutorial_cnn import save_weights
+from scaling.quantization.training import pick_device
+from scaling.training import evaluation
+from scaling.training.course import Course
+from scaling.training.run_spec import RunSpec
+from scaling.training.trainer import Material
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -3,9 +3,11 @@
 import argparse
 from pathlib import Path
 
-from scaling import files, report, result_tables
 from scaling.claims import claim
-from scaling.errors import run_script
+from scaling.core import files
+from scaling.core.errors import run_script
+from scaling.report import report
+from scaling.tables import schema
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -43,7 +45,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--output", type=Path, required=True, help="the HTML file to write")
     arguments = parser.parse_args(argv)
-    tables = result_tables.read_study(
+    tables = schema.read_study(
         arguments.study, arguments.tables, arguments.shared_tables, arguments.manifest
     )
     figures = report.read_figures(arguments.figures)

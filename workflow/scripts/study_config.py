@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from scaling import files
-from scaling.errors import run_script
+from scaling.core import files
+from scaling.core.errors import run_script
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from scaling import packing
-from scaling.errors import UserError, run_script
-from scaling.stored_study import CONFIG
+from scaling.config import packing
+from scaling.config.stored import CONFIG
+from scaling.core.errors import UserError, run_script
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -10,12 +10,12 @@ import json
 import sys
 from pathlib import Path
 
-from scaling import environment, files, launcher, supervisor
-from scaling.errors import UserError, run_script
-from scaling.grid import Cell
-from scaling.run_spec import RunSpec
-from scaling.synchronization import record
+from scaling.core import environment, files
+from scaling.core.errors import UserError, run_script
+from scaling.core.grid import Cell
+from scaling.launch import launcher, supervisor, synchronization_record
 from scaling.synchronization.plan import Plan
+from scaling.training.run_spec import RunSpec
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -79,7 +79,7 @@ def main(argv: list[str] | None = None) -> None:
     spec = plan.spec
     log_folder = launcher.worker_folder()
     if log_folder is not None:
-        from scaling import ranks
+        from scaling.launch import ranks
         from scaling.synchronization import worker
 
         job = (plan, args.dataset, args.manifest, log_folder)
@@ -100,7 +100,7 @@ def main(argv: list[str] | None = None) -> None:
         spec.cpu_threads,
         spec.time_limit_seconds,
     )
-    document = record.assemble(plan, surroundings, lines, ending)
+    document = synchronization_record.assemble(plan, surroundings, lines, ending)
     files.write_json(args.output, document)
 
 

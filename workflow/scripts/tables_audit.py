@@ -3,10 +3,12 @@
 import argparse
 from pathlib import Path
 
-from scaling import bandwidth, communication, files, printed, speedup, tables, timing, utilization
-from scaling.audit import audit
-from scaling.audit_study import Study
-from scaling.errors import run_script
+from scaling.audit.checks import audit
+from scaling.audit.study import Study
+from scaling.core import files
+from scaling.core.errors import run_script
+from scaling.published import printed
+from scaling.tables import bandwidth, communication, io, speedup, timing, utilization
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -34,16 +36,16 @@ def main(argv: list[str] | None = None) -> None:
         train_images = files.read_json(args.manifest)["train_images"]
     optional = {"printed": printed.read(args.printed)} if args.printed else {}
     if args.utilization:
-        optional["utilization"] = tables.read(args.utilization, utilization.COLUMNS)
+        optional["utilization"] = io.read(args.utilization, utilization.COLUMNS)
     study = Study(
-        timing=tables.read(args.timing, timing.COLUMNS),
-        speedup=tables.read(args.speedup, speedup.COLUMNS),
-        communication=tables.read(args.communication, communication.COLUMNS),
-        bandwidth=tables.read(args.bandwidth, bandwidth.COLUMNS),
+        timing=io.read(args.timing, timing.COLUMNS),
+        speedup=io.read(args.speedup, speedup.COLUMNS),
+        communication=io.read(args.communication, communication.COLUMNS),
+        bandwidth=io.read(args.bandwidth, bandwidth.COLUMNS),
         train_images=train_images,
         **optional,
     )
-    tables.write(audit(study), args.output)
+    io.write(audit(study), args.output)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from scaling import communication, interconnect, tables, timing
-from scaling.bandwidth import bandwidth, swept_gradient_bytes
-from scaling.errors import run_script
+from scaling.core.errors import run_script
+from scaling.tables import communication, interconnect, io, timing
+from scaling.tables.bandwidth import bandwidth, swept_gradient_bytes
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -27,14 +27,14 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     columns = interconnect.COLUMNS
     swept = args.interconnect is not None
-    sweep = tables.read(args.interconnect, columns) if swept else interconnect.interconnect([])
+    sweep = io.read(args.interconnect, columns) if swept else interconnect.interconnect([])
     table = bandwidth(
-        tables.read(args.timing, timing.COLUMNS),
-        tables.read(args.communication, communication.COLUMNS),
+        io.read(args.timing, timing.COLUMNS),
+        io.read(args.communication, communication.COLUMNS),
         sweep,
         swept_gradient_bytes(sweep) if args.gradient_bytes is None else args.gradient_bytes,
     )
-    tables.write(table, args.output)
+    io.write(table, args.output)
 
 
 if __name__ == "__main__":

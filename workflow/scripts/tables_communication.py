@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from scaling import readings, tables, timing
-from scaling.communication import communication
-from scaling.errors import run_script
+from scaling.core.errors import run_script
+from scaling.tables import io, readings, timing
+from scaling.tables.communication import communication
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -15,9 +15,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--readings", type=Path, help="readings.csv, where instruments ran")
     parser.add_argument("--output", type=Path, required=True, help="communication.csv to write")
     args = parser.parse_args(argv)
-    read = tables.read(args.readings, readings.COLUMNS) if args.readings else None
-    table = communication(tables.read(args.timing, timing.COLUMNS), read)
-    tables.write(table, args.output)
+    read = io.read(args.readings, readings.COLUMNS) if args.readings else None
+    table = communication(io.read(args.timing, timing.COLUMNS), read)
+    io.write(table, args.output)
 
 
 if __name__ == "__main__":

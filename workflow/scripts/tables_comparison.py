@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from scaling import comparison, published, result_tables, tables
-from scaling.errors import run_script
+from scaling.core.errors import run_script
+from scaling.published import study as published
+from scaling.tables import comparison, io, schema
 
 
 def _of_study(folder: Path, model: str, hardware: str) -> pd.DataFrame:
     timing, speedup, bandwidth = (
-        result_tables.read(name, folder / f"{name}.csv")
-        for name in ("timing", "speedup", "bandwidth")
+        schema.read(name, folder / f"{name}.csv") for name in ("timing", "speedup", "bandwidth")
     )
     return comparison.of_study(folder.name, timing, speedup, bandwidth, model, hardware)
 
@@ -31,16 +31,14 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     found = []
     if args.measured:
-        provenance = result_tables.read(
-            "provenance", args.tables / args.measured / "provenance.csv"
-        )
+        provenance = schema.read("provenance", args.tables / args.measured / "provenance.csv")
         described = comparison.model_and_hardware(provenance)
         found.append(_of_study(args.tables / args.measured, *described))
     for name, (_, study) in published.by_name(args.folders).items():
         described = (study.model, study.description.hardware)
         found.append(_of_study(args.tables / name, *described))
     empty = pd.DataFrame(columns=comparison.COLUMNS)
-    tables.write(pd.concat(found, ignore_index=True) if found else empty, args.output)
+    io.write(pd.concat(found, ignore_index=True) if found else empty, args.output)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 import argparse
 from pathlib import Path
 
-from scaling import tables
-from scaling.convergence import record, remedy_table, run_tables
-from scaling.errors import run_script
+from scaling.convergence import record
+from scaling.core.errors import run_script
+from scaling.tables import io
+from scaling.tables.experiments import convergence, remedies
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -20,11 +21,11 @@ def main(argv: list[str] | None = None) -> None:
     add("--margin", type=float, required=True, help="a loss of accuracy that closes no gap")
     args = parser.parse_args(argv)
     records = [record.read(path) for path in args.records]
-    runs = run_tables.runs(records)
-    tables.write(runs, args.output)
-    tables.write(run_tables.epochs(records), args.epochs)
-    tables.write(run_tables.curves(records), args.curves)
-    tables.write(remedy_table.remedies(runs, args.margin), args.remedies)
+    runs = convergence.runs(records)
+    io.write(runs, args.output)
+    io.write(convergence.epochs(records), args.epochs)
+    io.write(convergence.curves(records), args.curves)
+    io.write(remedies.remedies(runs, args.margin), args.remedies)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 import argparse
 from pathlib import Path
 
-from scaling import files, tables
-from scaling.errors import run_script
-from scaling.interconnect import fit, interconnect
+from scaling.core import files
+from scaling.core.errors import run_script
+from scaling.tables import io
+from scaling.tables.interconnect import fit, interconnect
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -18,8 +19,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--fit", type=Path, required=True, help="interconnect_fit.csv to write")
     args = parser.parse_args(argv)
     table = interconnect([files.read_json(path) for path in args.sweeps])
-    tables.write(table, args.output)
-    tables.write(fit(table), args.fit)
+    io.write(table, args.output)
+    io.write(fit(table), args.fit)
 
 
 if __name__ == "__main__":

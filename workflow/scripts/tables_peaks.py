@@ -3,9 +3,10 @@
 import argparse
 from pathlib import Path
 
-from scaling import files, tables
-from scaling.errors import run_script
-from scaling.peaks import peaks, topology
+from scaling.core import files
+from scaling.core.errors import run_script
+from scaling.tables import io
+from scaling.tables.limits import peaks, topology
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -16,7 +17,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--topology", type=Path, required=True, help="topology.txt to write")
     args = parser.parse_args(argv)
     document = files.read_json(args.peaks)
-    tables.write(peaks(document), args.output)
+    io.write(peaks(document), args.output)
     files.write_text(args.topology, topology(document))
 
 

@@ -4,10 +4,10 @@ import argparse
 import math
 from pathlib import Path
 
-from scaling import interconnect, tables, timing
-from scaling.bandwidth import swept_gradient_bytes
-from scaling.errors import run_script
-from scaling.prediction import predict
+from scaling.core.errors import run_script
+from scaling.tables import interconnect, io, timing
+from scaling.tables.bandwidth import swept_gradient_bytes
+from scaling.tables.prediction import predict
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -23,13 +23,13 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     fits, gradient_bytes = interconnect.fit(interconnect.interconnect([])), math.nan
     if args.interconnect and args.fit:
-        fits = tables.read(args.fit, interconnect.FIT_COLUMNS)
-        sweep = tables.read(args.interconnect, interconnect.COLUMNS)
+        fits = io.read(args.fit, interconnect.FIT_COLUMNS)
+        sweep = io.read(args.interconnect, interconnect.COLUMNS)
         gradient_bytes = swept_gradient_bytes(sweep)
-    times = tables.read(args.timing, timing.COLUMNS)
+    times = io.read(args.timing, timing.COLUMNS)
     model, predictions = predict(times, fits, gradient_bytes)
-    tables.write(model, args.model)
-    tables.write(predictions, args.output)
+    io.write(model, args.model)
+    io.write(predictions, args.output)
 
 
 if __name__ == "__main__":

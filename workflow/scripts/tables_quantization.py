@@ -3,9 +3,10 @@
 import argparse
 from pathlib import Path
 
-from scaling import quantization_paired, quantization_tables, tables
-from scaling.errors import run_script
-from scaling.quantization_record import read_document
+from scaling.core.errors import run_script
+from scaling.tables import io
+from scaling.tables.experiments import quantization, quantization_paired
+from scaling.tables.experiments.quantization_record import read_document
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -27,9 +28,9 @@ def main(argv: list[str] | None = None) -> None:
     )
     arguments = parser.parse_args(argv)
     documents = [read_document(path) for path in arguments.records]
-    tables.write(quantization_tables.variants(documents), arguments.output)
-    tables.write(quantization_tables.layers(documents), arguments.layers)
-    tables.write(quantization_paired.table(documents), arguments.paired)
+    io.write(quantization.variants(documents), arguments.output)
+    io.write(quantization.layers(documents), arguments.layers)
+    io.write(quantization_paired.table(documents), arguments.paired)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from scaling import tables
-from scaling.errors import run_script
-from scaling.resnet_stages import read_document, table
+from scaling.core.errors import run_script
+from scaling.quantization.resnet_stages import read_document, table
+from scaling.tables import io
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -21,7 +21,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, required=True, help="quantization_resnet.csv")
     arguments = parser.parse_args(argv)
     documents = [read_document(path) for path in arguments.stages]
-    tables.write(table(documents), arguments.output)
+    io.write(table(documents), arguments.output)
 
 
 if __name__ == "__main__":

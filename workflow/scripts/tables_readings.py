@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
-from scaling import tables
-from scaling.device_time import device_time
-from scaling.errors import run_script
-from scaling.readings import readings
+from scaling.core.errors import run_script
+from scaling.tables import io
+from scaling.tables.device_time import device_time
+from scaling.tables.readings import readings
 
 
 def main(argv: list[str] | None = None) -> None:
     """Write readings.csv, a row per multi-GPU cell and instrument, and device_time.csv."""
-    parser = tables.run_options(__doc__)
+    parser = io.run_options(__doc__)
     parser.add_argument("--device-time", type=Path, required=True, help="device_time.csv to write")
     args = parser.parse_args(argv)
-    runs = tables.read_runs(args.cells, args.runs, args.partial)
-    tables.write(readings(runs), args.output)
-    tables.write(device_time(runs), args.device_time)
+    runs = io.read_runs(args.cells, args.runs, args.partial)
+    io.write(readings(runs), args.output)
+    io.write(device_time(runs), args.device_time)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
-from scaling import tables
-from scaling.errors import run_script
-from scaling.speedup import speedup
-from scaling.timing import COLUMNS
+from scaling.core.errors import run_script
+from scaling.tables import io
+from scaling.tables.speedup import speedup
+from scaling.tables.timing import COLUMNS
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -15,7 +15,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--timing", type=Path, required=True, help="timing.csv of the study")
     parser.add_argument("--output", type=Path, required=True, help="speedup.csv to write")
     args = parser.parse_args(argv)
-    tables.write(speedup(tables.read(args.timing, COLUMNS)), args.output)
+    io.write(speedup(io.read(args.timing, COLUMNS)), args.output)
 
 
 if __name__ == "__main__":

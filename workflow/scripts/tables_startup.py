@@ -1,15 +1,15 @@
 """What every cell costs besides its measured epochs, from the run records."""
 
-from scaling import tables
-from scaling.errors import run_script
-from scaling.startup import startup
+from scaling.core.errors import run_script
+from scaling.tables import io
+from scaling.tables.startup import startup
 
 
 def main(argv: list[str] | None = None) -> None:
     """Write startup.csv: one row per cell of the grid, its median seed."""
-    parser = tables.run_options(__doc__)
+    parser = io.run_options(__doc__)
     args = parser.parse_args(argv)
-    tables.write(startup(tables.read_runs(args.cells, args.runs, args.partial)), args.output)
+    io.write(startup(io.read_runs(args.cells, args.runs, args.partial)), args.output)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 import argparse
 from pathlib import Path
 
-from scaling import files, tables
-from scaling.errors import run_script
-from scaling.synchronization.buffers_table import buffers
-from scaling.synchronization.collectives_table import collectives
-from scaling.synchronization.sampler_table import accuracy, orders
+from scaling.core import files
+from scaling.core.errors import run_script
+from scaling.tables import io
+from scaling.tables.experiments.buffers import buffers
+from scaling.tables.experiments.collectives import collectives
+from scaling.tables.experiments.sampler import accuracy, orders
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -21,10 +22,10 @@ def main(argv: list[str] | None = None) -> None:
     add("--buffers", type=Path, required=True, help="buffers.csv to write")
     args = parser.parse_args(argv)
     documents = [files.read_json(path) for path in args.records]
-    tables.write(orders(documents), args.sampler)
-    tables.write(accuracy(documents), args.accuracy)
-    tables.write(collectives(documents), args.collectives)
-    tables.write(buffers(documents), args.buffers)
+    io.write(orders(documents), args.sampler)
+    io.write(accuracy(documents), args.accuracy)
+    io.write(collectives(documents), args.collectives)
+    io.write(buffers(documents), args.buffers)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from scaling import result_tables, tables
-from scaling.convergence.time_to_accuracy import time_to_accuracy
-from scaling.errors import run_script
+from scaling.core.errors import run_script
+from scaling.tables import io, schema
+from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -19,12 +19,12 @@ def main(argv: list[str] | None = None) -> None:
     add("--output", type=Path, required=True, help="time_to_accuracy.csv")
     args = parser.parse_args(argv)
     table = time_to_accuracy(
-        result_tables.read("convergence", args.runs),
-        result_tables.read("convergence_epochs", args.epochs),
-        result_tables.read("timing", args.timing),
+        schema.read("convergence", args.runs),
+        schema.read("convergence_epochs", args.epochs),
+        schema.read("timing", args.timing),
         args.margin,
     )
-    tables.write(table, args.output)
+    io.write(table, args.output)
 
 
 if __name__ == "__main__":

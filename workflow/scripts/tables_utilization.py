@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from scaling import communication, peaks, tables, timing
-from scaling.errors import run_script
-from scaling.utilization import costs, utilization
+from scaling.core.errors import run_script
+from scaling.tables import communication, io, limits, timing
+from scaling.tables.utilization import costs, utilization
 
 
 def main(argv: list[str] | None = None) -> None:
     """Write utilization.csv: one row per cell."""
-    parser = tables.run_options(__doc__)
+    parser = io.run_options(__doc__)
     parser.add_argument("--timing", type=Path, required=True, help="timing.csv of the study")
     parser.add_argument(
         "--communication", type=Path, required=True, help="communication.csv of the study"
@@ -17,12 +17,12 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--peaks", type=Path, required=True, help="peaks.csv of the machine")
     args = parser.parse_args(argv)
     table = utilization(
-        tables.read(args.timing, timing.COLUMNS),
-        tables.read(args.communication, communication.COLUMNS),
-        tables.read(args.peaks, peaks.COLUMNS),
-        costs(tables.read_runs(args.cells, args.runs, args.partial)),
+        io.read(args.timing, timing.COLUMNS),
+        io.read(args.communication, communication.COLUMNS),
+        io.read(args.peaks, limits.COLUMNS),
+        costs(io.read_runs(args.cells, args.runs, args.partial)),
     )
-    tables.write(table, args.output)
+    io.write(table, args.output)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ import json
 import sys
 from pathlib import Path
 
-from scaling import environment, launcher, supervisor, verdict
-from scaling.errors import UserError, run_script
-from scaling.grid import Cell
-from scaling.run_spec import RunSpec
-from scaling.startup_clock import StartupClock
+from scaling.core import environment
+from scaling.core.errors import UserError, run_script
+from scaling.core.grid import Cell
+from scaling.launch import launcher, supervisor, verdict
+from scaling.launch.startup_clock import StartupClock
+from scaling.training.run_spec import RunSpec
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -93,7 +94,8 @@ def main(argv: list[str] | None = None) -> None:
     if ranks_folder is not None:
         clock = StartupClock(launcher.started())
         clock.end("launch")
-        from scaling import ranks, worker
+        from scaling.launch import ranks
+        from scaling.training import worker
 
         clock.end("imports")
         job = (spec, args.dataset, args.manifest, ranks_folder, clock)

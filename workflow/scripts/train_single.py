@@ -7,10 +7,10 @@ baselines that differ by noise.
 import argparse
 from pathlib import Path
 
-from scaling import files
-from scaling.errors import run_script
-from scaling.record import read_record
-from scaling.shared_run import as_strategy
+from scaling.core import files
+from scaling.core.errors import run_script
+from scaling.core.records import read_record
+from scaling.core.shared_run import as_strategy
 
 
 def main(argv: list[str] | None = None) -> None:

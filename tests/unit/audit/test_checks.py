@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from scaling.audit import audit
-from unit.audit_example import (
+from examples.audit_example import (
     CLEAN,
     TIMED,
     TWO_128,
@@ -16,7 +15,8 @@ from unit.audit_example import (
     study_of,
     timed_but,
 )
-from unit.records import GRADIENT_BYTES, timing_row
+from examples.records import GRADIENT_BYTES, timing_row
+from scaling.audit.checks import audit
 
 
 def test_a_clean_study_has_no_findings():

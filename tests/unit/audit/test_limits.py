@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from scaling.audit import audit
-from unit.audit_example import CLEAN, changed, only_finding, study_of, timed_but
-from unit.records import timing_row
+from examples.audit_example import CLEAN, changed, only_finding, study_of, timed_but
+from examples.records import timing_row
+from scaling.audit.checks import audit
 
 
 def findings(check, *rows):

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from scaling.audit import CHECKS, audit
-from scaling.audit_printed import CHECKS as PRINTED_CHECKS
-from unit.published_study import column, edited, of_repository, study
+from examples.published_study import column, edited, of_repository, study
+from scaling.audit.checks import CHECKS, audit
+from scaling.audit.printed import CHECKS as PRINTED_CHECKS
 
 
 @pytest.fixture

@@ -5,14 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from report_page import Page
 
 import audit_studies
-from scaling import report_submissions
-from scaling.errors import UserError
-from unit.published_study import CLEAN, column, edited, write
+from examples.published_study import CLEAN, column, edited, write
+from examples.report_page import Page
+from scaling.core.errors import UserError
+from scaling.report import submissions
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TIMES_GPUS = column("printed_speedup", "3.679", "3.910", "14.72", "15.63")
 
 
@@ -124,14 +124,14 @@ def test_a_study_with_hardly_a_time_is_audited_all_the_same(tmp_path, text, cell
 
 
 def test_a_defect_in_the_audit_of_one_study_leaves_the_others_theirs(pile, capsys, monkeypatch):
-    derive = report_submissions.derive
+    derive = submissions.derive
 
     def broken(study, train_images):
         if study.name == "bobs":
             raise ZeroDivisionError("division by zero")
         return derive(study, train_images)
 
-    monkeypatch.setattr(report_submissions, "derive", broken)
+    monkeypatch.setattr(submissions, "derive", broken)
     with pytest.raises(UserError, match="1 of 2 have errors"):
         audit_studies.main(pile[:2])
     ann, bob = capsys.readouterr().out.splitlines()[-2:]

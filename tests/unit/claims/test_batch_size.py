@@ -1,8 +1,9 @@
 """Question 1: claims on the batch size follow the times, the cost model and the traced steps."""
 
 import pytest
-import report_tables
-from claim_study import claims, device_time, set_time, with_times
+
+from examples import report_tables
+from examples.claim_study import claims, device_time, set_time, with_times
 
 
 @pytest.fixture(scope="module")

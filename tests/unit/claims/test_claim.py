@@ -11,7 +11,7 @@ import claims_evaluate
 from scaling.claims import claim, claim_tables, registry
 from scaling.claims.claim import Claim, Evidence
 from scaling.claims.claim_tables import ClaimTables
-from scaling.errors import UserError
+from scaling.core.errors import UserError
 
 CLAIM = Claim(
     id="Q5-repeats",

@@ -2,8 +2,9 @@
 
 import pandas as pd
 import pytest
-import report_tables
-from claim_study import claims, instrumented, set_time, with_times
+
+from examples import report_tables
+from examples.claim_study import claims, instrumented, set_time, with_times
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,10 @@
 """Claims on how close large batches come to the reference, in accuracy and in time to it."""
 
 import pytest
-import remedy_claims
-from convergence_records import record, seeds, study, swept
-from remedy_claims import without
+
+from examples import remedy_claims
+from examples.convergence_records import record, seeds, study, swept
+from examples.remedy_claims import without
 
 ROOT = {"scaling": "sqrt"}
 WARM = {"scaling": "sqrt", "warmup_epochs": 1}

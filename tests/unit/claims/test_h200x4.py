@@ -5,12 +5,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from scaling import result_tables, tables
 from scaling.claims import remedies
 from scaling.claims.claim_tables import ClaimTables
-from scaling.convergence import record, remedy_table, run_tables
+from scaling.convergence import record
+from scaling.tables import io, schema
+from scaling.tables.experiments import convergence
+from scaling.tables.experiments import remedies as remedy_table
 
-STUDY = Path(__file__).parents[2] / "studies/h200x4"
+STUDY = Path(__file__).parents[3] / "studies/h200x4"
 MARGIN = 0.02
 
 
@@ -19,10 +21,10 @@ def made() -> dict[str, pd.DataFrame]:
     """Its tables of remedies, from its records."""
     paths = sorted(STUDY.glob("convergence/*/*/runs.json"))
     records = [record.read(path) for path in paths]
-    runs = run_tables.runs(records)
+    runs = convergence.runs(records)
     return {
         "convergence": runs,
-        "loss_curves": run_tables.curves(records),
+        "loss_curves": convergence.curves(records),
         "remedies": remedy_table.remedies(runs, MARGIN),
     }
 
@@ -32,8 +34,8 @@ def claims(made, tmp_path_factory):
     """The claims by id, from the tables as files have them."""
     folder, found = tmp_path_factory.mktemp("tables"), {}
     for name, table in made.items():
-        tables.write(table, folder / f"{name}.csv")
-        found[name] = result_tables.read(name, folder / f"{name}.csv")
+        io.write(table, folder / f"{name}.csv")
+        found[name] = schema.read(name, folder / f"{name}.csv")
     return {each.id: each for each in remedies.claims(ClaimTables("h200x4", found))}
 
 

@@ -3,8 +3,9 @@
 from functools import partial
 
 import pytest
-import synchronization_claims
-import synchronization_records as made
+
+from examples import synchronization_claims
+from examples import synchronization_records as made
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """Claims on how the best learning rate grows with the global batch."""
 
 import pytest
-import remedy_claims
-from convergence_records import record, run, study
+
+from examples import remedy_claims
+from examples.convergence_records import record, run, study
 
 
 @pytest.fixture

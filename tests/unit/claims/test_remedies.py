@@ -1,17 +1,15 @@
 """Claims on question 4: what supports them, what contradicts them, what leaves them open."""
 
-import convergence_records
 import pytest
-import remedy_claims
-import report_tables
-from convergence_records import record, seeds, study, swept, timed
-from remedy_claims import without
-from report_page import render
 
+from examples import convergence_records, remedy_claims, report_tables
+from examples.convergence_records import record, seeds, study, swept, timed
+from examples.remedy_claims import without
+from examples.report_page import render
 from scaling.claims import large_batches
 from scaling.claims.claim_tables import ClaimTables
 from scaling.claims.running_statistics import MOMENTUM
-from scaling.resnet import ResNet18
+from scaling.models.resnet import ResNet18
 
 ROOT = {"scaling": "sqrt"}
 WARM = {"scaling": "sqrt", "warmup_epochs": 1}

@@ -3,10 +3,10 @@
 from functools import partial
 
 import pytest
-import synchronization_claims
-import synchronization_records as made
 
-from scaling.paired import paired_interval
+from examples import synchronization_claims
+from examples import synchronization_records as made
+from scaling.core.statistics import paired_interval
 
 
 @pytest.fixture

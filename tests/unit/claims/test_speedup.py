@@ -1,8 +1,9 @@
 """Question 2: the claims on strong, weak and fixed global batch follow the three ratios."""
 
 import pytest
-import report_tables
-from claim_study import claims, set_time, with_times
+
+from examples import report_tables
+from examples.claim_study import claims, set_time, with_times
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,9 @@ from functools import partial
 
 import pandas as pd
 import pytest
-import synchronization_claims
-import synchronization_records as made
+
+from examples import synchronization_claims
+from examples import synchronization_records as made
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scaling import config
-from scaling.errors import UserError
+from scaling.config import config
+from scaling.core.errors import UserError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCHEMA = ROOT / "config/schema.yaml"
 SHIPPED = ["config.yaml", "demo.yaml"]
 

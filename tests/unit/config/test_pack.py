@@ -1,12 +1,11 @@
 import json
 import shutil
 
-import convergence_records
-import finished_study
 import pytest
 
 import study_pack
-from scaling.errors import UserError
+from examples import convergence_records, finished_study
+from scaling.core.errors import UserError
 
 SECOND_RUN = finished_study.FILES[-1]
 

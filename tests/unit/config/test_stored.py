@@ -1,10 +1,10 @@
 import copy
 
-import finished_study
 import pytest
 
-from scaling import stored_study
-from scaling.errors import UserError
+from examples import finished_study
+from scaling.config import stored
+from scaling.core.errors import UserError
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def config(**changes):
 
 
 def test_a_whole_study_beside_a_page_written_by_hand_is_fine(study):
-    stored_study.check(study, config())
+    stored.check(study, config())
 
 
 def test_a_wrong_name_is_answered_with_the_studies_there_are(study):
@@ -29,24 +29,24 @@ def test_a_wrong_name_is_answered_with_the_studies_there_are(study):
     (study.parent / "second").mkdir()
     (study.parent / "second/config.yaml").write_text("{}")
     with pytest.raises(UserError, match=r"has no study 'yours': there are mine, second$"):
-        stored_study.find(study.parent, "yours")
-    assert stored_study.find(study.parent, "mine") == study
+        stored.find(study.parent, "yours")
+    assert stored.find(study.parent, "mine") == study
 
 
 @pytest.mark.parametrize("name", ["", "..", "mine/runs", "published"])
 def test_only_the_name_of_a_study_finds_one(study, name):
     with pytest.raises(UserError, match="there are mine"):
-        stored_study.find(study.parent, name)
+        stored.find(study.parent, name)
 
 
 def test_without_any_study_the_way_to_make_one_is_named(tmp_path):
     with pytest.raises(UserError, match="there are none yet: see make pack"):
-        stored_study.find(tmp_path, "mine")
+        stored.find(tmp_path, "mine")
 
 
 def test_a_study_from_before_the_experiments_is_fine(study):
     (study / finished_study.EXPERIMENTS).unlink()
-    stored_study.check(study, config())
+    stored.check(study, config())
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_study_from_before_the_experiments_is_fine(study):
 )
 def test_the_experiments_are_on_the_most_gpus_of_one_machine(grid, machine, found):
     document = {"grid": {"gpus": grid}, "machine": machine}
-    assert [str(path) for path in stored_study.synchronization_records(document)] == found
+    assert [str(path) for path in stored.synchronization_records(document)] == found
 
 
 @pytest.mark.parametrize(
@@ -69,22 +69,22 @@ def test_the_experiments_are_on_the_most_gpus_of_one_machine(grid, machine, foun
 def test_a_missing_file_is_named(study, path):
     (study / path).unlink()
     with pytest.raises(UserError, match=rf"mine lacks 1 of the 7 files .* the first is {path}:"):
-        stored_study.check(study, config())
+        stored.check(study, config())
 
 
 def test_missing_runs_are_accepted_for_a_partial_report_only(study):
     (study / finished_study.FILES[-1]).unlink()
     with pytest.raises(UserError, match="or pass --config partial=true"):
-        stored_study.check(study, config())
-    stored_study.check(study, config(partial=True))
+        stored.check(study, config())
+    stored.check(study, config(partial=True))
 
 
 def test_a_missing_sweep_cannot_be_made_good_by_a_partial_report(study):
     (study / "interconnect/gpus~2/sweep.json").unlink()
     with pytest.raises(UserError, match=r"restore them$"):
-        stored_study.check(study, config())
+        stored.check(study, config())
     with pytest.raises(UserError, match="mine lacks 1 of the 5 files"):
-        stored_study.check(study, config(partial=True))
+        stored.check(study, config(partial=True))
 
 
 @pytest.mark.parametrize(
@@ -93,17 +93,17 @@ def test_a_missing_sweep_cannot_be_made_good_by_a_partial_report(study):
 )
 def test_optional_records_may_be_there_and_need_not(study, name, asked, not_asked):
     section = finished_study.CONFIG["quantization"]
-    stored_study.check(study, config(quantization=section | {name: asked}))
+    stored.check(study, config(quantization=section | {name: asked}))
     (study / f"quantization/seed~0/{name}.json").write_text("{}")
-    stored_study.check(study, config(quantization=section | {name: asked}))
+    stored.check(study, config(quantization=section | {name: asked}))
     with pytest.raises(UserError, match=rf"{name}\.json is no part of the study"):
-        stored_study.check(study, config(quantization=section | {name: not_asked}))
+        stored.check(study, config(quantization=section | {name: not_asked}))
 
 
 def test_a_record_outside_the_grid_is_named(study):
     (study / "runs/old.json").write_text("{}")
     with pytest.raises(UserError, match=r"mine/runs/old\.json is no part of the study"):
-        stored_study.check(study, config())
+        stored.check(study, config())
 
 
 REMEDIES = {
@@ -121,26 +121,26 @@ def keep_remedies(study, *names):
 
 def test_remedies_are_all_there_or_none(study):
     asked = config(convergence=REMEDIES)
-    stored_study.check(study, asked)
+    stored.check(study, asked)
     keep_remedies(study, "none")
     missing = "convergence/remedy~lars/global_batch~128/runs.json"
     with pytest.raises(UserError, match=f"lacks 1 of the 9 .* the first is {missing}"):
-        stored_study.check(study, asked)
-    stored_study.check(study, config(convergence=REMEDIES, partial=True))
+        stored.check(study, asked)
+    stored.check(study, config(convergence=REMEDIES, partial=True))
     keep_remedies(study, "lars")
-    stored_study.check(study, asked)
+    stored.check(study, asked)
 
 
 def test_a_remedy_that_the_study_does_not_name_is_refused(study):
     keep_remedies(study, "none", "lars", "luck")
     with pytest.raises(UserError, match=r"remedy~luck/.* is no part of the study"):
-        stored_study.check(study, config(convergence=REMEDIES))
+        stored.check(study, config(convergence=REMEDIES))
 
 
 def test_a_variant_of_some_seeds_has_no_record_of_the_others():
     variants = [{"name": "a"}, {"name": "b", "seeds": [1]}]
     section = {"seeds": [0, 1], "variants": variants}
-    found = stored_study.quantization_records({"quantization": section})
+    found = stored.quantization_records({"quantization": section})
     assert [path.parent.as_posix() for path in found] == [
         "quantization/seed~0/variant~a",
         "quantization/seed~1/variant~a",
@@ -156,7 +156,7 @@ def test_a_variant_of_some_seeds_has_no_record_of_the_others():
     ],
 )
 def test_the_histograms_are_those_of_the_first_seed(section, place):
-    found = stored_study.histogram_records(
+    found = stored.histogram_records(
         {"quantization": {"seeds": [4, 5], "histograms": "b", **section}}
     )
     assert [path.as_posix() for path in found] == [f"quantization/{place}"]
@@ -164,17 +164,17 @@ def test_the_histograms_are_those_of_the_first_seed(section, place):
 
 def test_a_study_without_part_b_has_no_record_of_it():
     without = {"quantization": {"seeds": [], "histograms": "b", "variants": [{"name": "b"}]}}
-    assert stored_study.quantization_records(without) == []
-    assert stored_study.histogram_records(without) == []
+    assert stored.quantization_records(without) == []
+    assert stored.histogram_records(without) == []
 
 
 def test_a_study_from_before_quantized_variants_has_one_record_of_them_a_seed(study):
     older = config(quantization={"seeds": [0]})
     (study / "quantization/seed~0/variant~weights/quantization.json").unlink()
     with pytest.raises(UserError, match=r"the first is quantization/seed~0/stages\.json:"):
-        stored_study.check(study, older)
+        stored.check(study, older)
     (study / "quantization/seed~0/stages.json").write_text("{}")
-    stored_study.check(study, older)
+    stored.check(study, older)
     for section, before in (("{seeds: [0]}", True), ("{seeds: [0], variants: []}", False)):
         (study / "config.yaml").write_text(f"quantization: {section}")
-        assert stored_study.is_before_variants(study) == before
+        assert stored.is_before_variants(study) == before

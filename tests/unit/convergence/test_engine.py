@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from examples import ddp_training as real
 from scaling.convergence.engine import Engine, algorithm_search
 from scaling.convergence.plan import Run, Study
-from scaling.recipes.trainer import Material
-from scaling.resnet import BasicBlock, ResNet18
-from unit import ddp_training as real
+from scaling.models.resnet import BasicBlock, ResNet18
+from scaling.training.trainer import Material
 
 STUDY = Study(
     reference_batch=8,

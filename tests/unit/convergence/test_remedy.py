@@ -3,11 +3,11 @@
 import math
 
 import pytest
-from convergence_records import STUDY
 
+from examples.convergence_records import STUDY
 from scaling.convergence.plan import choose, epochs_of, reference_updates, run_of
 from scaling.convergence.remedy import Remedy, batch_sizes, by_name, from_options, rates
-from scaling.errors import UserError
+from scaling.core.errors import UserError
 
 
 def test_the_rules_of_the_rate_are_those_of_the_papers():

@@ -5,10 +5,11 @@ import json
 import pytest
 
 import convergence_train
-from scaling import dataset, files
+from examples import ddp_training
 from scaling.convergence import record
-from scaling.errors import UserError
-from unit import ddp_training
+from scaling.core import files
+from scaling.core.errors import UserError
+from scaling.data import dataset
 
 OPTIONS = [
     *("--device", "cpu", "--reference-batch", "8", "--gpus", "2", "--epochs", "1"),

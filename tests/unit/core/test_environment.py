@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from scaling import environment, process_environment, sweep_record
-from scaling.errors import UserError
-from scaling.launcher import Ending
+from scaling.core import environment, process_environment
+from scaling.core.errors import UserError
+from scaling.launch import sweep_record
+from scaling.launch.launcher import Ending
 
 MACHINE = [("A40", "GPU-aaaa"), ("A40", "GPU-bbbb"), ("V100", "GPU-cccc")]
 

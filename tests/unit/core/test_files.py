@@ -2,8 +2,8 @@ import errno
 
 import pytest
 
-from scaling import files
-from scaling.errors import UserError
+from scaling.core import files
+from scaling.core.errors import UserError
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):

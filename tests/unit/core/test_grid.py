@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from scaling import grid
-from scaling.grid import Cell
+from scaling.core import grid
+from scaling.core.grid import Cell
 
 
 def test_a_grid_has_every_combination_in_the_order_of_its_lists():

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from scaling.imports import code_of
+from scaling.core.imports import code_of
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_script_depends_on_what_it_imports_directly_or_not_and_on_nothing_else
 
 
 def test_training_depends_on_its_recipe_but_not_on_the_tables(monkeypatch):
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     monkeypatch.chdir(root)
     code = code_of(Path("workflow/scripts/train_run.py"))
     names = {os.path.relpath(path, "workflow/scripts") for path in code}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaling import report_format as fmt
+from scaling.core import numbers as fmt
 
 
 @pytest.mark.parametrize(

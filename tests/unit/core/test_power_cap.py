@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from scaling import environment, power_cap
-from scaling.power_cap import PowerCap, held_back
+from scaling.core import environment, power_cap
+from scaling.core.power_cap import PowerCap, held_back
 
 COUNTED = {"GPU-a": 3_000_000_000, "GPU-b": 500_000_000, "old": None}
 """Nanoseconds of each GPU; None for one whose driver does not count."""

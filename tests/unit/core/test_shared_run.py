@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-import records
 
 import train_run
 import train_single
-from scaling.record import read_record
-from scaling.shared_run import as_strategy
+from examples import records
+from scaling.core.records import read_record
+from scaling.core.shared_run import as_strategy
 from training_runs import arguments
 
 

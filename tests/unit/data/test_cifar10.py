@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from torchvision.datasets import CIFAR10
 
-from scaling.errors import UserError
-from scaling.sources import cifar10
-from unit.small_cifar10 import ARCHIVE, BATCHES, assert_is_the_small_cifar10, make_archive
+from examples.small_cifar10 import ARCHIVE, BATCHES, assert_is_the_small_cifar10, make_archive
+from scaling.core.errors import UserError
+from scaling.data import cifar10
 
 
 @pytest.fixture

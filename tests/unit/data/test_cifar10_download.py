@@ -13,10 +13,9 @@ from werkzeug import Request, Response
 
 import dataset_fetch
 import dataset_prepare
-from scaling import dataset
-from scaling.errors import UserError
-from scaling.sources import cifar10
-from unit.small_cifar10 import ARCHIVE, assert_is_the_small_cifar10, make_archive
+from examples.small_cifar10 import ARCHIVE, assert_is_the_small_cifar10, make_archive
+from scaling.core.errors import UserError
+from scaling.data import cifar10, dataset
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 
 import dataset_fetch
 import dataset_prepare
-from scaling import dataset
-from scaling.dataset import ImageDataset
-from scaling.errors import UserError
+from scaling.core.errors import UserError
+from scaling.data import dataset
+from scaling.data.dataset import ImageDataset
 
 
 def small_dataset(**changes: Any) -> ImageDataset:

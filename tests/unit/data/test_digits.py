@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from scaling import dataset
-from scaling.sources import digits
+from scaling.data import dataset, digits
 
 
 @pytest.fixture(scope="module")

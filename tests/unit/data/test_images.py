@@ -14,9 +14,8 @@ from PIL import Image
 
 import dataset_fetch
 import dataset_prepare
-from scaling import dataset
-from scaling.errors import UserError
-from scaling.sources import images
+from scaling.core.errors import UserError
+from scaling.data import dataset, images
 
 COLOURS = {"cat": (200, 10, 10), "dog": (10, 200, 10)}
 SUFFIXES = {"tar": "w", "tar.gz": "w:gz", "tar.xz": "w:xz", "tar.bz2": "w:bz2"}

@@ -3,8 +3,8 @@ import pytest
 import torch
 from torchvision import transforms
 
-from scaling.dataset import ImageDataset
-from scaling.resident import ResidentImages
+from scaling.data.dataset import ImageDataset
+from scaling.data.resident import ResidentImages
 
 MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
 

@@ -7,9 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import RidgeClassifier
 
-from scaling import dataset
-from scaling.errors import UserError
-from scaling.sources import synthetic
+from scaling.core.errors import UserError
+from scaling.data import dataset, synthetic
 
 
 def checksum(data: dataset.ImageDataset) -> str:

@@ -3,7 +3,7 @@
 import pandas as pd
 
 import plot_convergence
-from scaling import figures
+from scaling.figures import style
 
 OPTIONS = {
     "none": ("", 1),
@@ -31,7 +31,7 @@ def drawn(*names: str) -> dict[str, list[str]]:
         for name in names
         for batch in (128, 512)
     ]
-    with figures.style("test"):
+    with style.style("test"):
         figure = plot_convergence.draw_accuracy(pd.DataFrame(rows))
     assert {axes.get_ylabel() for axes in figure.axes} == {"test accuracy, %"}
     found = [

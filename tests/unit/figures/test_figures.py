@@ -2,7 +2,6 @@
 
 import pandas as pd
 import pytest
-import report_tables
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -11,8 +10,9 @@ import plot_communication
 import plot_epoch_time
 import plot_learning
 import plot_speedup
-from scaling import figures
-from scaling.errors import UserError
+from examples import report_tables
+from scaling.core.errors import UserError
+from scaling.figures import style
 
 TABLES = report_tables.make()
 PLOTS = [
@@ -25,7 +25,7 @@ PLOTS = [
 
 @pytest.fixture(autouse=True)
 def common_style():
-    with figures.style("test"):
+    with style.style("test"):
         yield
 
 
@@ -80,8 +80,8 @@ def test_a_table_that_does_not_exist_is_named(script, name, tmp_path):
 def test_figures_of_two_names_share_no_clip_path(tmp_path):
     ids = []
     for name in ("one", "two"):
-        with figures.style(name):
-            figures.save(plot_epoch_time.draw(TABLES["timing"]), tmp_path / "figure.svg")
+        with style.style(name):
+            style.save(plot_epoch_time.draw(TABLES["timing"]), tmp_path / "figure.svg")
         svg = (tmp_path / "figure.svg").read_text()
         ids.append({part.partition('"')[0] for part in svg.split('clipPath id="')[1:]})
     assert ids[0]

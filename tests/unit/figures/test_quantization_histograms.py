@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import plot_quantization_histograms
-from scaling.errors import UserError
-from unit.quantized_digits import LAST, document, evaluate
+from examples.quantized_digits import LAST, document, evaluate
+from scaling.core.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -3,27 +3,26 @@
 from pathlib import Path
 
 import pytest
-import quantization_example
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import plot_quantization_sizes
-from scaling import figures, result_tables, tables
-from scaling.errors import UserError
+from examples import quantization_example
+from scaling.core.errors import UserError
+from scaling.figures import style
+from scaling.tables import io, schema
 
 
 @pytest.fixture(autouse=True)
 def common_style():
-    with figures.style("test"):
+    with style.style("test"):
         yield
 
 
 def drawn(folder: Path, *without: str) -> Figure:
     table = quantization_example.variants()
-    tables.write(table[~table["stage"].isin(without)], folder / "quantization.csv")
-    return plot_quantization_sizes.draw(
-        result_tables.read("quantization", folder / "quantization.csv")
-    )
+    io.write(table[~table["stage"].isin(without)], folder / "quantization.csv")
+    return plot_quantization_sizes.draw(schema.read("quantization", folder / "quantization.csv"))
 
 
 def words(figure: Figure) -> list[str]:
@@ -35,7 +34,7 @@ def test_each_method_has_a_line_from_its_smallest_network_to_its_largest(tmp_pat
     # No variant has fewer bits of activations, so there is one panel.
     (axes,) = figure.axes
     assert axes.get_title(loc="left") == "Fewer bits of weights, activations of 8"
-    lines = [line for line in axes.lines if line.get_marker() in figures.MARKERS]
+    lines = [line for line in axes.lines if line.get_marker() in style.MARKERS]
     found = [(list(line.get_xdata()), list(line.get_ydata())) for line in lines]
     assert [sizes for sizes, _ in found] == [[32.0, 62.738], [17.0, 32.4]]
     # Means of (-3, -3.5, -2.5), (-0.4, -0.6, -0.5), (-9, -8, -10) and (0.1, -0.3, -0.1).
@@ -49,7 +48,7 @@ def test_a_study_of_8_bits_only_says_so(tmp_path: Path) -> None:
 
 
 def test_the_script_writes_the_same_bytes_each_time(tmp_path: Path) -> None:
-    tables.write(quantization_example.variants(), tmp_path / "quantization.csv")
+    io.write(quantization_example.variants(), tmp_path / "quantization.csv")
     for name in ("first.svg", "second.svg"):
         plot_quantization_sizes.main(
             [

@@ -4,14 +4,14 @@ import math
 
 import pytest
 
-from scaling import tables
-from scaling.bandwidth import bandwidth
-from scaling.communication import communication
-from scaling.grid import Cell
-from scaling.interconnect import interconnect
-from scaling.readings import COLUMNS, readings
-from scaling.timing import timing
-from unit.records import GRADIENT_BYTES, epoch, record
+from examples.records import GRADIENT_BYTES, epoch, record
+from scaling.core.grid import Cell
+from scaling.tables import io
+from scaling.tables.bandwidth import bandwidth
+from scaling.tables.communication import communication
+from scaling.tables.interconnect import interconnect
+from scaling.tables.readings import COLUMNS, readings
+from scaling.tables.timing import timing
 
 CELL = Cell("course", "ddp", 2, 128, 0)
 ALONE = Cell("course", "ddp", 1, 128, 0)
@@ -132,8 +132,8 @@ def test_readings_without_any_note_survive_their_file(tmp_path):
         read(0, "ddp_log", communication_seconds=1, exposed_seconds=1, overlapped_seconds=0),
     ]
     runs = [run(CELL, 12.0, found)]
-    tables.write(readings(runs), tmp_path / "readings.csv")
-    read_again = tables.read(tmp_path / "readings.csv", COLUMNS)
+    io.write(readings(runs), tmp_path / "readings.csv")
+    read_again = io.read(tmp_path / "readings.csv", COLUMNS)
     assert (
         "below 0" in row(communication(timing(runs), read_again), "without_communication")["note"]
     )

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaling import intervals
+from scaling.instruments import intervals
 
 
 def spans(*pairs):

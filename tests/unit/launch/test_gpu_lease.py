@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from scaling import gpu_lease
-from scaling.errors import UserError
+from scaling.core.errors import UserError
+from scaling.launch import gpu_lease
 
 
 @pytest.fixture(autouse=True)

@@ -4,14 +4,15 @@ import sys
 from pathlib import Path
 
 import pytest
-import report_tables
-from report_page import render
-from test_config import SCHEMA, changed
 
 import train_run
-from scaling import config, launcher, supervisor
-from scaling.errors import UserError
+from examples import report_tables
+from examples.report_page import render
+from scaling.config import config
+from scaling.core.errors import UserError
+from scaling.launch import launcher, supervisor
 from training_runs import arguments
+from unit.config.test_config import SCHEMA, changed
 
 
 @pytest.mark.parametrize("gpus", [[1, 2, 4], [1, 8], [3, 12]])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaling import oom_killer
+from scaling.launch import oom_killer
 
 V1 = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"
 V2 = "low 0\nhigh 12\nmax 7\noom 5\noom_kill 4\noom_group_kill 1\n"

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from scaling.outcome import classify, first_sentence
+from scaling.launch.outcome import classify, first_sentence
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import threading
 import pytest
 import torch
 
-from scaling import stall
-from scaling.stall import Patience, Position
-from scaling.step_progress import REPORTS, StepProgress
+from scaling.launch import stall
+from scaling.launch.stall import Patience, Position
+from scaling.launch.step_progress import REPORTS, StepProgress
 
 
 def at(finished, training=1, launched=20, epoch=2):

@@ -9,11 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scaling import environment, launcher, oom_killer
-from scaling.errors import UserError
+from scaling.core import environment
+from scaling.core.errors import UserError
+from scaling.launch import launcher, oom_killer
 from training_runs import TUNED, arguments, run, supervise_faulty
 
-SCRIPT = Path(__file__).parents[2] / "workflow/scripts/train_run.py"
+SCRIPT = Path(__file__).parents[3] / "workflow/scripts/train_run.py"
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import signal
 
 import pytest
 
-from scaling import rank_log
-from scaling.errors import UserError
-from scaling.grid import Cell
-from scaling.launcher import Ending
-from scaling.run_spec import RunSpec
-from scaling.verdict import processes, verdict
+from scaling.core.errors import UserError
+from scaling.core.grid import Cell
+from scaling.launch import rank_log
+from scaling.launch.launcher import Ending
+from scaling.launch.verdict import processes, verdict
+from scaling.training.run_spec import RunSpec
 
 FAILED = Ending(1, timed_out=False)
 OUT_OF_MEMORY = Ending(1, timed_out=False, oom_kills=1)

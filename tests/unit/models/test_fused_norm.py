@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from fused_kernels import DEVICE
-from scaling.fused_norm import SUMS, FusedNorm
+from scaling.models.fused import SUMS, FusedNorm
 
 pytestmark = pytest.mark.usefixtures("interpreter")
 

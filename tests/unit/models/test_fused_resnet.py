@@ -7,9 +7,9 @@ import torch
 from torch.nn import functional
 
 from fused_kernels import DEVICE
-from scaling import stem_patches
-from scaling.fused_resnet import FusedResNet
-from scaling.resnet import ResNet18
+from scaling.models import stem_patches
+from scaling.models.fused_resnet import FusedResNet
+from scaling.models.resnet import ResNet18
 
 pytestmark = pytest.mark.usefixtures("interpreter")
 

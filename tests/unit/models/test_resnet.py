@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from scaling.resnet import ResNet18
+from scaling.models.resnet import ResNet18
 
 
 def test_the_model_of_the_literature_has_11173962_parameters():

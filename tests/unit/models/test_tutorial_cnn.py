@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from scaling.errors import UserError
-from scaling.tutorial_cnn import load_weights, save_weights, tutorial_cnn
+from scaling.core.errors import UserError
+from scaling.models.tutorial_cnn import load_weights, save_weights, tutorial_cnn
 
 
 def test_it_is_the_network_of_the_tutorial() -> None:

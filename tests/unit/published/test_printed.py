@@ -5,9 +5,10 @@ from decimal import Decimal
 
 import pytest
 
-from scaling import printed, tables
-from scaling.printed_figures import closeness
-from unit.published_study import CLEAN, column, edited, everywhere, study
+from examples.published_study import CLEAN, column, edited, everywhere, study
+from scaling.published import printed
+from scaling.published.printed_figures import closeness
+from scaling.tables import io
 
 
 def test_a_figure_is_exact_within_one_unit_of_its_last_digit():
@@ -224,7 +225,7 @@ def test_a_second_time_on_one_gpu_that_differs(tmp_path):
 
 def test_the_table_survives_its_file(tmp_path):
     found = study(tmp_path / "study").printed
-    tables.write(found, tmp_path / "printed.csv")
+    io.write(found, tmp_path / "printed.csv")
     again = printed.read(tmp_path / "printed.csv")
     assert again.mistakes.tolist() == found.mistakes.tolist()
     assert again.printed.tolist() == found.printed.tolist()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unit.published_study import CELLS, CLEAN, column, edited, everywhere, study
+from examples.published_study import CELLS, CLEAN, column, edited, everywhere, study
 
 
 def test_a_bandwidth_has_the_mistakes_of_the_communication_time_that_it_divides_by(tmp_path):

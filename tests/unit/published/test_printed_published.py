@@ -2,7 +2,7 @@
 
 import pytest
 
-from unit.published_study import of_repository
+from examples.published_study import of_repository
 
 
 def test_the_notebooks_speedups_are_n_times_too_large():

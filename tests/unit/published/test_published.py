@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaling import published
-from scaling.errors import UserError
-from scaling.published_tables import derive
-from scaling.published_timing import published_timing
-from scaling.report_published import section
-from unit.published_study import CLEAN, HEADER, edited, of_repository, study, write
+from examples.published_study import CLEAN, HEADER, edited, of_repository, study, write
+from scaling.core.errors import UserError
+from scaling.published import study as published
+from scaling.published.timing import published_timing
+from scaling.report.sections.published import section
+from scaling.tables.derive import derive
 
 SWEEP = "study,gpus,batch_size,epoch_seconds\n"
 
@@ -189,7 +189,7 @@ def test_a_description_is_optional_and_a_wrong_one_is_named(tmp_path):
 
 
 def test_the_four_published_studies_are_there_and_described():
-    found = published.read_folder(Path(__file__).parents[2] / "studies/published")
+    found = published.read_folder(Path(__file__).parents[3] / "studies/published")
     assert [(study.name, len(study.rows)) for study in found] == [
         ("lab5-v100-dp", 15),
         ("lab4-dp", 11),

@@ -7,13 +7,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from scaling import peers_table, quantization_paired, quantization_tables
-from scaling import report_format as fmt
-from scaling.quantization_cost import Cost, cost
-from scaling.quantization_record import read_document
-from unit.readme import section
+from examples.readme import section
+from scaling.core import numbers as fmt
+from scaling.tables.experiments import quantization, quantization_paired, quantization_peers
+from scaling.tables.experiments.quantization_cost import Cost, cost
+from scaling.tables.experiments.quantization_record import read_document
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 STUDY = ROOT / "studies/quantization-cifar10"
 ROW = re.compile(r"^\| .* \| `([\w+-]+)` \| (.*) \|$", re.MULTILINE)
 INT8 = "weights+activations+bias"
@@ -26,7 +26,7 @@ def documents() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def table(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    return quantization_tables.variants(documents)
+    return quantization.variants(documents)
 
 
 def variant(table: pd.DataFrame, name: str) -> Cost:
@@ -85,7 +85,7 @@ def test_what_accuracy_passes_another_diagnostic_reveals(documents: list[dict[st
     paired = quantization_paired.table(documents)
     beside = paired[paired["stage"].str.startswith("mistake-")].set_index("stage")
     errors = beside["difference_points"] / beside["standard_error_points"]
-    revealed = quantization_tables.variants(documents).set_index("stage")["revealed_by"]
+    revealed = quantization.variants(documents).set_index("stage")["revealed_by"]
     for name in ("mistake-255_for_127", "mistake-test_data"):
         assert errors[name] > -2
         assert all(set(names.split("; ")) - {"accuracy"} for names in revealed[name])
@@ -107,7 +107,7 @@ def test_every_figure_of_the_readme_is_that_of_the_records(table: pd.DataFrame) 
 
 def test_the_readme_names_the_peers_by_the_records() -> None:
     paths = sorted(STUDY.glob("quantization/*/peers.json"))
-    peers = peers_table.table([peers_table.read_document(path) for path in paths])
+    peers = quantization_peers.table([quantization_peers.read_document(path) for path in paths])
     words = " ".join(section("quantization-cifar10").split())
     assert len(paths) == 3 and set(peers["threads"]) == {1}
     for engine in ("onnxruntime", "torchao"):

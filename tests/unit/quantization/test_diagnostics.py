@@ -7,14 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from scaling import dataset
-from scaling.predicted_classes import decode
-from scaling.quantization_diagnostics import DIAGNOSTICS, revealed_by
-from scaling.quantization_scheme import MISTAKES, Mistake, Scheme
-from scaling.quantized_variant import make, measure
-from scaling.sources import digits
-from scaling.tutorial_images import Images
-from scaling.tutorial_training import train
+from scaling.data import dataset, digits
+from scaling.data.batches import Images
+from scaling.quantization.diagnostics import DIAGNOSTICS, revealed_by
+from scaling.quantization.predicted_classes import decode
+from scaling.quantization.scheme import MISTAKES, Mistake, Scheme
+from scaling.quantization.training import train
+from scaling.quantization.variant import make, measure
 
 Trained = tuple[nn.Sequential, Images, Images]
 

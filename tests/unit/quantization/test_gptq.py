@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from scaling.gptq import (
+from scaling.quantization.gptq import (
     InputMoments,
     bias_correction,
     compensate,

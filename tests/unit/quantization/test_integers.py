@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 import torch
 
-from scaling.errors import UserError
-from scaling.quantization import (
+from scaling.core.errors import UserError
+from scaling.quantization.integers import (
     FLOAT32_EXACT,
     INT8,
     Requantization,

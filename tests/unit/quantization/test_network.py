@@ -5,15 +5,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from scaling.calibration import Calibration, Range, calibrate, count_magnitudes, layers
-from scaling.errors import UserError
-from scaling.gptq import output_errors
-from scaling.layer_inputs import LayerInputs
-from scaling.quantization_ledger import scale_row
-from scaling.quantization_scheme import Scheme
-from scaling.quantized_inference import QuantizedLayer, with_integers, with_quantized_weights
-from scaling.tutorial_cnn import tutorial_cnn
-from scaling.weight_rounding import round_layer
+from scaling.core.errors import UserError
+from scaling.models.tutorial_cnn import tutorial_cnn
+from scaling.quantization.calibration import Calibration, Range, calibrate, count_magnitudes, layers
+from scaling.quantization.gptq import output_errors
+from scaling.quantization.layer_inputs import LayerInputs
+from scaling.quantization.ledger import scale_row
+from scaling.quantization.network import QuantizedLayer, with_integers, with_quantized_weights
+from scaling.quantization.rounding import round_layer
+from scaling.quantization.scheme import Scheme
 
 PLAIN = Scheme()
 

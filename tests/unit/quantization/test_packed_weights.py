@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from scaling.packed_weights import layer_bytes, pack, unpack
-from scaling.quantization import weight_steps
+from scaling.quantization.integers import weight_steps
+from scaling.quantization.packed_weights import layer_bytes, pack, unpack
 
 
 @pytest.mark.parametrize("bits", range(2, 9))

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from scaling.paired_accuracy import paired
+from scaling.quantization.compare import paired
 
 
 def test_accuracy_difference_and_agreement_are_counted_over_all_test_images() -> None:

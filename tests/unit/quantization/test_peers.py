@@ -13,14 +13,15 @@ from torch import Tensor
 
 import quantize_peers
 import tables_quantization_peers
-from scaling import dataset, files, peers
-from scaling.errors import UserError
-from scaling.peer import Batches, Peer
-from scaling.sources import digits
-from scaling.tutorial_cnn import save_weights
-from scaling.tutorial_images import Images
-from scaling.tutorial_training import train
-from unit.made_here import assert_made_here
+from examples.made_here import assert_made_here
+from scaling.core import files
+from scaling.core.errors import UserError
+from scaling.data import dataset, digits
+from scaling.data.batches import Images
+from scaling.models.tutorial_cnn import save_weights
+from scaling.quantization import peers
+from scaling.quantization.peer import Batches, Peer
+from scaling.quantization.training import train
 
 ABSENT = "a-package-that-nobody-has"
 

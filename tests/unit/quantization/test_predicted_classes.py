@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from scaling.predicted_classes import MeanDifference, decode, encode, mean_difference
+from scaling.quantization.predicted_classes import MeanDifference, decode, encode, mean_difference
 
 
 def test_classes_come_back_from_a_short_text() -> None:

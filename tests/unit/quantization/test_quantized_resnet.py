@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from scaling.errors import UserError
-from scaling.folded_resnet import FoldedResNet, fold, folded_layers, ranges
-from scaling.quantization_scheme import Scheme
-from scaling.quantized_inference import QuantizedLayer
-from scaling.quantized_resnet import (
+from scaling.core.errors import UserError
+from scaling.models.resnet import ResNet18
+from scaling.quantization.folded_resnet import FoldedResNet, fold, folded_layers, ranges
+from scaling.quantization.network import QuantizedLayer
+from scaling.quantization.resnet import (
     BRANCH,
     QuantizedBlock,
     QuantizedResNet,
@@ -18,7 +18,7 @@ from scaling.quantized_resnet import (
     with_integers,
     with_quantized_weights,
 )
-from scaling.resnet import ResNet18
+from scaling.quantization.scheme import Scheme
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from scaling.ranges import Magnitudes, mse_reach, percentile_reach
+from scaling.quantization.ranges import Magnitudes, mse_reach, percentile_reach
 
 
 def seen(values: torch.Tensor) -> Magnitudes:

@@ -11,12 +11,12 @@ import torch
 import quantize_resnet
 import quantize_train_resnet
 import tables_quantization_resnet
-from scaling import dataset, files
-from scaling.dataset import ImageDataset
-from scaling.errors import UserError
-from scaling.integer_inference import Exactness
-from scaling.sources import digits
-from unit.made_here import assert_made_here
+from examples.made_here import assert_made_here
+from scaling.core import files
+from scaling.core.errors import UserError
+from scaling.data import dataset, digits
+from scaling.data.dataset import ImageDataset
+from scaling.quantization.integer_inference import Exactness
 
 
 @pytest.fixture(scope="module")

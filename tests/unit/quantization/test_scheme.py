@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from scaling.errors import UserError
-from scaling.quantization_scheme import Scheme
+from scaling.core.errors import UserError
+from scaling.quantization.scheme import Scheme
 
 
 def test_a_scheme_is_json_and_back() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from scaling import files
-from scaling.errors import UserError
-from unit.made_here import assert_made_here
-from unit.quantized_digits import document, train
+from examples.made_here import assert_made_here
+from examples.quantized_digits import document, train
+from scaling.core import files
+from scaling.core.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import quantize_evaluate
-from scaling import dataset
-from scaling.errors import UserError
-from unit.made_here import assert_made_here
-from unit.quantized_digits import LAST, STAGES, document, evaluate, images_of
+from examples.made_here import assert_made_here
+from examples.quantized_digits import LAST, STAGES, document, evaluate, images_of
+from scaling.core.errors import UserError
+from scaling.data import dataset
 
 
 @pytest.fixture(scope="module")

@@ -3,15 +3,15 @@
 import re
 
 import pytest
-import report_tables
-from report_page import arguments, lay_out, render
 
 import report_render
+from examples import report_tables
+from examples.report_page import arguments, lay_out, render
 from scaling.claims import claim
 from scaling.claims.claim import Claim, Evidence
 from scaling.claims.registry import QUESTIONS
-from scaling.report import SECTIONS
-from scaling.report_claims import SYMBOLS, figures, first_clause, verdicts
+from scaling.report.claims import SYMBOLS, figures, first_clause, verdicts
+from scaling.report.report import SECTIONS
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from unit import report_tables
-from unit.report_page import render
+from examples import report_tables
+from examples.report_page import render
 
 TITLE = "Environments of the grid’s runs"
 

@@ -2,12 +2,12 @@
 
 import pandas as pd
 import pytest
-import report_tables
-from claim_study import instrumented
 
-from scaling import findings
-from scaling.result_tables import StudyTables
-from unit.findings_study import study
+from examples import report_tables
+from examples.claim_study import instrumented
+from examples.findings_study import study
+from scaling.report import summary
+from scaling.tables.schema import StudyTables
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def example(tmp_path_factory) -> StudyTables:
 
 
 def test_communication_is_given_beside_its_noise(example):
-    found = findings.communication(example).text
+    found = summary.communication(example).text
     # fast/ddp, 4 GPUs, batch 512: 0.32 - 1.32 / 4 = -0.01.
     assert "communication is −3.1 % of the shortest epoch on several GPUs" in found
     assert "(−0.0100 of 0.320 s)" in found
@@ -30,7 +30,7 @@ def test_communication_is_given_beside_its_noise(example):
 def test_communication_is_that_of_the_trace_where_there_is_one(tmp_path):
     # course/ddp on 4 GPUs without loading: 2.9 s at batch 32, 0.5 s at batch 512.
     tables = instrumented(report_tables.make(), {32: 0.29, 512: 0.01}, "profiler")
-    found = findings.communication(study(tmp_path, tables))
+    found = summary.communication(study(tmp_path, tables))
     assert found.text == (
         "By the profiler’s trace, exposed communication is 2.0 % of the shortest traced epoch on "
         "several GPUs, loading left out (0.0100 of 0.500 s), "
@@ -42,12 +42,12 @@ def test_communication_is_that_of_the_trace_where_there_is_one(tmp_path):
 
 def test_a_reading_of_another_instrument_does_not_replace_the_subtraction(tmp_path):
     tables = instrumented(report_tables.make(), {32: 0.29}, "ddp_log")
-    found = findings.communication(study(tmp_path, tables))
+    found = summary.communication(study(tmp_path, tables))
     assert found.text.startswith("By subtraction without loading, communication is −3.1 %")
 
 
 def test_the_bandwidth_is_held_against_the_measured_peak(example):
-    found = findings.bandwidth(example)
+    found = summary.bandwidth(example)
     # fast/ddp, 2 GPUs, batch 128: 44,695,848 B · 157 / 0.11 s = 63.8 GB/s.
     assert "up to 63.8 GB/s" in found.text
     assert "GB/s measured in the same study." in found.text
@@ -61,15 +61,15 @@ def test_the_bandwidth_is_that_of_the_trace_where_there_is_one(tmp_path):
     traced = table[(table["gpus"] == 4) & (table["batch_size"] == 32)].head(1)
     traced = traced.assign(estimate="profiler", bandwidth_gb_per_s=12.3)
     tables["bandwidth"] = pd.concat([table, traced])
-    found = findings.bandwidth(study(tmp_path, tables)).text
+    found = summary.bandwidth(study(tmp_path, tables)).text
     assert found.startswith("By the profiler’s trace, gradients travel at up to 12.3 GB/s")
 
 
 def test_more_than_the_measured_peak_is_doubted(example, tmp_path):
-    assert "Above 100 %" not in findings.bandwidth(example).text
+    assert "Above 100 %" not in summary.bandwidth(example).text
     tables = report_tables.make()
     tables["bandwidth"]["utilization"] = 1.5
-    found = findings.bandwidth(study(tmp_path, tables)).text
+    found = summary.bandwidth(study(tmp_path, tables)).text
     assert "150 % of the" in found
     assert "Above 100 %, the estimate is too low to be a communication time" in found
 
@@ -77,5 +77,5 @@ def test_more_than_the_measured_peak_is_doubted(example, tmp_path):
 def test_without_a_sweep_the_share_of_the_peak_is_unknown(tmp_path):
     tables = report_tables.make()
     tables["bandwidth"][["peak_gb_per_s", "utilization"]] = None
-    found = findings.bandwidth(study(tmp_path, tables)).text
+    found = summary.bandwidth(study(tmp_path, tables)).text
     assert "unknown, as the interconnect was not measured" in found

@@ -2,8 +2,8 @@
 
 import pytest
 
-from unit import report_tables
-from unit.report_page import render
+from examples import report_tables
+from examples.report_page import render
 
 WORDS = "of the images are in the epoch's smaller last batch, which is not compiled"
 

@@ -7,18 +7,21 @@ import pandas as pd
 import pytest
 import yaml
 
-from scaling import files, grid, recipe_quality
-from scaling.accuracy import accuracy
-from scaling.communication import communication
-from scaling.convergence import record, remedy_table, run_tables
-from scaling.convergence.time_to_accuracy import time_to_accuracy
-from scaling.peaks import peaks
-from scaling.record import read_record
-from scaling.timing import timing
-from scaling.utilization import costs, utilization
-from unit.readme import section
+from examples.readme import section
+from scaling.convergence import record
+from scaling.core import files, grid
+from scaling.core.records import read_record
+from scaling.tables import recipe_quality
+from scaling.tables.accuracy import accuracy
+from scaling.tables.communication import communication
+from scaling.tables.experiments import convergence as run_tables
+from scaling.tables.experiments import remedies
+from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
+from scaling.tables.limits import peaks
+from scaling.tables.timing import timing
+from scaling.tables.utilization import costs, utilization
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EPOCHS = re.compile(r"^\| (\w+), (\w+), (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
 REMEDY = re.compile(r"^\| [^|]+ \| `(\w+)` \| (.*) \|$", re.MULTILINE)
 
@@ -88,7 +91,7 @@ def test_the_time_to_an_accuracy_is_that_of_the_records(convergence):
 def test_every_accuracy_of_the_remedies_is_that_of_the_records(convergence):
     section_of_config = config_of("h200x4")["convergence"]
     runs = run_tables.runs(convergence)
-    table = remedy_table.remedies(runs, section_of_config["accuracy_margin"])
+    table = remedies.remedies(runs, section_of_config["accuracy_margin"])
     accuracy = table.set_index(["remedy", "global_batch"])["test_accuracy"]
     rows = REMEDY.findall(section("h200x4"))
     assert len(rows) == 8

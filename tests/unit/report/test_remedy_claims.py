@@ -1,15 +1,13 @@
 """The claims on remedies as one table of the report, from their evidence."""
 
-import convergence_records
 import pytest
-import remedy_claims
-import report_tables
-from convergence_records import record, seeds, study, swept
-from remedy_claims import without
-from report_page import render
 
-from scaling.report_claims import answers
-from scaling.report_remedy_claims import NOT_FINITE, NOTES, OWN_END, PLAIN_END, SAME
+from examples import convergence_records, remedy_claims, report_tables
+from examples.convergence_records import record, seeds, study, swept
+from examples.remedy_claims import without
+from examples.report_page import render
+from scaling.report.claims import answers
+from scaling.report.remedy_claims import NOT_FINITE, NOTES, OWN_END, PLAIN_END, SAME
 
 TITLE = "The claim that a remedy helps at every global batch above the reference"
 ROOT = {"scaling": "sqrt"}

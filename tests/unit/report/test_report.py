@@ -2,14 +2,13 @@
 
 import re
 
-import convergence_records
 import pytest
-import report_tables
-from report_page import REPORT, Page, arguments, lay_out, render
 
 import report_render
-from scaling import report
-from scaling.errors import UserError
+from examples import convergence_records, report_tables
+from examples.report_page import REPORT, Page, arguments, lay_out, render
+from scaling.core.errors import UserError
+from scaling.report import report
 
 
 def whole_study():

@@ -2,9 +2,9 @@
 
 import math
 
-from scaling.scaling_views import strong_or_weak
-from scaling.speedup import speedup
-from unit.records import timing_row, timing_table
+from examples.records import timing_row, timing_table
+from scaling.report.scaling_views import strong_or_weak
+from scaling.tables.speedup import speedup
 
 
 def sentence(*rows):

@@ -9,10 +9,10 @@ import torch.multiprocessing as mp
 from torch.profiler import ProfilerActivity, profile
 
 import synchronization_measure
-from scaling.errors import UserError
-from scaling.ranks import Rank
-from scaling.resnet import ResNet18
-from scaling.synchronization.messages import Messages, collectives
+from scaling.core.errors import UserError
+from scaling.instruments.messages import Messages, collectives
+from scaling.launch.ranks import Rank
+from scaling.models.resnet import ResNet18
 
 OPTIONS = {
     "gpus": 2,

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from scaling.accuracy import accuracy
-from scaling.grid import Cell
-from unit.records import epoch, record
+from examples.records import epoch, record
+from scaling.core.grid import Cell
+from scaling.tables.accuracy import accuracy
 
 CELL = Cell("course", "ddp", 1, 128, 0)
 TEST = {"test_loss": 1.1, "test_accuracy": 0.6}

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from scaling.bandwidth import bandwidth, bytes_per_iteration, swept_gradient_bytes
-from scaling.communication import communication
-from scaling.errors import UserError
-from scaling.interconnect import interconnect
-from unit.records import GRADIENT_BYTES, timing_row, timing_table
+from examples.records import GRADIENT_BYTES, timing_row, timing_table
+from scaling.core.errors import UserError
+from scaling.tables.bandwidth import bandwidth, bytes_per_iteration, swept_gradient_bytes
+from scaling.tables.communication import communication
+from scaling.tables.interconnect import interconnect
 
 NO_SWEEP = interconnect([])
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from scaling.communication import communication
-from unit.records import timing_row, timing_table
+from examples.records import timing_row, timing_table
+from scaling.tables.communication import communication
 
 A40 = timing_table(
     timing_row(1, 128, 18.311, loader_seconds=0.26),  # 18.051 s without loading

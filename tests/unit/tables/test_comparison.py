@@ -5,15 +5,17 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-import report_tables
-from report_page import REPORT, Page, render
 
 import plot_comparison
 import published_render
 import tables_comparison
-from scaling import comparison, figures, tables
-from scaling.report_comparison import caveats, side_by_side
-from unit.published_study import CLEAN, edited, study, write
+from examples import report_tables
+from examples.published_study import CLEAN, edited, study, write
+from examples.report_page import REPORT, Page, render
+from scaling.figures import style
+from scaling.report.sections.comparison import caveats, side_by_side
+from scaling.tables import comparison
+from scaling.tables import io as tables
 
 BANDWIDTH = "Bandwidth, GB/s, and seconds of communication"
 
@@ -208,7 +210,7 @@ def test_the_script_sets_the_published_studies_side_by_side(tmp_path):
 
 def test_the_figure_has_a_row_for_each_metric_and_a_line_for_each_study(table):
     both = pd.concat([table, table.assign(study="other", epoch_seconds=table.epoch_seconds * 2)])
-    with figures.style("comparison"):
+    with style.style("comparison"):
         figure = plot_comparison.draw(both, 50_000)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == [

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from scaling.device_time import device_time
-from scaling.grid import Cell
-from scaling.kernel_trace import Busy, Trace
-from unit.records import epoch, record
+from examples.records import epoch, record
+from scaling.core.grid import Cell
+from scaling.instruments.kernel_trace import Busy, Trace
+from scaling.tables.device_time import device_time
 
 CELL = Cell("course", "ddp", 2, 128, 0)
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from scaling.interconnect import fit, interconnect, ring_factor
+from scaling.tables.interconnect import fit, interconnect, ring_factor
 
 
 def sweep(rows, gpus=4, backend="nccl"):

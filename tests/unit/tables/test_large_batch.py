@@ -1,9 +1,9 @@
 """Accuracy at large global batches beside the reference."""
 
 import pytest
-import report_tables
 
-from scaling import large_batch
+from examples import report_tables
+from scaling.tables import large_batch
 
 
 def test_the_reference_is_batch_128_on_one_gpu_or_the_smallest():

@@ -10,10 +10,11 @@ import pytest
 
 import peaks_measure
 import tables_peaks
-from scaling import files, peaks, tables
-from scaling.errors import UserError
-from scaling.launcher import Ending
-from scaling.peaks_record import assemble
+from scaling.core import files
+from scaling.core.errors import UserError
+from scaling.launch.launcher import Ending
+from scaling.launch.peaks_record import assemble
+from scaling.tables import io, limits
 
 COLUMNS = ["quantity", "precision", "unit", "value", "value_min", "value_max", "count", "peak"]
 TOPOLOGY = "\tGPU0\tGPU1\nGPU0\t X \tNV18"
@@ -30,14 +31,14 @@ def document(*rows, topology=None):
 
 def test_a_matrix_product_costs_two_operations_for_each_of_n_cubed():
     # 2 · 1000³ = 2e9 operations; 2, 4 and 5 ms.
-    row = peaks.peaks(document(product(1000, [4e-3, 2e-3, 5e-3]))).iloc[0]
+    row = limits.peaks(document(product(1000, [4e-3, 2e-3, 5e-3]))).iloc[0]
     assert row[COLUMNS].tolist() == ["matrix_product", "bf16", "FLOP/s", 5e11, 4e11, 1e12, 3, True]
 
 
 def test_a_copy_within_a_device_reads_and_writes_and_one_between_gpus_crosses_once():
     within = {"quantity": "device_copy", "copy_bytes": 10**9, "seconds": [1e-3]}
     between = {"quantity": "gpu_to_gpu_copy", "source_gpu": 1, "target_gpu": 0}
-    table = peaks.peaks(document(within, {**within, **between}))
+    table = limits.peaks(document(within, {**within, **between}))
     assert table["value"].tolist() == [2e12, 1e12]
     assert table["unit"].tolist() == ["B/s", "B/s"]
     assert table["source_gpu"].tolist() == [pd.NA, 1]
@@ -46,7 +47,7 @@ def test_a_copy_within_a_device_reads_and_writes_and_one_between_gpus_crosses_on
 def test_the_peak_of_a_precision_is_its_best_size():
     # 2e9 operations in 4 ms and 16e9 in 20 ms: 500 and 800 GFLOP/s; the large one is faster at
     # its median only. float32 has a peak of its own.
-    table = peaks.peaks(
+    table = limits.peaks(
         document(
             product(1000, [4e-3, 4e-3, 4e-3]),
             product(2000, [20e-3, 19e-3, 90e-3]),
@@ -54,14 +55,14 @@ def test_the_peak_of_a_precision_is_its_best_size():
         )
     )
     assert table["peak"].tolist() == [False, True, True]
-    assert peaks.peak_flops_per_second(table, "bf16") == 8e11
-    assert peaks.peak_flops_per_second(table, "float32") == 5e10
-    assert math.isnan(peaks.peak_flops_per_second(table, "tf32"))
+    assert limits.peak_flops_per_second(table, "bf16") == 8e11
+    assert limits.peak_flops_per_second(table, "float32") == 5e10
+    assert math.isnan(limits.peak_flops_per_second(table, "tf32"))
 
 
 def test_the_topology_is_kept_as_text():
-    assert peaks.topology(document(topology=TOPOLOGY)) == "\tGPU0\tGPU1\nGPU0\t X \tNV18\n"
-    assert peaks.topology(document(topology=None)) == ""
+    assert limits.topology(document(topology=TOPOLOGY)) == "\tGPU0\tGPU1\nGPU0\t X \tNV18\n"
+    assert limits.topology(document(topology=None)) == ""
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +99,7 @@ def test_a_larger_matrix_product_takes_longer(measured):
 def test_the_table_of_a_real_measurement_has_a_row_for_each_figure(measured, tmp_path):
     outputs = ["--output", str(tmp_path / "peaks.csv"), "--topology", str(tmp_path / "topo.txt")]
     tables_peaks.main(["--peaks", str(measured), *outputs])
-    table = tables.read(tmp_path / "peaks.csv", peaks.COLUMNS)
+    table = io.read(tmp_path / "peaks.csv", limits.COLUMNS)
     assert table.groupby("quantity")["count"].sum().to_dict() == {
         "device_copy": 3,
         "matrix_product": 12,

@@ -2,12 +2,12 @@
 
 import pandas as pd
 import pytest
-import report_tables
 
-from scaling import noise
-from scaling.communication import communication
-from scaling.speedup import speedup, why_above_gpus
-from unit.records import timing_row, timing_table
+from examples import report_tables
+from examples.records import timing_row, timing_table
+from scaling.tables import noise
+from scaling.tables.communication import communication
+from scaling.tables.speedup import speedup, why_above_gpus
 
 
 def test_the_noise_of_a_subtraction_is_the_ranges_of_both_times():

@@ -6,18 +6,18 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-import report_tables
-from report_page import render
 
-from scaling import cost_model, result_tables, tables
-from scaling.cost_model import from_sweep, without_sweep
-from scaling.derived import DerivedTables
-from scaling.interconnect import fit, interconnect
-from scaling.prediction import predict
-from scaling.recommendation import recommend
-from scaling.speedup import speedup
-from unit.published_study import of_repository
-from unit.records import GRADIENT_BYTES, timing_row, timing_table
+from examples import report_tables
+from examples.published_study import of_repository
+from examples.records import GRADIENT_BYTES, timing_row, timing_table
+from examples.report_page import render
+from scaling.report.recommendation import recommend
+from scaling.tables import cost_model, io, schema
+from scaling.tables.cost_model import from_sweep, without_sweep
+from scaling.tables.derived import DerivedTables
+from scaling.tables.interconnect import fit, interconnect
+from scaling.tables.prediction import predict
+from scaling.tables.speedup import speedup
 
 NO_SWEEP = fit(interconnect([]))
 FIXED, IMAGE, TRAVEL, WAITING = 2e-3, 3e-4, 5e-3, 2e-5
@@ -261,8 +261,8 @@ def test_the_published_studies_are_predicted_as_badly_as_they_are():
 def test_both_tables_survive_their_files(tmp_path):
     made = study(*(row(*cell) for cell in GRID))
     for name in ("prediction", "cost_model"):
-        tables.write(getattr(made, name), tmp_path / f"{name}.csv")
-        again = result_tables.read(name, tmp_path / f"{name}.csv")
+        io.write(getattr(made, name), tmp_path / f"{name}.csv")
+        again = schema.read(name, tmp_path / f"{name}.csv")
         assert len(again) == len(getattr(made, name))
     assert again["unit"].tolist() == ["s a step", "s an image", "s of travel", "s an image"]
 

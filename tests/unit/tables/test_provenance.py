@@ -3,10 +3,10 @@
 import csv
 from dataclasses import replace
 
-from scaling import result_tables, tables
-from scaling.grid import Cell
-from scaling.provenance import provenance
-from unit.records import record
+from examples.records import record
+from scaling.core.grid import Cell
+from scaling.tables import io, schema
+from scaling.tables.provenance import provenance
 
 CELL = Cell("course", "ddp", 4, 128, 0)
 
@@ -103,18 +103,18 @@ def test_the_batch_sizes_of_compiled_steps_stay_whole_numbers(tmp_path):
     runs = [(CELL, made) for made in (compiled, eager, ended_early, before, one)]
     table = provenance(runs)
     assert table.compiled_batch_sizes.tolist() == ["8192; 4308", "", "", "", "128"]
-    tables.write(table[1:], tmp_path / "provenance.csv")
-    again = result_tables.read("provenance", tmp_path / "provenance.csv")
+    io.write(table[1:], tmp_path / "provenance.csv")
+    again = schema.read("provenance", tmp_path / "provenance.csv")
     assert again.compiled_batch_sizes.tolist() == ["", "", "", "128"]
 
 
 def test_counts_stay_whole_beside_a_run_that_is_missing(tmp_path):
     environment = {"cpu_count": 64}
     runs = [(CELL, record(CELL, [], environment=environment)), (replace(CELL, seed=1), None)]
-    tables.write(provenance(runs), tmp_path / "provenance.csv")
+    io.write(provenance(runs), tmp_path / "provenance.csv")
     with (tmp_path / "provenance.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
     assert (first["cpu_count"], first["cpu_threads"]) == ("64", "1")
     assert (second["cpu_count"], second["cpu_threads"]) == ("", "")
-    again = result_tables.read("provenance", tmp_path / "provenance.csv")
+    again = schema.read("provenance", tmp_path / "provenance.csv")
     assert again[["cpu_count", "cpu_threads"]].values.tolist() == [["64", "1"], ["", ""]]

@@ -4,13 +4,15 @@ import math
 
 import pandas as pd
 import pytest
-import report_tables
-from report_page import render
 
-from scaling import findings_accuracy, recipe_quality, report_learning
-from scaling.accuracy import COLUMNS
-from scaling.recipe_quality import AGREE, DIFFER, UNDECIDED, compare, welch_interval
-from unit.findings_study import study
+from examples import report_tables
+from examples.findings_study import study
+from examples.report_page import render
+from scaling.report import findings_accuracy
+from scaling.report.sections import learning
+from scaling.tables import recipe_quality
+from scaling.tables.accuracy import COLUMNS
+from scaling.tables.recipe_quality import AGREE, DIFFER, UNDECIDED, compare, welch_interval
 
 
 def run(recipe, seed, test_accuracy, epochs=5, status="ok", batch_size=128):
@@ -194,4 +196,4 @@ def test_the_report_says_when_there_is_one_recipe(tmp_path):
 
 
 def test_every_quantity_has_a_name_in_the_report():
-    assert list(report_learning.QUANTITIES) == recipe_quality.QUANTITIES
+    assert list(learning.QUANTITIES) == recipe_quality.QUANTITIES

@@ -15,10 +15,11 @@ import tables_interconnect
 import tables_provenance
 import tables_speedup
 import tables_timing
-from scaling import bandwidth, communication, files, grid, interconnect, speedup, tables, timing
-from scaling.errors import UserError
-from scaling.grid import Cell
-from unit.records import epoch, record, save
+from examples.records import epoch, record, save
+from scaling.core import files, grid
+from scaling.core.errors import UserError
+from scaling.core.grid import Cell
+from scaling.tables import bandwidth, communication, interconnect, io, speedup, timing
 
 CELLS = [
     Cell("course", "ddp", gpus, size, seed)
@@ -98,17 +99,17 @@ def test_every_table_follows_from_the_records_and_the_sweep(study: Path):
         output="audit.csv",
     )
 
-    times = tables.read(study / "timing.csv", timing.COLUMNS)
+    times = io.read(study / "timing.csv", timing.COLUMNS)
     assert times.status.tolist() == ["ok", "oom", "ok", "oom"]
     assert times.epoch_seconds.tolist()[::2] == [18.311, 5.023]
     assert times["count"].tolist()[::2] == [6, 6]
-    assert tables.read(study / "speedup.csv", speedup.COLUMNS).speedup[2] == 18.311 / 5.023
-    parts = tables.read(study / "communication.csv", communication.COLUMNS)
+    assert io.read(study / "speedup.csv", speedup.COLUMNS).speedup[2] == 18.311 / 5.023
+    parts = io.read(study / "communication.csv", communication.COLUMNS)
     assert parts.communication_seconds[0] == 5.023 - 18.311 / 4
-    rates = tables.read(study / "bandwidth.csv", bandwidth.COLUMNS)
+    rates = io.read(study / "bandwidth.csv", bandwidth.COLUMNS)
     # 98 · 67,043,772 B / 0.44525 s = 14.7564 GB/s of 33.521886 GB/s
     assert rates.utilization[0] == pytest.approx(0.440202, abs=1e-6)
-    fitted = tables.read(study / "fit.csv", interconnect.FIT_COLUMNS)
+    fitted = io.read(study / "fit.csv", interconnect.FIT_COLUMNS)
     assert fitted.latency_seconds[0] == pytest.approx(1e-5)
     assert pd.read_csv(study / "audit.csv").empty
 
@@ -206,14 +207,14 @@ def test_without_any_sweep_the_interconnect_tables_are_only_headers(tmp_path: Pa
     tables_interconnect.main(
         ["--output", str(tmp_path / "net.csv"), "--fit", str(tmp_path / "fit.csv"), "--sweeps"]
     )
-    assert tables.read(tmp_path / "net.csv", interconnect.COLUMNS).empty
-    assert tables.read(tmp_path / "fit.csv", interconnect.FIT_COLUMNS).empty
+    assert io.read(tmp_path / "net.csv", interconnect.COLUMNS).empty
+    assert io.read(tmp_path / "fit.csv", interconnect.FIT_COLUMNS).empty
 
 
 def test_a_study_without_sweep_has_bandwidths_without_peak(study: Path):
     run(tables_timing.main, study, cells="cells.csv", runs="runs", output="timing.csv")
     run(tables_communication.main, study, timing="timing.csv", output="communication.csv")
-    tables.write(interconnect.interconnect([]), study / "net.csv")
+    io.write(interconnect.interconnect([]), study / "net.csv")
     run(
         tables_bandwidth.main,
         study,
@@ -233,7 +234,7 @@ def test_a_study_of_one_gpu_only_has_no_communication_and_no_findings(tmp_path: 
     cells = [Cell("course", "ddp", 1, 128, 0)]
     grid.write_table(cells, tmp_path / "cells.csv")
     save(tmp_path / "runs", record(cells[0], [epoch(n, 18.0) for n in (2, 3, 4)]))
-    tables.write(interconnect.interconnect([]), tmp_path / "net.csv")
+    io.write(interconnect.interconnect([]), tmp_path / "net.csv")
     files.write_json(tmp_path / "manifest.json", {"train_images": 50_000})
     run(tables_timing.main, tmp_path, cells="cells.csv", runs="runs", output="timing.csv")
     run(tables_speedup.main, tmp_path, timing="timing.csv", output="speedup.csv")
@@ -279,13 +280,13 @@ def test_a_broken_table_is_named(tmp_path: Path, content: str | None, sentence: 
 
 def test_names_like_a_number_or_like_nothing_are_kept(tmp_path: Path):
     table = pd.DataFrame({"recipe": ["007", "1e3"], "strategy": ["NA", "null"], "count": [1, 2]})
-    tables.write(table, tmp_path / "table.csv")
-    back = tables.read(tmp_path / "table.csv", ["recipe"])
+    io.write(table, tmp_path / "table.csv")
+    back = io.read(tmp_path / "table.csv", ["recipe"])
     assert back.recipe.tolist() == ["007", "1e3"]
     assert back.strategy.tolist() == ["NA", "null"]
 
 
 def test_every_digit_of_a_time_survives_the_file(tmp_path: Path):
     seconds = [0.1 + 0.2, 2.5e-5 / 3, *(n / 7919 for n in range(2000))]
-    tables.write(pd.DataFrame({"seconds": seconds}), tmp_path / "table.csv")
-    assert tables.read(tmp_path / "table.csv", ["seconds"]).seconds.tolist() == seconds
+    io.write(pd.DataFrame({"seconds": seconds}), tmp_path / "table.csv")
+    assert io.read(tmp_path / "table.csv", ["seconds"]).seconds.tolist() == seconds

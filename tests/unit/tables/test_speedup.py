@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from scaling.errors import UserError
-from scaling.speedup import speedup
-from unit.records import timing_row, timing_table
+from examples.records import timing_row, timing_table
+from scaling.core.errors import UserError
+from scaling.tables.speedup import speedup
 
 
 def cell(table, gpus, batch_size, strategy="ddp"):

@@ -4,11 +4,13 @@ import pandas as pd
 import pytest
 
 import tables_startup
-from scaling import grid, startup_clock, tables
-from scaling.grid import Cell
-from scaling.startup import COLUMNS, PARTS, PHASE_COLUMNS, startup
-from scaling.startup_clock import StartupClock
-from unit.records import epoch, record, save
+from examples.records import epoch, record, save
+from scaling.core import grid
+from scaling.core.grid import Cell
+from scaling.launch import startup_clock
+from scaling.launch.startup_clock import StartupClock
+from scaling.tables import io
+from scaling.tables.startup import COLUMNS, PARTS, PHASE_COLUMNS, startup
 
 CELL = Cell("course", "ddp", 2, 128, 0)
 PHASES = {"launch": 3.0, "imports": 4.0, "join": 1.0, "dataset": 0.5, "recipe": 1.5, "total": 10.0}
@@ -80,7 +82,7 @@ def test_the_script_writes_a_row_for_each_cell(tmp_path):
     tables_startup.main(
         [part for name, file in arguments.items() for part in (f"--{name}", str(tmp_path / file))]
     )
-    assert tables.read(tmp_path / "startup.csv", COLUMNS).startup_seconds.tolist() == [10.0]
+    assert io.read(tmp_path / "startup.csv", COLUMNS).startup_seconds.tolist() == [10.0]
     # The count is a whole number.
     assert (tmp_path / "startup.csv").read_text().endswith(",1\n")
 

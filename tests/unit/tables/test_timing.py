@@ -2,9 +2,9 @@
 
 import pytest
 
-from scaling.grid import Cell
-from scaling.timing import timing
-from unit.records import epoch, record
+from examples.records import epoch, record
+from scaling.core.grid import Cell
+from scaling.tables.timing import timing
 
 ONE_GPU = Cell("course", "ddp", 1, 128, 0)
 OTHER_SEED = Cell("course", "ddp", 1, 128, 1)

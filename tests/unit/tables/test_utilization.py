@@ -6,11 +6,13 @@ import pandas as pd
 import pytest
 
 import tables_utilization
-from scaling import grid, peaks, tables
-from scaling.communication import communication as communicate
-from scaling.grid import Cell
-from scaling.utilization import COLUMNS, costs, utilization
-from unit.records import epoch, record, save, timing_row, timing_table
+from examples.records import epoch, record, save, timing_row, timing_table
+from scaling.core import grid
+from scaling.core.grid import Cell
+from scaling.tables import io
+from scaling.tables import limits as peaks
+from scaling.tables.communication import communication as communicate
+from scaling.tables.utilization import COLUMNS, costs, utilization
 
 FLOPS = 4_000_000_000
 # Repeats of products of 1000×1000 matrices, 2e9 operations: 100 TFLOP/s in tf32, 400 in bf16.
@@ -142,14 +144,14 @@ def test_the_script_makes_the_table_from_the_records_and_the_other_tables(tmp_pa
     grid.write_table(cells, tmp_path / "cells.csv")
     save(tmp_path / "runs", run()[1])
     times = timing_table(timing_row(1, 128, 10.0), timing_row(1, 8192, status="missing"))
-    tables.write(times, tmp_path / "timing.csv")
-    tables.write(communicate(times), tmp_path / "communication.csv")
-    tables.write(PEAKS, tmp_path / "peaks.csv")
+    io.write(times, tmp_path / "timing.csv")
+    io.write(communicate(times), tmp_path / "communication.csv")
+    io.write(PEAKS, tmp_path / "peaks.csv")
     names = ["cells.csv", "runs", "timing.csv", "communication.csv", "peaks.csv"]
     options = [f"--{name.partition('.')[0]}={tmp_path / name}" for name in names]
     output = tmp_path / "utilization.csv"
     tables_utilization.main([*options, f"--output={output}", "--partial"])
-    table = tables.read(output, COLUMNS)
+    table = io.read(output, COLUMNS)
     assert table["utilization"].tolist()[0] == pytest.approx(0.2)
     assert table["note"].tolist()[1] == "no time (status missing)"
     # Whole numbers as such, in spite of the empty field below.

@@ -4,7 +4,7 @@ import torch
 
 from bench.course_against_plain import Run, Spread, summarise, table
 from bench.plain_ddp import resnet18
-from scaling.resnet import ResNet18
+from scaling.models.resnet import ResNet18
 
 
 def test_the_plain_script_trains_the_same_model():

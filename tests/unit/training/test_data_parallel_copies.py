@@ -5,7 +5,7 @@ import torch
 from torch.nn.parallel import _functions as functions
 from torch.nn.parallel import comm
 
-from scaling.synchronization.messages import Messages, copies
+from scaling.instruments.messages import Messages, copies
 
 GPUS = [0, 1]
 

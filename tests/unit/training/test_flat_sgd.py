@@ -7,8 +7,8 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-from scaling.flat_sgd import FlatSGD, bucket_bytes
-from scaling.resnet import ResNet18
+from scaling.models.resnet import ResNet18
+from scaling.training.flat_sgd import FlatSGD, bucket_bytes
 
 RANKS = 2
 RATES = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}

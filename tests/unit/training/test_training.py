@@ -3,9 +3,9 @@
 import pytest
 
 import train_run
-from scaling import flops
-from scaling.resnet import ResNet18
-from scaling.startup_clock import PHASES
+from scaling.launch.startup_clock import PHASES
+from scaling.models.resnet import ResNet18
+from scaling.training import flops
 from training_runs import TUNED, arguments, run
 
 

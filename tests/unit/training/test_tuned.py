@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scaling.recipes import tuned
+from scaling.training import tuned
 from training_runs import TUNED, run
 
 

@@ -4,10 +4,10 @@ import re
 
 import pandas as pd
 import pytest
-import report_tables
-from report_page import Page, render
 
-from scaling.grid import CELL_KEYS
+from examples import report_tables
+from examples.report_page import Page, render
+from scaling.core.grid import CELL_KEYS
 
 
 @pytest.fixture(scope="module")

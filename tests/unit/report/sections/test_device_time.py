@@ -1,10 +1,10 @@
 """A step on the device, on the page: compute, communication alone, nothing, by a trace."""
 
 import pandas as pd
-import report_tables
-from report_page import Page, render
 
-from scaling.device_time import COLUMNS
+from examples import report_tables
+from examples.report_page import Page, render
+from scaling.tables.device_time import COLUMNS
 
 TITLE = "A step on the device: course, ddp"
 CELLS = {"recipe": "course", "strategy": "ddp", "batch_size": 32}

@@ -2,11 +2,12 @@
 
 import pandas as pd
 import pytest
-import report_tables
-from report_page import Page, render
 
-from scaling import findings_limits, report_limits
-from unit.findings_study import study
+from examples import report_tables
+from examples.findings_study import study
+from examples.report_page import Page, render
+from scaling.report import findings_limits
+from scaling.report.sections import limits
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def cell(page: Page, title: str, batch: str, gpus: str) -> list[str]:
     ],
 )
 def test_a_rate_has_the_prefix_that_suits_it(value, unit, written):
-    assert report_limits.rate(value, unit) == written
+    assert limits.rate(value, unit) == written
 
 
 def test_each_size_of_a_precision_stands_beside_its_share_of_the_largest(page):

@@ -2,14 +2,13 @@
 
 import pandas as pd
 import pytest
-import quantization_example
-import report_tables
-from report_page import Page, render
 
-from scaling import quantization_cost, quantization_others
-from scaling.quantization_choices import bits, low_bits, method
-from scaling.report_ledger import share
-from scaling.report_quantization_mistakes import known_mistakes
+from examples import quantization_example, report_tables
+from examples.report_page import Page, render
+from scaling.report.sections.ledger import share
+from scaling.report.sections.quantization_mistakes import known_mistakes
+from scaling.tables.experiments import quantization_cost, quantization_others
+from scaling.tables.experiments.quantization_choices import bits, low_bits, method
 
 ACCURACY = "Accuracy with int8 weights"
 
@@ -261,9 +260,10 @@ def test_tiny_shares_are_not_rounded_to_none(value: float | None, written: str) 
 
 
 def test_the_report_reads_columns_that_the_writers_write() -> None:
-    from scaling import peers_table, resnet_stages
+    from scaling.quantization import resnet_stages
+    from scaling.tables.experiments import quantization_peers
 
-    assert set(quantization_others.PEERS) <= set(peers_table.COLUMNS)
+    assert set(quantization_others.PEERS) <= set(quantization_peers.COLUMNS)
     assert set(quantization_others.RESNET) <= set(resnet_stages.COLUMNS)
 
 

@@ -2,10 +2,10 @@
 
 import pandas as pd
 import pytest
-import report_tables
-from report_page import Page, render
 
-from scaling.startup import PARTS, PHASE_COLUMNS
+from examples import report_tables
+from examples.report_page import Page, render
+from scaling.tables.startup import PARTS, PHASE_COLUMNS
 
 TITLE = "Where the time of a run goes: course, ddp"
 FIGURES = [*PHASE_COLUMNS, *PARTS, "run_seconds", "unmeasured_share"]

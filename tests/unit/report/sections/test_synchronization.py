@@ -1,15 +1,14 @@
 """The report's sections on image orders, messages and buffers."""
 
 import pytest
-import report_page
-import report_tables
-import synchronization_records as made
 
 import plot_collectives
-from scaling import result_tables, tables
-from scaling.synchronization.buffers_table import buffers
-from scaling.synchronization.collectives_table import WAYS, collectives
-from scaling.synchronization.sampler_table import accuracy, orders
+from examples import report_page, report_tables
+from examples import synchronization_records as made
+from scaling.tables import io, schema
+from scaling.tables.experiments.buffers import buffers
+from scaling.tables.experiments.collectives import WAYS, collectives
+from scaling.tables.experiments.sampler import accuracy, orders
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +18,7 @@ def page(tmp_path_factory):
     experiments = {"sampler": orders, "sampler_accuracy": accuracy}
     experiments |= {"collectives": collectives, "buffers": buffers}
     for name, table in experiments.items():
-        tables.write(table([document]), folder / "tables" / f"{name}.csv")
+        io.write(table([document]), folder / "tables" / f"{name}.csv")
     return report_page.render(folder, report_tables.make())
 
 
@@ -60,14 +59,14 @@ def test_trainings_that_should_be_equal_and_are_not_are_no_measure_of_buffers(pa
     local = next(one for one in document["trainings"] if one["buffers"] == "local")
     for rank in local["ranks"]:
         rank["parameters_sha256"] = "q"
-    tables.write(buffers([document]), tmp_path / "tables" / "buffers.csv")
+    io.write(buffers([document]), tmp_path / "tables" / "buffers.csv")
     assert words in report_page.render(tmp_path, report_tables.make()).text
 
 
 def test_a_share_too_small_for_three_digits_is_bounded(tmp_path):
     document = made.document()
     document["model"]["parameter_bytes"] = 10**8
-    tables.write(collectives([document]), tmp_path / "tables" / "collectives.csv")
+    io.write(collectives([document]), tmp_path / "tables" / "collectives.csv")
     rows = report_page.render(tmp_path, report_tables.make()).rows("Messages of a training step")
     assert rows[0][-3:] == ["1", "8", "< 0.001 %"]
 
@@ -83,8 +82,8 @@ def test_a_study_without_these_experiments_says_so(tmp_path):
 
 
 def test_every_way_that_was_measured_has_a_panel_and_every_message_a_bar(tmp_path):
-    tables.write(collectives([made.document(on_gpus=True)]), tmp_path / "collectives.csv")
-    figure = plot_collectives.draw(result_tables.read("collectives", tmp_path / "collectives.csv"))
+    io.write(collectives([made.document(on_gpus=True)]), tmp_path / "collectives.csv")
+    figure = plot_collectives.draw(schema.read("collectives", tmp_path / "collectives.csv"))
     assert [axes.get_title().split(" · ")[0] for axes in figure.axes] == WAYS
     # DDP: two at the start, one broadcast and two buckets.
     assert [len(axes.patches) for axes in figure.axes] == [5, 4, 6, 2, 6]

@@ -3,13 +3,13 @@
 import math
 
 import pytest
-from convergence_records import MARGIN, record, run, seeds, study, swept, timed
 
-from scaling.convergence import run_tables
-from scaling.convergence.best import best, plain_sweep
-from scaling.convergence.gap import gap
-from scaling.convergence.remedy_table import remedies
-from scaling.convergence.time_to_accuracy import time_to_accuracy
+from examples.convergence_records import MARGIN, record, run, seeds, study, swept, timed
+from scaling.tables.experiments import convergence
+from scaling.tables.experiments.best_remedy import best, plain_sweep
+from scaling.tables.experiments.gap import gap
+from scaling.tables.experiments.remedies import remedies
+from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
 
 
 def row(table, remedy, global_batch):
@@ -18,37 +18,37 @@ def row(table, remedy, global_batch):
 
 
 def test_a_row_of_every_run_has_what_its_last_epoch_gave():
-    runs = run_tables.runs(study())
+    runs = convergence.runs(study())
     assert len(runs) == 15 * 3 + 9 * 2
     found = row(runs, "naive", 8192)
     assert (found.gpus, found.batch_size, found.options) == (4, 2048, "scaling linear")
     assert (found.rule_rate, found.epochs, found.updates) == (pytest.approx(6.4), 2, 10)
     assert (found.test_accuracy, found.diverged) == (pytest.approx(0.1), "at chance")
-    epochs = run_tables.epochs(study())
+    epochs = convergence.epochs(study())
     # Runs at equal updates have 4 epochs.
     assert len(epochs) == 2 * len(runs) + 2 * 10
 
 
 def test_the_reference_is_plain_sgd_at_the_reference_batch_with_the_widest_sweep():
-    runs = run_tables.runs(study())
+    runs = convergence.runs(study())
     reference = runs[runs["reference"]]
     assert set(zip(reference["remedy"], reference["global_batch"], strict=True)) == {
         ("rate_sweep", 128)
     }
     # Something else than the scaling makes it no plain SGD.
     warmed = record("warm", 128, seeds(0.7), scaling="linear", warmup_epochs=1)
-    assert not run_tables.runs([warmed])["reference"].any()
+    assert not convergence.runs([warmed])["reference"].any()
 
 
 def test_a_loss_curve_ends_with_the_last_update():
-    curves = run_tables.curves([record("none", 128, seeds(0.7, 0.8))])
+    curves = convergence.curves([record("none", 128, seeds(0.7, 0.8))])
     assert curves["update"].tolist() == [4, 8, 10]
     assert curves["train_loss"].tolist() == [2.5, 2.0, 1.5]
     assert set(curves["seed"]) == {0}
 
 
 def test_remedies_are_compared_with_the_reference_seeds_against_seeds():
-    table = remedies(run_tables.runs(study()), MARGIN)
+    table = remedies(convergence.runs(study()), MARGIN)
     found = row(table, "rate_sweep", 512)
     assert (found.rates, found.planned_epochs, found.planned_updates) == (3, 2, 10)
     assert (found.seeds, found.diverged_seeds) == (3, 0)
@@ -59,7 +59,7 @@ def test_remedies_are_compared_with_the_reference_seeds_against_seeds():
     assert (found.test_verdict, found.accuracy_margin) == ("behind", MARGIN)
     # That 0 is inside says nothing: so is a loss of more than the margin.
     near = remedies(
-        run_tables.runs([*study(), record("near", 512, swept(0.70, 0.71, 0.721))]), MARGIN
+        convergence.runs([*study(), record("near", 512, swept(0.70, 0.71, 0.721))]), MARGIN
     )
     assert row(near, "near", 512).test_verdict == "undecided"
     assert row(table, "equal", 512).test_verdict == "within the margin"
@@ -68,7 +68,7 @@ def test_remedies_are_compared_with_the_reference_seeds_against_seeds():
 
 def test_runs_that_are_those_of_another_remedy_have_no_interval_to_them():
     records = [*study(), record("warm", 512, swept(0.60, 0.61, 0.62), warmup_epochs=1)]
-    table = remedies(run_tables.runs(records), MARGIN)
+    table = remedies(convergence.runs(records), MARGIN)
     copy = row(table, "none", 128)
     assert (copy.test_verdict, copy.test_difference) == ("the same runs", 0)
     assert math.isnan(copy.test_low) and math.isnan(copy.test_high)
@@ -76,7 +76,9 @@ def test_runs_that_are_those_of_another_remedy_have_no_interval_to_them():
     assert row(table, "warm", 512).same_runs_as == "rate_sweep"
     assert row(table, "rate_sweep", 512).same_runs_as == ""
     other = record("warm", 512, swept(0.60, 0.61, 0.6201), warmup_epochs=1)
-    assert row(remedies(run_tables.runs([*study(), other]), MARGIN), "warm", 512).same_runs_as == ""
+    assert (
+        row(remedies(convergence.runs([*study(), other]), MARGIN), "warm", 512).same_runs_as == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_a_gap_is_closed_where_the_interval_excludes_the_margin(low, high, tells
 def test_a_swept_out_rate_is_no_part_of_the_means_but_the_rules_own_is_kept():
     runs = [run(0.3), run(0.5, factor=0.25), run(0.52, seed=1, factor=0.25)]
     runs[0]["chosen"] = False
-    table = remedies(run_tables.runs([record("linear", 512, runs, scaling="linear")]), MARGIN)
+    table = remedies(convergence.runs([record("linear", 512, runs, scaling="linear")]), MARGIN)
     found = row(table, "linear", 512)
     assert found.test_accuracy == pytest.approx(0.51)
     assert found.rule_test_accuracy == pytest.approx(0.3)
@@ -107,7 +109,7 @@ def test_a_swept_out_rate_is_no_part_of_the_means_but_the_rules_own_is_kept():
 
 def test_seeds_at_chance_count_and_a_loss_that_is_not_finite_leaves_it_undecided():
     records = [*study(), record("fast", 512, seeds(0.5, 0.6, None))]
-    table = remedies(run_tables.runs(records), MARGIN)
+    table = remedies(convergence.runs(records), MARGIN)
     naive = row(table, "naive", 8192)
     assert (naive.diverged_seeds, naive.test_verdict) == (3, "behind")
     fast = row(table, "fast", 512)
@@ -118,7 +120,7 @@ def test_seeds_at_chance_count_and_a_loss_that_is_not_finite_leaves_it_undecided
 def test_a_remedy_that_ended_early_is_not_the_best_and_hides_no_other():
     ended = [one | {"epochs": one["epochs"][:1], "updates": 5} for one in seeds(None, None, None)]
     without, beside = (
-        remedies(run_tables.runs(records), MARGIN)
+        remedies(convergence.runs(records), MARGIN)
         for records in (study(), [*study(), record("wild", 8192, ended)])
     )
     for batch in (512, 8192):
@@ -127,7 +129,7 @@ def test_a_remedy_that_ended_early_is_not_the_best_and_hides_no_other():
 
 def test_a_remedy_that_ended_early_tells_what_was_planned():
     ended = [one | {"epochs": one["epochs"][:1], "updates": 5} for one in seeds(None, None, None)]
-    found = row(remedies(run_tables.runs([record("wild", 8192, ended)]), MARGIN), "wild", 8192)
+    found = row(remedies(convergence.runs([record("wild", 8192, ended)]), MARGIN), "wild", 8192)
     assert (found.epochs, found.updates) == (1, 5)
     assert (found.planned_epochs, found.planned_updates) == (2, 10)
 
@@ -140,16 +142,16 @@ def test_the_best_remedy_is_taken_with_precise_batch_norms_where_it_trained_alik
         for each in swept(0.64, 0.65, 0.66)
     ]
     records = [record("precise", 512, worse, **warm), *study()]
-    assert best(remedies(run_tables.runs(records), MARGIN), 512).remedy == "precise"
-    assert best(remedies(run_tables.runs(records[::-1]), MARGIN), 512).remedy == "precise"
+    assert best(remedies(convergence.runs(records), MARGIN), 512).remedy == "precise"
+    assert best(remedies(convergence.runs(records[::-1]), MARGIN), 512).remedy == "precise"
     # At another rate it is another training.
     other = [each | {"factor": 2.0} for each in swept(0.3, 0.3, 0.3)]
     records[0] = record("precise", 512, other, **warm)
-    assert best(remedies(run_tables.runs(records), MARGIN), 512).remedy == "warmup"
+    assert best(remedies(convergence.runs(records), MARGIN), 512).remedy == "warmup"
 
 
 def test_the_plain_sweep_is_plain_sgd_with_the_most_rates():
-    table = remedies(run_tables.runs(study()), MARGIN)
+    table = remedies(convergence.runs(study()), MARGIN)
     assert [plain_sweep(table, batch).remedy for batch in (128, 512)] == ["rate_sweep"] * 2
     unswept = table[~table["remedy"].isin(["rate_sweep"])]
     assert plain_sweep(unswept, 512) is None
@@ -157,22 +159,22 @@ def test_the_plain_sweep_is_plain_sgd_with_the_most_rates():
 
 def test_a_batch_that_does_not_fit_keeps_a_row_that_says_so():
     lacking = record("none", 512, []) | {"status": "oom", "message": "no room", "result": None}
-    runs = run_tables.runs([*study(), lacking | {"remedy": "huge"}])
+    runs = convergence.runs([*study(), lacking | {"remedy": "huge"}])
     found = row(remedies(runs, MARGIN), "huge", 512)
     assert (found.status, found.message) == ("oom", "no room") and math.isnan(found.test_accuracy)
 
 
 def test_without_records_the_tables_are_empty():
-    runs = run_tables.runs([])
-    assert runs.empty and remedies(runs, MARGIN).empty and run_tables.curves([]).empty
-    assert time_to_accuracy(runs, run_tables.epochs([]), timed(), 0.02).empty
+    runs = convergence.runs([])
+    assert runs.empty and remedies(runs, MARGIN).empty and convergence.curves([]).empty
+    assert time_to_accuracy(runs, convergence.epochs([]), timed(), 0.02).empty
 
 
 def test_time_to_accuracy_is_epochs_needed_times_the_seconds_of_the_cell():
     """The target is 0.71 − 0.22: the reference has it after 1 epoch, at 512 after 2."""
     cells = timed((1, 128, 4.0), (4, 128, 1.0), (4, 2048, 0.5), (1, 512, 3.0))
     records = study()
-    runs, epochs = run_tables.runs(records), run_tables.epochs(records)
+    runs, epochs = convergence.runs(records), convergence.epochs(records)
     table = time_to_accuracy(runs, epochs, cells, margin=0.22)
     plain = table[(table["remedy"] == "rate_sweep") & table["same_split"].eq(True)]
     assert plain["target_accuracy"].unique() == pytest.approx([0.49])
@@ -195,7 +197,7 @@ def test_the_remedy_of_a_batch_is_chosen_by_training_accuracy():
     ]
     others = [each for each in study() if each["remedy"] != "equal"]
     records = [*others, record("quick", 512, quick, scaling="sqrt", lars=0.1)]
-    runs, epochs = run_tables.runs(records), run_tables.epochs(records)
+    runs, epochs = convergence.runs(records), convergence.epochs(records)
     table = time_to_accuracy(runs, epochs, timed((1, 128, 4.0), (4, 128, 1.0)), margin=0.22)
     at = table[(table["global_batch"] == 512) & table["best"]]
     assert at["remedy"].tolist() == ["warmup"]
@@ -206,7 +208,7 @@ def test_the_remedy_of_a_batch_is_chosen_by_training_accuracy():
 
 def test_a_seed_that_never_gets_there_makes_the_range_infinite_and_two_make_the_median():
     records = [*study(), record("luck", 512, seeds(0.70, 0.70, 0.30))]
-    runs, epochs = run_tables.runs(records), run_tables.epochs(records)
+    runs, epochs = convergence.runs(records), convergence.epochs(records)
     found = row(time_to_accuracy(runs, epochs, timed((4, 128, 1.0)), margin=0.05), "luck", 512)
     assert (found.reached, found.epochs_to_accuracy) == (2, 2)
     assert found.epochs_to_accuracy_max == math.inf
@@ -214,6 +216,6 @@ def test_a_seed_that_never_gets_there_makes_the_range_infinite_and_two_make_the_
 
 def test_a_global_batch_without_a_timed_cell_has_epochs_and_no_seconds():
     records = study()
-    runs, epochs = run_tables.runs(records), run_tables.epochs(records)
+    runs, epochs = convergence.runs(records), convergence.epochs(records)
     found = row(time_to_accuracy(runs, epochs, timed((1, 128, 4.0)), 0.02), "warmup", 512)
     assert found.epochs_to_accuracy == math.inf and math.isnan(found.seconds)

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import tables_quantization
-from scaling import files
-from scaling.errors import UserError
-from unit.quantized_digits import LAST, STAGES, document, evaluate
+from examples.quantized_digits import LAST, STAGES, document, evaluate
+from scaling.core import files
+from scaling.core.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -18,12 +18,13 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import audit_limits, audit_printed, tables
-from scaling.audit_finding import TOLERANCE, Finding, finding
-from scaling.audit_study import Check, Study
-from scaling.communication import SUBTRACTIONS
-from scaling.grid import CELL_KEYS
-from scaling.tables import GB
+from scaling.audit import limits, printed
+from scaling.audit.finding import TOLERANCE, Finding, finding
+from scaling.audit.study import Check, Study
+from scaling.core.grid import CELL_KEYS
+from scaling.tables import io
+from scaling.tables.communication import SUBTRACTIONS
+from scaling.tables.io import GB
 
 COLUMNS = [
     *("check", "recipe", "strategy", "gpus", "batch_size"),
@@ -131,13 +132,13 @@ def _on_printed(check: Callable[[pd.DataFrame, pd.DataFrame], list[Finding]]) ->
 
 CHECKS: list[Check] = [
     parts_differ_from_total,
-    *audit_limits.CHECKS,
+    *limits.CHECKS,
     bytes_not_multiplied_by_iterations,
     two_baselines,
     batch_exceeds_dataset,
     loading_does_not_add_up,
     single_measurement,
-    *map(_on_printed, audit_printed.CHECKS),
+    *map(_on_printed, printed.CHECKS),
 ]
 
 
@@ -146,7 +147,7 @@ def audit(study: Study) -> pd.DataFrame:
     rows = [
         {"check": check.__name__, **asdict(found)} for check in CHECKS for found in check(study)
     ]
-    return tables.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
+    return io.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
 
 
 def _differing(

@@ -7,12 +7,12 @@ is beyond by no more than noise; the message then says so. A time measured once 
 
 from typing import Any
 
-from scaling import noise
-from scaling.audit_finding import TOLERANCE, Finding, Severity, finding
-from scaling.audit_study import Check, Study
-from scaling.bandwidth import BLIND, blind
-from scaling.grid import CELL_KEYS
-from scaling.speedup import VIEWS, why_above_gpus
+from scaling.audit.finding import TOLERANCE, Finding, Severity, finding
+from scaling.audit.study import Check, Study
+from scaling.core.grid import CELL_KEYS
+from scaling.tables import noise
+from scaling.tables.bandwidth import BLIND, blind
+from scaling.tables.speedup import VIEWS, why_above_gpus
 
 COMMUNICATION_FACTOR = 2.0
 """Largest over smallest communication time of an iteration that noise may explain: subtracting two

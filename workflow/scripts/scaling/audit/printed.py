@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.audit_finding import Finding, finding
-from scaling.grid import CELL_KEYS
-from scaling.mistakes import MISTAKES
-from scaling.printed_figures import WITHIN
+from scaling.audit.finding import Finding, finding
+from scaling.core.grid import CELL_KEYS
+from scaling.published.mistakes import MISTAKES
+from scaling.published.printed_figures import WITHIN
 
 WORDS = {
     "speedup": "speedup",

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from scaling import printed, utilization
-from scaling.audit_finding import Finding
+from scaling.audit.finding import Finding
+from scaling.published import printed
+from scaling.tables import utilization
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
 from scaling.claims import step_cost
 from scaling.claims.cells import apart, batch, row_at, times_of
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
-from scaling.finding import measured
+from scaling.core import numbers as fmt
+from scaling.report.finding import measured
 
 QUESTION = "Q1"
 HALF = 0.5

@@ -4,10 +4,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import noise
-from scaling import report_format as fmt
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
+from scaling.core import numbers as fmt
+from scaling.tables import noise
 
 QUESTION = "Q7"
 PARAMETERS = (

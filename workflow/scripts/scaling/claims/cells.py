@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import noise
+from scaling.tables import noise
 
 
 def row_at(table: pd.DataFrame, index: Any) -> Any:

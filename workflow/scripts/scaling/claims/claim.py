@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from scaling import files
-from scaling.errors import UserError
+from scaling.core import files
+from scaling.core.errors import UserError
 
 Verdict = Literal["supported", "refuted", "undecided"]
 Figure = float | int | str

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from scaling import result_tables
-from scaling.errors import UserError
+from scaling.core.errors import UserError
+from scaling.tables import schema
 
 
 @dataclass(frozen=True)
@@ -24,25 +24,25 @@ class ClaimTables:
     def __getitem__(self, name: str) -> pd.DataFrame:
         if name in self.found:
             return self.found[name]
-        return pd.DataFrame(columns=result_tables.COLUMNS[name])
+        return pd.DataFrame(columns=schema.COLUMNS[name])
 
     def file(self, name: str) -> str:
         """Where the table `name` lies, or would lie, relative to results/."""
-        own = f"{self.study}/" if name in result_tables.OWN else ""
+        own = f"{self.study}/" if name in schema.OWN else ""
         return f"tables/{own}{name}.csv"
 
     @property
     def on_cpu(self) -> bool:
         """Whether every recorded run was on a CPU: "GPU" then means a process."""
-        return result_tables.on_cpu(self["provenance"])
+        return schema.on_cpu(self["provenance"])
 
 
 def read(study: str, paths: Iterable[Path]) -> ClaimTables:
     """The tables at `paths`, named by their files. Raises UserError for a name that is none."""
     found = {}
     for path in paths:
-        if path.stem not in result_tables.COLUMNS:
-            known = ", ".join(result_tables.COLUMNS)
+        if path.stem not in schema.COLUMNS:
+            known = ", ".join(schema.COLUMNS)
             raise UserError(f"{path} is no table of a study; those are {known}")
-        found[path.stem] = result_tables.read(path.stem, path)
+        found[path.stem] = schema.read(path.stem, path)
     return ClaimTables(study, found)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from scaling import report_format as fmt
 from scaling.claims.chosen_runs import margin, reference_runs, runs_of
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
 from scaling.claims.seeds import bonferroni, difference, figures_of, spread
-from scaling.convergence.best import best, is_plain
-from scaling.convergence.gap import BEHIND, CLOSED, gap
+from scaling.core import numbers as fmt
+from scaling.tables.experiments.best_remedy import best, is_plain
+from scaling.tables.experiments.gap import BEHIND, CLOSED, gap
 
 QUESTION = "Q4.2"
 UPDATES = (

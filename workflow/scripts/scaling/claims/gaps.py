@@ -10,8 +10,8 @@ from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
 from scaling.claims.running_statistics import caveat
 from scaling.claims.seeds import Difference, bonferroni, difference, figures_of, spread
-from scaling.convergence.best import at_equal_epochs, best
-from scaling.convergence.gap import BEHIND, CLOSED, gap
+from scaling.tables.experiments.best_remedy import at_equal_epochs, best
+from scaling.tables.experiments.gap import BEHIND, CLOSED, gap
 
 QUESTION = "Q4.2"
 LEFT = (

@@ -5,14 +5,14 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import large_batch
-from scaling import report_format as fmt
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
 from scaling.claims.running_statistics import caveat
 from scaling.claims.seeds import difference, figures_of, spread
-from scaling.convergence.best import base_rate
-from scaling.noise import ranges_overlap
+from scaling.core import numbers as fmt
+from scaling.tables import large_batch
+from scaling.tables.experiments.best_remedy import base_rate
+from scaling.tables.noise import ranges_overlap
 
 QUESTION = "Q4.1"
 LARGEST = (

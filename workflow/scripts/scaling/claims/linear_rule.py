@@ -4,11 +4,11 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
 from scaling.claims.seeds import figures_of, spread
-from scaling.convergence.best import without_sweep
+from scaling.core import numbers as fmt
+from scaling.tables.experiments.best_remedy import without_sweep
 
 QUESTION = "Q4.2"
 NAIVE = (

@@ -4,14 +4,14 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import noise
-from scaling import report_format as fmt
 from scaling.claims.cells import batch, row_at
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
-from scaling.finding import measured
-from scaling.result_tables import by_configuration
-from scaling.tables import CELL_KEYS, GB
+from scaling.core import numbers as fmt
+from scaling.report.finding import measured
+from scaling.tables import noise
+from scaling.tables.io import CELL_KEYS, GB
+from scaling.tables.schema import by_configuration
 
 QUESTION = "Q3.2"
 HALF = 0.5

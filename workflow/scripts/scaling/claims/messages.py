@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
+from scaling.core import numbers as fmt
 
 QUESTION = "Q6"
 SETTLED = "Messages of the last recorded step, in which DDP has settled its buckets. "

@@ -7,7 +7,7 @@ from typing import Any
 from scaling.claims.chosen_runs import reference_runs
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
-from scaling.convergence.best import base_rate, plain_sweep
+from scaling.tables.experiments.best_remedy import base_rate, plain_sweep
 
 ID, QUESTION = "Q4.2-best-rate", "Q4.2"
 GROWS = (

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from scaling.claims import (
     batch_size,
     buffers,
-    epoch_parts,
+    communication,
     large_batches,
     link,
     messages,
     remedies,
     set_epoch,
-    three_views,
+    speedup,
     time_to_accuracy,
 )
 from scaling.claims.claim import Claim
@@ -32,8 +32,8 @@ QUESTIONS = {
 
 CLAIMS: list[Callable[[ClaimTables], list[Claim]]] = [
     batch_size.claims,  # Q1
-    three_views.claims,  # Q2
-    epoch_parts.claims,  # Q3.1
+    speedup.claims,  # Q2
+    communication.claims,  # Q3.1
     link.claims,  # Q3.2
     large_batches.claims,  # Q4.1
     remedies.claims,  # Q4.2

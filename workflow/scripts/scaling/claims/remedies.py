@@ -5,13 +5,19 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims import best_rate, equal_updates, gaps, linear_rule
+from scaling.claims import equal_updates, gaps, linear_rule
+from scaling.claims import rates as best_rate
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
 from scaling.claims.running_statistics import caveat
 from scaling.claims.seeds import bonferroni, difference
-from scaling.convergence.best import base_rate, is_plain, plain_sweep, reference_epochs
-from scaling.convergence.same_runs import same_runs
+from scaling.tables.experiments.best_remedy import (
+    base_rate,
+    is_plain,
+    plain_sweep,
+    reference_epochs,
+)
+from scaling.tables.experiments.same_runs import same_runs
 
 QUESTION = "Q4.2"
 REMEDY = f"{QUESTION}-remedy-"

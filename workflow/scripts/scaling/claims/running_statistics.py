@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.convergence.best import PRECISE
+from scaling.core import numbers as fmt
+from scaling.tables.experiments.best_remedy import PRECISE
 
 MOMENTUM = 0.1
 """Of torch.nn.BatchNorm2d: the share of an update's own batch in the running statistics."""

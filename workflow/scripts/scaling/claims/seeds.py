@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.convergence.same_runs import same_runs, same_training
-from scaling.paired import paired_interval
-from scaling.recipe_quality import CONFIDENCE, welch_interval
+from scaling.core import numbers as fmt
+from scaling.core.statistics import paired_interval
+from scaling.tables.experiments.same_runs import same_runs, same_training
+from scaling.tables.recipe_quality import CONFIDENCE, welch_interval
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import noise
-from scaling import report_format as fmt
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
-from scaling.result_tables import by_configuration
-from scaling.tables import with_single_gpu
+from scaling.core import numbers as fmt
+from scaling.tables import noise
+from scaling.tables.io import with_single_gpu
+from scaling.tables.schema import by_configuration
 
 QUESTION = "Q2"
 ONE_MEASUREMENT = (

@@ -4,11 +4,11 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
 from scaling.claims.cells import apart, batch, row_at
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
-from scaling.tables import CELL_KEYS
+from scaling.core import numbers as fmt
+from scaling.tables.io import CELL_KEYS
 
 QUESTION = "Q1"
 HALF = 0.5

@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
 from scaling.claims.claim import Claim, Evidence, judge, undecided
 from scaling.claims.claim_tables import ClaimTables
-from scaling.result_tables import by_configuration
+from scaling.core import numbers as fmt
+from scaling.tables.schema import by_configuration
 
 QUESTION = "Q4.2"
 LEFT = (

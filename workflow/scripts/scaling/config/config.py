@@ -9,9 +9,9 @@ from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 
 from scaling.convergence import plan
-from scaling.errors import UserError
-from scaling.quantization_scheme import STAGES, Scheme, scheme_options
-from scaling.run_spec import NEED_A_GPU
+from scaling.core.errors import UserError
+from scaling.quantization.scheme import STAGES, Scheme, scheme_options
+from scaling.training.run_spec import NEED_A_GPU
 
 LONGEST_SHOWN = 60
 WORDS = {"array": "a list", "object": "a section", "boolean": "true or false", "null": "null"}

@@ -11,12 +11,7 @@ from typing import Any
 
 import yaml
 
-from scaling import files
-from scaling.convergence import record as convergence_record
-from scaling.convergence.remedy import by_name, from_options
-from scaling.errors import UserError
-from scaling.record import RunRecord, read_record
-from scaling.stored_study import (
+from scaling.config.stored import (
     CONFIG,
     MANIFEST,
     RECORDS,
@@ -26,6 +21,11 @@ from scaling.stored_study import (
     own_files,
     run_records,
 )
+from scaling.convergence import record as convergence_record
+from scaling.convergence.remedy import by_name, from_options
+from scaling.core import files
+from scaling.core.errors import UserError
+from scaling.core.records import RunRecord, read_record
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from scaling import grid
 from scaling.convergence import record
-from scaling.errors import UserError
+from scaling.core import grid
+from scaling.core.errors import UserError
 
 CONFIG = "config.yaml"
 MANIFEST = "manifest.json"

@@ -20,9 +20,9 @@ from scaling.convergence.evaluation_images import BATCH_SIZE, EvaluationImages, 
 from scaling.convergence.flat_optimizer import FlatOptimizer
 from scaling.convergence.plan import Run, Study
 from scaling.convergence.remedy import batch_sizes
-from scaling.recipes.trainer import Material
-from scaling.resident import ResidentImages
-from scaling.resnet import BasicBlock, ResNet18
+from scaling.data.resident import ResidentImages
+from scaling.models.resnet import BasicBlock, ResNet18
+from scaling.training.trainer import Material
 
 WARMUP_UPDATES = 3
 

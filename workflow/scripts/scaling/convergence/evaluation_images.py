@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from scaling.evaluation import normalized
-from scaling.recipes.trainer import Material
+from scaling.training.evaluation import normalized
+from scaling.training.trainer import Material
 
 BATCH_SIZE = 2000
 """The most images of an evaluation's batch."""

@@ -9,7 +9,7 @@ from typing import Any
 from scaling.convergence.engine import Engine, Epoch
 from scaling.convergence.plan import Run, Study, choose, reference_updates, run_of
 from scaling.convergence.remedy import Remedy, batch_sizes
-from scaling.recipes.trainer import finite
+from scaling.training.trainer import finite
 
 CURVE_POINTS = 200
 """The most points of a loss curve in a record; a longer one has means over equal stretches."""

@@ -6,7 +6,7 @@ The rate is a tensor on the device, so that a schedule needs no new graph.
 import torch
 from torch import Tensor, nn
 
-from scaling.flat_sgd import room_of, views_of
+from scaling.training.flat_sgd import room_of, views_of
 
 
 class FlatOptimizer:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, TypedDict
 
-from scaling import files
+from scaling.core import files
 
 PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 

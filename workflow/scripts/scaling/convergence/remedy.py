@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from scaling.errors import UserError
+from scaling.core.errors import UserError
 
 Scaling = Literal["none", "linear", "sqrt"]
 Decay = Literal["none", "linear", "cosine"]

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from scaling import dataset, environment, files, gpu_lease, outcome
 from scaling.convergence import record
 from scaling.convergence.engine import Engine
 from scaling.convergence.experiment import Experiment
 from scaling.convergence.plan import Study
 from scaling.convergence.remedy import Remedy
-from scaling.recipes.trainer import Material
-from scaling.run_spec import Device
+from scaling.core import environment, files
+from scaling.data import dataset
+from scaling.launch import gpu_lease, outcome
+from scaling.training.run_spec import Device
+from scaling.training.trainer import Material
 
 
 @dataclass(frozen=True)

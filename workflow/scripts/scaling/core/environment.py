@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pynvml
 
-from scaling.run_spec import Device
+from scaling.training.run_spec import Device
 
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*m")
 

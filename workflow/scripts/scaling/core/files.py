@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from scaling.errors import UserError
+from scaling.core.errors import UserError
 
 
 @contextmanager

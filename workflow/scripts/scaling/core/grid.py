@@ -5,7 +5,7 @@ from dataclasses import asdict, astuple, dataclass
 from itertools import product
 from pathlib import Path
 
-from scaling import files
+from scaling.core import files
 
 CELL_KEYS = ["recipe", "strategy", "gpus", "batch_size"]
 RUN_KEYS = [*CELL_KEYS, "seed"]

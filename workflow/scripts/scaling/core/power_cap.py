@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pynvml
 
-from scaling import environment
+from scaling.core import environment
 
 
 class PowerCap:

@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from scaling import environment
-from scaling.run_spec import Device
+from scaling.core import environment
+from scaling.training.run_spec import Device
 
 
 def describe(device: torch.device) -> dict[str, Any]:

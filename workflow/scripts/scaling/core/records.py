@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
-from scaling import files
+from scaling.core import files
 
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]

@@ -2,9 +2,9 @@
 
 from dataclasses import fields
 
-from scaling.grid import Cell
-from scaling.record import RunRecord
-from scaling.run_spec import RunSpec
+from scaling.core.grid import Cell
+from scaling.core.records import RunRecord
+from scaling.training.run_spec import RunSpec
 
 
 def as_strategy(record: RunRecord, strategy: str) -> RunRecord:

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from scaling import dataset, files
-from scaling.errors import UserError
+from scaling.core import files
+from scaling.core.errors import UserError
+from scaling.data import dataset
 
 EVALUATION_BATCH = 250
 

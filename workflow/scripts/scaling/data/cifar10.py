@@ -19,9 +19,9 @@ from torchvision.datasets.utils import (
     extract_archive,
 )
 
-from scaling import files
-from scaling.dataset import ImageDataset
-from scaling.errors import UserError
+from scaling.core import files
+from scaling.core.errors import UserError
+from scaling.data.dataset import ImageDataset
 
 ATTEMPT_WAIT = wait_exponential(multiplier=2, max=60)
 SILENCE_SECONDS = 60.0

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scaling import files
-from scaling.errors import UserError
+from scaling.core import files
+from scaling.core.errors import UserError
 
 IMAGE_SHAPE = (32, 32, 3)
 

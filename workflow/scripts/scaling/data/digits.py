@@ -5,7 +5,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from scaling.dataset import IMAGE_SHAPE, ImageDataset
+from scaling.data.dataset import IMAGE_SHAPE, ImageDataset
 
 ORIGIN = "scikit-learn load_digits (1,797 handwritten digits of 8x8), enlarged to 32x32"
 TEST_IMAGES = 297

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from scaling.dataset import IMAGE_SHAPE, ImageDataset
-from scaling.errors import UserError
+from scaling.core.errors import UserError
+from scaling.data.dataset import IMAGE_SHAPE, ImageDataset
 
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from scaling.dataset import ImageDataset
+from scaling.data.dataset import ImageDataset
 
 SIDE = 32
 

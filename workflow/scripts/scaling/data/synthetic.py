@@ -9,8 +9,8 @@ classes overlap slightly, and noise is added, so that no classifier is always ri
 import numpy as np
 from numpy.typing import NDArray
 
-from scaling.dataset import IMAGE_SHAPE, ImageDataset
-from scaling.errors import UserError
+from scaling.core.errors import UserError
+from scaling.data.dataset import IMAGE_SHAPE, ImageDataset
 
 ORIGIN = "synthetic gratings, 5 angles in 2 pairs of colours"
 

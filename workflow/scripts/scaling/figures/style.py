@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from scaling import files
+from scaling.core import files
 
 matplotlib.use("agg")
 

@@ -10,12 +10,13 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from scaling import flat_sgd, launcher, ranks
-from scaling.ddp import bucket_bytes
-from scaling.rank_log import RankLog
-from scaling.ranks import Rank
-from scaling.resnet import ResNet18
-from scaling.run_spec import Device
+from scaling.instruments.ddp import bucket_bytes
+from scaling.launch import launcher, ranks
+from scaling.launch.rank_log import RankLog
+from scaling.launch.ranks import Rank
+from scaling.models.resnet import ResNet18
+from scaling.training import flat_sgd
+from scaling.training.run_spec import Device
 
 BYTES_PER_ELEMENT = 4
 SETTLING_STEPS = 3

@@ -15,10 +15,10 @@ from typing import Any
 
 from torch.nn.parallel import DistributedDataParallel
 
-from scaling import kernel_trace
-from scaling.kernel_trace import Trace
-from scaling.ranks import Rank
-from scaling.recipes.trainer import EpochResult, Trainer, TrainIterations
+from scaling.instruments import kernel_trace
+from scaling.instruments.kernel_trace import Trace
+from scaling.launch.ranks import Rank
+from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 Reading = dict[str, Any]
 

@@ -6,9 +6,9 @@ import numpy as np
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from scaling import intervals
-from scaling.ranks import Rank
-from scaling.recipes.trainer import EpochResult, TrainIterations
+from scaling.instruments import intervals
+from scaling.launch.ranks import Rank
+from scaling.training.trainer import EpochResult, TrainIterations
 
 COMMUNICATION_KERNELS = ("nccl", "memcpy ptop")
 CPU_COLLECTIVES = ("gloo:all_reduce",)

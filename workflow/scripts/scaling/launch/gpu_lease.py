@@ -9,8 +9,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from scaling.environment import gpu_uuid
-from scaling.errors import UserError
+from scaling.core.environment import gpu_uuid
+from scaling.core.errors import UserError
 
 LOCKS = Path(tempfile.gettempdir()) / f"scaling-study-gpus-{os.getuid()}"
 POLL_SECONDS = 1.0

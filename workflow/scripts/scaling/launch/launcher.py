@@ -18,8 +18,8 @@ from typing import NoReturn
 
 import psutil
 
-from scaling import oom_killer
-from scaling.errors import UserError
+from scaling.core.errors import UserError
+from scaling.launch import oom_killer
 
 KILL_GRACE_SECONDS = 3.0
 WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import torch
 
-from scaling.record import Status
+from scaling.core.records import Status
 
 DEVICE_FULL = (
     "CUDA out of memory",

@@ -16,8 +16,9 @@ from torch.multiprocessing import (
     start_processes,
 )
 
-from scaling import environment, launcher
-from scaling.run_spec import Device
+from scaling.core import environment
+from scaling.launch import launcher
+from scaling.training.run_spec import Device
 
 
 @dataclass(frozen=True)

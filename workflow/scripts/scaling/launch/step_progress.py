@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import torch
 
-from scaling.stall import Position
+from scaling.launch.stall import Position
 
 REPORTS = 16
 """At how many steps of an epoch, at most, the device says that it has ended them."""

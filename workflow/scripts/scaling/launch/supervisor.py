@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scaling import environment, files, gpu_lease, launcher, rank_log, startup_clock
-from scaling.launcher import Ending
-from scaling.rank_log import LinesByKind
-from scaling.record import RunRecord
-from scaling.run_spec import Device, RunSpec
-from scaling.verdict import processes, verdict
+from scaling.core import environment, files
+from scaling.core.records import RunRecord
+from scaling.launch import gpu_lease, launcher, rank_log, startup_clock
+from scaling.launch.launcher import Ending
+from scaling.launch.rank_log import LinesByKind
+from scaling.launch.verdict import processes, verdict
+from scaling.training.run_spec import Device, RunSpec
 
 BYTES_PER_PARAMETER = 4
 

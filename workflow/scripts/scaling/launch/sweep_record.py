@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from scaling import environment
-from scaling.errors import UserError
-from scaling.launcher import Ending
+from scaling.core import environment
+from scaling.core.errors import UserError
+from scaling.launch.launcher import Ending
 
 MESSAGE_KINDS = ("sweep", "bucket", "tuned_bucket", "gradients")
 

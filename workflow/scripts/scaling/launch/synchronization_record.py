@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from scaling import environment
-from scaling.errors import UserError
-from scaling.launcher import Ending
+from scaling.core import environment
+from scaling.core.errors import UserError
+from scaling.launch.launcher import Ending
 from scaling.synchronization.plan import Plan
 
 

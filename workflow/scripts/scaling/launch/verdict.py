@@ -3,11 +3,11 @@
 import re
 from typing import Any
 
-from scaling.errors import UserError
-from scaling.launcher import Ending
-from scaling.rank_log import LinesByKind
-from scaling.record import Status
-from scaling.run_spec import RunSpec
+from scaling.core.errors import UserError
+from scaling.core.records import Status
+from scaling.launch.launcher import Ending
+from scaling.launch.rank_log import LinesByKind
+from scaling.training.run_spec import RunSpec
 
 WORKER_KILLED = "is killed by signal: Killed"
 """What a DataLoader says of a loader worker that got SIGKILL."""

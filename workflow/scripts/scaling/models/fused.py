@@ -12,7 +12,7 @@ import torch
 import triton
 from torch import Tensor, nn
 
-from scaling import norm_kernels as kernels
+from scaling.models import norm_kernels as kernels
 
 SUMS = 4
 """Of each channel: values, their squares, gradients, gradients times normalized values."""

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from scaling import stem_patches
-from scaling.fused_norm import SUMS, FusedNorm
-from scaling.resnet import BasicBlock, ResNet18
+from scaling.models import stem_patches
+from scaling.models.fused import SUMS, FusedNorm
+from scaling.models.resnet import BasicBlock, ResNet18
 
 Twice = tuple[Tensor, Tensor]
 """One array as two results: see `FusedNorm.__call__`."""

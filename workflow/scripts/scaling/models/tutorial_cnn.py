@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from scaling import files
-from scaling.errors import UserError
+from scaling.core import files
+from scaling.core.errors import UserError
 
 CLASSES = 10
 

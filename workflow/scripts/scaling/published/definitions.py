@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import product
 
-from scaling.bandwidth import bytes_per_iteration
-from scaling.interconnect import ring_factor
-from scaling.tables import GB
+from scaling.tables.bandwidth import bytes_per_iteration
+from scaling.tables.interconnect import ring_factor
+from scaling.tables.io import GB
 
 GIB = 2.0**30
 BY_COMMUNICATION = "communication seconds"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from scaling.definitions import (
+from scaling.published.definitions import (
     DEFINITIONS,
     OF_ANOTHER_ROW,
     Definition,
@@ -12,7 +12,7 @@ from scaling.definitions import (
     compute,
     compute_without_loading,
 )
-from scaling.printed_figures import Figure, closeness, last_digit
+from scaling.published.printed_figures import Figure, closeness, last_digit
 
 FROM_SINGLE = {"speedup", "compute_seconds", "communication_seconds"}
 

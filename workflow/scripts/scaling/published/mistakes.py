@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scaling.audit_finding import Severity
+from scaling.audit.finding import Severity
 
 
 @dataclass(frozen=True)

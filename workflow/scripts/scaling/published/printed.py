@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import explanation, tables
-from scaling.definitions import BY_COMMUNICATION, DEFINITIONS, Definition
-from scaling.grid import CELL_KEYS
-from scaling.printed_figures import Figure, closeness, figures, last_digit
-from scaling.published import PRINTED, PublishedStudy
+from scaling.core.grid import CELL_KEYS
+from scaling.published import explanation
+from scaling.published.definitions import BY_COMMUNICATION, DEFINITIONS, Definition
+from scaling.published.printed_figures import Figure, closeness, figures, last_digit
+from scaling.published.study import PRINTED, PublishedStudy
+from scaling.tables import io
 
 COLUMNS = [
     *(*CELL_KEYS, "quantity", "printed", "last_digit"),
@@ -52,12 +53,12 @@ def printed_against_derived(
     rows += _repeated(study, timing)
     table = pd.DataFrame(rows, columns=COLUMNS)
     words = dict.fromkeys(TEXT, "")
-    return tables.arrange(table.astype(dict.fromkeys(TEXT, object)).fillna(words), COLUMNS)
+    return io.arrange(table.astype(dict.fromkeys(TEXT, object)).fillna(words), COLUMNS)
 
 
 def read(path: Path) -> pd.DataFrame:
     """The table that was written to `path`; see `tables.read`."""
-    table = tables.read(path, COLUMNS)
+    table = io.read(path, COLUMNS)
     return table.astype(dict.fromkeys(TEXT, object)).fillna(dict.fromkeys(TEXT, ""))
 
 

@@ -10,11 +10,11 @@ from typing import Any, get_args
 import pandas as pd
 import yaml
 
-from scaling import study_csv
-from scaling.errors import UserError
-from scaling.record import Status
-from scaling.study_csv import Parser
-from scaling.timing import TIMED
+from scaling.core.errors import UserError
+from scaling.core.records import Status
+from scaling.published import study_csv
+from scaling.published.study_csv import Parser
+from scaling.tables.timing import TIMED
 
 BYTES_PER_PARAMETER = 4
 """Gradients are taken as float32, which every study of this lab used."""

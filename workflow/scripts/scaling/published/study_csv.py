@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from scaling.errors import UserError
+from scaling.core.errors import UserError
 
 Parser = Callable[[str], Any]
 """From a field's text to its value; a ValueError says what the text should have been."""

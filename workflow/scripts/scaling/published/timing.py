@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import tables, timing
-from scaling.published import PublishedStudy
-from scaling.timing import TIMED
+from scaling.published.study import PublishedStudy
+from scaling.tables import io, timing
+from scaling.tables.timing import TIMED
 
 CIFAR10_TRAIN_IMAGES = 50_000
 
@@ -28,11 +28,11 @@ def published_timing(study: PublishedStudy, train_images: int) -> pd.DataFrame:
         if not more.empty:
             cells = pd.concat([cells, more], ignore_index=True)
     rows = [_row(cell, train_images) for cell in cells.itertuples()]
-    return tables.arrange(pd.DataFrame(rows, columns=timing.COLUMNS), timing.COLUMNS)
+    return io.arrange(pd.DataFrame(rows, columns=timing.COLUMNS), timing.COLUMNS)
 
 
 def _row(cell: Any, train_images: int) -> dict[str, Any]:
-    row = {key: getattr(cell, key) for key in tables.KEYS} | {"message": ""}
+    row = {key: getattr(cell, key) for key in io.KEYS} | {"message": ""}
     if cell.status not in TIMED:
         return row
     count = 1 if pd.isna(cell.count) else cell.count

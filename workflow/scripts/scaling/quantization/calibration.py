@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from scaling.ranges import Magnitudes, mse_reach, percentile_reach
+from scaling.quantization.ranges import Magnitudes, mse_reach, percentile_reach
 
 IMAGES = "images"
 """What stands in the place of a layer's name for the network's input."""

@@ -6,7 +6,7 @@ Accuracy alone passes several of the published mistakes; the ledger of the layer
 from collections.abc import Callable
 from typing import Any
 
-from scaling.predicted_classes import decode, mean_difference
+from scaling.quantization.predicted_classes import decode, mean_difference
 
 SQNR_DROP_DB = 3.0
 """A layer this much noisier than the sound one's has at least twice its noise."""

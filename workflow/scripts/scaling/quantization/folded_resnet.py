@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from scaling.calibration import IMAGES, Range
-from scaling.resnet import BasicBlock, ResNet18
+from scaling.models.resnet import BasicBlock, ResNet18
+from scaling.quantization.calibration import IMAGES, Range
 
 
 class FoldedBlock(nn.Module):

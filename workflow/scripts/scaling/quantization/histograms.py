@@ -10,9 +10,9 @@ from typing import Literal, TypedDict
 import torch
 from torch import Tensor, nn
 
-from scaling.calibration import outlets, watching
-from scaling.quantized_inference import QuantizedLayer
-from scaling.tutorial_images import Images
+from scaling.data.batches import Images
+from scaling.quantization.calibration import outlets, watching
+from scaling.quantization.network import QuantizedLayer
 
 Quantity = Literal["weights", "before_relu", "after_relu"]
 

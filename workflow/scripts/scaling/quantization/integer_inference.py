@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from scaling.quantization import INT8
-from scaling.quantized_inference import QuantizedImages, QuantizedLayer
+from scaling.quantization.integers import INT8
+from scaling.quantization.network import QuantizedImages, QuantizedLayer
 
 
 def accumulate(layer: QuantizedLayer, inputs: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from scaling.errors import UserError
+from scaling.core.errors import UserError
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 # Every integer up to here is a float32 and so is every sum on the way; 2^24 + 1 is not.

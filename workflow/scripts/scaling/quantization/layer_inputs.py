@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from scaling.gptq import InputMoments, input_rows
+from scaling.quantization.gptq import InputMoments, input_rows
 
 ENOUGH_ROWS = 400_000
 """A convolution sees hundreds of rows of inputs in an image, a linear layer one."""

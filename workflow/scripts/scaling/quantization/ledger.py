@@ -14,11 +14,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from scaling.calibration import IMAGES, Calibration, layers, outlets, see_passed, watching
-from scaling.packed_weights import layer_bytes
-from scaling.quantization import FLOAT32_EXACT, Steps, weight_steps
-from scaling.quantized_inference import QuantizedImages, QuantizedLayer
-from scaling.weight_rounding import RoundedLayer
+from scaling.quantization.calibration import (
+    IMAGES,
+    Calibration,
+    layers,
+    outlets,
+    see_passed,
+    watching,
+)
+from scaling.quantization.integers import FLOAT32_EXACT, Steps, weight_steps
+from scaling.quantization.network import QuantizedImages, QuantizedLayer
+from scaling.quantization.packed_weights import layer_bytes
+from scaling.quantization.rounding import RoundedLayer
 
 
 @dataclass

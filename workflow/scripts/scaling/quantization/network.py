@@ -30,11 +30,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from scaling import quantization_mistakes as formulas
-from scaling.calibration import IMAGES, Calibration, outlets
-from scaling.errors import UserError
-from scaling.layer_inputs import LayerInputs
-from scaling.quantization import (
+from scaling.core.errors import UserError
+from scaling.quantization import mistakes as formulas
+from scaling.quantization.calibration import IMAGES, Calibration, outlets
+from scaling.quantization.integers import (
     INT8,
     INT32_MAX,
     Requantization,
@@ -45,9 +44,10 @@ from scaling.quantization import (
     to_int32,
     to_steps,
 )
-from scaling.quantization_mistakes import LayerScales
-from scaling.quantization_scheme import Scheme
-from scaling.weight_rounding import RoundedLayer, round_layer
+from scaling.quantization.layer_inputs import LayerInputs
+from scaling.quantization.mistakes import LayerScales
+from scaling.quantization.rounding import RoundedLayer, round_layer
+from scaling.quantization.scheme import Scheme
 
 
 class QuantizedImages(nn.Module):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from scaling.peer import Batches, Peer, Run
+from scaling.quantization.peer import Batches, Peer, Run
 
 if TYPE_CHECKING:
     import onnx

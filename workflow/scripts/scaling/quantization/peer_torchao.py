@@ -5,7 +5,7 @@ import io
 import torch
 from torch import Tensor, nn
 
-from scaling.peer import Batches, Peer, Run
+from scaling.quantization.peer import Batches, Peer, Run
 
 OPTIONS = (
     "PT2E with the X86 Inductor quantizer's own choices: weights int8 symmetric per channel, "

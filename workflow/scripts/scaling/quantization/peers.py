@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from scaling import peer_onnxruntime, peer_torchao
-from scaling.paired_accuracy import paired
-from scaling.peer import Batches, Peer, Run
-from scaling.tutorial_images import Images
+from scaling.data.batches import Images
+from scaling.quantization import peer_onnxruntime, peer_torchao
+from scaling.quantization.compare import paired
+from scaling.quantization.peer import Batches, Peer, Run
 
 LATENCY_BATCHES = (1, 256)
 ROUNDS = 15

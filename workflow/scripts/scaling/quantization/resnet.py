@@ -23,20 +23,15 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from scaling import integer_inference
-from scaling.calibration import IMAGES, Range
-from scaling.errors import UserError
-from scaling.folded_resnet import FoldedBlock, FoldedResNet, folded_layers
-from scaling.quantization import (
-    Requantization,
-    Steps,
-    activation_steps,
-    symmetric_scale,
-)
-from scaling.quantization_mistakes import LayerScales
-from scaling.quantization_scheme import Scheme
-from scaling.quantized_inference import QuantizedImages, QuantizedLayer
-from scaling.weight_rounding import round_layer
+from scaling.core.errors import UserError
+from scaling.quantization import integer_inference
+from scaling.quantization.calibration import IMAGES, Range
+from scaling.quantization.folded_resnet import FoldedBlock, FoldedResNet, folded_layers
+from scaling.quantization.integers import Requantization, Steps, activation_steps, symmetric_scale
+from scaling.quantization.mistakes import LayerScales
+from scaling.quantization.network import QuantizedImages, QuantizedLayer
+from scaling.quantization.rounding import round_layer
+from scaling.quantization.scheme import Scheme
 
 BRANCH = Steps(-(2**15), 2**15 - 1)
 """What the two branches of a block are brought to before they are added."""

@@ -9,19 +9,19 @@ import pandas as pd
 import torch
 from torch import nn
 
-from scaling import files
-from scaling.errors import UserError
-from scaling.folded_resnet import fold, folded_layers, ranges
-from scaling.integer_inference import Exactness
-from scaling.packed_weights import layer_bytes
-from scaling.paired_accuracy import PairedAccuracy, paired
-from scaling.quantization import FLOAT32_EXACT
-from scaling.quantization_scheme import STAGES, Scheme
-from scaling.quantized_inference import QuantizedLayer
-from scaling.quantized_resnet import QuantizedResNet, with_integers, with_quantized_weights
-from scaling.resnet import ResNet18
-from scaling.tutorial_images import Images
-from scaling.tutorial_training import predict
+from scaling.core import files
+from scaling.core.errors import UserError
+from scaling.data.batches import Images
+from scaling.models.resnet import ResNet18
+from scaling.quantization.compare import PairedAccuracy, paired
+from scaling.quantization.folded_resnet import fold, folded_layers, ranges
+from scaling.quantization.integer_inference import Exactness
+from scaling.quantization.integers import FLOAT32_EXACT
+from scaling.quantization.network import QuantizedLayer
+from scaling.quantization.packed_weights import layer_bytes
+from scaling.quantization.resnet import QuantizedResNet, with_integers, with_quantized_weights
+from scaling.quantization.scheme import STAGES, Scheme
+from scaling.quantization.training import predict
 
 COLUMNS = [
     *("seed", "stage", "weight_scales", *PairedAccuracy.__annotations__),

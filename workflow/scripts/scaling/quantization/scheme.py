@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
-from scaling.errors import UserError
+from scaling.core.errors import UserError
 
 Mistake = Literal[
     "activation_scale",

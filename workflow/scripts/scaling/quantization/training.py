@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from scaling.errors import UserError
-from scaling.tutorial_cnn import CLASSES, tutorial_cnn
-from scaling.tutorial_images import Images
+from scaling.core.errors import UserError
+from scaling.data.batches import Images
+from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
 
 
 @dataclass(frozen=True)

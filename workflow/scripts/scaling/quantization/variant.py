@@ -6,13 +6,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from scaling import predicted_classes
-from scaling.calibration import IMAGES, Calibration, Range, calibrate, count_magnitudes, layers
-from scaling.integer_inference import Exactness
-from scaling.layer_inputs import LayerInputs
-from scaling.packed_weights import WORD_BYTES
-from scaling.paired_accuracy import paired
-from scaling.quantization_ledger import (
+from scaling.data.batches import Images
+from scaling.quantization import predicted_classes
+from scaling.quantization.calibration import (
+    IMAGES,
+    Calibration,
+    Range,
+    calibrate,
+    count_magnitudes,
+    layers,
+)
+from scaling.quantization.compare import paired
+from scaling.quantization.integer_inference import Exactness
+from scaling.quantization.layer_inputs import LayerInputs
+from scaling.quantization.ledger import (
     Noise,
     NoiseMeter,
     clipped_shares,
@@ -20,15 +27,15 @@ from scaling.quantization_ledger import (
     scale_row,
     weight_row,
 )
-from scaling.quantization_scheme import Scheme
-from scaling.quantized_inference import (
+from scaling.quantization.network import (
     QuantizedImages,
     QuantizedLayer,
     with_integers,
     with_quantized_weights,
 )
-from scaling.tutorial_images import Images
-from scaling.weight_rounding import RoundedLayer
+from scaling.quantization.packed_weights import WORD_BYTES
+from scaling.quantization.rounding import RoundedLayer
+from scaling.quantization.scheme import Scheme
 
 MOMENT_IMAGES = 10_000
 """Calibration images whose inputs GPTQ and a corrected bias look at: for hundreds of inputs of a

@@ -5,11 +5,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from scaling import report_format as fmt
-from scaling import report_remedy_claims
 from scaling.claims.claim import Claim, Evidence, Verdict
 from scaling.claims.registry import QUESTIONS
-from scaling.report_remedy_claims import RemedyTable
+from scaling.core import numbers as fmt
+from scaling.report import remedy_claims
+from scaling.report.remedy_claims import RemedyTable
 
 SCOPE = re.compile(r"(\S+, \d+ GPUs?|[^\s/]+/\S+( on \d+ GPUs?)?): ")
 """What part of a study a sentence is about, where it begins with that: `fast/ddp on 4 GPUs: `."""
@@ -40,9 +40,9 @@ def answers(claims: list[Claim], numbers: tuple[str, ...]) -> list[Answer]:
 
 
 def _answer(number: str, claims: list[Claim]) -> Answer:
-    rows = [claim for claim in claims if report_remedy_claims.is_on_remedy(claim)]
+    rows = [claim for claim in claims if remedy_claims.is_on_remedy(claim)]
     others = [claim for claim in claims if claim not in rows]
-    return Answer(number, QUESTIONS[number], others, report_remedy_claims.table(rows))
+    return Answer(number, QUESTIONS[number], others, remedy_claims.table(rows))
 
 
 def verdicts(claims: list[Claim]) -> dict[str, Any]:

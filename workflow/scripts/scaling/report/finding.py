@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
+from scaling.core import numbers as fmt
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """Sentences on accuracy: large batches, one recipe against another, int8 quantization."""
 
-from scaling import large_batch, recipe_quality
-from scaling import report_format as fmt
-from scaling.finding import Finding, measured, source
-from scaling.quantization_cost import cost
-from scaling.quantization_scheme import STAGES
-from scaling.result_tables import StudyTables
+from scaling.core import numbers as fmt
+from scaling.quantization.scheme import STAGES
+from scaling.report.finding import Finding, measured, source
+from scaling.tables import large_batch, recipe_quality
+from scaling.tables.experiments.quantization_cost import cost
+from scaling.tables.schema import StudyTables
 
 
 def large_batch_accuracy(tables: StudyTables) -> Finding:

@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from scaling import noise
-from scaling import report_format as fmt
-from scaling.finding import Finding, measured, part_of, source
-from scaling.grid import CELL_KEYS
-from scaling.result_tables import StudyTables
+from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
+from scaling.report.finding import Finding, measured, part_of, source
+from scaling.tables import noise
+from scaling.tables.schema import StudyTables
 
 TRACE = "profiler"
 PREFERRED = [TRACE, "subtraction_without_loading"]

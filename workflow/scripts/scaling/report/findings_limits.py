@@ -4,12 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import noise
-from scaling import report_format as fmt
-from scaling.finding import Finding, measured, source
-from scaling.grid import CELL_KEYS
-from scaling.report_limits import rate
-from scaling.result_tables import StudyTables
+from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
+from scaling.report.finding import Finding, measured, source
+from scaling.report.sections.limits import rate
+from scaling.tables import noise
+from scaling.tables.schema import StudyTables
 
 
 def utilization(tables: StudyTables) -> Finding:

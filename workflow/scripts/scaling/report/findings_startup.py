@@ -1,9 +1,9 @@
 """Sentence on the fixed cost of a run: how much of the study's time was not measured epochs."""
 
-from scaling import report_format as fmt
-from scaling.finding import Finding, part_of
-from scaling.result_tables import StudyTables
-from scaling.startup import PHASE_COLUMNS
+from scaling.core import numbers as fmt
+from scaling.report.finding import Finding, part_of
+from scaling.tables.schema import StudyTables
+from scaling.tables.startup import PHASE_COLUMNS
 
 
 def fixed_cost(tables: StudyTables) -> Finding:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from scaling import noise
-from scaling import report_format as fmt
-from scaling.finding import Finding, measured, part_of, source
-from scaling.result_tables import StudyTables
+from scaling.core import numbers as fmt
+from scaling.report.finding import Finding, measured, part_of, source
+from scaling.tables import noise
+from scaling.tables.schema import StudyTables
 
 
 def outcome(tables: StudyTables) -> Finding:

@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.exceptions import TemplateError
 
-from scaling.errors import UserError
+from scaling.core.errors import UserError
 
 
 def render(template: Path, **values: Any) -> str:

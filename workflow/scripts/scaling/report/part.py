@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from scaling.report_table import Table
+from scaling.report.table import Table
 
 
 @dataclass(frozen=True)

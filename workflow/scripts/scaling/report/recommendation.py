@@ -4,11 +4,11 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.cost_model import timed
-from scaling.derived import DerivedTables
-from scaling.finding import Finding, measured, source
-from scaling.prediction import limit
+from scaling.core import numbers as fmt
+from scaling.report.finding import Finding, measured, source
+from scaling.tables.cost_model import timed
+from scaling.tables.derived import DerivedTables
+from scaling.tables.prediction import limit
 
 EFFICIENT = 0.8
 BAD_MEDIAN, BAD_WORST = 0.1, 0.2

@@ -3,12 +3,12 @@
 import re
 from dataclasses import dataclass
 
-from scaling import report_format as fmt
 from scaling.claims.claim import Claim, Figure
 from scaling.claims.remedies import REMEDY
 from scaling.claims.running_statistics import caveat_of
-from scaling.convergence import best
-from scaling.report_table import Entry, head, status
+from scaling.core import numbers as fmt
+from scaling.report.table import Entry, head, status
+from scaling.tables.experiments import best_remedy
 
 SAME, NOT_FINITE = "the same runs", "not finite"
 OWN_END, PLAIN_END = "remedy’s end", "plain SGD’s end"
@@ -21,7 +21,7 @@ NOTES = {
     PLAIN_END: "“Plain SGD’s end”: the best rate of plain SGD is at an end of its sweep. Beyond it "
     "plain SGD may be better, so the remedy is not shown to help there.",
 }
-PRECISE = best.PRECISE.replace("_", " ")
+PRECISE = best_remedy.PRECISE.replace("_", " ")
 
 
 @dataclass(frozen=True)

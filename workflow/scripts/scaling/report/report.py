@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scaling import (
-    page,
-    report_audit,
-    report_claims,
-    report_communication,
-    report_comparison,
-    report_learning,
-    report_limits,
-    report_prediction,
-    report_provenance,
-    report_quantization,
-    report_scaling,
-    report_startup,
-    report_synchronization,
-)
-from scaling import report_format as fmt
 from scaling.claims.claim import Claim
-from scaling.errors import UserError
-from scaling.findings import findings
-from scaling.result_tables import StudyTables
+from scaling.core import numbers as fmt
+from scaling.core.errors import UserError
+from scaling.report import claims as report_claims
+from scaling.report import page
+from scaling.report.sections import (
+    audit,
+    communication,
+    comparison,
+    learning,
+    limits,
+    prediction,
+    provenance,
+    quantization,
+    scaling,
+    startup,
+    synchronization,
+)
+from scaling.report.summary import findings
+from scaling.tables.schema import StudyTables
 
 FIGURES = [
     *("epoch_time", "speedup", "communication", "learning", "quantization_histograms"),
@@ -65,39 +65,37 @@ def _method(tables: StudyTables) -> dict[str, Any]:
 
 SECTIONS = [
     Section("summary", "Summary", _summary),
-    Section(
-        "batch_size", "Question 1. Batch size and epoch time", report_scaling.batch_size, ("Q1",)
-    ),
-    Section("speedup", "Question 2. Time and speedup", report_scaling.speedup, ("Q2",)),
+    Section("batch_size", "Question 1. Batch size and epoch time", scaling.batch_size, ("Q1",)),
+    Section("speedup", "Question 2. Time and speedup", scaling.speedup, ("Q2",)),
     Section(
         "communication",
         "Question 3.1. Compute and communication",
-        report_communication.compute_and_communication,
+        communication.compute_and_communication,
         ("Q3.1",),
     ),
-    Section("bandwidth", "Question 3.2. Bandwidth", report_communication.bandwidth, ("Q3.2",)),
+    Section("bandwidth", "Question 3.2. Bandwidth", communication.bandwidth, ("Q3.2",)),
     Section(
         "large_batches",
         "Question 4. Large batches",
-        report_learning.large_batches,
+        learning.large_batches,
         ("Q4.1", "Q4.2"),
     ),
-    Section("set_epoch", "Question 5. Shuffling anew", report_synchronization.set_epoch, ("Q5",)),
+    Section("set_epoch", "Question 5. Shuffling anew", synchronization.set_epoch, ("Q5",)),
     Section(
         "collectives",
         "Question 6. What travels in a step",
-        report_synchronization.collectives,
+        synchronization.collectives,
         ("Q6",),
     ),
-    Section("buffers", "Question 7. Gradients only", report_synchronization.buffers, ("Q7",)),
-    Section("limits", "Physical limits", report_limits.limits),
-    Section("quantization", "Part B. Int8 quantization", report_quantization.part_b),
-    Section("side_by_side", "Side by side with published studies", report_comparison.side_by_side),
-    Section("audit", "Audit", report_audit.findings),
-    Section("prediction", "Prediction and recommendation", report_prediction.prediction),
+    Section("buffers", "Question 7. Gradients only", synchronization.buffers, ("Q7",)),
+    Section("limits", "Physical limits", limits.limits),
+    Section("quantization", "Part B. Int8 quantization", quantization.part_b),
+    Section("side_by_side", "Side by side with published studies", comparison.side_by_side),
+    Section("audit", "Audit", audit.findings),
+    Section("prediction", "Prediction and recommendation", prediction.prediction),
     Section("method", "Method", _method),
-    Section("fixed_cost", "Fixed cost of a run", report_startup.fixed_cost),
-    Section("provenance", "Provenance", report_provenance.provenance),
+    Section("fixed_cost", "Fixed cost of a run", startup.fixed_cost),
+    Section("provenance", "Provenance", provenance.provenance),
 ]
 
 
@@ -136,9 +134,9 @@ def render(
     return page.render(
         template,
         study=tables.study,
-        facts=report_provenance.facts(tables),
+        facts=provenance.facts(tables),
         on_cpu=tables.on_cpu,
-        cpu_threads=report_provenance.cpu_threads(tables),
+        cpu_threads=provenance.cpu_threads(tables),
         cells=len(tables.timing),
         missing=missing,
         side_by_side=side_by_side,

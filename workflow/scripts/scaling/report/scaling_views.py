@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.finding import Finding, source
+from scaling.core import numbers as fmt
+from scaling.report.finding import Finding, source
 
 
 def strong_or_weak(cells: pd.DataFrame) -> Finding:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from scaling import page as html
-from scaling import published, report_published
-from scaling import report_format as fmt
-from scaling.errors import UserError
-from scaling.published_tables import derive
-from scaling.report_audit import SEVERITIES, counts
-from scaling.report_published import StudySection
+from scaling.core import numbers as fmt
+from scaling.core.errors import UserError
+from scaling.published import study as published
+from scaling.report import page as html
+from scaling.report.sections import published as report_published
+from scaling.report.sections.audit import SEVERITIES, counts
+from scaling.report.sections.published import StudySection
+from scaling.tables.derive import derive
 
 
 @dataclass(frozen=True)

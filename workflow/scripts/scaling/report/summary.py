@@ -5,14 +5,14 @@ A sentence is never written ahead of its numbers: where a table lacks the eviden
 
 from collections.abc import Callable
 
-from scaling.finding import Finding
-from scaling.findings_accuracy import large_batch_accuracy, quantization, recipes
-from scaling.findings_communication import bandwidth, communication
-from scaling.findings_limits import utilization
-from scaling.findings_startup import fixed_cost
-from scaling.findings_time import best_speedup, fastest, loading, outcome
-from scaling.report_audit import counts
-from scaling.result_tables import StudyTables
+from scaling.report.finding import Finding
+from scaling.report.findings_accuracy import large_batch_accuracy, quantization, recipes
+from scaling.report.findings_communication import bandwidth, communication
+from scaling.report.findings_limits import utilization
+from scaling.report.findings_startup import fixed_cost
+from scaling.report.findings_time import best_speedup, fastest, loading, outcome
+from scaling.report.sections.audit import counts
+from scaling.tables.schema import StudyTables
 
 
 def audit(tables: StudyTables) -> Finding:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from scaling import report_format as fmt
+from scaling.core import numbers as fmt
 
 Kind = Literal["number", "text", "status", "head"]
 

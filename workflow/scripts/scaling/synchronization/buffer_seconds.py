@@ -5,10 +5,10 @@ from typing import Any
 
 import torch.distributed as dist
 
-from scaling.ranks import Rank
-from scaling.recipes.trainer import Material
+from scaling.launch.ranks import Rank
 from scaling.synchronization import training
 from scaling.synchronization.plan import Plan
+from scaling.training.trainer import Material
 
 ROUNDS = 5
 """With so many epochs of each, two kinds that take equally long have disjoint ranges by chance in

@@ -5,13 +5,13 @@ from typing import Any
 
 import torch.distributed as dist
 
-from scaling.ranks import Rank
-from scaling.recipes.trainer import Material, Trainer
-from scaling.recipes.tuned import Tuned
-from scaling.run_spec import RunSpec
+from scaling.instruments.messages import Messages, collectives, copies
+from scaling.launch.ranks import Rank
 from scaling.synchronization import training
-from scaling.synchronization.messages import Messages, collectives, copies
 from scaling.synchronization.plan import Buffers, Plan
+from scaling.training.run_spec import RunSpec
+from scaling.training.trainer import Material, Trainer
+from scaling.training.tuned import Tuned
 
 STEPS = 3
 """DDP sends its gradients in one message in the first step, settles its buckets in the second, and

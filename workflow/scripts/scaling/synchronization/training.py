@@ -10,15 +10,15 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from scaling import evaluation
-from scaling.ranks import Rank
-from scaling.recipes.course import Course
-from scaling.recipes.trainer import Material, finite
-from scaling.resnet import ResNet18
-from scaling.run_spec import RunSpec
+from scaling.launch.ranks import Rank
+from scaling.models.resnet import ResNet18
 from scaling.synchronization import samplers, shards
 from scaling.synchronization.drift import Statistics, drift
 from scaling.synchronization.plan import Buffers, Training
+from scaling.training import evaluation
+from scaling.training.course import Course
+from scaling.training.run_spec import RunSpec
+from scaling.training.trainer import Material, finite
 
 
 def run(spec: RunSpec, training: Training, rank: Rank, material: Material) -> dict[str, Any]:

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from scaling import dataset, files, launcher, ranks
-from scaling.rank_log import RankLog
-from scaling.ranks import Rank
-from scaling.recipes.trainer import Material
-from scaling.resnet import ResNet18
+from scaling.core import files
+from scaling.data import dataset
+from scaling.launch import launcher, ranks
+from scaling.launch.rank_log import RankLog
+from scaling.launch.ranks import Rank
+from scaling.models.resnet import ResNet18
 from scaling.synchronization import buffer_seconds, samplers, steps, training
 from scaling.synchronization.plan import Plan
+from scaling.training.trainer import Material
 
 
 def run(plan: Plan, images: Path, manifest: Path, log_folder: Path) -> None:

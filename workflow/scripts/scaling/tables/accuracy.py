@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from scaling import tables
-from scaling.grid import CELL_KEYS
-from scaling.record import EpochRow, RunRecord
-from scaling.tables import Run
+from scaling.core.grid import CELL_KEYS
+from scaling.core.records import EpochRow, RunRecord
+from scaling.tables import io
+from scaling.tables.io import Run
 
 COLUMNS = [
     *("study", *CELL_KEYS, "seed", "epoch", "train_loss", "train_accuracy"),
@@ -36,7 +36,7 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
         rows += [
             {"study": study, **asdict(cell), "status": status, **epoch} for epoch in epochs or [{}]
         ]
-    return tables.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
+    return io.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
 
 
 def _epochs(record: RunRecord) -> Iterator[dict[str, Any]]:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import tables
-from scaling.errors import UserError
-from scaling.interconnect import ring_factor
-from scaling.tables import GB, KEYS
+from scaling.core.errors import UserError
+from scaling.tables import io
+from scaling.tables.interconnect import ring_factor
+from scaling.tables.io import GB, KEYS
 
 COLUMNS = [
     *(*KEYS, "bytes_per_iteration", "iterations", "bytes_per_epoch", "estimate"),
@@ -82,7 +82,7 @@ def bandwidth(
     and `note` says why. Bytes are rounded to whole ones.
     """
     table = communication.rename(columns={"note": "communication_note"}).merge(
-        timing[[*tables.CELL_KEYS, "iterations"]], how="left", on=tables.CELL_KEYS
+        timing[[*io.CELL_KEYS, "iterations"]], how="left", on=io.CELL_KEYS
     )
     table["communication_seconds"] = table["moving_seconds"].fillna(table["communication_seconds"])
     links = [(row.strategy, row.gpus) for row in table.itertuples()]
@@ -98,7 +98,7 @@ def bandwidth(
     ]
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
     table["note"] = [_note(row) for row in table.itertuples()]
-    return tables.arrange(table, COLUMNS)
+    return io.arrange(table, COLUMNS)
 
 
 def _note(row: Any) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import tables
-from scaling.tables import KEYS, no_single_gpu_time, with_single_gpu
+from scaling.tables import io
+from scaling.tables.io import KEYS, no_single_gpu_time, with_single_gpu
 
 COLUMNS = [
     *(*KEYS, "estimate", "total_seconds", "compute_seconds", "communication_seconds"),
@@ -41,7 +41,7 @@ def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) ->
     estimates = [_subtraction(timing, estimate) for estimate in SUBTRACTIONS]
     if readings is not None:
         estimates.append(_measured(timing, readings))
-    return tables.arrange(pd.concat(estimates), COLUMNS)
+    return io.arrange(pd.concat(estimates), COLUMNS)
 
 
 def with_values(table: pd.DataFrame) -> pd.DataFrame:
@@ -64,7 +64,7 @@ def _subtraction(timing: pd.DataFrame, estimate: str) -> pd.DataFrame:
 
 
 def _measured(timing: pd.DataFrame, readings: pd.DataFrame) -> pd.DataFrame:
-    table = timing[timing["gpus"] > 1].merge(readings, on=tables.CELL_KEYS, suffixes=("", "_read"))
+    table = timing[timing["gpus"] > 1].merge(readings, on=io.CELL_KEYS, suffixes=("", "_read"))
     table["moving_seconds"] = table["communication_seconds"].where(
         table["overlapped_seconds"].notna()
     )

@@ -2,12 +2,12 @@
 
 import pandas as pd
 
-from scaling import tables
-from scaling.grid import CELL_KEYS
-from scaling.one_estimate import by_one_estimate
+from scaling.core.grid import CELL_KEYS
+from scaling.tables import io
+from scaling.tables.one_estimate import by_one_estimate
 
 COLUMNS = [
-    *("study", "model", "hardware", *tables.KEYS, "samples"),
+    *("study", "model", "hardware", *io.KEYS, "samples"),
     *("epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count"),
     *("speedup", "efficiency", "estimate", "communication_seconds", "bandwidth_gb_per_s"),
     "utilization",

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from scaling.interconnect import ring_factor
+from scaling.tables.interconnect import ring_factor
 
 PARAMETERS = ["fixed", "image", "communication", "waiting"]
 CONFIDENCE = 0.95

@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pandas as pd
 
-from scaling import printed, result_tables
-from scaling.audit import audit
-from scaling.audit_study import Study
-from scaling.bandwidth import bandwidth
-from scaling.communication import communication
-from scaling.derived import DerivedTables
-from scaling.interconnect import fit, interconnect
-from scaling.prediction import predict
-from scaling.published import PublishedStudy
-from scaling.published_timing import published_timing
-from scaling.speedup import speedup
+from scaling.audit.checks import audit
+from scaling.audit.study import Study
+from scaling.published import printed
+from scaling.published.study import PublishedStudy
+from scaling.published.timing import published_timing
+from scaling.tables import schema
+from scaling.tables.bandwidth import bandwidth
+from scaling.tables.communication import communication
+from scaling.tables.derived import DerivedTables
+from scaling.tables.interconnect import fit, interconnect
+from scaling.tables.prediction import predict
+from scaling.tables.speedup import speedup
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def read(source: PublishedStudy, folder: Path) -> PublishedTables:
     """The tables of `source` from `folder`, where the pipeline put them."""
     names = ["timing", "speedup", "communication", "bandwidth", "audit"]
     names += ["prediction", "cost_model"]
-    found = {name: result_tables.read(name, folder / f"{name}.csv") for name in names}
+    found = {name: schema.read(name, folder / f"{name}.csv") for name in names}
     return PublishedTables(
         study=source.name,
         source=source,

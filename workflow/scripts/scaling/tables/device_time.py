@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import tables
-from scaling.grid import CELL_KEYS
-from scaling.record import RunRecord
-from scaling.tables import Run
+from scaling.core.grid import CELL_KEYS
+from scaling.core.records import RunRecord
+from scaling.tables import io
+from scaling.tables.io import Run
 
 PARTS = ["step_seconds", "busy_seconds", "compute_seconds", "gap_seconds", "kernels"]
 COLUMNS = [*CELL_KEYS, *PARTS, "gap_seconds_min", "gap_seconds_max", "count", "note"]
@@ -32,7 +32,7 @@ def device_time(runs: list[Run]) -> pd.DataFrame:
     rows = [
         dict(zip(CELL_KEYS, key, strict=True)) | _row(records) for key, records in cells.items()
     ]
-    return tables.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
+    return io.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
 
 
 def _row(records: list[RunRecord | None]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scaling import tables
-from scaling.tables import GB
+from scaling.tables import io
+from scaling.tables.io import GB
 
 COLUMNS = [
     *("gpus", "backend", "kind", "message_bytes", "seconds", "seconds_min", "seconds_max"),
@@ -56,7 +56,7 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
             )
     order = ["gpus", "backend", "kind", "message_bytes"]
     table = pd.DataFrame(rows, columns=COLUMNS).sort_values(order, kind="stable")
-    return tables.arrange(table, COLUMNS)
+    return io.arrange(table, COLUMNS)
 
 
 def fit(table: pd.DataFrame) -> pd.DataFrame:
@@ -75,7 +75,7 @@ def fit(table: pd.DataFrame) -> pd.DataFrame:
         slope = figures[2]
         busbw = ring_factor(gpus) / slope / GB if slope > 0 else math.nan
         rows.append([gpus, backend, *figures, busbw, len(points)])
-    return tables.arrange(pd.DataFrame(rows, columns=FIT_COLUMNS), FIT_COLUMNS)
+    return io.arrange(pd.DataFrame(rows, columns=FIT_COLUMNS), FIT_COLUMNS)
 
 
 def _line(points: pd.DataFrame) -> list[float]:

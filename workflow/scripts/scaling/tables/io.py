@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from scaling import files, grid
-from scaling.errors import UserError
-from scaling.grid import CELL_KEYS, RUN_PATTERN, Cell
-from scaling.record import RunRecord, read_record
+from scaling.core import files, grid
+from scaling.core.errors import UserError
+from scaling.core.grid import CELL_KEYS, RUN_PATTERN, Cell
+from scaling.core.records import RunRecord, read_record
 
 KEYS = [*CELL_KEYS, "status"]
 GB = 1e9

@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.grid import CELL_KEYS
-from scaling.noise import ranges_overlap
+from scaling.core.grid import CELL_KEYS
+from scaling.tables.noise import ranges_overlap
 
 REFERENCE_BATCH = 128
 EPOCH = 5

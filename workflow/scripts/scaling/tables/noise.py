@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from scaling.communication import SUBTRACTIONS
-from scaling.tables import CELL_KEYS, with_single_gpu
+from scaling.tables.communication import SUBTRACTIONS
+from scaling.tables.io import CELL_KEYS, with_single_gpu
 
 
 def ranges_overlap(low: float, high: float, other_low: float, other_high: float) -> bool:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from scaling.communication import SUBTRACTIONS
+from scaling.tables.communication import SUBTRACTIONS
 
 LINE = ["recipe", "strategy"]
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import cost_model, tables
-from scaling.cost_model import PARAMETERS, AllReduce, CostModel
-from scaling.grid import CELL_KEYS
+from scaling.core.grid import CELL_KEYS
+from scaling.tables import cost_model, io
+from scaling.tables.cost_model import PARAMETERS, AllReduce, CostModel
 
 MOST_GPUS = {"ddp": 1024, "dp": 8}
 """Up to where is predicted: DataParallel is one process, and hosts of more than 8 GPUs are rare."""
@@ -54,7 +54,7 @@ def predict(
     return (
         pd.DataFrame(parameters, columns=MODEL_COLUMNS),
         # Without a row the column would have no type, and could not be negated.
-        tables.arrange(pd.DataFrame(rows, columns=COLUMNS).astype({"measured": bool}), COLUMNS),
+        io.arrange(pd.DataFrame(rows, columns=COLUMNS).astype({"measured": bool}), COLUMNS),
     )
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import tables
-from scaling.grid import CELL_KEYS
-from scaling.record import RunRecord
-from scaling.tables import Run
+from scaling.core.grid import CELL_KEYS
+from scaling.core.records import RunRecord
+from scaling.tables import io
+from scaling.tables.io import Run
 
 _LISTS = ["hosts", "device_names", "device_ids", "slurm_gpus"]
 _FIELDS = [
@@ -43,7 +43,7 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
                 **{key: environment.get(key) for key in _FIELDS},
             }
         )
-    return tables.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
+    return io.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
 
 
 def _model(record: RunRecord) -> str:

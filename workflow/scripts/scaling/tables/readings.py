@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import tables
-from scaling.grid import CELL_KEYS
-from scaling.tables import Run
+from scaling.core.grid import CELL_KEYS
+from scaling.tables import io
+from scaling.tables.io import Run
 
 ESTIMATES = ["without_communication", "profiler", "ddp_log"]
 PARTS = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]
@@ -36,7 +36,7 @@ def readings(runs: list[Run]) -> pd.DataFrame:
         for cell, seeds in cells.items()
         for estimate in ESTIMATES
     ]
-    return tables.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
+    return io.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
 
 
 def _row(estimate: str, seeds: list[list[dict[str, Any]]]) -> dict[str, Any]:

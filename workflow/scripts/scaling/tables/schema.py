@@ -6,31 +6,41 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import (
+from scaling.audit import checks
+from scaling.core import files
+from scaling.core.errors import UserError
+from scaling.tables import (
     accuracy,
-    audit,
     bandwidth,
     communication,
     comparison,
     device_time,
-    files,
     interconnect,
-    peaks,
+    io,
     prediction,
     provenance,
-    quantization_others,
-    quantization_paired,
-    quantization_tables,
     speedup,
     startup,
-    tables,
     timing,
     utilization,
 )
-from scaling.convergence import remedy_table, run_tables, time_to_accuracy
-from scaling.derived import DerivedTables
-from scaling.errors import UserError
-from scaling.synchronization import buffers_table, collectives_table, sampler_table
+from scaling.tables import (
+    limits as peaks,
+)
+from scaling.tables.derived import DerivedTables
+from scaling.tables.experiments import (
+    buffers,
+    collectives,
+    convergence,
+    quantization_others,
+    quantization_paired,
+    remedies,
+    sampler,
+    time_to_accuracy,
+)
+from scaling.tables.experiments import (
+    quantization as quantization_tables,
+)
 
 OWN = {
     "timing": timing.COLUMNS,
@@ -38,7 +48,7 @@ OWN = {
     "communication": communication.COLUMNS,
     "bandwidth": bandwidth.COLUMNS,
     "utilization": utilization.COLUMNS,
-    "audit": audit.COLUMNS,
+    "audit": checks.COLUMNS,
     "prediction": prediction.COLUMNS,
     "cost_model": prediction.MODEL_COLUMNS,
     "comparison": comparison.COLUMNS,
@@ -56,15 +66,15 @@ SHARED = {
     "quantization_paired": quantization_paired.COLUMNS,
 }
 EXPERIMENTS = {
-    "convergence": run_tables.COLUMNS,
-    "convergence_epochs": run_tables.EPOCH_COLUMNS,
-    "loss_curves": run_tables.CURVE_COLUMNS,
-    "remedies": remedy_table.COLUMNS,
+    "convergence": convergence.COLUMNS,
+    "convergence_epochs": convergence.EPOCH_COLUMNS,
+    "loss_curves": convergence.CURVE_COLUMNS,
+    "remedies": remedies.COLUMNS,
     "time_to_accuracy": time_to_accuracy.COLUMNS,
-    "sampler": sampler_table.COLUMNS,
-    "sampler_accuracy": sampler_table.ACCURACY_COLUMNS,
-    "collectives": collectives_table.COLUMNS,
-    "buffers": buffers_table.COLUMNS,
+    "sampler": sampler.COLUMNS,
+    "sampler_accuracy": sampler.ACCURACY_COLUMNS,
+    "collectives": collectives.COLUMNS,
+    "buffers": buffers.COLUMNS,
     "quantization_peers": quantization_others.PEERS,
     "quantization_resnet": quantization_others.RESNET,
 }
@@ -133,7 +143,7 @@ def read(name: str, path: Path) -> pd.DataFrame:
 
     Raises UserError when the file does not exist, is no table or lacks a column.
     """
-    table = tables.read(path, COLUMNS[name])
+    table = io.read(path, COLUMNS[name])
     text = list(table.columns) if name == "provenance" else [*(TEXT & set(table.columns))]
     numbers = {"gpus", "batch_size", "seed"}
     for column in set(text) - numbers:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import tables
-from scaling.tables import KEYS, no_single_gpu_time, with_single_gpu
+from scaling.tables import io
+from scaling.tables.io import KEYS, no_single_gpu_time, with_single_gpu
 
 COLUMNS = [
     *KEYS,
@@ -80,7 +80,7 @@ def speedup(timing: pd.DataFrame) -> pd.DataFrame:
     rows = list(table.itertuples())
     table["within_spread"] = pd.Series([_within_spread(row) for row in rows], dtype=object)
     table["note"] = [_note(row) for row in rows]
-    return tables.arrange(table, COLUMNS)
+    return io.arrange(table, COLUMNS)
 
 
 def why_above_gpus(row: Any, view: str) -> list[str]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import tables
-from scaling.grid import CELL_KEYS
-from scaling.record import Role, RunRecord
-from scaling.startup_clock import PHASES
-from scaling.tables import KEYS, Run
-from scaling.timing import TIMED, WORST_FIRST
+from scaling.core.grid import CELL_KEYS
+from scaling.core.records import Role, RunRecord
+from scaling.launch.startup_clock import PHASES
+from scaling.tables import io
+from scaling.tables.io import KEYS, Run
+from scaling.tables.timing import TIMED, WORST_FIRST
 
 PHASE_COLUMNS = [f"{phase}_seconds" for phase in PHASES]
 PARTS = [
@@ -48,7 +48,7 @@ def startup(runs: list[Run]) -> pd.DataFrame:
                 "count": len(whole),
             }
         )
-    return tables.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
+    return io.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
 
 
 def _key(run: Run) -> tuple[Any, ...]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import tables
-from scaling.grid import CELL_KEYS
-from scaling.record import RunRecord
-from scaling.tables import KEYS, Run
+from scaling.core.grid import CELL_KEYS
+from scaling.core.records import RunRecord
+from scaling.tables import io
+from scaling.tables.io import KEYS, Run
 
 COLUMNS = [
     *KEYS,
@@ -100,7 +100,7 @@ def timing(runs: list[Run]) -> pd.DataFrame:
     rows = [
         dict(zip(CELL_KEYS, key, strict=True)) | _figures(records) for key, records in seeds.items()
     ]
-    return tables.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
+    return io.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
 
 
 def _figures(seeds: list[RunRecord | None]) -> dict[str, Any]:

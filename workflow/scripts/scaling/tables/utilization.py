@@ -5,12 +5,12 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import tables
-from scaling.grid import CELL_KEYS
-from scaling.peaks import peak_flops_per_second
-from scaling.record import RunRecord
-from scaling.tables import KEYS, Run
-from scaling.timing import measured_epochs
+from scaling.core.grid import CELL_KEYS
+from scaling.core.records import RunRecord
+from scaling.tables import io
+from scaling.tables.io import KEYS, Run
+from scaling.tables.limits import peak_flops_per_second
+from scaling.tables.timing import measured_epochs
 
 COLUMNS = [
     *(*KEYS, "images_per_second", "images_per_second_min", "images_per_second_max"),
@@ -97,7 +97,7 @@ def utilization(
     known = table["utilization"] + table["loading_share"]
     table["other_share"] = 1 - known - table["communication_share"].fillna(0)
     table["note"] = [_note(row) for row in table.itertuples()]
-    return tables.arrange(table.astype({"flops_per_image": "Int64"}), COLUMNS)
+    return io.arrange(table.astype({"flops_per_image": "Int64"}), COLUMNS)
 
 
 def _power_capped_share(records: list[RunRecord]) -> float:

@@ -17,10 +17,10 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 from torchvision import transforms
 
-from scaling.ddp import bucket_bytes
-from scaling.ranks import Rank
-from scaling.recipes.trainer import EpochResult, Material, TrainIterations, finite
-from scaling.run_spec import RunSpec
+from scaling.instruments.ddp import bucket_bytes
+from scaling.launch.ranks import Rank
+from scaling.training.run_spec import RunSpec
+from scaling.training.trainer import EpochResult, Material, TrainIterations, finite
 
 
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from scaling.recipes.trainer import Material, finite
+from scaling.training.trainer import Material, finite
 
 
 def normalized(images: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Tensor:

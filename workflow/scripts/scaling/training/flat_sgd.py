@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from scaling.resnet import ResNet18
+from scaling.models.resnet import ResNet18
 
 ALIGNED_ELEMENTS = 64
 """Every tensor begins at a multiple of this: cuDNN's fast kernels want aligned weights."""

@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from scaling.grid import Cell
+from scaling.core.grid import Cell
 
 Device = Literal["cpu", "cuda"]
 

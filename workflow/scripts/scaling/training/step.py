@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from scaling.flat_sgd import FlatSGD
-from scaling.resident import ResidentImages
+from scaling.data.resident import ResidentImages
+from scaling.training.flat_sgd import FlatSGD
 
 WARMUP_STEPS = 3
 

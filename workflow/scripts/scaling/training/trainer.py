@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from torch import nn
 
-from scaling.dataset import ImageDataset
-from scaling.step_progress import StepProgress
+from scaling.data.dataset import ImageDataset
+from scaling.launch.step_progress import StepProgress
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,15 @@ import torch
 from torch import nn
 from torch.nn.parallel import DataParallel
 
-from scaling.errors import UserError
-from scaling.flat_sgd import FlatSGD, bucket_bytes
-from scaling.ranks import Rank
-from scaling.recipes.trainer import EpochResult, Material, TrainIterations, finite
-from scaling.resident import ResidentImages
-from scaling.resnet import ResNet18
-from scaling.run_spec import NEED_A_GPU, RunSpec
-from scaling.step_progress import StepProgress
-from scaling.training_step import InPrecision, Options, Step
+from scaling.core.errors import UserError
+from scaling.data.resident import ResidentImages
+from scaling.launch.ranks import Rank
+from scaling.launch.step_progress import StepProgress
+from scaling.models.resnet import ResNet18
+from scaling.training.flat_sgd import FlatSGD, bucket_bytes
+from scaling.training.run_spec import NEED_A_GPU, RunSpec
+from scaling.training.step import InPrecision, Options, Step
+from scaling.training.trainer import EpochResult, Material, TrainIterations, finite
 
 CUDNN_ALGORITHMS = 10
 """How many algorithms cuDNN tries for a convolution (PyTorch's default)."""
@@ -178,7 +178,7 @@ def _options(spec: RunSpec, rank: Rank) -> Options:
 def _forward_pass(model: ResNet18, options: Options) -> nn.Module:
     """What computes the same as `model` in training mode, the way the switches say."""
     if options.fused_norms:
-        from scaling.fused_resnet import FusedResNet  # needs Triton, which comes with CUDA
+        from scaling.models.fused_resnet import FusedResNet  # needs Triton, which comes with CUDA
 
         return FusedResNet(model, options.compile)
     if options.compile:

@@ -16,28 +16,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from scaling import (
-    dataset,
-    environment,
-    evaluation,
-    files,
-    flops,
-    instruments,
-    launcher,
-    outcome,
-    ranks,
-    stall,
-)
-from scaling.power_cap import PowerCap, held_back
-from scaling.rank_log import RankLog
-from scaling.ranks import Rank
-from scaling.recipes import course, tuned
-from scaling.recipes.trainer import Material, Trainer
-from scaling.record import EpochRow, Role
-from scaling.resnet import ResNet18
-from scaling.run_spec import RunSpec
-from scaling.stall import StallError
-from scaling.startup_clock import StartupClock
+from scaling.core import environment, files
+from scaling.core.power_cap import PowerCap, held_back
+from scaling.core.records import EpochRow, Role
+from scaling.data import dataset
+from scaling.instruments import instruments
+from scaling.launch import launcher, outcome, ranks, stall
+from scaling.launch.rank_log import RankLog
+from scaling.launch.ranks import Rank
+from scaling.launch.stall import StallError
+from scaling.launch.startup_clock import StartupClock
+from scaling.models.resnet import ResNet18
+from scaling.training import course, evaluation, flops, tuned
+from scaling.training.run_spec import RunSpec
+from scaling.training.trainer import Material, Trainer
 
 RECIPES: dict[str, Callable[[RunSpec, Rank, ResNet18, Material], Trainer]] = {
     "course": course.Course,

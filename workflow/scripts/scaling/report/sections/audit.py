@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.audit import CHECKS
-from scaling.derived import DerivedTables
-from scaling.report_table import Entry, Table, head, text
+from scaling.audit.checks import CHECKS
+from scaling.core import numbers as fmt
+from scaling.report.table import Entry, Table, head, text
+from scaling.tables.derived import DerivedTables
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 

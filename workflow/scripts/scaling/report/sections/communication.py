@@ -4,12 +4,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import noise, report_interconnect
-from scaling import report_format as fmt
-from scaling.communication import SUBTRACTIONS, with_values
-from scaling.derived import DerivedTables
-from scaling.grid import CELL_KEYS
-from scaling.report_table import (
+from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
+from scaling.report.sections import interconnect
+from scaling.report.table import (
     Entry,
     Table,
     collect_notes,
@@ -19,7 +17,10 @@ from scaling.report_table import (
     status,
     text,
 )
-from scaling.result_tables import StudyTables, by_configuration
+from scaling.tables import noise
+from scaling.tables.communication import SUBTRACTIONS, with_values
+from scaling.tables.derived import DerivedTables
+from scaling.tables.schema import StudyTables, by_configuration
 
 CELL = ["batch_size", "gpus"]
 CELL_COLUMNS = ["batch size per GPU", "GPUs"]
@@ -61,8 +62,8 @@ def bandwidth(tables: StudyTables) -> dict[str, Any]:
     """Table 3, and the sweep over the interconnect with the line fitted through it."""
     return {
         "tables": bandwidths(tables),
-        "sweeps": report_interconnect.sweeps(tables.interconnect),
-        "fits": report_interconnect.fits(tables.interconnect_fit),
+        "sweeps": interconnect.sweeps(tables.interconnect),
+        "fits": interconnect.fits(tables.interconnect_fit),
     }
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.report_part import Part
-from scaling.report_table import Entry, Table, cell_lines, collect_notes, status
-from scaling.result_tables import StudyTables, by_configuration
+from scaling.core import numbers as fmt
+from scaling.report.part import Part
+from scaling.report.table import Entry, Table, cell_lines, collect_notes, status
+from scaling.tables.schema import StudyTables, by_configuration
 
 COLUMNS = ["step, ms", "compute, ms", "communication alone, ms", "nothing, ms", "kernels"]
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.report_table import Entry, Table, head, status
+from scaling.core import numbers as fmt
+from scaling.report.table import Entry, Table, head, status
 
 
 def sweeps(interconnect: pd.DataFrame) -> list[Table]:

@@ -4,17 +4,18 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import large_batch, recipe_quality, report_remedies
-from scaling import report_format as fmt
-from scaling.report_table import Entry, Table, head, status, text
-from scaling.result_tables import StudyTables, by_configuration
+from scaling.core import numbers as fmt
+from scaling.report.sections import remedies
+from scaling.report.table import Entry, Table, head, status, text
+from scaling.tables import large_batch, recipe_quality
+from scaling.tables.schema import StudyTables, by_configuration
 
 
 def large_batches(tables: StudyTables) -> dict[str, Any]:
     """Every cell after equal epochs against the reference; recipes side by side; remedies."""
     shared = {
         "recipes": _recipe_tables(tables.accuracy),
-        "remedies": report_remedies.remedies(tables),
+        "remedies": remedies.remedies(tables),
     }
     if tables.timing.empty:
         return {"tables": [], **shared}

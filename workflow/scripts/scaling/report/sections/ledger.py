@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.report_table import Entry, Table, head
+from scaling.core import numbers as fmt
+from scaling.report.table import Entry, Table, head
 
 NO_LEDGER = "The records of this study hold no ledger of layers for a stage with "
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import noise, report_device_time
-from scaling import report_format as fmt
-from scaling.grid import CELL_KEYS
-from scaling.report_table import (
+from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
+from scaling.report.sections import device_time
+from scaling.report.table import (
     Entry,
     Table,
     cell_lines,
@@ -18,7 +18,8 @@ from scaling.report_table import (
     status,
     text,
 )
-from scaling.result_tables import StudyTables, by_configuration
+from scaling.tables import noise
+from scaling.tables.schema import StudyTables, by_configuration
 
 PREFIXES = {"T": 1e12, "G": 1e9, "M": 1e6}
 QUANTITIES = {"matrix_product": "matrix product", "device_copy": "copy within one device"}
@@ -46,7 +47,7 @@ def limits(tables: StudyTables) -> dict[str, Any]:
             _cells(f"Utilization: {recipe}, {strategy}", rows)
             for recipe, strategy, rows in by_configuration(cells)
         ],
-        "steps": report_device_time.steps(tables),
+        "steps": device_time.steps(tables),
     }
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.derived import DerivedTables
-from scaling.prediction import MOST_GPUS, limit
-from scaling.recommendation import recommend
-from scaling.report_table import Entry, Table, head, status, text
-from scaling.result_tables import by_configuration
+from scaling.core import numbers as fmt
+from scaling.report.recommendation import recommend
+from scaling.report.table import Entry, Table, head, status, text
+from scaling.tables.derived import DerivedTables
+from scaling.tables.prediction import MOST_GPUS, limit
+from scaling.tables.schema import by_configuration
 
 MEANINGS = {
     "fixed": "a step, whatever its batch",

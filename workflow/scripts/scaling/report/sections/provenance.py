@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.report_table import Entry, Table, head, status, text
-from scaling.result_tables import StudyTables
-from scaling.timing import TIMED
+from scaling.core import numbers as fmt
+from scaling.report.table import Entry, Table, head, status, text
+from scaling.tables.schema import StudyTables
+from scaling.tables.timing import TIMED
 
 # What differs between two runs of one environment.
 OF_A_RUN = [

@@ -9,17 +9,19 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from scaling import comparison, report_communication, report_prediction, report_scaling
-from scaling import report_format as fmt
-from scaling.audit_printed import WORDS
-from scaling.finding import Finding
-from scaling.mistakes import MISTAKES
-from scaling.printed_figures import WITHIN
-from scaling.published import PublishedStudy
-from scaling.published_tables import PublishedTables
-from scaling.report_audit import SEVERITIES, checks_table, counts, findings_table
-from scaling.report_comparison import what_is_compared
-from scaling.report_table import Entry, Table, head, status, text
+from scaling.audit.printed import WORDS
+from scaling.core import numbers as fmt
+from scaling.published.mistakes import MISTAKES
+from scaling.published.printed_figures import WITHIN
+from scaling.published.study import PublishedStudy
+from scaling.report.finding import Finding
+from scaling.report.sections import communication, scaling
+from scaling.report.sections import prediction as report_prediction
+from scaling.report.sections.audit import SEVERITIES, checks_table, counts, findings_table
+from scaling.report.sections.comparison import what_is_compared
+from scaling.report.table import Entry, Table, head, status, text
+from scaling.tables import comparison
+from scaling.tables.derive import PublishedTables
 
 ANY_PEAK = "bandwidth / a constant"
 
@@ -146,7 +148,7 @@ def mistakes(sections: list[StudySection]) -> Table:
 def section(study: PublishedTables, folder: str) -> StudySection:
     """The section of one study of `folder`."""
     source = study.source
-    scaled = report_scaling.speedup(study)
+    scaled = scaling.speedup(study)
     return StudySection(
         tables=study,
         folder=folder,
@@ -157,8 +159,8 @@ def section(study: PublishedTables, folder: str) -> StudySection:
         table_1=scaled["table_1"],
         views=scaled["views"],
         derived=[
-            *report_communication.compute_and_communication(study)["tables"],
-            *report_communication.bandwidths(study),
+            *communication.compute_and_communication(study)["tables"],
+            *communication.bandwidths(study),
         ],
         prediction=report_prediction.prediction(study),
         printed=_printed(study),

@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from scaling import (
-    report_quantization_integers,
-    report_quantization_layers,
-    report_quantization_mistakes,
-    report_quantization_peers,
-    report_quantization_resnet,
-    report_quantization_stages,
-    report_quantization_variants,
+from scaling.quantization.scheme import STAGES
+from scaling.report.part import Part
+from scaling.report.sections import (
+    quantization_integers,
+    quantization_layers,
+    quantization_mistakes,
+    quantization_peers,
+    quantization_resnet,
+    quantization_stages,
+    quantization_variants,
 )
-from scaling.quantization_scheme import STAGES
-from scaling.report_part import Part
-from scaling.result_tables import StudyTables
+from scaling.tables.schema import StudyTables
 
 
 def part_b(tables: StudyTables) -> dict[str, Any]:
@@ -23,17 +23,17 @@ def part_b(tables: StudyTables) -> dict[str, Any]:
     float32, weights, activations, biases = STAGES
     images = sorted(int(count) for count in variants["test_images"].dropna().unique())
     parts: dict[str, Part] = {
-        "weights": report_quantization_stages.stage(variants, paired, weights, float32),
-        "weight_layers": report_quantization_layers.weights(layers),
-        "activation_layers": report_quantization_layers.activations(layers, variants),
-        "activations": report_quantization_stages.stage(variants, paired, activations, weights),
-        "biases": report_quantization_stages.stage(variants, paired, biases, activations),
-        "ledger": report_quantization_integers.accumulators(layers, variants),
-        "mistakes": report_quantization_mistakes.known_mistakes(variants, layers, paired),
-        "fewer_bits": report_quantization_variants.fewer_bits(variants),
-        "choices": report_quantization_variants.at_8_bits(variants),
-        "peers": report_quantization_peers.peers(tables.experiment("quantization_peers")),
-        "resnet": report_quantization_resnet.resnet(tables.experiment("quantization_resnet")),
+        "weights": quantization_stages.stage(variants, paired, weights, float32),
+        "weight_layers": quantization_layers.weights(layers),
+        "activation_layers": quantization_layers.activations(layers, variants),
+        "activations": quantization_stages.stage(variants, paired, activations, weights),
+        "biases": quantization_stages.stage(variants, paired, biases, activations),
+        "ledger": quantization_integers.accumulators(layers, variants),
+        "mistakes": quantization_mistakes.known_mistakes(variants, layers, paired),
+        "fewer_bits": quantization_variants.fewer_bits(variants),
+        "choices": quantization_variants.at_8_bits(variants),
+        "peers": quantization_peers.peers(tables.experiment("quantization_peers")),
+        "resnet": quantization_resnet.resnet(tables.experiment("quantization_resnet")),
     }
     return {
         "parts": parts,

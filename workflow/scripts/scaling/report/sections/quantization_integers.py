@@ -2,10 +2,10 @@
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.report_ledger import NO_LEDGER, layer_table, mean_of, of_stage, share
-from scaling.report_part import Part
-from scaling.report_table import Entry, text
+from scaling.core import numbers as fmt
+from scaling.report.part import Part
+from scaling.report.sections.ledger import NO_LEDGER, layer_table, mean_of, of_stage, share
+from scaling.report.table import Entry, text
 
 INT32_MAX = 2**31 - 1
 

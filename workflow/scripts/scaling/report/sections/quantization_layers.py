@@ -4,8 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.report_ledger import (
+from scaling.core import numbers as fmt
+from scaling.report.part import Part
+from scaling.report.sections.ledger import (
     NO_LEDGER,
     decibels,
     layer_table,
@@ -15,8 +16,7 @@ from scaling.report_ledger import (
     range_of,
     share,
 )
-from scaling.report_part import Part
-from scaling.report_table import Entry
+from scaling.report.table import Entry
 
 
 def weights(layers: pd.DataFrame) -> Part:

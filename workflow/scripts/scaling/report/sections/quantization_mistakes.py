@@ -5,14 +5,20 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.predicted_classes import MeanDifference
-from scaling.quantization_cost import STANDARD_ERRORS, Cost, between, cost, difference
-from scaling.quantization_scheme import MISTAKES, STAGES, Mistake
-from scaling.quantization_tables import OPTIONS
-from scaling.report_ledger import decibels, share
-from scaling.report_part import Part
-from scaling.report_table import Entry, Table, text
+from scaling.core import numbers as fmt
+from scaling.quantization.predicted_classes import MeanDifference
+from scaling.quantization.scheme import MISTAKES, STAGES, Mistake
+from scaling.report.part import Part
+from scaling.report.sections.ledger import decibels, share
+from scaling.report.table import Entry, Table, text
+from scaling.tables.experiments.quantization import OPTIONS
+from scaling.tables.experiments.quantization_cost import (
+    STANDARD_ERRORS,
+    Cost,
+    between,
+    cost,
+    difference,
+)
 
 QUANTITIES = {
     "weight_sqnr_db": "of weights",

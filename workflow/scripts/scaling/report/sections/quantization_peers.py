@@ -4,11 +4,11 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.quantization_cost import difference
-from scaling.report_ledger import over_seeds
-from scaling.report_part import Part
-from scaling.report_table import Entry, Table, head, text
+from scaling.core import numbers as fmt
+from scaling.report.part import Part
+from scaling.report.sections.ledger import over_seeds
+from scaling.report.table import Entry, Table, head, text
+from scaling.tables.experiments.quantization_cost import difference
 
 BATCHES = (1, 256)
 OURS = "this study"

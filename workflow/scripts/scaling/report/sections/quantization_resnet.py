@@ -4,12 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.quantization_cost import cost
-from scaling.quantization_scheme import STAGES
-from scaling.report_part import Part
-from scaling.report_quantization_stages import COLUMNS, cost_entries
-from scaling.report_table import Entry, Table, head, text
+from scaling.core import numbers as fmt
+from scaling.quantization.scheme import STAGES
+from scaling.report.part import Part
+from scaling.report.sections.quantization_stages import COLUMNS, cost_entries
+from scaling.report.table import Entry, Table, head, text
+from scaling.tables.experiments.quantization_cost import cost
 
 
 def resnet(table: pd.DataFrame) -> Part:

@@ -2,10 +2,16 @@
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.quantization_cost import STANDARD_ERRORS, Cost, between, cost, difference
-from scaling.report_part import Part
-from scaling.report_table import Entry, Table, head, status
+from scaling.core import numbers as fmt
+from scaling.report.part import Part
+from scaling.report.table import Entry, Table, head, status
+from scaling.tables.experiments.quantization_cost import (
+    STANDARD_ERRORS,
+    Cost,
+    between,
+    cost,
+    difference,
+)
 
 STAGE_WORDS = {
     "weights": "int8 weights",

@@ -4,13 +4,13 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import quantization_choices as choices
-from scaling import report_format as fmt
-from scaling.quantization_cost import Cost, cost
-from scaling.quantization_scheme import STAGES
-from scaling.report_ledger import decibels, over_seeds, share
-from scaling.report_part import Part
-from scaling.report_table import Entry, Table, head, status
+from scaling.core import numbers as fmt
+from scaling.quantization.scheme import STAGES
+from scaling.report.part import Part
+from scaling.report.sections.ledger import decibels, over_seeds, share
+from scaling.report.table import Entry, Table, head, status
+from scaling.tables.experiments import quantization_choices as choices
+from scaling.tables.experiments.quantization_cost import Cost, cost
 
 
 def at_8_bits(table: pd.DataFrame) -> Part:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.convergence.best import base_rate, best
-from scaling.convergence.gap import BEHIND, SAME
-from scaling.report_table import Entry, Table, head, status, text
-from scaling.result_tables import StudyTables, by_configuration
+from scaling.core import numbers as fmt
+from scaling.report.table import Entry, Table, head, status, text
+from scaling.tables.experiments.best_remedy import base_rate, best
+from scaling.tables.experiments.gap import BEHIND, SAME
+from scaling.tables.schema import StudyTables, by_configuration
 
 QUANTITIES = [
     ("train_loss", 1),

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.derived import DerivedTables
-from scaling.grid import CELL_KEYS
-from scaling.report_table import (
+from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
+from scaling.report.scaling_views import strong_or_weak
+from scaling.report.table import (
     Entry,
     Table,
     by_batch_and_gpus,
@@ -20,8 +20,8 @@ from scaling.report_table import (
     no_single,
     status,
 )
-from scaling.result_tables import StudyTables, by_configuration
-from scaling.scaling_views import strong_or_weak
+from scaling.tables.derived import DerivedTables
+from scaling.tables.schema import StudyTables, by_configuration
 
 MANY_IMAGES = 0.05
 """The share of an epoch's images from which a last batch that runs otherwise is mentioned."""

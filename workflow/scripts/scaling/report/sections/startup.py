@@ -4,12 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.report_table import Entry, Table, cell_lines, flags_of, status
-from scaling.result_tables import StudyTables, by_configuration
-from scaling.startup import PARTS, PHASE_COLUMNS
-from scaling.startup_clock import PHASES
-from scaling.timing import TIMED
+from scaling.core import numbers as fmt
+from scaling.launch.startup_clock import PHASES
+from scaling.report.table import Entry, Table, cell_lines, flags_of, status
+from scaling.tables.schema import StudyTables, by_configuration
+from scaling.tables.startup import PARTS, PHASE_COLUMNS
+from scaling.tables.timing import TIMED
 
 MEANINGS = {
     "launch": "Python’s start, until the command’s own code begins; over several nodes also srun "

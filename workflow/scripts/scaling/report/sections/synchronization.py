@@ -4,9 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.report_table import Entry, Table, head, status, text
-from scaling.result_tables import StudyTables
+from scaling.core import numbers as fmt
+from scaling.report.table import Entry, Table, head, status, text
+from scaling.tables.schema import StudyTables
 
 PHASES = {"start": "once, at the start"}
 BUFFERS = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.convergence.best import is_plain
 from scaling.convergence.record import ConvergenceRecord
 from scaling.convergence.remedy import Remedy
+from scaling.tables.experiments.best_remedy import is_plain
 
 _RUN = ["remedy", "global_batch", "seed", "factor", "learning_rate", "chosen"]
 COLUMNS = [

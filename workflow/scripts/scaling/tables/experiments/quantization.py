@@ -4,10 +4,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.quantization_diagnostics import revealed_by
-from scaling.quantization_paired import against_float32
-from scaling.quantization_record import check_together
-from scaling.quantization_scheme import STAGES, Scheme
+from scaling.quantization.diagnostics import revealed_by
+from scaling.quantization.scheme import STAGES, Scheme
+from scaling.tables.experiments.quantization_paired import against_float32
+from scaling.tables.experiments.quantization_record import check_together
 
 Document = dict[str, Any]
 

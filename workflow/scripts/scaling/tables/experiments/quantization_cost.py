@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from scaling import report_format as fmt
-from scaling.predicted_classes import MeanDifference
+from scaling.core import numbers as fmt
+from scaling.quantization.predicted_classes import MeanDifference
 
 STANDARD_ERRORS = 2.0
 """A mean difference of no more than this many standard errors is called within noise."""

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scaling import files
-from scaling.errors import UserError
-from scaling.paired_accuracy import PairedAccuracy
+from scaling.core import files
+from scaling.core.errors import UserError
+from scaling.quantization.compare import PairedAccuracy
 
 OURS = "this study"
 COLUMNS = [

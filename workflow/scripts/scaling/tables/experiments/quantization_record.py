@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from scaling import files
-from scaling.errors import UserError
+from scaling.core import files
+from scaling.core.errors import UserError
 
 PARTS = {"seed", "variant", "scheme", "dataset", "float32", "classes", "exactness", "layers"}
 STAGES_PARTS = {"seed", "dataset", "stages", "layers", "histograms"}

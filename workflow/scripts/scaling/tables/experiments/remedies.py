@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.convergence.gap import SAME, UNDECIDED, gap
-from scaling.convergence.same_runs import same_runs
-from scaling.recipe_quality import welch_interval
+from scaling.tables.experiments.gap import SAME, UNDECIDED, gap
+from scaling.tables.experiments.same_runs import same_runs
+from scaling.tables.recipe_quality import welch_interval
 
 QUANTITIES = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 COLUMNS = [

@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.convergence.best import evaluated_best
-from scaling.convergence.remedy_table import remedies
+from scaling.tables.experiments.best_remedy import evaluated_best
+from scaling.tables.experiments.remedies import remedies
 
 COLUMNS = [
     *("remedy", "global_batch", "best", "target_accuracy", "seeds", "reached"),

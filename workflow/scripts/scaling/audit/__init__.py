@@ -1,0 +1,1 @@
+"""Checks of what cannot be right in a study."""

@@ -1,0 +1,1 @@
+"""The configuration, and studies kept as data."""

@@ -1,0 +1,1 @@
+"""Training with large batches, a variant at a time."""

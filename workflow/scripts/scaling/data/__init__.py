@@ -1,0 +1,1 @@
+"""Datasets: where images come from and how they reach a device."""

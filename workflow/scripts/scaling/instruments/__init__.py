@@ -1,0 +1,1 @@
+"""What is measured beside epoch times: communication, kernels, peaks, the link."""

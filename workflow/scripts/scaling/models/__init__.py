@@ -1,0 +1,1 @@
+"""Networks and the kernels that train them."""

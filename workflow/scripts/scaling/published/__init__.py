@@ -1,0 +1,1 @@
+"""Studies that others printed, and how they derived their figures."""

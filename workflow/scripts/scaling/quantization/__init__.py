@@ -1,0 +1,1 @@
+"""Int8 networks: made, run in integers, and taken apart."""

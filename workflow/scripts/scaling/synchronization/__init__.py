@@ -1,0 +1,1 @@
+"""Experiments on what ranks send and share."""

@@ -1,0 +1,1 @@
+"""One training run: its parameters, recipes and steps."""
