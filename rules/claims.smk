@@ -17,7 +17,6 @@ rule claims_evaluate:
     input:
         tables=expand(f"<results>/tables/{STUDY}/{{table}}.csv", table=CLAIM_TABLES),
         shared_tables=expand("<results>/tables/{table}.csv", table=CLAIM_SHARED_TABLES),
-        code=code("claims_evaluate"),
     output:
         "<results>/tables/claims.json",
     log:
@@ -25,6 +24,7 @@ rule claims_evaluate:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("claims_evaluate"),
         study=STUDY,
     shell:
         "python workflow/scripts/claims_evaluate.py --study {params.study}"

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 
 from scaling.config import config as configuration
 from scaling.config import stored
-from scaling.core import environment, grid, imports
+from scaling.core import code_digest, environment, grid
 from scaling.core.errors import UserError
 from scaling.quantization.scheme import scheme_options
 from scaling.training import run_spec
@@ -78,9 +78,9 @@ wildcard_constraints:
     variant=r"[\w.+-]+",
 
 
-def code(script):
-    """The rule's script and every module of ours it imports: an edit of one reruns the rule."""
-    return imports.code_of(Path("workflow/scripts", f"{script}.py"))
+def digest(script, *modules):
+    """A parameter that changes when the code behind a rule's script does; see `code_digest`."""
+    return code_digest.digest(Path("workflow/scripts", f"{script}.py"), *modules)
 
 
 def option(name, value):

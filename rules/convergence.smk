@@ -20,7 +20,6 @@ if not REPLAY:
         input:
             images=ancient(f"{DATASET}/images.npz"),
             manifest=f"{DATASET}/manifest.json",
-            code=code("convergence_train"),
         output:
             f"<records>/convergence/{convergence_record.PATTERN}/runs.json",
         log:
@@ -32,6 +31,7 @@ if not REPLAY:
             gpu=1,
             runtime=TIMED["runtime"],
         params:
+            code=digest("convergence_train"),
             remedy=lambda wildcards: json.dumps(
                 {wildcards.remedy: REMEDIES[wildcards.remedy]}
             ),
@@ -69,7 +69,6 @@ if not REPLAY:
 rule tables_convergence:
     input:
         records=lambda wildcards: records_there(CONVERGENCE),
-        code=code("tables_convergence"),
     output:
         runs="<results>/tables/convergence.csv",
         epochs="<results>/tables/convergence_epochs.csv",
@@ -80,6 +79,7 @@ rule tables_convergence:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_convergence"),
         margin=lookup(dpath="convergence/accuracy_margin", within=config),
     shell:
         "python workflow/scripts/tables_convergence.py --records {input.records}"
@@ -92,7 +92,6 @@ rule tables_time_to_accuracy:
         runs="<results>/tables/convergence.csv",
         epochs="<results>/tables/convergence_epochs.csv",
         timing=f"<results>/tables/{STUDY}/timing.csv",
-        code=code("tables_time_to_accuracy"),
     output:
         "<results>/tables/time_to_accuracy.csv",
     log:
@@ -100,6 +99,7 @@ rule tables_time_to_accuracy:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_time_to_accuracy"),
         margin=lookup(dpath="convergence/accuracy_margin", within=config),
     shell:
         "python workflow/scripts/tables_time_to_accuracy.py --runs {input.runs}"
@@ -111,7 +111,6 @@ rule plot_convergence:
     input:
         remedies="<results>/tables/remedies.csv",
         curves="<results>/tables/loss_curves.csv",
-        code=code("plot_convergence"),
     output:
         accuracy=report(
             "<results>/figures/{study}/remedies.svg",
@@ -127,6 +126,8 @@ rule plot_convergence:
         "<logs>/plot_convergence/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("plot_convergence"),
     shell:
         "python workflow/scripts/plot_convergence.py --remedies {input.remedies}"
         " --curves {input.curves} --output {output.accuracy} --loss-curves {output.curves}"

@@ -4,8 +4,6 @@ localrules:
 
 
 rule dataset_fetch:
-    input:
-        code=code("dataset_fetch"),
     output:
         f"{DATASET}/source.json",
     log:
@@ -13,6 +11,7 @@ rule dataset_fetch:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("dataset_fetch"),
         source=lookup(dpath="dataset/source", within=config),
         path=option("--path", config["dataset"]["path"]),
         mirror_url=option("--mirror-url", config["dataset"]["mirror_url"]),
@@ -27,7 +26,6 @@ rule dataset_fetch:
 rule dataset_prepare:
     input:
         fetched=f"{DATASET}/source.json",
-        code=code("dataset_prepare"),
     output:
         images=f"{DATASET}/images.npz",
         manifest=f"{DATASET}/manifest.json",
@@ -36,6 +34,7 @@ rule dataset_prepare:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("dataset_prepare"),
         synthetic=" ".join(
             option(f"--{key.replace('_', '-')}", config["dataset"][key])
             for key in ("train_images", "test_images", "seed")

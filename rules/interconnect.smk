@@ -1,7 +1,6 @@
 rule interconnect_sweep:
     input:
         manifest=f"{DATASET}/manifest.json",
-        code=code("interconnect_sweep"),
     output:
         "<records>/interconnect/gpus~{gpus}/sweep.json",
     log:
@@ -12,6 +11,7 @@ rule interconnect_sweep:
     resources:
         **TIMED,
     params:
+        code=digest("interconnect_sweep"),
         nodes=node_count,
         device=lookup(dpath="device", within=config),
         model_width=lookup(dpath="model/width", within=config),

@@ -6,7 +6,6 @@ localrules:
 rule tables_peaks:
     input:
         peaks="<records>/peaks/peaks.json",
-        code=code("tables_peaks"),
     output:
         table="<results>/tables/peaks.csv",
         topology="<results>/tables/topology.txt",
@@ -14,6 +13,8 @@ rule tables_peaks:
         "<logs>/tables_peaks.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("tables_peaks"),
     shell:
         "python workflow/scripts/tables_peaks.py --peaks {input.peaks}"
         " --output {output.table} --topology {output.topology} > {log} 2>&1"
@@ -26,7 +27,6 @@ rule tables_utilization:
         timing=f"<results>/tables/{STUDY}/timing.csv",
         communication=f"<results>/tables/{STUDY}/communication.csv",
         peaks="<results>/tables/peaks.csv",
-        code=code("tables_utilization"),
     output:
         f"<results>/tables/{STUDY}/utilization.csv",
     log:
@@ -34,6 +34,7 @@ rule tables_utilization:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_utilization"),
         runs=RUN_RECORDS,
         partial=PARTIAL,
     shell:

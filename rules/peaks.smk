@@ -1,6 +1,4 @@
 rule peaks_measure:
-    input:
-        code=code("peaks_measure"),
     output:
         "<records>/peaks/peaks.json",
     log:
@@ -11,6 +9,7 @@ rule peaks_measure:
     resources:
         **TIMED,
     params:
+        code=digest("peaks_measure"),
         device=lookup(dpath="device", within=config),
         gpus=gpus_of,
         matrix_sizes=lookup(dpath="peaks/matrix_sizes", within=config),

@@ -7,7 +7,6 @@ rule tables_prediction:
         timing="<results>/tables/{study}/timing.csv",
         interconnect=measured(f"{RESULTS}/tables/interconnect.csv"),
         fit=measured(f"{RESULTS}/tables/interconnect_fit.csv"),
-        code=code("tables_prediction"),
     output:
         prediction="<results>/tables/{study}/prediction.csv",
         model="<results>/tables/{study}/cost_model.csv",
@@ -16,6 +15,7 @@ rule tables_prediction:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_prediction"),
         interconnect=lambda _, input: option(
             "--interconnect", input.get("interconnect") or None
         ),

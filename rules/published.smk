@@ -10,7 +10,6 @@ localrules:
 rule published_timing:
     input:
         sources=published_sources,
-        code=code("published_timing"),
     output:
         "<results>/tables/{study}/timing.csv",
     log:
@@ -20,6 +19,7 @@ rule published_timing:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("published_timing"),
         folder=published_folder,
         train_images=CIFAR10_TRAIN_IMAGES,
     shell:
@@ -35,7 +35,6 @@ rule published_printed:
         speedup="<results>/tables/{study}/speedup.csv",
         communication="<results>/tables/{study}/communication.csv",
         bandwidth="<results>/tables/{study}/bandwidth.csv",
-        code=code("published_printed"),
     output:
         "<results>/tables/{study}/printed.csv",
     log:
@@ -43,6 +42,7 @@ rule published_printed:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("published_printed"),
         folder=published_folder,
     shell:
         "python workflow/scripts/published_printed.py --folder {params.folder}"
@@ -56,7 +56,6 @@ rule tables_comparison:
         tables=compared("timing", "speedup", "bandwidth"),
         provenance=measured(f"{RESULTS}/tables/{STUDY}/provenance.csv"),
         sources=published_files(),
-        code=code("tables_comparison"),
     output:
         "<results>/tables/{study}/comparison.csv",
     log:
@@ -64,6 +63,7 @@ rule tables_comparison:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_comparison"),
         tables=lambda _, output: Path(output[0]).parents[1],
         measured=lambda wildcards: option(
             "--measured", STUDY if wildcards.study == STUDY else None
@@ -77,7 +77,6 @@ rule tables_comparison:
 rule plot_comparison:
     input:
         comparison="<results>/tables/{study}/comparison.csv",
-        code=code("plot_comparison"),
     output:
         report(
             "<results>/figures/{study}/comparison.svg",
@@ -89,6 +88,7 @@ rule plot_comparison:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("plot_comparison"),
         largest_batch=CIFAR10_TRAIN_IMAGES,
     shell:
         "python workflow/scripts/plot_comparison.py --comparison {input.comparison}"
@@ -104,7 +104,6 @@ rule published_render:
         sources=published_files(),
         figure="<results>/figures/published/comparison.svg",
         template=TEMPLATE,
-        code=code("published_render"),
     output:
         report(
             "<results>/published.html",
@@ -116,6 +115,7 @@ rule published_render:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("published_render"),
         folders=published_folders(),
         tables=lambda _, output: Path(output[0]).parent / "tables",
     shell:

@@ -2,7 +2,6 @@ rule quantize_train:
     input:
         images=ancient(f"{DATASET}/images.npz"),
         manifest=f"{DATASET}/manifest.json",
-        code=code("quantize_train"),
     output:
         weights="<records>/quantization/seed~{seed}/float32.pt",
         summary="<records>/quantization/seed~{seed}/training.json",
@@ -11,6 +10,7 @@ rule quantize_train:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("quantize_train"),
         device=lookup(dpath="device", within=config),
         epochs=lookup(dpath="quantization/epochs", within=config),
         batch_size=lookup(dpath="quantization/batch_size", within=config),
@@ -30,7 +30,6 @@ rule quantize_evaluate:
         images=ancient(f"{DATASET}/images.npz"),
         manifest=f"{DATASET}/manifest.json",
         weights="<records>/quantization/seed~{seed}/float32.pt",
-        code=code("quantize_evaluate"),
     output:
         "<records>/quantization/seed~{seed}/variant~{variant}/quantization.json",
     log:
@@ -38,6 +37,7 @@ rule quantize_evaluate:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("quantize_evaluate"),
         device=lookup(dpath="device", within=config),
         scheme=variant_options,
         calibration_images=lookup(

@@ -4,7 +4,6 @@ rule quantize_peers:
         images=ancient(f"{DATASET}/images.npz"),
         manifest=f"{DATASET}/manifest.json",
         weights="<records>/quantization/seed~{seed}/float32.pt",
-        code=code("quantize_peers"),
     output:
         "<records>/quantization/seed~{seed}/peers.json",
     log:
@@ -16,6 +15,7 @@ rule quantize_peers:
         runtime=TIMED["runtime"],
         slurm_extra=slurm_options,
     params:
+        code=digest("quantize_peers"),
         peers=lookup(dpath="quantization/peers", within=config),
         calibration_images=lookup(
             dpath="quantization/calibration_images", within=config

@@ -2,7 +2,6 @@ rule quantize_train_resnet:
     input:
         images=ancient(f"{DATASET}/images.npz"),
         manifest=f"{DATASET}/manifest.json",
-        code=code("quantize_train_resnet"),
     output:
         weights="<records>/quantization/seed~{seed}/resnet18.pt",
         summary="<records>/quantization/seed~{seed}/resnet18_training.json",
@@ -11,6 +10,7 @@ rule quantize_train_resnet:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("quantize_train_resnet"),
         device=lookup(dpath="device", within=config),
         model_width=lookup(dpath="model/width", within=config),
         epochs=config["training"]["warmup_epochs"]
@@ -38,7 +38,6 @@ rule quantize_resnet:
         images=ancient(f"{DATASET}/images.npz"),
         manifest=f"{DATASET}/manifest.json",
         weights="<records>/quantization/seed~{seed}/resnet18.pt",
-        code=code("quantize_resnet"),
     output:
         "<records>/quantization/seed~{seed}/resnet18.json",
     log:
@@ -46,6 +45,7 @@ rule quantize_resnet:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("quantize_resnet"),
         device=lookup(dpath="device", within=config),
         model_width=lookup(dpath="model/width", within=config),
         calibration_images=lookup(

@@ -11,7 +11,6 @@ localrules:
 rule plot_epoch_time:
     input:
         timing="<results>/tables/{study}/timing.csv",
-        code=code("plot_epoch_time"),
     output:
         report(
             "<results>/figures/{study}/epoch_time.svg",
@@ -22,6 +21,8 @@ rule plot_epoch_time:
         "<logs>/plot_epoch_time/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("plot_epoch_time"),
     shell:
         "python workflow/scripts/plot_epoch_time.py --timing {input.timing}"
         " --output {output} > {log} 2>&1"
@@ -30,7 +31,6 @@ rule plot_epoch_time:
 rule plot_speedup:
     input:
         speedup="<results>/tables/{study}/speedup.csv",
-        code=code("plot_speedup"),
     output:
         report(
             "<results>/figures/{study}/speedup.svg",
@@ -41,6 +41,8 @@ rule plot_speedup:
         "<logs>/plot_speedup/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("plot_speedup"),
     shell:
         "python workflow/scripts/plot_speedup.py --speedup {input.speedup}"
         " --output {output} > {log} 2>&1"
@@ -49,7 +51,6 @@ rule plot_speedup:
 rule plot_communication:
     input:
         communication="<results>/tables/{study}/communication.csv",
-        code=code("plot_communication"),
     output:
         report(
             "<results>/figures/{study}/communication.svg",
@@ -60,6 +61,8 @@ rule plot_communication:
         "<logs>/plot_communication/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("plot_communication"),
     shell:
         "python workflow/scripts/plot_communication.py --communication {input.communication}"
         " --output {output} > {log} 2>&1"
@@ -68,7 +71,6 @@ rule plot_communication:
 rule plot_learning:
     input:
         accuracy="<results>/tables/accuracy.csv",
-        code=code("plot_learning"),
     output:
         report(
             "<results>/figures/{study}/learning.svg",
@@ -79,6 +81,8 @@ rule plot_learning:
         "<logs>/plot_learning/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("plot_learning"),
     shell:
         "python workflow/scripts/plot_learning.py --accuracy {input.accuracy}"
         " --output {output} > {log} 2>&1"
@@ -87,7 +91,6 @@ rule plot_learning:
 rule plot_quantization_histograms:
     input:
         record=[f"<records>/{path}" for path in stored.histogram_records(config)],
-        code=code("plot_quantization_histograms"),
     output:
         report(
             "<results>/figures/{study}/quantization_histograms.svg",
@@ -98,6 +101,8 @@ rule plot_quantization_histograms:
         "<logs>/plot_quantization_histograms/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("plot_quantization_histograms"),
     shell:
         "python workflow/scripts/plot_quantization_histograms.py --record {input.record}"
         " --output {output} > {log} 2>&1"
@@ -106,7 +111,6 @@ rule plot_quantization_histograms:
 rule plot_quantization_sizes:
     input:
         quantization="<results>/tables/quantization.csv",
-        code=code("plot_quantization_sizes"),
     output:
         report(
             "<results>/figures/{study}/quantization_sizes.svg",
@@ -117,6 +121,8 @@ rule plot_quantization_sizes:
         "<logs>/plot_quantization_sizes/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("plot_quantization_sizes"),
     shell:
         "python workflow/scripts/plot_quantization_sizes.py --quantization {input.quantization}"
         " --output {output} > {log} 2>&1"
@@ -166,7 +172,6 @@ rule report_render:
         figures=expand(f"<results>/figures/{STUDY}/{{figure}}.svg", figure=FIGURES),
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
-        code=code("report_render"),
     output:
         report(
             "<results>/report.html",
@@ -178,6 +183,7 @@ rule report_render:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("report_render"),
         partial=PARTIAL,
         side_by_side="--side-by-side" if config["machine"]["share"] else "",
         replayed_from=option("--replayed-from", REPLAY),

@@ -9,7 +9,6 @@ if not REPLAY:
         input:
             images=ancient(f"{DATASET}/images.npz"),
             manifest=f"{DATASET}/manifest.json",
-            code=code("synchronization_measure"),
         output:
             "<records>/experiments/gpus~{gpus}/synchronization.json",
         log:
@@ -20,6 +19,7 @@ if not REPLAY:
         resources:
             **TIMED,
         params:
+            code=digest("synchronization_measure"),
             device=lookup(dpath="device", within=config),
             model_width=lookup(dpath="model/width", within=config),
             world_sizes=lookup(dpath="grid/gpus", within=config),
@@ -60,7 +60,6 @@ if not REPLAY:
 rule tables_synchronization:
     input:
         records=lambda wildcards: records_there(SYNCHRONIZATION),
-        code=code("tables_synchronization"),
     output:
         sampler="<results>/tables/sampler.csv",
         accuracy="<results>/tables/sampler_accuracy.csv",
@@ -70,6 +69,8 @@ rule tables_synchronization:
         "<logs>/tables_synchronization.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("tables_synchronization"),
     shell:
         "python workflow/scripts/tables_synchronization.py --records {input.records}"
         " --sampler {output.sampler} --accuracy {output.accuracy}"
@@ -79,7 +80,6 @@ rule tables_synchronization:
 rule plot_collectives:
     input:
         collectives="<results>/tables/collectives.csv",
-        code=code("plot_collectives"),
     output:
         report(
             "<results>/figures/{study}/collectives.svg",
@@ -90,6 +90,8 @@ rule plot_collectives:
         "<logs>/plot_collectives/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("plot_collectives"),
     shell:
         "python workflow/scripts/plot_collectives.py --collectives {input.collectives}"
         " --output {output} > {log} 2>&1"

@@ -22,8 +22,6 @@ QUANTIZATION = [f"<records>/{path}" for path in stored.quantization_records(conf
 
 # Nothing here reads its output, so the whole configuration may be its parameter.
 rule study_config:
-    input:
-        code=code("study_config"),
     output:
         "<results>/config.yaml",
     log:
@@ -31,6 +29,7 @@ rule study_config:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("study_config"),
         config=json.dumps(config),
     shell:
         "python workflow/scripts/study_config.py --config {params.config:q}"
@@ -38,8 +37,6 @@ rule study_config:
 
 
 rule grid_cells:
-    input:
-        code=code("grid_cells"),
     output:
         "<results>/cells.csv",
     log:
@@ -47,6 +44,7 @@ rule grid_cells:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("grid_cells"),
         recipes=lookup(dpath="grid/recipes", within=config),
         strategies=lookup(dpath="grid/strategies", within=config),
         gpus=lookup(dpath="grid/gpus", within=config),
@@ -62,7 +60,6 @@ rule tables_timing:
     input:
         cells="<results>/cells.csv",
         records=records,
-        code=code("tables_timing"),
     output:
         f"<results>/tables/{STUDY}/timing.csv",
     log:
@@ -70,6 +67,7 @@ rule tables_timing:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_timing"),
         runs=RUN_RECORDS,
         partial=PARTIAL,
     shell:
@@ -81,7 +79,6 @@ rule tables_accuracy:
     input:
         cells="<results>/cells.csv",
         records=records,
-        code=code("tables_accuracy"),
     output:
         "<results>/tables/accuracy.csv",
     log:
@@ -89,6 +86,7 @@ rule tables_accuracy:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_accuracy"),
         runs=RUN_RECORDS,
         partial=PARTIAL,
         study=STUDY,
@@ -101,7 +99,6 @@ rule tables_provenance:
     input:
         cells="<results>/cells.csv",
         records=records,
-        code=code("tables_provenance"),
     output:
         f"<results>/tables/{STUDY}/provenance.csv",
     log:
@@ -109,6 +106,7 @@ rule tables_provenance:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_provenance"),
         runs=RUN_RECORDS,
         partial=PARTIAL,
     shell:
@@ -120,7 +118,6 @@ rule tables_readings:
     input:
         cells="<results>/cells.csv",
         records=records,
-        code=code("tables_readings"),
     output:
         readings=f"<results>/tables/{STUDY}/readings.csv",
         device_time=f"<results>/tables/{STUDY}/device_time.csv",
@@ -129,6 +126,7 @@ rule tables_readings:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_readings"),
         runs=RUN_RECORDS,
         partial=PARTIAL,
     shell:
@@ -141,7 +139,6 @@ rule tables_startup:
     input:
         cells="<results>/cells.csv",
         records=records,
-        code=code("tables_startup"),
     output:
         f"<results>/tables/{STUDY}/startup.csv",
     log:
@@ -149,6 +146,7 @@ rule tables_startup:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_startup"),
         runs=RUN_RECORDS,
         partial=PARTIAL,
     shell:
@@ -159,7 +157,6 @@ rule tables_startup:
 rule tables_interconnect:
     input:
         sweeps=expand("<records>/interconnect/gpus~{gpus}/sweep.json", gpus=MULTI_GPU),
-        code=code("tables_interconnect"),
     output:
         table="<results>/tables/interconnect.csv",
         fit="<results>/tables/interconnect_fit.csv",
@@ -167,6 +164,8 @@ rule tables_interconnect:
         "<logs>/tables_interconnect.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("tables_interconnect"),
     shell:
         "python workflow/scripts/tables_interconnect.py --sweeps {input.sweeps}"
         " --output {output.table} --fit {output.fit} > {log} 2>&1"
@@ -175,13 +174,14 @@ rule tables_interconnect:
 rule tables_speedup:
     input:
         timing="<results>/tables/{study}/timing.csv",
-        code=code("tables_speedup"),
     output:
         "<results>/tables/{study}/speedup.csv",
     log:
         "<logs>/tables_speedup/{study}.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("tables_speedup"),
     shell:
         "python workflow/scripts/tables_speedup.py --timing {input.timing}"
         " --output {output} > {log} 2>&1"
@@ -191,7 +191,6 @@ rule tables_communication:
     input:
         timing="<results>/tables/{study}/timing.csv",
         readings=measured(f"{RESULTS}/tables/{STUDY}/readings.csv"),
-        code=code("tables_communication"),
     output:
         "<results>/tables/{study}/communication.csv",
     log:
@@ -199,6 +198,7 @@ rule tables_communication:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_communication"),
         readings=lambda _, input: option("--readings", input.get("readings") or None),
     shell:
         "python workflow/scripts/tables_communication.py --timing {input.timing}"
@@ -210,7 +210,6 @@ rule tables_bandwidth:
         timing="<results>/tables/{study}/timing.csv",
         communication="<results>/tables/{study}/communication.csv",
         interconnect=measured(f"{RESULTS}/tables/interconnect.csv"),
-        code=code("tables_bandwidth"),
     output:
         "<results>/tables/{study}/bandwidth.csv",
     log:
@@ -218,6 +217,7 @@ rule tables_bandwidth:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_bandwidth"),
         interconnect=lambda _, input: option(
             "--interconnect", input.get("interconnect") or None
         ),
@@ -239,7 +239,6 @@ rule tables_audit:
         manifest=measured(f"{DATASET}/manifest.json"),
         printed=lambda wildcards: printed_table(wildcards.study),
         utilization=measured(f"<results>/tables/{STUDY}/utilization.csv"),
-        code=code("tables_audit"),
     output:
         "<results>/tables/{study}/audit.csv",
     log:
@@ -247,6 +246,7 @@ rule tables_audit:
     conda:
         "../workflow/envs/study.yaml"
     params:
+        code=digest("tables_audit"),
         training_set=lambda _, input: (
             option("--manifest", input.manifest)
             if input.get("manifest")
@@ -266,7 +266,6 @@ rule tables_audit:
 rule tables_quantization:
     input:
         records=QUANTIZATION,
-        code=code("tables_quantization"),
     output:
         table="<results>/tables/quantization.csv",
         layers="<results>/tables/quantization_layers.csv",
@@ -275,6 +274,8 @@ rule tables_quantization:
         "<logs>/tables_quantization.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("tables_quantization"),
     shell:
         "python workflow/scripts/tables_quantization.py --records {input.records}"
         " --output {output.table} --layers {output.layers} --paired {output.paired}"

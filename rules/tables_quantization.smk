@@ -25,13 +25,14 @@ OPTIONAL_TABLES = [
 rule tables_quantization_peers:
     input:
         peers=PEERS,
-        code=code("tables_quantization_peers"),
     output:
         "<results>/tables/quantization_peers.csv",
     log:
         "<logs>/tables_quantization_peers.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("tables_quantization_peers"),
     shell:
         "python workflow/scripts/tables_quantization_peers.py --peers {input.peers}"
         " --output {output} > {log} 2>&1"
@@ -40,13 +41,14 @@ rule tables_quantization_peers:
 rule tables_quantization_resnet:
     input:
         stages=RESNETS,
-        code=code("tables_quantization_resnet"),
     output:
         "<results>/tables/quantization_resnet.csv",
     log:
         "<logs>/tables_quantization_resnet.log",
     conda:
         "../workflow/envs/study.yaml"
+    params:
+        code=digest("tables_quantization_resnet"),
     shell:
         "python workflow/scripts/tables_quantization_resnet.py --stages {input.stages}"
         " --output {output} > {log} 2>&1"

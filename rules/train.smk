@@ -2,7 +2,6 @@ rule train_run:
     input:
         images=ancient(f"{DATASET}/images.npz"),
         manifest=f"{DATASET}/manifest.json",
-        code=code("train_run"),
     output:
         f"<records>/runs/{grid.RUN_PATTERN}/run.json",
     log:
@@ -15,6 +14,7 @@ rule train_run:
     resources:
         **TIMED,
     params:
+        code=digest("train_run"),
         nodes=node_count,
         device=lookup(dpath="device", within=config),
         model_width=lookup(dpath="model/width", within=config),
@@ -65,13 +65,14 @@ if {"dp", "ddp"} <= set(config["grid"]["strategies"]):
     rule train_single:
         input:
             record=f"<records>/runs/{single_gpu_run('ddp')}/run.json",
-            code=code("train_single"),
         output:
             f"<records>/runs/{single_gpu_run('dp')}/run.json",
         log:
             f"logs/train_run/{single_gpu_run('dp')}.log",
         conda:
             "../workflow/envs/study.yaml"
+        params:
+            code=digest("train_single"),
         shell:
             "python workflow/scripts/train_single.py --record {input.record} --strategy dp"
             " --output {output} > {log} 2>&1"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scaling.core.imports import code_of
+from scaling.core.code_digest import files_of
 
 TABLES_OF_RUNS = {
     *("tables_timing", "tables_accuracy", "tables_provenance", "tables_readings"),
@@ -65,24 +65,31 @@ def test_editing_the_template_makes_only_the_report_again(study):
 
 
 @pytest.mark.parametrize(
-    "module", ["recipes/course.py", "resnet.py", "timing.py", "speedup.py", "figures.py"]
+    "module",
+    [
+        "training/course.py",
+        "models/resnet.py",
+        "tables/timing.py",
+        "tables/speedup.py",
+        "figures/style.py",
+    ],
 )
 def test_editing_a_module_reruns_the_jobs_whose_scripts_import_it(study, monkeypatch, module):
     edited = f"workflow/scripts/scaling/{module}"
     study.edit(edited)
     monkeypatch.chdir(study.folder)
     scripts = sorted(Path("workflow/scripts").glob("*.py"))
-    importing = {script.stem for script in scripts if edited in code_of(script)}
+    importing = {script.stem for script in scripts if Path(edited) in files_of(script)}
     planned = set(study.planned())
     finished = {path.stem for path in (study.folder / "logs").glob("*")}
     assert importing & finished
     assert importing & finished <= planned
     followers = {
-        "recipes/course.py": AFTER_RUNS,
-        "resnet.py": AFTER_RUNS | CONVERGENCE,
-        "timing.py": AFTER_RUNS - TABLES_OF_RUNS - {"plot_learning"} | {"tables_timing"},
-        "speedup.py": {"plot_speedup", "tables_audit", "report_render"} | SIDE_BY_SIDE,
-        "figures.py": {"report_render"},
+        "training/course.py": AFTER_RUNS,
+        "models/resnet.py": AFTER_RUNS | CONVERGENCE,
+        "tables/timing.py": AFTER_RUNS - TABLES_OF_RUNS - {"plot_learning"} | {"tables_timing"},
+        "tables/speedup.py": {"plot_speedup", "tables_audit", "report_render"} | SIDE_BY_SIDE,
+        "figures/style.py": {"report_render"},
     }[module]
     assert planned <= importing | followers
 

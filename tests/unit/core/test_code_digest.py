@@ -1,0 +1,73 @@
+"""A digest of the code behind a script follows its meaning, and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from scaling.core import code_digest
+
+FILES = {
+    "package/__init__.py": "",
+    "package/far.py": "import json\n\nLIMIT = 3\n",
+    "package/near.py": "def f():\n    from package import far\n    return far\n",
+    "package/by_name.py": "from package import far\n",
+    "package/alone.py": "",
+    "script.py": "import numpy\nfrom package import near\n",
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    """`digest(*modules, path=text)` of the script once some files have other texts."""
+    versions = iter(range(100))
+
+    def digest(*modules, edited=None):
+        folder = tmp_path / str(next(versions))
+        for name, text in (FILES | (edited or {})).items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return code_digest.digest(folder / "script.py", *modules)
+
+    return digest
+
+
+def test_what_a_script_imports_counts_directly_or_not_and_nothing_else():
+    root = Path(__file__).parents[3] / "workflow/scripts"
+    files = {str(path.relative_to(root)) for path in code_digest.files_of(root / "train_run.py")}
+    assert {"train_run.py", "scaling/launch/supervisor.py", "scaling/core/files.py"} <= files
+    assert not {name for name in files if name.startswith(("scaling/tables", "scaling/report"))}
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("package/far.py", "import json\n\nLIMIT = 4\n"),
+        ("package/near.py", "def f():\n    from package import far\n    return None\n"),
+        ("script.py", "from package import alone\n"),
+        ("package/__init__.py", "import json\n"),
+    ],
+)
+def test_a_change_of_meaning_changes_the_digest(project, path, text):
+    assert project(edited={path: text}) != project()
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("package/far.py", '"""What it is for."""\nimport json\n# Why three.\nLIMIT = (3)\n'),
+        (
+            "package/near.py",
+            'def f():\n    """Say more."""\n    from package import far\n\n    return far\n',
+        ),
+        ("package/alone.py", "LIMIT = 5\n"),
+        ("package/by_name.py", "LIMIT = 5\n"),
+    ],
+)
+def test_comments_layout_docstrings_and_other_modules_do_not(project, path, text):
+    assert project(edited={path: text}) == project()
+
+
+def test_a_module_that_is_imported_by_its_name_counts_where_it_is_named(project):
+    edited = {"package/by_name.py": "LIMIT = 5\n"}
+    assert project("package.by_name", edited=edited) != project("package.by_name")

@@ -1,0 +1,85 @@
+"""A digest of the code behind a script, which only a change of its meaning changes."""
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+
+def digest(script: Path, *modules: str) -> str:
+    """Digest the script, `modules` (dotted names) and all of ours that they import, as hex.
+
+    Ours are those below the script's folder. Imports inside functions count; a module that is
+    imported by its name as a text does not, and has to be among `modules`. Comments, layout and
+    docstrings are not part of a digest.
+    """
+    root = script.parent
+    named = [path for module in modules for path in _files(root, module)]
+    files = sorted(_reached(root, [script, *named]))
+    parts = [f"{path.relative_to(root)} {_meaning(path)}" for path in files]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def files_of(script: Path, *modules: str) -> list[Path]:
+    """The files that `digest` covers, sorted."""
+    root = script.parent
+    return sorted(_reached(root, [script, *(p for m in modules for p in _files(root, m))]))
+
+
+def _reached(root: Path, start: list[Path]) -> set[Path]:
+    found: set[Path] = set()
+    waiting = list(start)
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _imported(root, path)
+    return found
+
+
+@cache
+def _imported(root: Path, path: Path) -> list[Path]:
+    return [file for name in _names(_tree(path)) for file in _files(root, name)]
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            # What is imported from a package may be a module of it.
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@cache
+def _files(root: Path, name: str) -> list[Path]:
+    """The files that importing the dotted `name` runs: packages on the way, and the module."""
+    parts, found = name.split("."), []
+    for count in range(1, len(parts) + 1):
+        path = root.joinpath(*parts[:count])
+        found += [file for file in (path / "__init__.py", path.with_suffix(".py")) if file.exists()]
+    return found
+
+
+@cache
+def _meaning(path: Path) -> str:
+    return hashlib.sha256(repr(_content(_tree(path))).encode()).hexdigest()
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _content(node: object) -> object:
+    """A syntax tree without positions, docstrings and empty fields, which depend on Python's version."""
+    if isinstance(node, list):
+        return [_content(child) for child in node]
+    if not isinstance(node, ast.AST):
+        return node
+    fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, [])}
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if ast.get_docstring(node, clean=False) is not None:
+            fields["body"] = node.body[1:]
+    return type(node).__name__, [(name, _content(value)) for name, value in fields.items()]
