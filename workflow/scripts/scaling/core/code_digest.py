@@ -73,13 +73,13 @@ def _tree(path: Path) -> ast.Module:
 
 
 def _content(node: object) -> object:
-    """A syntax tree without positions, docstrings and empty fields, which depend on Python's version."""
+    """Strip a syntax tree of positions and docstrings, and of what only some Pythons write."""
     if isinstance(node, list):
         return [_content(child) for child in node]
     if not isinstance(node, ast.AST):
         return node
     fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, [])}
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        if ast.get_docstring(node, clean=False) is not None:
-            fields["body"] = node.body[1:]
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+        fields["body"] = node.body[1:]
     return type(node).__name__, [(name, _content(value)) for name, value in fields.items()]
