@@ -44,7 +44,7 @@ def _imported(root: Path, path: Path) -> list[Path]:
 
 
 def _names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -64,7 +64,7 @@ def _files(root: Path, name: str) -> list[Path]:
 
 @cache
 def _meaning(path: Path) -> str:
-    return hashlib.sha256(repr(_content(_tree(path))).encode()).hexdigest()
+    return hashlib.sha256(ast.unparse(_without_docstrings(_tree(path))).encode()).hexdigest()
 
 
 @cache
@@ -72,14 +72,18 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def _content(node: object) -> object:
-    """Strip a syntax tree of positions and docstrings, and of what only some Pythons write."""
-    if isinstance(node, list):
-        return [_content(child) for child in node]
-    if not isinstance(node, ast.AST):
-        return node
-    fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, [])}
+def _without_docstrings(tree: ast.Module) -> ast.Module:
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
-        fields["body"] = node.body[1:]
-    return type(node).__name__, [(name, _content(value)) for name, value in fields.items()]
+    for node in list(_statements(tree)):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return tree
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Visit a module and its statements, which hold all imports and docstrings; expressions not."""
+    yield node
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        children = getattr(node, name, [])
+        for child in children if isinstance(children, list) else []:
+            yield from _statements(child)
