@@ -14,7 +14,7 @@ from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.core import code_digest, environment, grid
 from scaling.core.errors import UserError
-from scaling.quantization.scheme import scheme_options
+from scaling.config.scheme import scheme_options
 from scaling.training import run_spec
 
 # The folder of the stored study that is replayed, None where a study is measured.

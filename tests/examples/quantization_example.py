@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.quantization.scheme import Scheme
+from scaling.config.scheme import Scheme
 from scaling.tables.experiments import quantization, quantization_paired
 from scaling.tables.experiments.quantization_others import PEERS, RESNET
 

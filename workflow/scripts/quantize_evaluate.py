@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
+from scaling.config.scheme import Scheme
 from scaling.core import environment, files, process_environment
 from scaling.core.errors import UserError, run_script
 from scaling.data.batches import read_images
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization import variant as quantized_variant
 from scaling.quantization.histograms import distributions
-from scaling.quantization.scheme import Scheme
 from scaling.quantization.training import pick_device
 
 
@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
         metavar="JSON",
         help="its options where they differ from int8 weights, activations and logits with one "
         'scale for each tensor, and int32 biases: {"weight_bits": 4, "rounding": "gptq"}; '
-        f"there are {', '.join(Scheme.__dataclass_fields__)}",
+        f"there are {', '.join(Scheme.model_fields)}",
     )
     parser.add_argument(
         "--calibration-images",

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import torch
 
+from scaling.config.scheme import Scheme
 from scaling.core import environment, files
 from scaling.core.errors import run_script
 from scaling.data.batches import read_images
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization import peers, variant
 from scaling.quantization.packed_weights import WORD_BYTES, layer_bytes
-from scaling.quantization.scheme import Scheme
 from scaling.quantization.training import predict
 
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
+from scaling.config.scheme import MISTAKES, Mistake, Scheme
 from scaling.data import dataset, digits
 from scaling.data.batches import Images
 from scaling.quantization.diagnostics import DIAGNOSTICS, revealed_by
 from scaling.quantization.predicted_classes import decode
-from scaling.quantization.scheme import MISTAKES, Mistake, Scheme
 from scaling.quantization.training import train
 from scaling.quantization.variant import make, measure
 

@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from scaling.config.scheme import Scheme
 from scaling.models.tutorial_cnn import tutorial_cnn
 from scaling.quantization.calibration import calibrate, count_magnitudes
 from scaling.quantization.integer_inference import Exactness, accumulate, integer_logits
 from scaling.quantization.layer_inputs import LayerInputs
 from scaling.quantization.network import QuantizedLayer, with_integers
-from scaling.quantization.scheme import Scheme
 
 SCHEMES = [
     Scheme(),

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.models.tutorial_cnn import tutorial_cnn
 from scaling.quantization.calibration import Calibration, Range, calibrate, count_magnitudes, layers
@@ -13,7 +14,6 @@ from scaling.quantization.layer_inputs import LayerInputs
 from scaling.quantization.ledger import scale_row
 from scaling.quantization.network import QuantizedLayer, with_integers, with_quantized_weights
 from scaling.quantization.rounding import round_layer
-from scaling.quantization.scheme import Scheme
 
 PLAIN = Scheme()
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.models.resnet import ResNet18
 from scaling.quantization.folded_resnet import FoldedResNet, fold, folded_layers, ranges
@@ -18,7 +19,6 @@ from scaling.quantization.resnet import (
     with_integers,
     with_quantized_weights,
 )
-from scaling.quantization.scheme import Scheme
 
 
 @pytest.fixture(scope="module")

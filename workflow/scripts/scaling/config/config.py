@@ -8,9 +8,9 @@ import yaml
 from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 
+from scaling.config.scheme import STAGES, Scheme, scheme_options
 from scaling.convergence import plan
 from scaling.core.errors import UserError
-from scaling.quantization.scheme import STAGES, Scheme, scheme_options
 from scaling.training.run_spec import NEED_A_GPU
 
 LONGEST_SHOWN = 60

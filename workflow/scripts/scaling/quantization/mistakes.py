@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from scaling.config.scheme import Mistake
 from scaling.quantization.integers import INT32_MAX, Steps
-from scaling.quantization.scheme import Mistake
 
 
 @dataclass(frozen=True)

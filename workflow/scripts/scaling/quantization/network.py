@@ -30,6 +30,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.quantization import mistakes as formulas
 from scaling.quantization.calibration import IMAGES, Calibration, outlets
@@ -47,7 +48,6 @@ from scaling.quantization.integers import (
 from scaling.quantization.layer_inputs import LayerInputs
 from scaling.quantization.mistakes import LayerScales
 from scaling.quantization.rounding import RoundedLayer, round_layer
-from scaling.quantization.scheme import Scheme
 
 
 class QuantizedImages(nn.Module):

@@ -23,6 +23,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.quantization import integer_inference
 from scaling.quantization.calibration import IMAGES, Range
@@ -31,7 +32,6 @@ from scaling.quantization.integers import Requantization, Steps, activation_step
 from scaling.quantization.mistakes import LayerScales
 from scaling.quantization.network import QuantizedImages, QuantizedLayer
 from scaling.quantization.rounding import round_layer
-from scaling.quantization.scheme import Scheme
 
 BRANCH = Steps(-(2**15), 2**15 - 1)
 """What the two branches of a block are brought to before they are added."""

@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 from torch import nn
 
+from scaling.config.scheme import STAGES, Scheme
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.data.batches import Images
@@ -20,7 +21,6 @@ from scaling.quantization.integers import FLOAT32_EXACT
 from scaling.quantization.network import QuantizedLayer
 from scaling.quantization.packed_weights import layer_bytes
 from scaling.quantization.resnet import QuantizedResNet, with_integers, with_quantized_weights
-from scaling.quantization.scheme import STAGES, Scheme
 from scaling.quantization.training import predict
 
 COLUMNS = [

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from scaling.config.scheme import Scheme
 from scaling.quantization import gptq
 from scaling.quantization.gptq import InputMoments
 from scaling.quantization.integers import symmetric_scale, to_steps, weight_steps
 from scaling.quantization.ranges import mse_reach
-from scaling.quantization.scheme import Scheme
 
 Rounding = Callable[[Tensor, Tensor, int], Tensor]
 SHARES = [1 - step / 50 for step in range(40)]

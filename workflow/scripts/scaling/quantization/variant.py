@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from scaling.config.scheme import Scheme
 from scaling.data.batches import Images
 from scaling.quantization import predicted_classes
 from scaling.quantization.calibration import (
@@ -35,7 +36,6 @@ from scaling.quantization.network import (
 )
 from scaling.quantization.packed_weights import WORD_BYTES
 from scaling.quantization.rounding import RoundedLayer
-from scaling.quantization.scheme import Scheme
 
 MOMENT_IMAGES = 10_000
 """Calibration images whose inputs GPTQ and a corrected bias look at: for hundreds of inputs of a

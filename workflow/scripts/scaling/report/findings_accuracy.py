@@ -1,7 +1,7 @@
 """Sentences on accuracy: large batches, one recipe against another, int8 quantization."""
 
+from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
-from scaling.quantization.scheme import STAGES
 from scaling.report.finding import Finding, measured, source
 from scaling.tables import large_batch, recipe_quality
 from scaling.tables.experiments.quantization_cost import cost

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scaling.quantization.scheme import STAGES
+from scaling.config.scheme import STAGES
 from scaling.report.part import Part
 from scaling.report.sections import (
     quantization_integers,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from scaling.config.scheme import MISTAKES, STAGES, Mistake
 from scaling.core import numbers as fmt
 from scaling.quantization.predicted_classes import MeanDifference
-from scaling.quantization.scheme import MISTAKES, STAGES, Mistake
 from scaling.report.part import Part
 from scaling.report.sections.ledger import decibels, share
 from scaling.report.table import Entry, Table, text

@@ -4,8 +4,8 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
-from scaling.quantization.scheme import STAGES
 from scaling.report.part import Part
 from scaling.report.sections.quantization_stages import COLUMNS, cost_entries
 from scaling.report.table import Entry, Table, head, text

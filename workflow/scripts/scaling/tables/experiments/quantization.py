@@ -4,8 +4,8 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.config.scheme import STAGES, Scheme
 from scaling.quantization.diagnostics import revealed_by
-from scaling.quantization.scheme import STAGES, Scheme
 from scaling.tables.experiments.quantization_paired import against_float32
 from scaling.tables.experiments.quantization_record import check_together
 
@@ -17,7 +17,7 @@ MEAN = ["mean_seeds", "mean_standard_error_points"]
 """Over how many seeds the variant's mean difference is, and that mean's error; on each of them."""
 CHECKSUMS = ["calibration_checksum", "training_checksum"]
 SIZES = ["packed_bytes", "float32_bytes", "compression"]
-OPTIONS = list(Scheme.__dataclass_fields__)
+OPTIONS = list(Scheme.model_fields)
 WORST = {
     "weight_sqnr_db": min,
     "sqnr_before_relu_db": min,

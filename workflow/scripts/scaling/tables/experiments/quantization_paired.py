@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.config.scheme import STAGES
 from scaling.quantization.predicted_classes import Classes, MeanDifference, decode, mean_difference
-from scaling.quantization.scheme import STAGES
 
 COLUMNS = ["stage", "reference_stage", "seeds", "test_images", "difference_points"]
 COLUMNS += ["standard_error_points"]

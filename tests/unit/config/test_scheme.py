@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
-from scaling.quantization.scheme import Scheme
 
 
 def test_a_scheme_is_json_and_back() -> None:
@@ -26,14 +26,14 @@ def test_nothing_said_is_int8_from_image_to_logits() -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"weight_bits": 1}, "weight_bits of a quantized network is 1 .allowed: 2, 3, 4, 5, 6, 7"),
-        ({"weight_bits": "4"}, "weight_bits of a quantized network is '4'"),
+        ({"weight_bits": 1}, "weight_bits of a quantized network is 1 .allowed: greater than or"),
+        ({"weight_bits": "4"}, "weight_bits of a quantized network is '4' .allowed: a valid int"),
         ({"weight_bits": True}, "weight_bits of a quantized network is True"),
         ({"weight_bits": 4.0}, r"weight_bits of a quantized network is 4\.0"),
-        ({"activation_bits": 9}, "8, null"),
-        ({"rounding": "up"}, "rounding of a quantized network is 'up' .allowed: nearest, gptq"),
-        ({"bias_correction": 1}, "bias_correction of a quantized network is 1 .allowed: True"),
-        ({"mistake": "rounding"}, "allowed: activation_scale, bias_scale, 255_for_127"),
+        ({"activation_bits": 9}, "activation_bits .* is 9 .allowed: less than .* 8, or null"),
+        ({"rounding": "up"}, "rounding of .* is 'up' .allowed: 'nearest' or 'gptq'"),
+        ({"bias_correction": 1}, "bias_correction of .* is 1 .allowed: a valid boolean"),
+        ({"mistake": "rounding"}, "allowed: 'activation_scale', 'bias_scale', '255_for_127'"),
         ({"weight_bit": 4}, "has no option weight_bit .allowed: weight_bits"),
         ({"unsigned": True}, "unsigned activations of 8 bits do not fit int8"),
         ({"activation_bits": None, "mistake": "bias_scale"}, "is one of activations and biases"),

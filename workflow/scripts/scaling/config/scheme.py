@@ -1,10 +1,12 @@
-"""What one variant of a quantized network is: all its options in one value, which is JSON too."""
+"""The options of one quantized variant of a network, checked."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from scaling.core.errors import UserError
 
+Bits = Annotated[int, Field(ge=2, le=8)]
 Mistake = Literal[
     "activation_scale",
     "bias_scale",
@@ -23,13 +25,12 @@ MISTAKES: dict[Mistake, str] = {
     "one_image": "the activations are calibrated on one image",
     "test_data": "the activations are calibrated on the test images",
 }
-"""What each mistake does, in a few words."""
+"""Each mistake in a few words."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
-"""The lab's stages in order: the name of the float network, and of three variants."""
+"""The lab's stages in order: the float network, and three variants of it."""
 
 
-@dataclass(frozen=True)
-class Scheme:
+class Scheme(BaseModel):
     """The options of one quantized copy of a float network.
 
     `weight_bits` and `activation_bits` from 2 to 8. Without `activation_bits` (None) only weights
@@ -37,16 +38,18 @@ class Scheme:
     float in the accumulator's scale. `logits` are int8 whatever `activation_bits`, or the last
     accumulator divided by its scale. `unsigned` gives activations after ReLU 0 to 2^bits - 1.
     `weight_scales` are one for each tensor or for each output channel; `weight_range` and
-    `activation_range` say how far they reach: `max_abs`, or less by clipping (see `ranges`), for
-    weights also as far as gives each layer the least `output` error (see `weight_rounding`).
-    `rounding` of the weights is to the nearest step or GPTQ's, which also makes up for the error of
-    the layer's inputs; `bias_correction` takes the mean shift of each layer's output out of its
-    bias (see `gptq`). A `mistake` is one of those that documents have made (see
-    `quantization_mistakes`).
+    `activation_range` choose the clipping threshold: `max_abs`, or less (see
+    `quantization.calibration`), for weights also the one that gives each layer the least `output`
+    error (see `quantization.rounding`). `rounding` of the weights is to the nearest level or
+    GPTQ's, which also makes up for the error of the layer's inputs; `bias_correction` takes the
+    mean shift of each layer's output out of its bias (see `quantization.gptq`). A `mistake` is one
+    of those that documents have made (see `quantization.mistakes`).
     """
 
-    weight_bits: int = 8
-    activation_bits: int | None = 8
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    weight_bits: Bits = 8
+    activation_bits: Bits | None = 8
     bias: Literal["int32", "float"] = "int32"
     logits: Literal["int8", "float"] = "int8"
     unsigned: bool = False
@@ -57,35 +60,41 @@ class Scheme:
     bias_correction: bool = False
     mistake: Mistake | None = None
 
-    @classmethod
-    def of(cls, options: dict[str, Any]) -> "Scheme":
-        """The scheme with `options`, the rest as above; UserError for what is not allowed."""
-        allowed = get_type_hints(cls)
-        for name, value in options.items():
-            if name not in allowed:
-                raise UserError(
-                    f"a quantized network has no option {name} (allowed: {', '.join(allowed)})"
-                )
-            choices = _choices(allowed[name])
-            # 4.0 and True equal 4 and 1, and are neither.
-            if not any(type(value) is type(choice) and value == choice for choice in choices):
-                shown = ", ".join("null" if choice is None else str(choice) for choice in choices)
-                raise UserError(f"{name} of a quantized network is {value!r} (allowed: {shown})")
-        scheme = cls(**options)
-        if scheme.unsigned and scheme.activation_bits in (None, 8):
-            raise UserError(
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.unsigned and self.activation_bits in (None, 8):
+            raise ValueError(
                 "unsigned activations of 8 bits do not fit int8: give activation_bits of 2 to 7, "
                 "or unsigned false"
             )
-        if scheme.activation_bits is None and scheme.mistake is not None:
-            raise UserError(
-                f"mistake {scheme.mistake} is one of activations and biases: give activation_bits"
+        if self.activation_bits is None and self.mistake is not None:
+            raise ValueError(
+                f"mistake {self.mistake} is one of activations and biases: give activation_bits"
             )
-        return scheme
+        return self
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Self:
+        """Check `options` and fill in the defaults; the first fault is a UserError."""
+        try:
+            return cls.model_validate(options)
+        except ValidationError as error:
+            fault = error.errors()[0]
+        name = fault["loc"][0] if fault["loc"] else None
+        if name is None:
+            raise UserError(fault["msg"].removeprefix("Value error, "))
+        if name not in cls.model_fields:
+            raise UserError(
+                f"a quantized network has no option {name} (allowed: {', '.join(cls.model_fields)})"
+            )
+        allowed = fault["msg"].removeprefix("Input should be ")
+        if type(None) in get_args(cls.model_fields[str(name)].annotation):
+            allowed += ", or null"
+        raise UserError(f"{name} of a quantized network is {fault['input']!r} (allowed: {allowed})")
 
     def as_options(self) -> dict[str, Any]:
         """Every option by its name: JSON, and what `of` takes."""
-        return asdict(self)
+        return self.model_dump()
 
     @property
     def needs_moments(self) -> bool:
@@ -103,18 +112,5 @@ class Scheme:
 
 
 def scheme_options(variant: dict[str, Any]) -> dict[str, Any]:
-    """What a variant of the configuration says of its scheme: all but its name and its seeds."""
+    """The options of a variant of the configuration: all but its name and its seeds."""
     return {key: value for key, value in variant.items() if key not in ("name", "seeds")}
-
-
-def _choices(kind: Any) -> list[Any]:
-    """The values a field of that type may have."""
-    if kind is bool:
-        return [True, False]
-    if kind is int:
-        return list(range(2, 9))
-    if kind is type(None):
-        return [None]
-    parts = get_args(kind)
-    literal = all(isinstance(part, str) for part in parts)
-    return list(parts) if literal else [one for part in parts for one in _choices(part)]
