@@ -6,7 +6,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo study pack replay published audit test test-slurm lint format bench bench-course lock clean
+.PHONY: help env demo study pack replay published audit test test-slurm lint format docs bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -58,12 +58,18 @@ format: env ## let the formatters change the files
 	ruff check --fix .
 	snakefmt Snakefile rules
 
+docs: env ## write what is generated: the keys in config/README.md, the pins of the conda environment
+	PYTHONPATH=workflow/scripts python -m scaling.config.readme
+	sed -i '/^ *- pip:/q' workflow/envs/study.yaml
+	sed -n 's/^\([a-z0-9_.-]*==.*\) \\$$/      - \1/p' requirements.lock >> workflow/envs/study.yaml
+
 bench: env ## how fast the pipeline itself is: planning, no-op runs, Slurm, the demo (PARTS=…)
 	python tests/bench/bench.py $(PARTS)
 
 lock: env ## resolve requirements.in again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --upgrade requirements.in -o requirements.lock
+	$(MAKE) docs
 
 clean: ## delete everything a study has made
 	rm -rf results logs benchmarks resources .snakemake

@@ -39,9 +39,7 @@ if isinstance(config.get("partial"), str):
     )
 
 try:
-    configuration.check(
-        config, Path(workflow.basedir, "config/schema.yaml"), reads_images=not REPLAY
-    )
+    configuration.check(config, reads_images=not REPLAY)
     if REPLAY:
         stored.check(REPLAY, config)
 except UserError as error:

@@ -1,81 +1,89 @@
 """The configuration, checked before anything runs."""
 
-import math
+from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import yaml
-from jsonschema import Draft202012Validator, validators
-from jsonschema.exceptions import ValidationError
+from pydantic import ValidationError
 
-from scaling.config.scheme import STAGES, Scheme, scheme_options
-from scaling.convergence import plan
+from scaling.config.experiment_keys import Convergence, Quantization
+from scaling.config.keys import Configuration, Dataset, Tuned
+from scaling.config.scheme import STAGES, Scheme
 from scaling.core.errors import UserError
 from scaling.training.run_spec import NEED_A_GPU
 
 LONGEST_SHOWN = 60
-WORDS = {"array": "a list", "object": "a section", "boolean": "true or false", "null": "null"}
-# JSON Schema takes 1.0 for an integer; in a path 1.0 is not 1.
-Validator = validators.extend(
-    Draft202012Validator,
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda _, value: type(value) is int
-    ).redefine("number", lambda _, value: type(value) in (int, float) and math.isfinite(value)),
-)
+ALLOWED = {
+    "int_type": "an integer",
+    "float_type": "a number",
+    "finite_number": "a number",
+    "bool_type": "true or false",
+    "string_type": "a string",
+    "list_type": "a list",
+    "model_type": "a section",
+    "greater_than_equal": "{ge} or more",
+    "less_than_equal": "{le} or less",
+    "greater_than": "more than {gt:g}",
+    "less_than": "less than {lt:g}",
+    "multiple_of": "multiples of {multiple_of}",
+    "too_short": "a list of at least {min_length}",
+    "string_pattern_mismatch": "what matches {pattern}",
+    "literal_error": "{expected}",
+}
+"""What is allowed where pydantic finds an error of that type."""
 
 
-def check(config: dict[str, Any], schema_path: Path, *, reads_images: bool = True) -> None:
+def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
     """Raise UserError with one sentence per mistake: the key, what is wrong, what is allowed.
 
     A study that no longer reads its images may name a dataset.path that does not exist here.
     """
-    schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
-    errors = sorted(Validator(schema).iter_errors(config), key=lambda error: error.json_path)
-    sentences = [_sentence(error) for error in errors] or _beyond_schema(config, reads_images)
+    try:
+        sentences = list(_across_keys(Configuration.model_validate(config), reads_images))
+    except ValidationError as invalid:
+        errors = sorted(invalid.errors(), key=lambda error: _name(error["loc"]))
+        sentences = [_sentence(error["type"], error) for error in errors]
     if sentences:
         raise UserError("the configuration is wrong: " + "; ".join(sentences))
 
 
-def _sentence(error: ValidationError) -> str:
-    key = _name(list(error.absolute_path))
-    wanted: Any = error.validator_value
-    schema: Any = error.schema
-    entries: Any = error.instance
-    shown = repr(entries)
+def _sentence(kind: str, error: Any) -> str:
+    """Say what is wrong in an error of pydantic's."""
+    *section, last = error["loc"]
+    if kind == "missing":
+        return f"{_name(section)} lacks {last}"
+    if kind in ("extra_forbidden", "invalid_key"):
+        known = list(_annotation(section).model_fields)
+        near = get_close_matches(str(last), known, n=1)
+        meant = f", perhaps {near[0]}" if near else ""
+        return f"{_name(section)} has the unknown key {last}{meant} (allowed: {', '.join(known)})"
+    key, shown = _name(error["loc"]), repr(error["input"])
+    if kind not in ALLOWED:
+        return f"{key} {error['msg']}"
+    context = error.get("ctx", {})
+    if kind == "literal_error":
+        context = {"expected": context["expected"].replace("'", "").replace(" or ", ", ")}
+    allowed = ALLOWED[kind].format(**context)
+    if kind.endswith("_type") and type(None) in getattr(_annotation(error["loc"]), "__args__", ()):
+        allowed += " or null"
     if len(shown) > LONGEST_SHOWN:
         shown = shown[:LONGEST_SHOWN] + "…"
-    match error.validator:
-        case "additionalProperties":
-            known = schema["properties"]
-            unknown = ", ".join(str(name) for name in entries if name not in known)
-            return f"{key} has the unknown key {unknown} (allowed: {', '.join(known)})"
-        case "required":
-            missing = ", ".join(name for name in wanted if name not in entries)
-            return f"{key} lacks {missing}"
-        case "type":
-            kinds = [wanted] if isinstance(wanted, str) else wanted
-            allowed = " or ".join(WORDS.get(kind, f"a {kind}") for kind in kinds)
-            allowed = allowed.replace("a integer", "an integer")
-            return f"{key} is {shown} (allowed: {_numeral(entries)}{allowed})"
-        case "enum":
-            return f"{key} is {shown} (allowed: {', '.join(map(str, wanted))})"
-        case "minItems":
-            return f"{key} is empty (allowed: a list of at least {wanted})"
-        case "uniqueItems":
-            twice = sorted({str(i) for i in entries if entries.count(i) > 1})
-            return f"{key} has {', '.join(twice)} more than once (allowed: each value once)"
-        case "minimum":
-            return f"{key} is {shown} (allowed: {wanted} or more)"
-        case "maximum":
-            return f"{key} is {shown} (allowed: {wanted} or less)"
-        case "exclusiveMinimum":
-            return f"{key} is {shown} (allowed: more than {wanted})"
-        case "exclusiveMaximum":
-            return f"{key} is {shown} (allowed: less than {wanted})"
-        case "multipleOf":
-            return f"{key} is {shown} (allowed: multiples of {wanted})"
-        case _:
-            return f"{key} is {shown}: {error.message}"
+    shown = "empty" if kind == "too_short" and not error["input"] else shown
+    return f"{key} is {shown} (allowed: {_numeral(error['input'])}{allowed})"
+
+
+def _annotation(path: list[str | int]) -> Any:
+    """The type of the key at `path`."""
+    kind: Any = Configuration
+    for key in path:
+        kind = kind.__args__[0] if isinstance(key, int) else kind.model_fields[key].annotation
+    return kind
+
+
+def _name(path: Any) -> str:
+    keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
+    return "".join(keys).removeprefix(".") or "the configuration"
 
 
 def _numeral(value: object) -> str:
@@ -83,121 +91,105 @@ def _numeral(value: object) -> str:
     try:
         number = float(value) if isinstance(value, str) else None
     except ValueError:
-        number = None
+        return ""
     if number is None:
         return ""
     return f"{number!r} without quotes and with a decimal point, or other "
 
 
-def _name(path: list[str | int]) -> str:
-    if not path:
-        return "the configuration"
-    keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
-    return "".join(keys).removeprefix(".")
-
-
-def _beyond_schema(config: dict[str, Any], reads_images: bool) -> list[str]:
-    """What a schema cannot say: paths exist, and one key fits another."""
-    sentences = []
-    dataset = config["dataset"]
-    grid = config["grid"]
-    if dataset["source"] == "images" and dataset["path"] is None:
-        sentences.append(
-            "dataset.path is null (allowed for images: a folder or archive of train/<class>/*)"
-        )
-    if dataset["source"] in ("digits", "synthetic") and dataset["path"] is not None:
-        sentences.append(
-            f"dataset.path is {dataset['path']!r} (allowed for {dataset['source']}: null)"
-        )
-    elif reads_images and dataset["path"] and not Path(dataset["path"]).expanduser().exists():
-        sentences.append(
-            f"dataset.path is {dataset['path']!r}, which does not exist "
-            "(allowed: a file or folder, from the folder Snakemake works in)"
-        )
-    if config["device"] == "cpu" and "dp" in grid["strategies"] and max(grid["gpus"]) > 1:
-        sentences.append(
+def _across_keys(config: Configuration, reads_images: bool) -> Iterator[str]:
+    """What is wrong although each key is right: paths exist, and one key fits another."""
+    yield from _path(config.dataset, reads_images)
+    grid, per_node = config.grid, config.machine.gpus_per_node
+    if config.device == "cpu" and "dp" in grid.strategies and max(grid.gpus) > 1:
+        yield (
             "grid.strategies has dp, which needs GPUs for more than one device "
             "(allowed with device cpu: ddp)"
         )
-    per_node = config["machine"]["gpus_per_node"]
-    uneven = [n for n in grid["gpus"] if per_node and n > per_node and n % per_node]
+    uneven = [n for n in grid.gpus if per_node and n > per_node and n % per_node]
     if uneven:
-        sentences.append(
+        yield (
             f"grid.gpus has {', '.join(map(str, uneven))} and machine.gpus_per_node is {per_node} "
             "(allowed: numbers of GPUs up to one node's, or multiples of it)"
         )
-    convergence = config["convergence"]
-    odd = plan.uneven(
-        convergence["global_batches"], convergence["reference_batch"], convergence["gpus"]
-    )
-    if odd:
-        sentences.append(
-            f"convergence.global_batches has {', '.join(map(str, odd))} and convergence.gpus is "
-            f"{convergence['gpus']} (allowed: multiples of it)"
+    yield from _remedies(config.convergence)
+    if "tuned" in grid.recipes:
+        yield from _switches(config.recipes.tuned, config.device)
+    yield from _part_b(config.quantization, reads_images)
+
+
+def _path(dataset: Dataset, reads_images: bool) -> Iterator[str]:
+    if dataset.source == "images" and dataset.path is None:
+        yield "dataset.path is null (allowed for images: a folder or archive of train/<class>/*)"
+    elif dataset.source in ("digits", "synthetic") and dataset.path is not None:
+        yield f"dataset.path is {dataset.path!r} (allowed for {dataset.source}: null)"
+    elif reads_images and dataset.path and not Path(dataset.path).expanduser().exists():
+        yield (
+            f"dataset.path is {dataset.path!r}, which does not exist "
+            "(allowed: a file or folder, from the folder Snakemake works in)"
         )
-    names = [remedy["name"] for remedy in convergence["remedies"]]
+
+
+def _remedies(section: Convergence) -> Iterator[str]:
+    spread = section.gpus * section.reference_batch
+    uneven = [n for n in section.global_batches if n >= spread and n % section.gpus]
+    if uneven:
+        yield (
+            f"convergence.global_batches has {', '.join(map(str, uneven))} and convergence.gpus is "
+            f"{section.gpus} (allowed: multiples of it)"
+        )
+    names = [remedy.name for remedy in section.remedies]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        sentences.append(
-            f"convergence.remedies has {', '.join(twice)} more than once (allowed: each name once)"
-        )
-    if "tuned" in grid["recipes"]:
-        sentences.extend(_switches(config["recipes"]["tuned"], config["device"]))
-    return [*sentences, *_variants(config["quantization"], reads_images)]
+        shown = ", ".join(twice)
+        yield f"convergence.remedies has {shown} more than once (allowed: each name once)"
 
 
-def _switches(tuned: dict[str, Any], device: str) -> list[str]:
-    """What is wrong with the switches of recipe tuned."""
-    sentences = [
-        f"recipes.tuned.{switch} is true (allowed with device cpu: false)"
-        for switch in NEED_A_GPU
-        if tuned[switch] and device == "cpu"
-    ]
-    if tuned["fused_norms"] and not tuned["channels_last"]:
-        sentences.append(
+def _switches(tuned: Tuned, device: str) -> Iterator[str]:
+    for switch in NEED_A_GPU:
+        if getattr(tuned, switch) and device == "cpu":
+            yield f"recipes.tuned.{switch} is true (allowed with device cpu: false)"
+    if tuned.fused_norms and not tuned.channels_last:
+        yield (
             "recipes.tuned.fused_norms is true and channels_last is false "
             "(allowed: false, or channels_last true)"
         )
-    return sentences
 
 
-def _variants(section: dict[str, Any], reads_images: bool) -> list[str]:
-    """What is wrong with the variants of a quantized network; a replay may have none."""
-    if not section["seeds"]:
-        asked = [name for name in ("peers", "resnet18") if section[name]]
-        return [
-            f"quantization.seeds is empty, but quantization.{name} asks for more of Part B "
-            "(allowed: a list of at least 1)"
-            for name in asked
-        ]
-    sentences = []
-    schemes: dict[str, Scheme] = {}
-    for place, variant in enumerate(section["variants"]):
-        key, name = f"quantization.variants[{place}]", variant["name"]
+def _part_b(section: Quantization, reads_images: bool) -> Iterator[str]:
+    """What is wrong with the quantized networks; a replay may have no variants."""
+    if not section.seeds:
+        for name in ("peers", "resnet18"):
+            if getattr(section, name):
+                yield (
+                    f"quantization.seeds is empty, but quantization.{name} asks for more of Part B "
+                    "(allowed: a list of at least 1)"
+                )
+        return
+    if not section.variants:
+        if reads_images:
+            yield "quantization.variants is empty (allowed: a list of at least 1)"
+        return
+    sentences, drawable = [], []
+    taken = {STAGES[0]}
+    for place, variant in enumerate(section.variants):
+        key, seeds = f"quantization.variants[{place}]", variant.seeds or section.seeds
+        unknown = set(seeds) - set(section.seeds)
+        if unknown:
+            sentences.append(f"{key}.seeds has {min(unknown)} (allowed: those of the section)")
+        if variant.name in taken:
+            sentences.append(f"{key} is called {variant.name} (allowed: a name not taken)")
+        taken.add(variant.name)
         try:
-            scheme = Scheme.of(scheme_options(variant))
+            scheme = Scheme.of(variant.model_extra or {})
         except UserError as error:
-            sentences.append(f"{key} ({name}): {error}")
-            continue
-        strangers = set(variant.get("seeds", [])) - set(section["seeds"])
-        if strangers:
-            sentences.append(f"{key}.seeds has {min(strangers)} (allowed: those of the section)")
-        if name in (*schemes, STAGES[0]):
-            sentences.append(f"{key} is called {name} (allowed: a name not taken)")
-        schemes[name] = scheme
-    if not section["variants"] and reads_images:
-        sentences.append("quantization.variants is empty (allowed: a list of at least 1)")
-    drawn = section["histograms"]
-    if section["variants"] and not sentences:
-        first = section["seeds"][0]
-        fit = [
-            variant["name"]
-            for variant in section["variants"]
-            if schemes[variant["name"]].has_histograms and first in variant.get("seeds", [first])
-        ]
-        if drawn not in fit:
-            sentences.append(
-                f"quantization.histograms is {drawn!r} (allowed: a variant with int8 logits and "
-                f"one scale for each tensor, here {', '.join(fit) or 'none'})"
-            )
-    return sentences
+            sentences.append(f"{key} ({variant.name}): {error}")
+        else:
+            if scheme.has_histograms and section.seeds[0] in seeds:
+                drawable.append(variant.name)
+    yield from sentences
+    if not sentences and section.histograms not in drawable:
+        yield (
+            f"quantization.histograms is {section.histograms!r} (allowed: a variant with int8 "
+            f"logits and one scale for each tensor, here {', '.join(drawable) or 'none'})"
+        )

@@ -1,0 +1,141 @@
+"""The keys of the experiments beside the grid: large batches, what ranks share, quantization."""
+
+from typing import Annotated, Literal
+
+from annotated_types import Ge, MinLen
+from pydantic import ConfigDict, Field, StringConstraints
+
+from scaling.config.key_types import (
+    AboveZero,
+    Count,
+    Distinct,
+    Fraction,
+    NotNegative,
+    Positive,
+    Precision,
+    Section,
+    Some,
+)
+
+
+class Remedy(Section):
+    name: Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]*$")]
+    """Of the remedy, in tables, figures and paths."""
+    scaling: Literal["none", "linear", "sqrt"] = "none"
+    """Rule of the learning rate in the global batch: `none`, `linear` or `sqrt`."""
+    warmup_epochs: NotNegative = 0
+    """Gradual warm-up from the base rate, per update; none where the peak is no higher."""
+    zero_gamma: bool = False
+    """The last batch-norm scale of each residual block starts at 0."""
+    decay_batch_norm: bool = True
+    """Weight decay on batch norms and biases as well."""
+    label_smoothing: Fraction = 0
+    """Share of the labels that is spread over all classes."""
+    lars: NotNegative = 0
+    """Trust coefficient of LARS; 0 is plain SGD."""
+    decay: Literal["none", "linear", "cosine"] = "none"
+    """How the learning rate falls to zero after the warm-up: `none`, `linear` or `cosine`."""
+    equal_updates: bool = False
+    """As many updates as the reference batch has, instead of as many epochs."""
+    precise_batch_norm: bool = False
+    """A pass over the training images before each evaluation, for the statistics of the batch
+    norms."""
+    factors: Some[AboveZero] = Field(default_factory=list)
+    """A sweep of its own; `[1]` takes the rule at its word, which is judged against the base
+    rate."""
+
+
+class Convergence(Section):
+    global_batches: Some[Annotated[int, Ge(2)]]
+    """Images of one update, over all GPUs, at which each remedy for large batches is tried."""
+    reference_batch: Annotated[int, Ge(2)]
+    """The batch on one GPU that all are compared with. Scaling rules count from it."""
+    gpus: Positive
+    """How many GPUs share a global batch of at least so many reference batches; smaller ones are on
+    one. They are emulated on one GPU, with the same result: every rank's batch is normalised by
+    itself."""
+    epochs: Positive
+    """Of every run, so that remedies are compared after as many images."""
+    max_epochs: Positive
+    """The most epochs of a remedy with `equal_updates`."""
+    seeds: Some[Count]
+    """Of the learning rate that a remedy's sweep chose. The sweep itself has the first of them."""
+    factors: Some[AboveZero]
+    """The sweep: multiples of the learning rate that a remedy's rule gives. The one with the lowest
+    training loss is chosen; the test set has no say. A remedy with a sweep is judged against plain
+    SGD (`scaling` alone) with the widest sweep, so give all of them the same `scaling` and with it
+    the same rates; a best rate at an end of its sweep, beyond which a better one may be, blocks the
+    verdict that this could overturn."""
+    precision: Precision
+    """Of convolutions and matrix products: `float32`, `tf32` or `bf16`."""
+    train_images: Positive | None
+    """How many training images are used, the first ones; null means all."""
+    accuracy_margin: Fraction
+    """A gap to the reference counts as closed when the interval of the difference in test accuracy
+    excludes a loss of this (0.02: two points). Time to accuracy is the time to the reference's test
+    accuracy minus this."""
+    remedies: list[Remedy]
+    """A list of remedies: a `name` and the options below, without which it is plain SGD. An empty
+    list leaves the experiment out."""
+
+
+class Synchronization(Section):
+    seeds: Annotated[Distinct[Count], MinLen(3)]
+    """The experiments on image orders, messages and buffers, on the largest number of GPUs on one
+    machine: one training with and one without `set_epoch` for each. At least 3."""
+    epochs: Annotated[int, Ge(2)]
+    """Of each of these trainings, 2 or more. What buffers cost is timed apart from them, on batches
+    in memory."""
+    batch_size: Positive
+    """Samples per GPU and step in all of these experiments."""
+    train_images: Positive | None
+    """How many training images they use, the first ones; null means all."""
+    loader_workers: Count
+    """DataLoader processes of each of their training processes."""
+
+
+class Variant(Section):
+    """A quantized copy; what it says beside these keys is checked as a scheme."""
+
+    model_config = ConfigDict(extra="allow")
+    name: Annotated[str, StringConstraints(pattern=r"^[\w.+-]+$")]
+    """Of the variant, in tables, figures and paths."""
+    seeds: Some[Count] = Field(default_factory=list)
+    """Limits it to some of the section's seeds."""
+
+
+class Quantization(Section):
+    seeds: Distinct[Count]
+    """One tutorial CNN is trained and quantized for each. With `[]` (and no `peers`, no `resnet18`)
+    the study has no Part B."""
+    epochs: Positive
+    """Training epochs of the tutorial CNN."""
+    batch_size: Positive
+    """Of its training."""
+    learning_rate: AboveZero
+    """Of its SGD."""
+    momentum: Fraction
+    """Of its SGD."""
+    calibration_images: Count
+    """Training images that set the activation scales; 0 means all."""
+    variants: list[Variant]
+    """Quantized copies of each seed's network; each is a job for each seed, so a new one runs
+    alone. Options, the plain one first: `weight_bits` 8 to 2, `activation_bits` 8 to 2 or null for
+    weights only, `bias` `int32` or `float`, `logits` `int8` or `float`, `unsigned` activations
+    after ReLU (below 8 bits), `weight_scales` one for each `tensor` or `channel`, `weight_range`
+    `max_abs`, `mse` or `output` (as far as gives each layer the least output error),
+    `activation_range` `max_abs`, `percentile` or `mse`, `rounding` `nearest` or `gptq`,
+    `bias_correction`, and a known `mistake`: `activation_scale`, `bias_scale`, `255_for_127`,
+    `bias_unscaled`, `no_product`, `one_image`, `test_data`. The report's stages are `weights`,
+    `weights+activations` and `weights+activations+bias`."""
+    histograms: str
+    """The variant whose weights and activations are drawn: one with int8 logits and a scale for
+    each tensor."""
+    peers: Distinct[Literal["onnxruntime", "torchao"]]
+    """Other quantizers to measure beside ours on the same weights and images, on the CPU with
+    `machine.cpu_threads`: `onnxruntime`, `torchao`. One that is not installed
+    (`requirements-peers.txt`) is noted and left out; `[]` measures none."""
+    resnet18: bool
+    """`true` trains a ResNet-18 of `model.width` for each seed too (recipe `course`, one GPU, the
+    epochs of `training`, the smallest of `grid.batch_sizes`) and takes it through the stages. Its
+    integer pipeline runs on the CPU."""

@@ -1,0 +1,169 @@
+"""The keys of a configuration: their types, what they allow, and what config/README.md says."""
+
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le, MultipleOf
+from pydantic import StringConstraints
+
+from scaling.config.experiment_keys import Convergence, Quantization, Synchronization
+from scaling.config.key_types import (
+    AboveZero,
+    Count,
+    Fraction,
+    NotNegative,
+    Positive,
+    Precision,
+    Section,
+    Some,
+)
+
+
+class Dataset(Section):
+    source: Literal["cifar10", "images", "digits", "synthetic"]
+    """`cifar10` (downloaded), `images` (yours), `digits` (1,797 real handwritten digits, nothing to
+    download), `synthetic` (generated, for timing)."""
+    path: str | None
+    """For `cifar10`: an existing folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`;
+    null downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`. Images
+    changed in place are read again after `rm -r resources/dataset`."""
+    mirror_url: str | None
+    """For `cifar10`: another address of `cifar-10-python.tar.gz`; the checksum is the same."""
+    download_attempts: Positive
+    """For `cifar10`: how often the download is tried."""
+    train_images: Annotated[int, Ge(10)]
+    """For `synthetic`: number of training images."""
+    test_images: Annotated[int, Ge(10)]
+    """For `synthetic`: number of test images."""
+    seed: Count
+    """For `synthetic`: seed of the images."""
+
+
+class Model(Section):
+    width: Positive
+    """Channels of ResNet-18's first stage. 64 is the model of the literature with 11,173,962
+    parameters."""
+
+
+class Grid(Section):
+    recipes: Some[Literal["course", "tuned"]]
+    """How to train: names of sections of `recipes`."""
+    strategies: Some[Literal["dp", "ddp"]]
+    """`dp` is torch.nn.DataParallel (GPUs only), `ddp` is one process a GPU and an all-reduce: by
+    DistributedDataParallel in recipe `course`, by its own in `tuned`. One GPU is one plain process
+    for both, measured once."""
+    gpus: Some[Positive]
+    """Numbers of GPUs. 1 is needed for every speedup."""
+    batch_sizes: Some[Positive]
+    """Samples **per GPU** and step. What does not fit into memory is recorded as `oom`, what is
+    larger than the dataset as `infeasible`."""
+    seeds: Some[Count]
+    """One repeat of every cell per seed."""
+
+
+class Training(Section):
+    warmup_epochs: Positive
+    """Epochs at the start that are recorded and never averaged."""
+    measured_epochs: Annotated[int, Ge(3)]
+    """Epochs after them; the figure of a cell is their median, over all seeds. At least 3."""
+    instrumented_iterations: Count
+    """Extra epochs of at most so many iterations follow the measured ones. On several GPUs they
+    measure communication: without synchronisation, traced, and by DDP's own log. The traced one
+    also tells how long nothing runs on a GPU. 0 means none."""
+    learning_rate: AboveZero
+    """Of SGD."""
+    momentum: Fraction
+    """Of SGD."""
+    weight_decay: NotNegative
+    """Of SGD. Write `5.0e-4`: YAML reads `5e-4` as text."""
+    crop_padding: Annotated[int, Ge(0), Le(16)]
+    """Pixels of padding around an image before a random 32×32 crop."""
+    horizontal_flip: bool
+    """Mirrors half of the images. Right for photographs, wrong for digits."""
+
+
+class Course(Section):
+    loader_workers: Count
+    """DataLoader processes of each training process."""
+
+
+class Tuned(Section):
+    precision: Precision
+    """Of convolutions and matrix products: `float32`, `tf32` or `bf16`. Weights and the update are
+    float32 in all."""
+    channels_last: bool
+    """Keeps activations in channels-last order, which tensor cores want."""
+    compile: bool
+    """Compiles with torch.compile: the model (with `fused_norms` its last layers), augmentation,
+    loss and update."""
+    cuda_graph: bool
+    """Replays each training step as one CUDA graph. Needs a GPU."""
+    fused_norms: bool
+    """Trains batch norms, residuals and rectifiers by Triton kernels of the project, with the
+    fewest passes over the activations, and the first convolution as a matrix product. Needs a GPU
+    and `channels_last`. `false` leaves them to torch.compile or PyTorch."""
+
+
+class Recipes(Section):
+    course: Course
+    tuned: Tuned
+
+
+class Machine(Section):
+    share: bool
+    """`true` lets timed jobs run side by side on one machine. Their times then say little; for
+    convergence runs."""
+    gpus_per_node: Positive | None
+    """On a cluster: GPUs of one node. A run on more GPUs is spread over several nodes, all of whose
+    GPUs it uses, so their number must divide. `null`: every run is on one node."""
+    cpu_threads: Positive
+    """Threads of each training process."""
+    time_limit_seconds: AboveZero
+    """A run that takes longer is stopped and recorded as `timeout`."""
+    collective_timeout_seconds: AboveZero
+    """A rank that waits longer than this for the others, inside a CUDA graph too, has hung: the run
+    fails and names the ranks."""
+
+
+class Interconnect(Section):
+    message_bytes: Some[Annotated[int, Ge(4), MultipleOf(4)]]
+    """Sizes of the all-reduce sweep. The gradients' size, DDP's buckets and recipe `tuned`'s are
+    always added."""
+    warmup: Positive
+    """Untimed repeats of each size."""
+    repeats: Annotated[int, Ge(3)]
+    """Timed repeats of each size; the figure is their median."""
+    iterations: Annotated[int, Ge(1), Le(20)]
+    """All-reduces timed together in one repeat, as nccl-tests does."""
+
+
+class Peaks(Section):
+    matrix_sizes: Some[Positive]
+    """Sizes of the square matrix products, in float32, TF32 and bf16 (on a CPU, float32 and bf16).
+    The largest rate of a precision is its peak."""
+    copy_bytes: Positive
+    """Size of the copies within a device and between GPUs; larger than any cache."""
+    repeats: Annotated[int, Ge(3)]
+    """Timed repeats of each figure, after a warm-up; the figure is their median."""
+
+
+class Configuration(Section):
+    study: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    """Name of the study. Its tables lie in `results/tables/{study}`, its figures in
+    `results/figures/{study}`."""
+    device: Literal["auto", "cpu", "cuda"]
+    """`cpu`, `cuda`, or `auto`: cuda where a GPU is visible. On `cpu` a "GPU" is one process with
+    `machine.cpu_threads` threads."""
+    partial: bool
+    """`true` makes the tables and the report of the runs that exist; the report lists the missing
+    ones at the top."""
+    dataset: Dataset
+    model: Model
+    grid: Grid
+    training: Training
+    recipes: Recipes
+    machine: Machine
+    interconnect: Interconnect
+    peaks: Peaks
+    convergence: Convergence
+    synchronization: Synchronization
+    quantization: Quantization

@@ -1,0 +1,41 @@
+"""The table of all keys in config/README.md, from what each key's description says."""
+
+from pathlib import Path
+from typing import Any
+
+from scaling.config.key_types import Section
+from scaling.config.keys import Configuration
+
+HEAD = "| key | what it says |\n|---|---|\n"
+
+
+def rows(section: type[Section] = Configuration, prefix: str = "") -> list[tuple[str, str]]:
+    """List the dotted name of every value and what it says; `name[].key` for entries of a list."""
+    found = []
+    for name, key in section.model_fields.items():
+        if key.description:
+            found.append((prefix + name, " ".join(key.description.split())))
+        inner, place = section_of(key.annotation)
+        if inner:
+            found += rows(inner, f"{prefix}{name}{place}.")
+    return found
+
+
+def section_of(annotation: Any) -> tuple[type[Section] | None, str]:
+    """Find the section that a key of this type holds, if any; `[]` where it is a list of them."""
+    entries = getattr(annotation, "__args__", (None,))[0]
+    for kind, place in ((annotation, ""), (entries, "[]")):
+        if isinstance(kind, type) and issubclass(kind, Section):
+            return kind, place
+    return None, ""
+
+
+def updated(text: str) -> str:
+    """Replace the table of keys that ends `text`."""
+    table = "".join(f"| `{name}` | {says} |\n" for name, says in rows())
+    return text[: text.index(HEAD)] + HEAD + table
+
+
+if __name__ == "__main__":
+    page = Path("config/README.md")
+    page.write_text(updated(page.read_text(encoding="utf-8")), encoding="utf-8")
