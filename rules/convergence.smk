@@ -1,6 +1,6 @@
 # Remedies for large batches: each at every global batch, its tables and its figures.
-from scaling.convergence import record as convergence_record
-from scaling.convergence.remedy import by_name
+from scaling.core.records import CONVERGENCE_PATTERN
+from scaling.config.technique import by_name
 
 
 localrules:
@@ -21,9 +21,9 @@ if not REPLAY:
             images=ancient(f"{DATASET}/images.npz"),
             manifest=f"{DATASET}/manifest.json",
         output:
-            f"<records>/convergence/{convergence_record.PATTERN}/runs.json",
+            f"<records>/convergence/{CONVERGENCE_PATTERN}/runs.json",
         log:
-            f"logs/convergence_train/{convergence_record.PATTERN}.log",
+            f"logs/convergence_train/{CONVERGENCE_PATTERN}.log",
         conda:
             "../workflow/envs/study.yaml"
         threads: config["machine"]["cpu_threads"]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.config.technique import from_options
 from scaling.convergence.plan import Study
-from scaling.convergence.record import ConvergenceRecord
-from scaling.convergence.remedy import from_options
+from scaling.core.records import ConvergenceRecord
 from scaling.tables import timing
 from scaling.tables.experiments import convergence, remedies
 from scaling.tables.experiments.time_to_accuracy import time_to_accuracy

@@ -7,7 +7,7 @@ from examples import convergence_records
 from scaling.claims import claim, large_batches, remedies, time_to_accuracy
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
-from scaling.convergence.record import ConvergenceRecord
+from scaling.core.records import ConvergenceRecord
 from scaling.tables import io, schema
 
 Cell = tuple[int, int, float]

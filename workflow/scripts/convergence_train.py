@@ -1,6 +1,6 @@
-"""Train remedies for large batches at global batches, and write a record of each.
+"""Train techniques for large batches ("remedies") at global batches, and write a record of each.
 
-Each remedy is trained with several learning rates around the one of its rule, then with the best of
+Each is trained with several learning rates around the one of its rule, then with the best of
 them (by training loss) from every seed. The runs of one call follow one another in one process on
 one device; a global batch of several GPUs is emulated there.
 
@@ -14,8 +14,8 @@ import argparse
 import json
 from pathlib import Path
 
-from scaling.convergence.plan import Study, uneven
-from scaling.convergence.remedy import from_options
+from scaling.config.technique import from_options, uneven
+from scaling.convergence.plan import Study
 from scaling.core import environment
 from scaling.core.errors import UserError, run_script
 
@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> None:
         raise UserError(
             f"global batch {odd[0]} cannot be shared by {args.gpus} GPUs: take a multiple of that"
         )
-    remedies = {name: from_options(name, options) for name, options in args.remedies.items()}
+    techniques = {name: from_options(name, options) for name, options in args.remedies.items()}
     study = Study(
         reference_batch=args.reference_batch,
         gpus=args.gpus,
@@ -74,12 +74,12 @@ def main(argv: list[str] | None = None) -> None:
         precision=args.precision,
         train_images=args.train_images,
     )
-    from scaling.convergence import session
+    from scaling.convergence import experiment
 
-    session.run(
-        session.Session(
+    experiment.run(
+        experiment.Session(
             study=study,
-            remedies=remedies,
+            techniques=techniques,
             global_batches=args.global_batches,
             device=environment.resolve_device(args.device),
             cpu_threads=args.cpu_threads,

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from scaling.convergence import record
 from scaling.core.errors import run_script
+from scaling.core.records import read_convergence
 from scaling.tables import io
 from scaling.tables.experiments import convergence, remedies
 
@@ -20,7 +20,7 @@ def main(argv: list[str] | None = None) -> None:
     add("--remedies", type=Path, required=True, help="remedies.csv: per remedy and global batch")
     add("--margin", type=float, required=True, help="a loss of accuracy that closes no gap")
     args = parser.parse_args(argv)
-    records = [record.read(path) for path in args.records]
+    records = [read_convergence(path) for path in args.records]
     runs = convergence.runs(records)
     io.write(runs, args.output)
     io.write(convergence.epochs(records), args.epochs)

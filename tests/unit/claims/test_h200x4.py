@@ -7,7 +7,7 @@ import pytest
 
 from scaling.claims import remedies
 from scaling.claims.claim_tables import ClaimTables
-from scaling.convergence import record
+from scaling.core.records import read_convergence
 from scaling.tables import io, schema
 from scaling.tables.experiments import convergence
 from scaling.tables.experiments import remedies as remedy_table
@@ -20,7 +20,7 @@ MARGIN = 0.02
 def made() -> dict[str, pd.DataFrame]:
     """Its tables of remedies, from its records."""
     paths = sorted(STUDY.glob("convergence/*/*/runs.json"))
-    records = [record.read(path) for path in paths]
+    records = [read_convergence(path) for path in paths]
     runs = convergence.runs(records)
     return {
         "convergence": runs,

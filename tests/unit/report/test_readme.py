@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from examples.readme import section
-from scaling.convergence import record
 from scaling.core import files, grid
-from scaling.core.records import read_record
+from scaling.core.records import read_convergence, read_record
 from scaling.tables import recipe_quality
 from scaling.tables.accuracy import accuracy
 from scaling.tables.communication import communication
@@ -75,7 +74,7 @@ def test_every_figure_of_the_headline_is_that_of_the_records(study, count):
 def convergence():
     """The records of remedies in h200x4."""
     paths = sorted((ROOT / "studies/h200x4/convergence").rglob("*.json"))
-    return [record.read(path) for path in paths]
+    return [read_convergence(path) for path in paths]
 
 
 def test_the_time_to_an_accuracy_is_that_of_the_records(convergence):

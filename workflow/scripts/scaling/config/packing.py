@@ -21,11 +21,10 @@ from scaling.config.stored import (
     own_files,
     run_records,
 )
-from scaling.convergence import record as convergence_record
-from scaling.convergence.remedy import by_name, from_options
+from scaling.config.technique import by_name, from_options
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.records import RunRecord, read_record
+from scaling.core.records import RunRecord, read_convergence, read_record
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -84,7 +83,7 @@ def _check_record(path: Path, record: RunRecord, config: dict[str, Any], checksu
 
 def _check_convergence(path: Path, config: dict[str, Any], checksum: str) -> None:
     """The same for a remedy at a global batch."""
-    found = convergence_record.read(path)
+    found = read_convergence(path)
     options = by_name(config["convergence"]["remedies"])[found["remedy"]]
     asked = {
         **config["training"],

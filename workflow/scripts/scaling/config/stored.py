@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from scaling.convergence import record
 from scaling.core import grid
 from scaling.core.errors import UserError
+from scaling.core.records import convergence_path
 
 CONFIG = "config.yaml"
 MANIFEST = "manifest.json"
@@ -89,7 +89,7 @@ def convergence_records(config: dict[str, Any]) -> list[Path]:
     """
     section = config.get("convergence", {"remedies": [], "global_batches": []})
     return [
-        record.path(Path("convergence"), remedy["name"], global_batch)
+        convergence_path(Path("convergence"), remedy["name"], global_batch)
         for remedy in section["remedies"]
         for global_batch in section["global_batches"]
     ]

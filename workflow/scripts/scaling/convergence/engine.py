@@ -19,7 +19,6 @@ from torch.optim.swa_utils import update_bn
 from scaling.convergence.evaluation_images import BATCH_SIZE, EvaluationImages, Quality
 from scaling.convergence.flat_optimizer import FlatOptimizer
 from scaling.convergence.plan import Run, Study
-from scaling.convergence.remedy import batch_sizes
 from scaling.data.resident import ResidentImages
 from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training.trainer import Material
@@ -57,7 +56,7 @@ class Engine:
         self.global_batch = global_batch
         self.train_images = len(material.data.train_images)
         self.classes = len(material.data.classes)
-        self._sizes = batch_sizes(self.train_images, global_batch, gpus)
+        self._sizes = study.batch_sizes(self.train_images, global_batch)
         self._bf16 = study.precision == "bf16"
         torch.backends.cuda.matmul.allow_tf32 = study.precision != "float32"
         torch.backends.cudnn.allow_tf32 = study.precision != "float32"

@@ -1,15 +1,29 @@
-"""A remedy at a global batch: its sweep, the choice of a rate, its seeds; and the record of it."""
+"""Train each technique at each global batch: a sweep of the rate, the best rate's seeds, a record.
+
+All runs of one process follow one another on one device.
+"""
 
 import math
+import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
+from scaling.config.technique import Technique
 from scaling.convergence.engine import Engine, Epoch
 from scaling.convergence.plan import Run, Study, choose, reference_updates, run_of
-from scaling.convergence.remedy import Remedy, batch_sizes
-from scaling.training.trainer import finite
+from scaling.core import environment, files
+from scaling.core.records import convergence_path
+from scaling.data import dataset
+from scaling.launch import gpu_lease, outcome
+from scaling.training.run_spec import Device
+from scaling.training.trainer import Material, finite
 
 CURVE_POINTS = 200
 """The most points of a loss curve in a record; a longer one has means over equal stretches."""
@@ -17,8 +31,102 @@ NOT_FINITE, AT_CHANCE = "not finite", "at chance"
 
 
 @dataclass(frozen=True)
+class Session:
+    """What one process is to do; with `keep` records that exist are left alone."""
+
+    study: Study
+    techniques: dict[str, Technique]
+    global_batches: list[int]
+    device: Device
+    cpu_threads: int
+    keep: bool
+
+
+def run(session: Session, images: Path, manifest: Path, records: Path) -> None:
+    """Train all techniques and write each record below `records` as soon as it is complete.
+
+    Reads the images before leasing a GPU, so that a queued job can start at once.
+    """
+    torch.set_num_threads(session.cpu_threads)
+    statistics = files.read_json(manifest)
+    data, first = dataset.load(images), slice(session.study.train_images)
+    data = replace(
+        data, train_images=data.train_images[first], train_labels=data.train_labels[first]
+    )
+    material = Material(data, np.array(statistics["mean"]), np.array(statistics["std"]))
+    facts = {key: statistics[key] for key in ("source", "checksum", "train_images", "test_images")}
+    with _device(session.device) as (device, host_info):
+        for global_batch in session.global_batches:
+            wanted = {
+                name: technique
+                for name, technique in session.techniques.items()
+                if not (session.keep and convergence_path(records, name, global_batch).exists())
+            }
+            for name, found in _results(session, wanted, global_batch, material, device):
+                document = {
+                    "remedy": name,
+                    "global_batch": global_batch,
+                    "options": asdict(session.techniques[name]),
+                    "training": asdict(session.study),
+                    "dataset": facts,
+                    **found,
+                    "environment": host_info | {"ended": environment.now()},
+                }
+                files.write_json(convergence_path(records, name, global_batch), document)
+
+
+@contextmanager
+def _device(kind: Device) -> Iterator[tuple[torch.device, dict[str, Any]]]:
+    """Yield the device, leased until the block ends, and the record's `environment`."""
+    host_info = environment.describe(kind)
+    if kind == "cpu":
+        yield torch.device("cpu"), host_info
+        return
+    with gpu_lease.lease(1, environment.visible_gpus()) as names:
+        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(names)
+        versions = {"cuda": torch.version.cuda}
+        yield torch.device("cuda", 0), host_info | environment.leased_gpus(names) | versions
+
+
+def _results(
+    session: Session,
+    techniques: dict[str, Technique],
+    global_batch: int,
+    material: Material,
+    device: torch.device,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each technique's name and the part of its record that the runs decide.
+
+    Where the device has no room for one technique it has none for the others. Those with precise
+    batch norms go first, as their trainings serve those without.
+    """
+    train_images = len(material.data.train_labels)
+    status, message = "ok", None
+    if global_batch > train_images:
+        status = "infeasible"
+        message = f"the global batch is larger than the {train_images} training images"
+    experiment: Experiment | None = None
+    order = sorted(techniques.items(), key=lambda item: not item[1].precise_batch_norm)
+    for name, technique in order:
+        result = None
+        if status == "ok":
+            try:
+                experiment = experiment or Experiment(
+                    Engine(session.study, material, global_batch, device), session.study
+                )
+                result = experiment.result(technique, f"{name}, global batch {global_batch}")
+            except Exception as error:
+                lack = outcome.classify(error)
+                if lack is None:
+                    raise
+                status, message = lack, outcome.first_sentence(error)
+        yield name, {"status": status, "message": message, "result": result}
+
+
+@dataclass(frozen=True)
 class Training:
-    """A run that is over: its epochs, and why and in which update from 1 it diverged, if it did."""
+    """A finished run: its epochs, and why and in which update from 1 it diverged, if it did."""
 
     epochs: list[Epoch]
     diverged: str
@@ -27,38 +135,36 @@ class Training:
 
 
 class Experiment:
-    """All runs at one global batch; a run that two remedies share is trained once.
+    """Trains all runs at one global batch; a run that two techniques share is trained once.
 
-    With and without `precise_batch_norm` it is the same training: whoever comes first should ask
-    for it.
+    With and without `precise_batch_norm` it is the same training, if the first to train it asks
+    for precise statistics.
     """
 
     def __init__(self, engine: Engine, study: Study) -> None:
         self._engine, self._study = engine, study
         self._global_batch, self._train_images = engine.global_batch, engine.train_images
         self._chance = math.log(engine.classes)
-        self._updates_per_epoch = len(
-            batch_sizes(self._train_images, self._global_batch, study.gpus_of(self._global_batch))
-        )
+        self._updates_per_epoch = len(study.batch_sizes(engine.train_images, engine.global_batch))
         self._done: dict[Run, Training] = {}
 
-    def record(self, remedy: Remedy, report: Callable[[str], None]) -> dict[str, Any]:
-        """What the runs of `remedy` gave; `report` is told of each.
+    def result(self, technique: Technique, label: str) -> dict[str, Any]:
+        """Train the runs of `technique`, printing a line for each that begins with `label`.
 
-        The sweep has the first seed. `runs`, each with `factor`, `learning_rate` and `chosen`; see
-        `_document`. `at_edge`: the chosen factor is the least or greatest of several.
+        Returns the record's `result`: `runs`, each as `_document` describes it, with `factor`,
+        `learning_rate` and `chosen`. The sweep has the first seed. `at_edge`: the chosen factor is
+        the least or greatest of several.
         """
         study = self._study
-        factors = sorted(remedy.factors or study.factors)
-        sweep = [self._run(remedy, factor, study.seeds[0], report) for factor in factors]
+        factors = sorted(technique.factors or study.factors)
+        sweep = [self._run(technique, factor, study.seeds[0], label) for factor in factors]
         losses = [None if run["diverged"] else run["epochs"][-1]["train_loss"] for run in sweep]
         chosen = choose(factors, losses)
-        seeds = [self._run(remedy, chosen, seed, report) for seed in study.seeds[1:]]
+        seeds = [self._run(technique, chosen, seed, label) for seed in study.seeds[1:]]
+        scale = self._global_batch / study.reference_batch
         return {
             "gpus": study.gpus_of(self._global_batch),
-            "rule_rate": remedy.rate(
-                study.learning_rate, self._global_batch / study.reference_batch
-            ),
+            "rule_rate": technique.rate(study.learning_rate, scale),
             "chosen_factor": chosen,
             "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
             "updates_per_epoch": self._updates_per_epoch,
@@ -66,27 +172,26 @@ class Experiment:
             "runs": [{**run, "chosen": run["factor"] == chosen} for run in [*sweep, *seeds]],
         }
 
-    def _run(
-        self, remedy: Remedy, factor: float, seed: int, report: Callable[[str], None]
-    ) -> dict[str, Any]:
-        run = run_of(self._study, remedy, self._global_batch, self._train_images, factor, seed)
-        ways = [run, replace(run, precise_batch_norm=True)]
-        found = next((self._done[way] for way in ways if way in self._done), None)
-        shared = found is not None
+    def _run(self, technique: Technique, factor: float, seed: int, label: str) -> dict[str, Any]:
+        run = run_of(self._study, technique, self._global_batch, self._train_images, factor, seed)
+        trained_alike = [run, replace(run, precise_batch_norm=True)]
+        found = next((self._done[one] for one in trained_alike if one in self._done), None)
+        time_spent = "shared"
         if found is None:
             found = self._done[run] = self._train(run)
+            time_spent = f"{found.seconds:.2f} s"
         document = self._document(run, found)
         last = document["epochs"][-1]
-        report(
-            f"factor {factor:g} rate {max(run.rates):g} seed {seed}: "
+        print(
+            f"{label}, factor {factor:g} rate {max(run.rates):g} seed {seed}: "
             f"loss {last['train_loss']} train {last['train_accuracy']} "
-            f"test {last['test_accuracy']} {found.diverged} "
-            f"{'shared' if shared else format(found.seconds, '.2f') + ' s'}"
+            f"test {last['test_accuracy']} {found.diverged} {time_spent}",
+            flush=True,
         )
         return {"factor": factor, "learning_rate": max(run.rates), **document}
 
     def _train(self, run: Run) -> Training:
-        """Train one run: to its end, or of the epoch in which a loss no longer is finite."""
+        """Train one run to its end, or to the end of the epoch in which its loss diverges."""
         started = time.perf_counter()
         self._engine.start(run)
         epochs: list[Epoch] = []
@@ -105,7 +210,7 @@ class Experiment:
         return Training(epochs, diverged, diverged_update, time.perf_counter() - started)
 
     def _document(self, run: Run, found: Training) -> dict[str, Any]:
-        """What the record says of a run.
+        """Describe a run for the record.
 
         `epochs` and `losses` (of updates, see `CURVE_POINTS`; null where not finite), `updates`;
         `planned_epochs` and `planned_updates`, which a run that diverged may not have reached;
@@ -132,7 +237,7 @@ class Experiment:
 
 
 def _row(number: int, updates: int, epoch: Epoch, precise: bool) -> dict[str, Any]:
-    """The figures of an epoch, null where they are those of weights that are not finite."""
+    """Describe an epoch; figures of weights that are not finite are null."""
     test = epoch.precise if precise and epoch.precise else epoch.test
     sound = math.isfinite(epoch.train_loss) and math.isfinite(test.loss)
     return {
@@ -146,7 +251,7 @@ def _row(number: int, updates: int, epoch: Epoch, precise: bool) -> dict[str, An
 
 
 def _curve(losses: list[float]) -> dict[str, Any]:
-    """`losses` with six digits, each the mean over `updates_per_point` updates."""
+    """Shorten a loss curve to means over `updates_per_point` updates, of six digits each."""
     stretch = math.ceil(len(losses) / CURVE_POINTS)
     means = [
         sum(part) / len(part)

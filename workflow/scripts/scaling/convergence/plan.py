@@ -1,4 +1,4 @@
-"""Which runs a remedy needs at a global batch: a sweep of the rate, then the chosen rate's seeds.
+"""Which runs a technique needs at a global batch: a sweep of the rate, then the best rate's seeds.
 
 The rate is chosen by the training loss of the last epoch, never by the test set. Needs no torch.
 """
@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaling.convergence.remedy import Remedy, batch_sizes, rates
+from scaling.config.technique import Decay, Technique, gpus_of
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,17 @@ class Study:
     train_images: int | None = None
 
     def gpus_of(self, global_batch: int) -> int:
-        """Over how many GPUs a global batch is spread."""
-        return self.gpus if global_batch >= self.gpus * self.reference_batch else 1
+        """Return over how many GPUs a global batch is spread."""
+        return gpus_of(global_batch, self.reference_batch, self.gpus)
 
+    def batch_sizes(self, train_images: int, global_batch: int) -> list[int]:
+        """Return the images per GPU of each update of an epoch; the last may have fewer.
 
-def uneven(global_batches: Sequence[int], reference_batch: int, gpus: int) -> list[int]:
-    """The global batches that would be spread over the GPUs and do not divide by their number."""
-    return [batch for batch in global_batches if batch >= gpus * reference_batch and batch % gpus]
+        They are those of DistributedSampler and DataLoader.
+        """
+        gpus = self.gpus_of(global_batch)
+        full, rest = divmod(math.ceil(train_images / gpus), global_batch // gpus)
+        return [global_batch // gpus] * full + ([rest] if rest else [])
 
 
 @dataclass(frozen=True)
@@ -63,29 +67,34 @@ class Run:
 
 
 def run_of(
-    study: Study, remedy: Remedy, global_batch: int, train_images: int, factor: float, seed: int
+    study: Study,
+    technique: Technique,
+    global_batch: int,
+    train_images: int,
+    factor: float,
+    seed: int,
 ) -> Run:
-    """The run of `remedy` at `factor` times the rate of its rule."""
-    epochs = epochs_of(study, remedy, global_batch, train_images)
-    updates = len(batch_sizes(train_images, global_batch, study.gpus_of(global_batch)))
-    peak = factor * remedy.rate(study.learning_rate, global_batch / study.reference_batch)
+    """Make the run of `technique` at `factor` times the rate of its rule."""
+    epochs = epochs_of(study, technique, global_batch, train_images)
+    updates = len(study.batch_sizes(train_images, global_batch))
+    peak = factor * technique.rate(study.learning_rate, global_batch / study.reference_batch)
     return Run(
         seed=seed,
         epochs=epochs,
-        rates=tuple(rates(remedy, study.learning_rate, peak, updates, epochs)),
-        zero_gamma=remedy.zero_gamma,
-        decay_batch_norm=remedy.decay_batch_norm,
-        label_smoothing=remedy.label_smoothing,
-        lars=remedy.lars,
-        precise_batch_norm=remedy.precise_batch_norm,
+        rates=tuple(rates(technique, study.learning_rate, peak, updates, epochs)),
+        zero_gamma=technique.zero_gamma,
+        decay_batch_norm=technique.decay_batch_norm,
+        label_smoothing=technique.label_smoothing,
+        lars=technique.lars,
+        precise_batch_norm=technique.precise_batch_norm,
     )
 
 
-def epochs_of(study: Study, remedy: Remedy, global_batch: int, train_images: int) -> int:
-    """The study's epochs, or those that give as many updates as the reference batch."""
-    if not remedy.equal_updates:
+def epochs_of(study: Study, technique: Technique, global_batch: int, train_images: int) -> int:
+    """Return the study's epochs, or those that give as many updates as the reference batch."""
+    if not technique.equal_updates:
         return study.epochs
-    updates = len(batch_sizes(train_images, global_batch, study.gpus_of(global_batch)))
+    updates = len(study.batch_sizes(train_images, global_batch))
     return min(
         max(study.epochs, math.ceil(reference_updates(study, train_images) / updates)),
         max(study.max_epochs, study.epochs),
@@ -93,12 +102,33 @@ def epochs_of(study: Study, remedy: Remedy, global_batch: int, train_images: int
 
 
 def reference_updates(study: Study, train_images: int) -> int:
-    """The updates of the reference batch on one GPU in the study's epochs."""
-    return study.epochs * len(batch_sizes(train_images, study.reference_batch, 1))
+    """Count the updates of the reference batch on one GPU in the study's epochs."""
+    return study.epochs * len(study.batch_sizes(train_images, study.reference_batch))
+
+
+def rates(
+    technique: Technique, base: float, peak: float, updates_per_epoch: int, epochs: int
+) -> list[float]:
+    """Return the learning rate of each update; after the warm-up it starts from `peak`.
+
+    A peak that is not above the base rate has no warm-up: there is nowhere to rise to.
+    """
+    updates = updates_per_epoch * epochs
+    warmup = min(updates, round(technique.warmup_epochs * updates_per_epoch)) if peak > base else 0
+    rising = [base + (peak - base) * update / warmup for update in range(warmup)]
+    left = updates - warmup
+    return rising + [peak * _decayed(technique.decay, update / left) for update in range(left)]
+
+
+def _decayed(decay: Decay, progress: float) -> float:
+    """Return the share of the peak that is left after `progress` (0 to 1) of the updates."""
+    if decay == "linear":
+        return 1 - progress
+    return (1 + math.cos(math.pi * progress)) / 2 if decay == "cosine" else 1.0
 
 
 def choose(factors: Sequence[float], losses: Sequence[float | None]) -> float:
-    """The factor whose run has the lowest training loss in its last epoch.
+    """Return the factor whose run has the lowest training loss in its last epoch.
 
     `losses` are None for runs that diverged. When all did, it is the one nearest to the rule's.
     """

@@ -1,4 +1,4 @@
-"""The record of one run, `run.json`: its statuses and its fields."""
+"""The records of measurements: statuses, fields, and where they lie. Needs no torch."""
 
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
@@ -7,6 +7,7 @@ from scaling.core import files
 
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]
+CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
 class EpochRow(TypedDict):
@@ -29,7 +30,7 @@ class EpochRow(TypedDict):
 
 
 class RunRecord(TypedDict):
-    """The whole document.
+    """The record of one run of the grid, `run.json`.
 
     `cell` recipe, strategy, gpus, batch_size, seed; `message` one sentence for a status other than
     ok, else null; `dataset` source, checksum, train_images, test_images; `model` name, width,
@@ -79,4 +80,37 @@ class RunRecord(TypedDict):
 def read_record(path: Path) -> RunRecord:
     """The record at `path`; a missing or broken file is a UserError that names it."""
     record: RunRecord = files.read_json(path)
+    return record
+
+
+class ConvergenceRecord(TypedDict):
+    """The record of one technique ("remedy") at one global batch, `runs.json`.
+
+    `status` ok, oom, oom_host or infeasible, and for those but ok a `message`; `options` the
+    technique's (`config.technique`); `training` what all runs have in common (`convergence.plan`);
+    `dataset` source, checksum and numbers of images; `result` the runs, as `convergence.experiment`
+    gives them, null unless ok; `environment` as `core.environment` describes it.
+    """
+
+    remedy: str
+    global_batch: int
+    options: dict[str, Any]
+    status: str
+    message: str | None
+    training: dict[str, Any]
+    dataset: dict[str, Any]
+    result: dict[str, Any] | None
+    environment: dict[str, Any]
+
+
+def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:
+    """Return where a technique's record lies below the folder `records`."""
+    return (
+        records / CONVERGENCE_PATTERN.format(remedy=remedy, global_batch=global_batch) / "runs.json"
+    )
+
+
+def read_convergence(path: Path) -> ConvergenceRecord:
+    """Read a technique's record; a missing or broken file is a UserError that names it."""
+    record: ConvergenceRecord = files.read_json(path)
     return record

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.convergence.record import ConvergenceRecord
-from scaling.convergence.remedy import Remedy
+from scaling.config.technique import Technique
+from scaling.core.records import ConvergenceRecord
 from scaling.tables.experiments.best_remedy import is_plain
 
 _RUN = ["remedy", "global_batch", "seed", "factor", "learning_rate", "chosen"]
@@ -106,7 +106,7 @@ def _reference(records: Sequence[ConvergenceRecord]) -> tuple[str, int] | None:
 
 def _options(record: ConvergenceRecord) -> str:
     """The options that differ from plain SGD's, but for the sweep, each in words."""
-    plain, words = asdict(Remedy()), {True: "{}", False: "no {}"}
+    plain, words = asdict(Technique()), {True: "{}", False: "no {}"}
     return ", ".join(
         words[value].format(name) if isinstance(value, bool) else f"{name} {value}"
         for name, value in record["options"].items()

@@ -1,4 +1,4 @@
-"""The script that trains remedies: what it writes, what it keeps, what it refuses."""
+"""The script that trains techniques: what it writes, what it keeps, what it refuses."""
 
 import json
 
@@ -6,9 +6,9 @@ import pytest
 
 import convergence_train
 from examples import ddp_training
-from scaling.convergence import record
 from scaling.core import files
 from scaling.core.errors import UserError
+from scaling.core.records import convergence_path, read_convergence
 from scaling.data import dataset
 
 OPTIONS = [
@@ -42,7 +42,7 @@ def train(tmp_path):
 
 def test_each_remedy_and_batch_has_its_sweep_and_the_chosen_rates_seeds(train, capsys):
     records = train({"none": {}, "linear": {"scaling": "linear"}}, 8, 16)
-    found = record.read(record.path(records, "linear", 16))
+    found = read_convergence(convergence_path(records, "linear", 16))
     assert (found["status"], found["options"]["scaling"]) == ("ok", "linear")
     result = found["result"]
     assert (result["gpus"], result["rule_rate"], result["updates_per_epoch"]) == (2, 0.2, 3)
@@ -61,7 +61,7 @@ def test_precise_batch_norms_are_another_evaluation_of_the_same_training(train, 
     precise = {"precise_batch_norm": True}
     records = train({"none": {}, "precise": precise}, 16)
     plain, other = (
-        record.read(record.path(records, name, 16))["result"]["runs"]
+        read_convergence(convergence_path(records, name, 16))["result"]["runs"]
         for name in ("none", "precise")
     )
     assert [run["losses"] for run in plain] == [run["losses"] for run in other]
@@ -71,25 +71,25 @@ def test_precise_batch_norms_are_another_evaluation_of_the_same_training(train, 
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.endswith("shared") for line in lines) == 3
     # A record without is no stand-in for one with it.
-    record.path(records, "precise", 16).unlink()
+    convergence_path(records, "precise", 16).unlink()
     train({"none": {}, "precise": precise}, 16, options=["--keep"])
-    again = record.read(record.path(records, "precise", 16))["result"]["runs"]
+    again = read_convergence(convergence_path(records, "precise", 16))["result"]["runs"]
     assert again[0]["epochs"] == other[0]["epochs"]
 
 
 def test_records_that_are_there_may_be_kept(train):
     records = train({"none": {}}, 8)
-    path = record.path(records, "none", 8)
+    path = convergence_path(records, "none", 8)
     path.write_text("{}")
     train({"none": {}, "sqrt": {"scaling": "sqrt"}}, 8, options=["--keep"])
     assert path.read_text() == "{}"
-    assert record.path(records, "sqrt", 8).exists()
+    assert convergence_path(records, "sqrt", 8).exists()
     train({"none": {}}, 8)
     assert path.read_text() != "{}"
 
 
 def test_a_batch_larger_than_the_training_set_is_a_record_that_says_so(train):
-    found = record.read(record.path(train({"none": {}}, 64), "none", 64))
+    found = read_convergence(convergence_path(train({"none": {}}, 64), "none", 64))
     assert (found["status"], found["result"]) == ("infeasible", None)
     assert "43 training images" in found["message"]
 
@@ -97,7 +97,7 @@ def test_a_batch_larger_than_the_training_set_is_a_record_that_says_so(train):
 def test_a_run_that_diverges_ends_and_tells_when(train):
     options = ["--learning-rate", "1e30", "--epochs", "2"]
     records = train({"none": {"factors": [1]}}, 8, options=options)
-    (run, _) = record.read(record.path(records, "none", 8))["result"]["runs"]
+    (run, _) = read_convergence(convergence_path(records, "none", 8))["result"]["runs"]
     assert run["diverged"] == "not finite"
     assert 2 <= run["diverged_update"] <= 6
     assert (run["planned_epochs"], run["planned_updates"]) == (2, 12)

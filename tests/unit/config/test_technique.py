@@ -1,0 +1,24 @@
+"""Techniques for large batches: their options, and the rules for their rate."""
+
+import pytest
+
+from scaling.config.technique import Technique, by_name, from_options, gpus_of, uneven
+from scaling.core.errors import UserError
+
+
+def test_the_rules_of_the_rate_are_those_of_the_papers():
+    assert Technique().rate(0.1, 64) == 0.1
+    assert Technique(scaling="linear").rate(0.1, 64) == pytest.approx(6.4)
+    assert Technique(scaling="sqrt").rate(0.1, 64) == pytest.approx(0.8)
+
+
+def test_an_unknown_option_is_named_with_those_there_are():
+    with pytest.raises(UserError, match=r"remedy fast: .*speed.* \(options: scaling, "):
+        from_options("fast", {"speed": 2})
+    assert from_options("naive", {"factors": [1]}).factors == (1,)
+    assert by_name([{"name": "a", "lars": 0.1}, {"name": "b"}]) == {"a": {"lars": 0.1}, "b": {}}
+
+
+def test_a_large_batch_is_spread_and_a_small_one_is_not():
+    assert [gpus_of(batch, 128, 4) for batch in (128, 256, 512, 8192)] == [1, 1, 4, 4]
+    assert uneven([130, 512, 514, 1025], 128, 4) == [514, 1025]

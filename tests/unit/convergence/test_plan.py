@@ -1,0 +1,59 @@
+"""The learning rate of each update, and which runs a technique needs."""
+
+import math
+
+import pytest
+
+from examples.convergence_records import STUDY
+from scaling.config.technique import Technique
+from scaling.convergence.plan import choose, epochs_of, rates, reference_updates, run_of
+
+
+def test_the_warm_up_rises_update_by_update_from_the_base_rate():
+    found = rates(Technique(warmup_epochs=2), base=0.1, peak=0.5, updates_per_epoch=2, epochs=3)
+    assert found == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.5])
+
+
+def test_a_peak_below_the_base_rate_needs_no_warm_up():
+    assert rates(Technique(warmup_epochs=2), 0.1, 0.05, 2, 2) == [0.05] * 4
+
+
+def test_the_rate_falls_to_zero_after_the_warm_up():
+    linear = rates(Technique(warmup_epochs=1, decay="linear"), 0.1, 0.5, 2, 3)
+    assert linear == pytest.approx([0.1, 0.3, 0.5, 0.375, 0.25, 0.125])
+    cosine = rates(Technique(decay="cosine"), 0.1, 1.0, 4, 1)
+    assert cosine == pytest.approx([(1 + math.cos(math.pi * i / 4)) / 2 for i in range(4)])
+
+
+def test_an_epoch_has_the_batches_that_ddp_would_have():
+    # 12,500 images a GPU: six batches of 2,048 and one of 212.
+    assert STUDY.batch_sizes(50_000, 8192) == [2048] * 6 + [212]
+    # Of a batch that is not spread, all are on one GPU.
+    assert STUDY.batch_sizes(50_000, 128) == [128] * 390 + [80]
+
+
+def test_equal_runs_of_two_techniques_are_one():
+    """At the reference batch, scaling and warm-up leave nothing to scale or to warm up."""
+    plain, scaled = Technique(), Technique(scaling="linear", warmup_epochs=1)
+    at_reference = [run_of(STUDY, technique, 128, 640, 1.0, 0) for technique in (plain, scaled)]
+    assert at_reference[0] == at_reference[1]
+    larger = [run_of(STUDY, technique, 512, 640, 1.0, 0) for technique in (plain, scaled)]
+    assert larger[0] != larger[1]
+    assert run_of(STUDY, plain, 128, 640, 1.0, 1) != at_reference[0]
+
+
+def test_equal_updates_train_longer_up_to_the_bound():
+    equal = Technique(equal_updates=True)
+    # 5 updates an epoch at 128, 2 at 512, 1 at 640.
+    assert reference_updates(STUDY, 640) == 10
+    assert epochs_of(STUDY, Technique(), 512, 640) == 2
+    assert epochs_of(STUDY, equal, 128, 640) == 2
+    assert epochs_of(STUDY, equal, 512, 640) == 5
+    assert epochs_of(STUDY, equal, 640, 640) == 8
+
+
+def test_the_rate_with_the_lowest_training_loss_is_chosen():
+    assert choose([0.25, 1.0, 4.0], [1.0, 0.8, 0.9]) == 1.0
+    assert choose([0.25, 1.0, 4.0], [1.0, None, None]) == 0.25
+    # All diverged: the rule's own rate shows it.
+    assert choose([0.25, 1.0, 4.0], [None, None, None]) == 1.0
