@@ -52,6 +52,11 @@ def span(low: float, high: float, digits: int = 3) -> str:
     return f"{significant(low, digits)}–{significant(high, digits)}"
 
 
+def plus_minus(value: float, error: float) -> str:
+    """A figure and its standard error: `28.1 ± 0.42`."""
+    return f"{significant(value)} ± {significant(error, 2)}"
+
+
 def times(value: float) -> str:
     """A ratio: `1.87×`, `–` where there is none."""
     return "–" if math.isnan(value) else f"{significant(value)}×"
@@ -77,6 +82,11 @@ def data(count: float) -> str:
         if count >= size:
             return f"{significant(count / size)} {unit}"
     return f"{count:,.0f} B"
+
+
+def integer(value: float) -> str:
+    """A whole number without separators: `16384`."""
+    return str(int(value))
 
 
 def gpus(count: int) -> str:

@@ -7,7 +7,7 @@ from scaling.claims.claim import Claim, Figure
 from scaling.claims.remedies import REMEDY
 from scaling.claims.running_statistics import caveat_of
 from scaling.core import numbers as fmt
-from scaling.report.table import Entry, head, status
+from scaling.report.table import TableCell, head, status
 from scaling.tables.experiments import best_remedy
 
 SAME, NOT_FINITE = "the same runs", "not finite"
@@ -29,8 +29,8 @@ class Line:
     """The row of one claim: the remedy, and an entry for each global batch or one for them all."""
 
     claim: Claim
-    remedy: Entry
-    entries: list[Entry]
+    remedy: TableCell
+    entries: list[TableCell]
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,16 @@ def _figures(claim: Claim) -> dict[str, Figure]:
 def _line(claim: Claim, batches: list[int]) -> Line:
     figures, name = _figures(claim), claim.id.removeprefix(REMEDY)
     if "options" not in figures:
-        whole = Entry(claim.sentence, kind="text", columns=max(1, len(batches)))
+        whole = TableCell(claim.sentence, kind="text", columns=max(1, len(batches)))
         return Line(claim, head(name), [whole])
-    remedy = Entry(name, detail=str(figures["options"]), kind="head")
+    remedy = TableCell(name, detail=str(figures["options"]), kind="head")
     return Line(claim, remedy, [_entry(figures, batch) for batch in batches])
 
 
-def _entry(figures: dict[str, Figure], batch: int) -> Entry:
+def _entry(figures: dict[str, Figure], batch: int) -> TableCell:
     """The gain at a global batch in points, with its interval and what qualifies it."""
     if batch in _listed(figures, "same_runs_at"):
-        return Entry(SAME)
+        return TableCell(SAME)
     name = f"gain_at_{batch}"
     if f"{name}_difference" not in figures:
         return status("not run")
@@ -86,7 +86,7 @@ def _entry(figures: dict[str, Figure], batch: int) -> Entry:
         return status(NOT_FINITE)
     ends = {"remedy_at_an_end_at": OWN_END, "plain_at_an_end_at": PLAIN_END}
     flags = tuple(flag for key, flag in ends.items() if batch in _listed(figures, key))
-    return Entry(gain, detail=f"{low} to {high}" if low else "no interval", flags=flags)
+    return TableCell(gain, detail=f"{low} to {high}" if low else "no interval", flags=flags)
 
 
 def _points(share: Figure) -> str:

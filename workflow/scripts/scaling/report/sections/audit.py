@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling.audit.checks import CHECKS
 from scaling.core import numbers as fmt
-from scaling.report.table import Entry, Table, head, text
+from scaling.report.table import Table, TableCell, head, text
 from scaling.tables.derived import DerivedTables
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
@@ -35,7 +35,7 @@ def findings(tables: DerivedTables) -> dict[str, Any]:
 
 def findings_table(title: str, audit: pd.DataFrame) -> list[Table]:
     """One table, errors first, each finding once with its cells; none when nothing was found."""
-    rows: list[list[Entry]] = []
+    rows: list[list[TableCell]] = []
     for severity, name in SEVERITIES.items():
         same_severity = audit[audit["severity"] == severity]
         for message, cells in same_severity.groupby("message", sort=False):
@@ -59,10 +59,10 @@ def checks_table(audit: pd.DataFrame) -> Table:
     )
 
 
-def _rows(severity: str, message: str, cells: pd.DataFrame) -> list[list[Entry]]:
+def _rows(severity: str, message: str, cells: pd.DataFrame) -> list[list[TableCell]]:
     """The cells of one finding below each other; in one line where all say the same."""
     figures = [
-        [Entry(figure) for figure in fmt.told_apart(row.found, row.expected)]
+        [TableCell(figure) for figure in fmt.told_apart(row.found, row.expected)]
         for row in cells.itertuples()
     ]
     places = [text(_place(row)) for row in cells.itertuples()]
@@ -78,10 +78,10 @@ def _place(row: Any) -> str:
     return "whole study" if pd.isna(row.gpus) else fmt.cell_name(row)
 
 
-def _check(check: Callable[..., Any], audit: pd.DataFrame) -> list[Entry]:
+def _check(check: Callable[..., Any], audit: pd.DataFrame) -> list[TableCell]:
     rule = (check.__doc__ or "").partition("\n\n")[0]
     return [
         head(check.__name__.replace("_", " ")),
         text(" ".join(rule.split())),
-        Entry(str((audit["check"] == check.__name__).sum())),
+        TableCell(str((audit["check"] == check.__name__).sum())),
     ]

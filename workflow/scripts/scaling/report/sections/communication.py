@@ -8,8 +8,8 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report.sections import interconnect
 from scaling.report.table import (
-    Entry,
     Table,
+    TableCell,
     collect_notes,
     flags_of,
     head,
@@ -107,23 +107,23 @@ def _saying_what_lacks(rows: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
     return rows.assign(note=rows["note"].where(rows["estimate"].isin(shown), named))
 
 
-def _parts(row: Any) -> list[Entry]:
+def _parts(row: Any) -> list[TableCell]:
     if pd.isna(row.communication_seconds):
         return [_no_communication(row, 3)]
     parts = ""
     if pd.notna(row.overlapped_seconds):
         exposed, overlapped = map(fmt.significant, (row.exposed_seconds, row.overlapped_seconds))
         parts = f"exposed {exposed},\noverlapped {overlapped}"
-    communication = Entry(
+    communication = TableCell(
         fmt.significant(row.communication_seconds),
         detail=parts,
         flags=flags_of(row, negative=row.communication_seconds < 0, within_noise=row.within_noise),
     )
     share = fmt.percent(row.communication_seconds / row.total_seconds)
-    return [Entry(fmt.significant(row.compute_seconds)), communication, Entry(share)]
+    return [TableCell(fmt.significant(row.compute_seconds)), communication, TableCell(share)]
 
 
-def _no_communication(row: Any, columns: int) -> Entry:
+def _no_communication(row: Any, columns: int) -> TableCell:
     """What stands where a cell has no communication time; the notes below the table say more."""
     if pd.isna(row.total_seconds):
         return status("loading unknown" if row.status == "ok" else row.status, columns)
@@ -137,15 +137,15 @@ def _table_3(title: str, rows: pd.DataFrame) -> Table:
     for (batch, count), cell in with_values(rows).groupby(CELL):
         if cell["total_seconds"].isna().all() and cell["status"].iloc[0] != "ok":
             untimed = status(cell["status"].iloc[0], len(RATE_COLUMNS))
-            lines.append([head(str(batch)), Entry(str(int(count))), untimed])
+            lines.append([head(str(batch)), TableCell(str(int(count))), untimed])
             continue
         for index, row in enumerate(cell.itertuples()):
             line = []
             if index == 0:
                 line = [
                     head(str(batch), rows=len(cell)),
-                    Entry(str(int(count)), rows=len(cell)),
-                    Entry(fmt.data(row.bytes_per_iteration), rows=len(cell)),
+                    TableCell(str(int(count)), rows=len(cell)),
+                    TableCell(fmt.data(row.bytes_per_iteration), rows=len(cell)),
                     *_per_epoch(row, len(cell)),
                 ]
             lines.append([*line, text(fmt.estimate(row.estimate)), *_rate(row)])
@@ -158,22 +158,22 @@ def _table_3(title: str, rows: pd.DataFrame) -> Table:
     )
 
 
-def _per_epoch(row: Any, extent: int) -> list[Entry]:
+def _per_epoch(row: Any, extent: int) -> list[TableCell]:
     if pd.isna(row.iterations):
-        return [Entry("–", rows=extent), Entry("–", rows=extent)]
+        return [TableCell("–", rows=extent), TableCell("–", rows=extent)]
     return [
-        Entry(f"{int(row.iterations):,}", rows=extent),
-        Entry(fmt.data(row.bytes_per_epoch), rows=extent),
+        TableCell(f"{int(row.iterations):,}", rows=extent),
+        TableCell(fmt.data(row.bytes_per_epoch), rows=extent),
     ]
 
 
-def _rate(row: Any) -> list[Entry]:
+def _rate(row: Any) -> list[TableCell]:
     peak = status("no sweep")
     if pd.notna(row.peak_gb_per_s):
-        peak = Entry(fmt.significant(row.peak_gb_per_s))
+        peak = TableCell(fmt.significant(row.peak_gb_per_s))
     if pd.isna(row.communication_seconds):
         return [_no_communication(row, 2), peak, status("none")]
-    seconds = Entry(
+    seconds = TableCell(
         fmt.significant(row.communication_seconds),
         flags=flags_of(row, within_noise=row.within_noise),
     )
@@ -184,5 +184,5 @@ def _rate(row: Any) -> list[Entry]:
         used = status("no peak")
     else:
         above = ("above 100 %",) if row.utilization > 1 else ()
-        used = Entry(fmt.percent(row.utilization), flags=above)
-    return [seconds, Entry(fmt.significant(row.bandwidth_gb_per_s)), peak, used]
+        used = TableCell(fmt.percent(row.utilization), flags=above)
+    return [seconds, TableCell(fmt.significant(row.bandwidth_gb_per_s)), peak, used]

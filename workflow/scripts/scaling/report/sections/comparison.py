@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.table import Entry, Table, head, status, text
+from scaling.report.table import Table, TableCell, head, status, text
 from scaling.tables.schema import StudyTables
 
 METRICS = {
@@ -53,7 +53,7 @@ def what_is_compared(table: pd.DataFrame, own: pd.DataFrame) -> Table:
                 text(f"{recipe}, {strategy}"),
                 text(first["model"]),
                 text(first["hardware"]),
-                Entry(_span(counts)),
+                TableCell(_span(counts)),
                 text("; ".join(caveats(cells, own)) or "–"),
             ]
         )
@@ -113,16 +113,16 @@ def _metric(table: pd.DataFrame, metric: str) -> Table:
     )
 
 
-def _entry(row: Any, metric: str, below: str, column: str) -> Entry:
+def _entry(row: Any, metric: str, below: str, column: str) -> TableCell:
     if row is None:
-        return Entry("–")
+        return TableCell("–")
     value = getattr(row, metric)
     if metric == "bandwidth_gb_per_s" and row.communication_seconds <= 0:
         seconds = below.format(fmt.significant(row.communication_seconds))
         negative = row.communication_seconds < 0
-        return Entry("–", detail=seconds, flags=("negative",) if negative else ())
+        return TableCell("–", detail=seconds, flags=("negative",) if negative else ())
     if pd.isna(value):
-        return status(row.status) if row.status != "ok" else Entry("–")
+        return status(row.status) if row.status != "ok" else TableCell("–")
     more = getattr(row, column)
     if metric == "epoch_seconds":
         detail = "once" if more == 1 else below.format(int(more))
@@ -130,7 +130,7 @@ def _entry(row: Any, metric: str, below: str, column: str) -> Entry:
         detail = below.format(fmt.percent(more))
     else:
         detail = below.format(fmt.significant(more))
-    return Entry(fmt.significant(value), detail=detail, flags=_flags(row, metric))
+    return TableCell(fmt.significant(value), detail=detail, flags=_flags(row, metric))
 
 
 def _flags(row: Any, metric: str) -> tuple[str, ...]:

@@ -5,52 +5,72 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.part import Part
-from scaling.report.table import Entry, Table, cell_lines, collect_notes, status
+from scaling.report.table import (
+    Column,
+    SectionPart,
+    TableCell,
+    collect_notes,
+    status,
+    table_by_cell,
+)
 from scaling.tables.schema import StudyTables, by_configuration
 
-COLUMNS = ["step, ms", "compute, ms", "communication alone, ms", "nothing, ms", "kernels"]
 
-
-def steps(tables: StudyTables) -> Part:
+def steps(tables: StudyTables) -> SectionPart:
     """A table for each recipe and strategy of which a cell was traced on a GPU."""
-    read = tables.device_time
-    traced = [found for found in by_configuration(read) if found[2]["count"].gt(0).any()]
-    reasons = " and ".join(dict.fromkeys(note for note in read["note"] if note))
-    return Part(
-        tables=[_table(f"A step on the device: {name}, {way}", rows) for name, way, rows in traced],
-        lacking="" if traced else f"No step can be shown: {reasons or 'there are no cells'}.",
+    found = tables.device_time
+    traced = [same for same in by_configuration(found) if same[2]["count"].gt(0).any()]
+    reasons = " and ".join(dict.fromkeys(note for note in found["note"] if note))
+    return SectionPart(
+        tables=[
+            table_by_cell(
+                f"A step on the device: {recipe}, {strategy}",
+                rows,
+                COLUMNS,
+                _untraced,
+                collect_notes(rows, "note"),
+            )
+            for recipe, strategy, rows in traced
+        ],
+        missing="" if traced else f"No step can be shown: {reasons or 'there are no cells'}.",
     )
 
 
-def _table(title: str, rows: pd.DataFrame) -> Table:
-    return Table(
-        title=title,
-        columns=["batch size per GPU", "GPUs", *COLUMNS],
-        rows=cell_lines(rows, _cell),
-        notes=collect_notes(rows, "note"),
-    )
+def _untraced(row: Any) -> TableCell | None:
+    return status("not traced") if row.count == 0 else None
 
 
-def _cell(row: Any) -> list[Entry]:
-    if row.count == 0:
-        return [status("not traced", len(COLUMNS))]
-    apart = pd.notna(row.compute_seconds)
-    alone = row.busy_seconds - row.compute_seconds
-    parts = [Entry(_ms(row.compute_seconds)), Entry(_ms(alone) if row.gpus > 1 else "–")]
+def _together(row: Any) -> TableCell | None:
+    """Both times as one, where a record does not tell waiting for others from compute."""
+    known = pd.notna(row.compute_seconds)
+    return None if known else TableCell(f"together {_milliseconds(row.busy_seconds)}")
+
+
+def _gap_detail(row: Any) -> str:
     share = fmt.percent(row.gap_seconds / row.step_seconds)
     span = fmt.span(1e3 * row.gap_seconds_min, 1e3 * row.gap_seconds_max)
-    return [
-        Entry(_ms(row.step_seconds), detail=f"n = {int(row.count)}"),
-        *(parts if apart else [Entry(f"together {_ms(row.busy_seconds)}", columns=2)]),
-        Entry(
-            _ms(row.gap_seconds),
-            detail=share if row.count == 1 else f"{span}, {share}",
-            flags=("negative",) if row.gap_seconds < 0 else (),
-        ),
-        Entry(f"{row.kernels:,.0f}"),
-    ]
+    return share if row.count == 1 else f"{span}, {share}"
 
 
-def _ms(seconds: float) -> str:
+def _milliseconds(seconds: float) -> str:
     return fmt.significant(1e3 * seconds)
+
+
+COLUMNS = [
+    Column("step, ms", "step_seconds", _milliseconds, detail=lambda row: f"n = {int(row.count)}"),
+    Column("compute, ms", "compute_seconds", _milliseconds, instead=_together),
+    Column(
+        "communication alone, ms",
+        lambda row: row.busy_seconds - row.compute_seconds if row.gpus > 1 else None,
+        _milliseconds,
+        instead=_together,
+    ),
+    Column(
+        "nothing, ms",
+        "gap_seconds",
+        _milliseconds,
+        detail=_gap_detail,
+        flags=lambda row: ("negative",) if row.gap_seconds < 0 else (),
+    ),
+    Column("kernels", "kernels", lambda count: f"{count:,.0f}"),
+]

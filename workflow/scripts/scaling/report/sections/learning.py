@@ -6,7 +6,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.report.sections import remedies
-from scaling.report.table import Entry, Table, head, status, text
+from scaling.report.table import Table, TableCell, head, status, text
 from scaling.tables import large_batch, recipe_quality
 from scaling.tables.schema import StudyTables, by_configuration
 
@@ -52,12 +52,12 @@ def _table(name: str, rows: pd.DataFrame) -> Table:
     )
 
 
-def _row(row: Any) -> list[Entry]:
+def _row(row: Any) -> list[TableCell]:
     line = [
         head(str(row.global_batch_size)),
         text(f"{row.gpus} × {row.batch_size}"),
         status(row.status) if row.status != "ok" else text("ok"),
-        Entry(str(int(row.seeds))),
+        TableCell(str(int(row.seeds))),
     ]
     if row.seeds == 0:
         return [*line, status("no accuracy", 5)]
@@ -72,13 +72,13 @@ def _row(row: Any) -> list[Entry]:
             line.append(status("none"))
         else:
             spread = fmt.span(*values[1:]) if row.seeds > 1 else ""
-            line.append(Entry(fmt.significant(values[0]), detail=spread))
+            line.append(TableCell(fmt.significant(values[0]), detail=spread))
     return [*line, _difference(row)]
 
 
-def _difference(row: Any) -> Entry:
+def _difference(row: Any) -> TableCell:
     if row.reference:
-        return Entry("reference")
+        return TableCell("reference")
     if pd.isna(row.difference):
         return status("no reference")
     flags = []
@@ -88,7 +88,7 @@ def _difference(row: Any) -> Entry:
         flags.append("one seed")
     elif row.within_spread:
         flags.append("within noise")
-    return Entry(fmt.points(100 * row.difference), flags=tuple(flags))
+    return TableCell(fmt.points(100 * row.difference), flags=tuple(flags))
 
 
 def _reference_note(rows: pd.DataFrame) -> str:
@@ -135,7 +135,7 @@ QUANTITIES = {
 """Of each quantity of `recipe_quality`: its name, the factor and the decimals it is shown with."""
 
 
-def _recipe_row(row: Any, heads: bool) -> list[Entry]:
+def _recipe_row(row: Any, heads: bool) -> list[TableCell]:
     name, factor, decimals = QUANTITIES[row.quantity]
 
     def written(value: float, sign: str = "") -> str:
@@ -146,15 +146,21 @@ def _recipe_row(row: Any, heads: bool) -> list[Entry]:
         place = f"{row.strategy}, {row.gpus} × {row.batch_size}"
         line.append(head(place, rows=len(QUANTITIES)))
     epochs = [*dict.fromkeys((*row.first_epochs, *row.second_epochs))]
-    line += [text(name), Entry(" and ".join(map(str, epochs)) or "none")]
+    line += [text(name), TableCell(" and ".join(map(str, epochs)) or "none")]
     for recipe in ("first", "second"):
         mean, deviation, seeds = (
             getattr(row, f"{recipe}_{figure}") for figure in ("mean", "std", "seeds")
         )
         spread = "" if pd.isna(deviation) else f"± {written(deviation)}, "
         detail = spread + fmt.plural(seeds, "seed")
-        line.append(Entry(written(mean), detail=detail) if seeds else status("none"))
-    line.append(status("none") if pd.isna(row.difference) else Entry(written(row.difference, "+")))
+        line.append(TableCell(written(mean), detail=detail) if seeds else status("none"))
+    line.append(
+        status("none") if pd.isna(row.difference) else TableCell(written(row.difference, "+"))
+    )
     if row.verdict == recipe_quality.UNDECIDED:
-        return [*line, status("none"), Entry(row.verdict, detail=row.reason, kind="status")]
-    return [*line, Entry(f"{written(row.low, '+')} to {written(row.high, '+')}"), text(row.verdict)]
+        return [*line, status("none"), TableCell(row.verdict, detail=row.reason, kind="status")]
+    return [
+        *line,
+        TableCell(f"{written(row.low, '+')} to {written(row.high, '+')}"),
+        text(row.verdict),
+    ]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.table import Entry, Table, head
+from scaling.report.table import Table, TableCell, head
 
 NO_LEDGER = "The records of this study hold no ledger of layers for a stage with "
 
@@ -22,19 +22,19 @@ def decibels(value: float) -> str:
     return fmt.significant(value)
 
 
-def over_seeds(values: pd.Series, write: Callable[[float], str]) -> Entry:
+def over_seeds(values: pd.Series, write: Callable[[float], str]) -> TableCell:
     """The mean of `values`, smallest and largest below it where they differ as written."""
     known = values.dropna().astype(float)
     if known.empty:
-        return Entry("–")
+        return TableCell("–")
     low, high = write(known.min()), write(known.max())
-    return Entry(write(known.mean()), detail="" if low == high else f"{low} to {high}")
+    return TableCell(write(known.mean()), detail="" if low == high else f"{low} to {high}")
 
 
-def range_of(rows: pd.DataFrame, name: str) -> Entry:
+def range_of(rows: pd.DataFrame, name: str) -> TableCell:
     """The widest extent of a layer over the seeds, from its two columns."""
     low, high = rows[f"{name}_minimum"].min(), rows[f"{name}_maximum"].max()
-    return Entry("–" if pd.isna(low) else f"{fmt.significant(low)} to {fmt.significant(high)}")
+    return TableCell("–" if pd.isna(low) else f"{fmt.significant(low)} to {fmt.significant(high)}")
 
 
 def of_stage(layers: pd.DataFrame, stages: list[str], column: str) -> pd.DataFrame:
@@ -47,7 +47,7 @@ def of_stage(layers: pd.DataFrame, stages: list[str], column: str) -> pd.DataFra
 
 
 def layer_table(
-    title: str, rows: pd.DataFrame, columns: dict[str, Callable[[pd.DataFrame], Entry]]
+    title: str, rows: pd.DataFrame, columns: dict[str, Callable[[pd.DataFrame], TableCell]]
 ) -> Table:
     """A line for each layer; `columns` makes each entry from the layer's rows, one per seed."""
     seeds = rows["seed"].nunique()
@@ -62,6 +62,6 @@ def layer_table(
     )
 
 
-def mean_of(column: str, write: Callable[[float], str]) -> Callable[[pd.DataFrame], Entry]:
+def mean_of(column: str, write: Callable[[float], str]) -> Callable[[pd.DataFrame], TableCell]:
     """What makes an entry of `column` from a layer's rows."""
     return lambda rows: over_seeds(rows[column], write)

@@ -9,8 +9,8 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report.sections import device_time
 from scaling.report.table import (
-    Entry,
     Table,
+    TableCell,
     cell_lines,
     collect_notes,
     flags_of,
@@ -62,12 +62,12 @@ def _peaks(rows: pd.DataFrame) -> Table:
                 line.append(head(name, rows=len(group)))
             line += [
                 text(_size(row)),
-                Entry(
+                TableCell(
                     rate(row.value, row.unit),
                     detail=f"{rate(row.value_min, row.unit)} to {rate(row.value_max, row.unit)}",
                 ),
-                Entry(fmt.percent(row.value / best)),
-                Entry(f"{int(row.count)}"),
+                TableCell(fmt.percent(row.value / best)),
+                TableCell(f"{int(row.count)}"),
             ]
             lines.append(line)
     return Table(
@@ -94,10 +94,10 @@ def _pairs(rows: pd.DataFrame) -> Table:
         for target in gpus:
             pair = found.get((source, target))
             if pair is None:
-                line.append(Entry("–"))
+                line.append(TableCell("–"))
                 continue
             line.append(
-                Entry(
+                TableCell(
                     fmt.significant(pair.value / 1e9),
                     detail=fmt.span(pair.value_min / 1e9, pair.value_max / 1e9),
                 )
@@ -130,38 +130,38 @@ def _cells(title: str, rows: pd.DataFrame) -> Table:
     )
 
 
-def _cell(row: Any, counted: bool) -> list[Entry]:
+def _cell(row: Any, counted: bool) -> list[TableCell]:
     """The cells of a row; the last, where a driver `counted`, is the time at the power limit."""
     if pd.isna(row.images_per_second):
         return [status(row.status, 6 + counted)]
     share = row.power_capped_share
-    capped = [Entry("–" if pd.isna(share) else fmt.percent(share))] if counted else []
-    images = Entry(
+    capped = [TableCell("–" if pd.isna(share) else fmt.percent(share))] if counted else []
+    images = TableCell(
         fmt.significant(row.images_per_second),
         detail=fmt.span(row.images_per_second_min, row.images_per_second_max),
         flags=flags_of(row, measured_once=row.count == 1),
     )
     if pd.isna(row.flops_per_second_per_gpu):
         return [images, status("operations not recorded", 5), *capped]
-    per_gpu = Entry(rate(row.flops_per_second_per_gpu, "FLOP/s"))
+    per_gpu = TableCell(rate(row.flops_per_second_per_gpu, "FLOP/s"))
     if pd.isna(row.utilization):
         return [images, per_gpu, status("no peak", 4), *capped]
-    used = Entry(
+    used = TableCell(
         fmt.percent(row.utilization),
         detail=f"{fmt.percent(row.utilization_without_loading)} without loading",
         flags=("above 100 %",) if row.utilization > 1 else (),
     )
-    loading = Entry(fmt.percent(row.loading_share))
-    other = Entry(fmt.percent(row.other_share))
+    loading = TableCell(fmt.percent(row.loading_share))
+    other = TableCell(fmt.percent(row.other_share))
     return [images, per_gpu, used, loading, _communication(row), other, *capped]
 
 
-def _communication(row: Any) -> Entry:
+def _communication(row: Any) -> TableCell:
     if row.gpus == 1:
-        return Entry("–")
+        return TableCell("–")
     if pd.isna(row.communication_share):
         return status("no estimate")
-    return Entry(
+    return TableCell(
         fmt.percent(row.communication_share),
         detail=f"by “{fmt.estimate(row.communication_estimate)}”",
         flags=flags_of(

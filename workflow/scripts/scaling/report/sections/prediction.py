@@ -6,7 +6,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.report.recommendation import recommend
-from scaling.report.table import Entry, Table, head, status, text
+from scaling.report.table import Table, TableCell, head, status, text
 from scaling.tables.derived import DerivedTables
 from scaling.tables.prediction import MOST_GPUS, limit
 from scaling.tables.schema import by_configuration
@@ -59,7 +59,7 @@ def _model(title: str, rows: pd.DataFrame) -> Table:
         lines.append(
             [
                 head(row.parameter),
-                Entry(fmt.significant(value), detail=known),
+                TableCell(fmt.significant(value), detail=known),
                 text(f"{unit} {rest}".strip()),
                 text(MEANINGS[row.parameter]),
             ]
@@ -89,9 +89,9 @@ def _held_out(title: str, rows: pd.DataFrame) -> Table:
         rows=[
             [
                 head(f"{int(row.gpus)} × {int(row.batch_size)}"),
-                Entry(fmt.significant(row.epoch_seconds)),
-                Entry(fmt.significant(row.held_out_seconds)),
-                Entry(_signed(row.held_out_error)),
+                TableCell(fmt.significant(row.epoch_seconds)),
+                TableCell(fmt.significant(row.held_out_seconds)),
+                TableCell(_signed(row.held_out_error)),
             ]
             for row in rows.itertuples()
         ],
@@ -115,15 +115,15 @@ def _predictions(title: str, rows: pd.DataFrame, all_rows: pd.DataFrame) -> Tabl
         rows=[
             [
                 head(f"{int(row.batch_size)} × {int(row.gpus)}"),
-                Entry(
+                TableCell(
                     fmt.significant(row.predicted_seconds),
                     detail=""
                     if pd.isna(row.high_seconds)
                     else fmt.span(row.low_seconds, row.high_seconds),
                 ),
-                Entry(fmt.percent(row.predicted_efficiency)),
-                Entry(fmt.significant(row.gpu_seconds)),
-                Entry(
+                TableCell(fmt.percent(row.predicted_efficiency)),
+                TableCell(fmt.significant(row.gpu_seconds)),
+                TableCell(
                     _signed(own[row.batch_size])
                     if row.batch_size in own
                     else "unknown"

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.table import Entry, Table, head, status, text
+from scaling.report.table import Table, TableCell, head, status, text
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import TIMED
 
@@ -100,14 +100,14 @@ def _environments(environments: list[pd.DataFrame], kept: list[str]) -> Table:
     )
 
 
-def _across(values: list[str]) -> list[Entry]:
+def _across(values: list[str]) -> list[TableCell]:
     """An entry for each value, one for all where they are the same."""
     if len(set(values)) == 1:
-        return [Entry(values[0] or "–", kind="text", columns=len(values))]
+        return [TableCell(values[0] or "–", kind="text", columns=len(values))]
     return [text(value or "–") for value in values]
 
 
-def _run(row: Any, environment: int | None, extra: Collection[str]) -> list[Entry]:
+def _run(row: Any, environment: int | None, extra: Collection[str]) -> list[TableCell]:
     """The run's entries, those of the columns `extra` before the last."""
     name = head(f"{fmt.cell_name(row)}, seed {int(row.seed)}")
     if environment is None:

@@ -19,7 +19,7 @@ from scaling.report.sections import communication, scaling
 from scaling.report.sections import prediction as report_prediction
 from scaling.report.sections.audit import SEVERITIES, checks_table, counts, findings_table
 from scaling.report.sections.comparison import what_is_compared
-from scaling.report.table import Entry, Table, head, status, text
+from scaling.report.table import Table, TableCell, head, status, text
 from scaling.tables import comparison
 from scaling.tables.derive import PublishedTables
 
@@ -95,8 +95,8 @@ def overview(sections: list[StudySection], refused: Sequence[tuple[str, str]]) -
             [
                 head(study.study),
                 text(one.folder),
-                Entry(str(len(study.timing))),
-                Entry(str(len(printed))),
+                TableCell(str(len(study.timing))),
+                TableCell(str(len(printed))),
                 _share(printed, "reproduced"),
                 _share(printed, "agrees"),
                 text(counts(study.audit)),
@@ -188,9 +188,9 @@ def _derived_figures(study: PublishedTables) -> pd.DataFrame:
     return printed[(printed["gpus"] > 1) & (printed["quantity"] != "epoch_seconds")]
 
 
-def _share(printed: pd.DataFrame, column: str) -> Entry:
+def _share(printed: pd.DataFrame, column: str) -> TableCell:
     exact, near = ((printed[column] == verdict).sum() for verdict in ("exactly", "nearly"))
-    return Entry(str(exact), detail=f"{near} more {WITHIN}" if near else "")
+    return TableCell(str(exact), detail=f"{near} more {WITHIN}" if near else "")
 
 
 def _printed(study: PublishedTables) -> list[Table]:
@@ -216,7 +216,7 @@ def _printed(study: PublishedTables) -> list[Table]:
     return [table] if lines else []
 
 
-def _figure(row: Any) -> list[Entry]:
+def _figure(row: Any) -> list[TableCell]:
     decimals = max(0, -round(math.log10(row.last_digit)))
     verdict = {"nearly": (WITHIN,), "no": ("not reproduced",)}.get(row.reproduced, ())
     explained = [", ".join(map(_label, row.mistakes.split(";")))] if row.mistakes else []
@@ -226,19 +226,19 @@ def _figure(row: Any) -> list[Entry]:
     if row.agrees == "nearly" and not explained:
         explained = [f"rounding, or loading in or out: {WITHIN}"]
     return [
-        Entry(f"{row.gpus} × {row.batch_size}"),
-        Entry(f"{row.printed:,.{decimals}f}"),
-        Entry(fmt.significant(row.by_definition, 4), flags=verdict),
-        Entry(fmt.significant(row.derived, 4), detail=row.note),
+        TableCell(f"{row.gpus} × {row.batch_size}"),
+        TableCell(f"{row.printed:,.{decimals}f}"),
+        TableCell(fmt.significant(row.by_definition, 4), flags=verdict),
+        TableCell(fmt.significant(row.derived, 4), detail=row.note),
         _factor(row),
         text("; ".join(explained) or "–"),
     ]
 
 
-def _factor(row: Any) -> Entry:
+def _factor(row: Any) -> TableCell:
     if row.derived < 0:
         return status("ours is negative")
-    return Entry("–" if pd.isna(row.factor) else fmt.times(row.factor))
+    return TableCell("–" if pd.isna(row.factor) else fmt.times(row.factor))
 
 
 def _label(mistake: str) -> str:
@@ -247,7 +247,7 @@ def _label(mistake: str) -> str:
 
 def _quantization(source: PublishedStudy) -> list[Table]:
     rows = [
-        [head(row.stage), Entry(f"{row.accuracy_percent} %"), text(row.where)]
+        [head(row.stage), TableCell(f"{row.accuracy_percent} %"), text(row.where)]
         for row in source.quantization.itertuples()
     ]
     columns = ["stage", "accuracy", "where it is printed"]
@@ -260,9 +260,9 @@ def _accuracy(source: PublishedStudy) -> list[Table]:
     rows = [
         [
             head(f"{row.strategy}, {fmt.gpus(row.gpus)}, b\u00a0=\u00a0{row.batch_size}"),
-            Entry(str(row.epoch)),
-            Entry(str(row.train_loss)),
-            Entry(f"{100 * row.train_accuracy:.2f} %"),
+            TableCell(str(row.epoch)),
+            TableCell(str(row.train_loss)),
+            TableCell(f"{100 * row.train_accuracy:.2f} %"),
         ]
         for row in source.accuracy.itertuples()
     ]

@@ -3,7 +3,6 @@
 from typing import Any
 
 from scaling.config.scheme import STAGES
-from scaling.report.part import Part
 from scaling.report.sections import (
     quantization_integers,
     quantization_layers,
@@ -13,16 +12,17 @@ from scaling.report.sections import (
     quantization_stages,
     quantization_variants,
 )
+from scaling.report.table import SectionPart
 from scaling.tables.schema import StudyTables
 
 
 def part_b(tables: StudyTables) -> dict[str, Any]:
-    """A `Part` for each heading of the section, how many test images there were, and if any."""
+    """Make the part of each heading, and say how many test images there were, if any."""
     variants, layers = tables.quantization, tables.quantization_layers
     paired = tables.quantization_paired
     float32, weights, activations, biases = STAGES
     images = sorted(int(count) for count in variants["test_images"].dropna().unique())
-    parts: dict[str, Part] = {
+    parts: dict[str, SectionPart] = {
         "weights": quantization_stages.stage(variants, paired, weights, float32),
         "weight_layers": quantization_layers.weights(layers),
         "activation_layers": quantization_layers.activations(layers, variants),

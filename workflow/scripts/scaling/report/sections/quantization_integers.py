@@ -3,14 +3,13 @@
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.part import Part
 from scaling.report.sections.ledger import NO_LEDGER, layer_table, mean_of, of_stage, share
-from scaling.report.table import Entry, text
+from scaling.report.table import SectionPart, TableCell, text
 
 INT32_MAX = 2**31 - 1
 
 
-def accumulators(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
+def accumulators(layers: pd.DataFrame, variants: pd.DataFrame) -> SectionPart:
     """The worst cases of the int32 sums, and whether the simulation equals true integers."""
     compared = variants[variants["logits_compared"].notna()]
     sentences = [_exactness(rows, str(biases)) for biases, rows in compared.groupby("bias")]
@@ -18,7 +17,7 @@ def accumulators(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
         layers, ["weights+activations+bias", "weights+activations"], "accumulator_bound"
     )
     if rows.empty:
-        return Part(sentences, lacking=f"{NO_LEDGER}integer accumulators.")
+        return SectionPart(sentences, missing=f"{NO_LEDGER}integer accumulators.")
     largest = rows.loc[rows["accumulator_bound"].astype(float).idxmax()]
     bound = int(largest["accumulator_bound"])
     inexact = sorted(rows.loc[rows["float32_exact"].eq(False), "layer"].unique())
@@ -45,10 +44,10 @@ def accumulators(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
             "sums exact in float32": _exact,
         },
     )
-    return Part(sentences, [table])
+    return SectionPart(sentences, [table])
 
 
-def _exact(some: pd.DataFrame) -> Entry:
+def _exact(some: pd.DataFrame) -> TableCell:
     return text("yes" if some["float32_exact"].eq(True).all() else "no")
 
 

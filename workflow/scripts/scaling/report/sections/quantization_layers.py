@@ -5,7 +5,6 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.part import Part
 from scaling.report.sections.ledger import (
     NO_LEDGER,
     decibels,
@@ -16,14 +15,14 @@ from scaling.report.sections.ledger import (
     range_of,
     share,
 )
-from scaling.report.table import Entry
+from scaling.report.table import SectionPart, TableCell
 
 
-def weights(layers: pd.DataFrame) -> Part:
+def weights(layers: pd.DataFrame) -> SectionPart:
     """How far the weights of each layer reach, their scale, and the noise of rounding them."""
     rows = of_stage(layers, ["weights", "weights+activations+bias"], "weight_scale")
     if rows.empty:
-        return Part(lacking=f"{NO_LEDGER}quantized weights.")
+        return SectionPart(missing=f"{NO_LEDGER}quantized weights.")
     worst = rows.loc[rows["weight_sqnr_db"].idxmin()]
     reach = rows[["weight_minimum", "weight_maximum"]].abs().max(axis=1)
     widest, narrowest = rows.loc[reach.idxmax()], rows.loc[reach.idxmin()]
@@ -43,19 +42,19 @@ def weights(layers: pd.DataFrame) -> Part:
             "scale, steps per unit": mean_of("weight_scale", fmt.significant),
             "clipped": mean_of("weight_clipped_share", share),
             "SQNR, dB": mean_of("weight_sqnr_db", decibels),
-            "float32": lambda some: Entry(fmt.data(some["float32_bytes"].iloc[0])),
-            "packed": lambda some: Entry(fmt.data(some["packed_bytes"].mean())),
+            "float32": lambda some: TableCell(fmt.data(some["float32_bytes"].iloc[0])),
+            "packed": lambda some: TableCell(fmt.data(some["packed_bytes"].mean())),
         },
     )
-    return Part([sentence], [table])
+    return SectionPart([sentence], [table])
 
 
-def activations(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
+def activations(layers: pd.DataFrame, variants: pd.DataFrame) -> SectionPart:
     """How far each layer's outputs reach, their scales, what is clipped, and their noise."""
     stages = ["weights+activations+bias", "weights+activations"]
     known = of_stage(layers, stages, "clipped_share_calibration")
     if known.empty:
-        return Part(lacking=f"{NO_LEDGER}quantized activations.")
+        return SectionPart(missing=f"{NO_LEDGER}quantized activations.")
     found = known["stage"].iloc[0]
     images = variants.loc[variants["stage"] == found, "calibration_images"].dropna()
     counts = " or ".join(f"{int(count):,}" for count in sorted(images.unique()))
@@ -75,7 +74,7 @@ def activations(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
             "range after ReLU": lambda some: range_of(some, "output"),
             "scale, steps per unit": mean_of("passed_scale", fmt.significant),
             "factor o": lambda some: (
-                Entry("–") if some["accumulator_scale"].isna().all() else _factor(some)
+                TableCell("–") if some["accumulator_scale"].isna().all() else _factor(some)
             ),
             "S · o · max": mean_of("top_step", lambda value: f"{value:.3f}"),
             "clipped in calibration": mean_of("clipped_share_calibration", share),
@@ -85,10 +84,10 @@ def activations(layers: pd.DataFrame, variants: pd.DataFrame) -> Part:
             "propagated SQNR, dB": mean_of("propagated_sqnr_db", decibels),
         },
     )
-    return Part([sentence], [table])
+    return SectionPart([sentence], [table])
 
 
-def _factor(some: pd.DataFrame) -> Entry:
+def _factor(some: pd.DataFrame) -> TableCell:
     return over_seeds(some["output_scale"], fmt.significant)
 
 

@@ -8,9 +8,8 @@ import pandas as pd
 from scaling.config.scheme import MISTAKES, STAGES, Mistake
 from scaling.core import numbers as fmt
 from scaling.quantization.predicted_classes import MeanDifference
-from scaling.report.part import Part
 from scaling.report.sections.ledger import decibels, share
-from scaling.report.table import Entry, Table, text
+from scaling.report.table import SectionPart, Table, TableCell, text
 from scaling.tables.experiments.quantization import OPTIONS
 from scaling.tables.experiments.quantization_cost import (
     STANDARD_ERRORS,
@@ -74,11 +73,11 @@ def pairs(table: pd.DataFrame, paired: pd.DataFrame) -> list[Pair]:
     return found
 
 
-def known_mistakes(table: pd.DataFrame, layers: pd.DataFrame, paired: pd.DataFrame) -> Part:
+def known_mistakes(table: pd.DataFrame, layers: pd.DataFrame, paired: pd.DataFrame) -> SectionPart:
     """What each mistake costs, which diagnostics reveal it, and which ones accuracy passes."""
     found = pairs(table, paired)
     if not found:
-        return Part(lacking="No known mistake was evaluated in this study.")
+        return SectionPart(missing="No known mistake was evaluated in this study.")
     shown = Table(
         title="Known mistakes",
         groups=[("", 1), ("below each figure that of the sound variant", 2 + len(LABELS)), ("", 2)],
@@ -92,24 +91,24 @@ def known_mistakes(table: pd.DataFrame, layers: pd.DataFrame, paired: pd.DataFra
         ],
         text_columns=frozenset({"revealed by"}),
     )
-    return Part(_unseen(found, layers), [shown])
+    return SectionPart(_unseen(found, layers), [shown])
 
 
-def _line(pair: Pair) -> list[Entry]:
+def _line(pair: Pair) -> list[TableCell]:
     wrong = cost(pair.wrong)
     sound = None if pair.sound.empty else cost(pair.sound)
     return [
-        Entry(pair.mistake, detail=fmt.plural(wrong.seeds, "seed"), kind="head"),
-        Entry(f"{wrong.accuracy_percent:.2f}", _beside(sound, "accuracy_percent")),
-        Entry(f"{wrong.agreement_percent:.2f}", _beside(sound, "agreement_percent")),
+        TableCell(pair.mistake, detail=fmt.plural(wrong.seeds, "seed"), kind="head"),
+        TableCell(f"{wrong.accuracy_percent:.2f}", _beside(sound, "accuracy_percent")),
+        TableCell(f"{wrong.agreement_percent:.2f}", _beside(sound, "agreement_percent")),
         *(
-            Entry(
+            TableCell(
                 write(pair.wrong[column].mean()),
                 "" if sound is None else write(pair.sound[column].mean()),
             )
             for column, write in BESIDE.items()
         ),
-        Entry("–" if pair.beside is None else difference(*pair.beside)),
+        TableCell("–" if pair.beside is None else difference(*pair.beside)),
         text(_diagnostics(pair)),
     ]
 

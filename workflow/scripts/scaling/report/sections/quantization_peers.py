@@ -5,19 +5,18 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.part import Part
 from scaling.report.sections.ledger import over_seeds
-from scaling.report.table import Entry, Table, head, text
+from scaling.report.table import SectionPart, Table, TableCell, head, text
 from scaling.tables.experiments.quantization_cost import difference
 
 BATCHES = (1, 256)
 OURS = "this study"
 
 
-def peers(table: pd.DataFrame) -> Part:
+def peers(table: pd.DataFrame) -> SectionPart:
     """A row per engine and precision over the seeds, and a sentence on every ratio of times."""
     if table.empty:
-        return Part(lacking="Other quantizers were not measured in this study.")
+        return SectionPart(missing="Other quantizers were not measured in this study.")
     measured = table[table["status"] == "measured"]
     absent = table[table["status"] != "measured"].drop_duplicates(["engine", "note"])
     notes = [f"{row.engine}: {row.status} ({row.note})" for row in absent.itertuples()]
@@ -45,10 +44,10 @@ def peers(table: pd.DataFrame) -> Part:
     ]
     if not sentences:
         sentences = ["No int8 engine was timed beside its own float32, so none is called faster."]
-    return Part(sentences, [shown])
+    return SectionPart(sentences, [shown])
 
 
-def _line(engine: str, precision: str, rows: pd.DataFrame) -> list[Entry]:
+def _line(engine: str, precision: str, rows: pd.DataFrame) -> list[TableCell]:
     versions = ("torch " if engine == OURS else "") + ", ".join(dict.fromkeys(rows["version"]))
     plain = precision == "float32"
     return [
@@ -58,18 +57,18 @@ def _line(engine: str, precision: str, rows: pd.DataFrame) -> list[Entry]:
         *_difference(rows),
         over_seeds(rows["agreement_percent"], lambda value: f"{value:.1f}"),
         over_seeds(rows["agreement_ours_percent"], lambda value: f"{value:.1f}"),
-        Entry(fmt.data(rows["file_bytes"].mean())),
-        Entry(fmt.times(rows["times_smaller"].mean())),
+        TableCell(fmt.data(rows["file_bytes"].mean())),
+        TableCell(fmt.times(rows["times_smaller"].mean())),
         *(
-            Entry("1") if plain and _timed(rows, batch) else _ratio(rows, batch)
+            TableCell("1") if plain and _timed(rows, batch) else _ratio(rows, batch)
             for batch in BATCHES
         ),
     ]
 
 
-def _difference(rows: pd.DataFrame) -> list[Entry]:
+def _difference(rows: pd.DataFrame) -> list[TableCell]:
     error = (rows["standard_error_points"].astype(float) ** 2).sum(skipna=False) ** 0.5 / len(rows)
-    return [Entry(difference(rows["difference_points"].mean(), error))]
+    return [TableCell(difference(rows["difference_points"].mean(), error))]
 
 
 def _timed(rows: pd.DataFrame, batch: int) -> bool:
@@ -84,11 +83,11 @@ def _extent(rows: pd.DataFrame, batch: int) -> tuple[float, float, float] | None
     return rows[name].median(), rows[f"{name}_min"].min(), rows[f"{name}_max"].max()
 
 
-def _ratio(rows: pd.DataFrame, batch: int) -> Entry:
+def _ratio(rows: pd.DataFrame, batch: int) -> TableCell:
     found = _extent(rows, batch)
     if found is None:
-        return Entry("–", detail="not timed")
-    return Entry(f"{found[0]:.2f}", detail=fmt.span(found[1], found[2]))
+        return TableCell("–", detail="not timed")
+    return TableCell(f"{found[0]:.2f}", detail=fmt.span(found[1], found[2]))
 
 
 def _speed(engine: str, rows: pd.DataFrame, batch: int) -> str:

@@ -6,17 +6,16 @@ import pandas as pd
 
 from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
-from scaling.report.part import Part
 from scaling.report.sections.quantization_stages import COLUMNS, cost_entries
-from scaling.report.table import Entry, Table, head, text
+from scaling.report.table import SectionPart, Table, TableCell, head, text
 from scaling.tables.experiments.quantization_cost import cost
 
 
-def resnet(table: pd.DataFrame) -> Part:
+def resnet(table: pd.DataFrame) -> SectionPart:
     """A row for each stage and kind of weight scales, and whether integers give the same logits."""
     quantized = table[table["stage"] != STAGES[0]]
     if quantized.empty:
-        return Part(lacking="ResNet-18 was not taken through the stages in this study.")
+        return SectionPart(missing="ResNet-18 was not taken through the stages in this study.")
     float32 = table[table["stage"] == STAGES[0]]
     rows = [_plain(float32)] if len(float32) else []
     rows += [_line(same) for _, same in quantized.groupby(["weight_scales", "stage"], sort=False)]
@@ -35,16 +34,16 @@ def resnet(table: pd.DataFrame) -> Part:
         f"Of {int(compared):,} logits of the last stage that were computed in integers too, "
         f"{int(differing):,} differ from the simulation’s."
     )
-    return Part([sentence] if compared else [], [shown])
+    return SectionPart([sentence] if compared else [], [shown])
 
 
-def _plain(rows: pd.DataFrame) -> list[Entry]:
-    accuracy = Entry(f"{rows['accuracy_percent'].mean():.2f}")
-    dashes = [Entry("–")] * (len(COLUMNS) + 1)
-    return [head(STAGES[0]), text("–"), accuracy, *dashes, Entry(str(len(rows)))]
+def _plain(rows: pd.DataFrame) -> list[TableCell]:
+    accuracy = TableCell(f"{rows['accuracy_percent'].mean():.2f}")
+    dashes = [TableCell("–")] * (len(COLUMNS) + 1)
+    return [head(STAGES[0]), text("–"), accuracy, *dashes, TableCell(str(len(rows)))]
 
 
-def _line(rows: pd.DataFrame) -> list[Entry]:
+def _line(rows: pd.DataFrame) -> list[TableCell]:
     row: Any = next(rows.itertuples())
     found = cost(rows)
     bound = rows["accumulator_bound"].max()
@@ -52,9 +51,9 @@ def _line(rows: pd.DataFrame) -> list[Entry]:
     return [
         head(row.stage),
         text(f"one per {row.weight_scales}"),
-        Entry(f"{found.accuracy_percent:.2f}"),
+        TableCell(f"{found.accuracy_percent:.2f}"),
         *cost_entries(found),
-        Entry("–" if pd.isna(smaller) else fmt.times(smaller)),
-        Entry("–" if pd.isna(bound) else f"{int(bound):,}"),
-        Entry(str(found.seeds)),
+        TableCell("–" if pd.isna(smaller) else fmt.times(smaller)),
+        TableCell("–" if pd.isna(bound) else f"{int(bound):,}"),
+        TableCell(str(found.seeds)),
     ]

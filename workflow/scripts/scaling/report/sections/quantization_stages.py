@@ -3,8 +3,7 @@
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.part import Part
-from scaling.report.table import Entry, Table, head, status
+from scaling.report.table import SectionPart, Table, TableCell, head, status
 from scaling.tables.experiments.quantization_cost import (
     STANDARD_ERRORS,
     Cost,
@@ -24,21 +23,21 @@ COLUMNS = [
 ]
 
 
-def stage(table: pd.DataFrame, paired: pd.DataFrame, name: str, before: str) -> Part:
+def stage(table: pd.DataFrame, paired: pd.DataFrame, name: str, before: str) -> SectionPart:
     """The stage `name` beside the one `before`: accuracy by seed, mean, difference, agreement.
 
     `paired` is quantization_paired.csv.
     """
     rows = table[table["stage"] == name]
     if rows.empty:
-        return Part(lacking=f"The stage {name} was not evaluated in this study.")
+        return SectionPart(missing=f"The stage {name} was not evaluated in this study.")
     found = cost(rows)
     there = before if (table["stage"] == before).any() else "float32"
     sentences = [_against_float32(name, found)]
     if there != "float32":
         sentences.append(_against_stage(table, paired, rows, before))
     title = f"Accuracy with {STAGE_WORDS[name]}"
-    return Part(sentences, [accuracies(title, table, [there, name])])
+    return SectionPart(sentences, [accuracies(title, table, [there, name])])
 
 
 def _against_float32(name: str, found: Cost) -> str:
@@ -90,7 +89,7 @@ def accuracies(title: str, table: pd.DataFrame, names: list[str]) -> Table:
     )
 
 
-def _line(name: str, rows: pd.DataFrame, seeds: list[int]) -> list[Entry]:
+def _line(name: str, rows: pd.DataFrame, seeds: list[int]) -> list[TableCell]:
     plain = name == "float32"
     by_seed = {int(row.seed): row for row in rows.itertuples()}
     line = [head(name)]
@@ -100,23 +99,23 @@ def _line(name: str, rows: pd.DataFrame, seeds: list[int]) -> list[Entry]:
             line.append(status("not evaluated"))
         else:
             detail = "" if plain else difference(row.difference_points, row.standard_error_points)
-            line.append(Entry(f"{row.accuracy_percent:.2f}", detail=detail))
+            line.append(TableCell(f"{row.accuracy_percent:.2f}", detail=detail))
     found = cost(rows)
     low, high = found.accuracy_range
     spread = f"{low:.2f}–{high:.2f}" if len(rows) > 1 else "one seed"
-    line.append(Entry(f"{found.accuracy_percent:.2f}", detail=spread))
-    return [*line, *([Entry("–")] * 3 if plain else cost_entries(found))]
+    line.append(TableCell(f"{found.accuracy_percent:.2f}", detail=spread))
+    return [*line, *([TableCell("–")] * 3 if plain else cost_entries(found))]
 
 
-def cost_entries(found: Cost) -> list[Entry]:
+def cost_entries(found: Cost) -> list[TableCell]:
     """The mean difference with its extent, its standard error, and the agreement."""
     error = found.standard_error_points
     return [
-        Entry(
+        TableCell(
             fmt.points(found.difference_points),
             detail=found.reach,
             flags=("within noise",) if found.within_noise else (),
         ),
-        Entry("–" if found.within_noise is None else f"{error:.2f}"),
-        Entry(f"{found.agreement_percent:.1f}"),
+        TableCell("–" if found.within_noise is None else f"{error:.2f}"),
+        TableCell(f"{found.agreement_percent:.1f}"),
     ]

@@ -6,14 +6,13 @@ import pandas as pd
 
 from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
-from scaling.report.part import Part
 from scaling.report.sections.ledger import decibels, over_seeds, share
-from scaling.report.table import Entry, Table, head, status
+from scaling.report.table import SectionPart, Table, TableCell, head, status
 from scaling.tables.experiments import quantization_choices as choices
 from scaling.tables.experiments.quantization_cost import Cost, cost
 
 
-def at_8_bits(table: pd.DataFrame) -> Part:
+def at_8_bits(table: pd.DataFrame) -> SectionPart:
     """Every other sound variant of 8 bits beside the last stage."""
     eight = table[
         (table["weight_bits"] == 8)
@@ -22,7 +21,7 @@ def at_8_bits(table: pd.DataFrame) -> Part:
     ]
     names = [name for name in eight["stage"].unique() if name not in STAGES]
     if not names:
-        return Part(lacking="This study has no other variants of 8 bits.")
+        return SectionPart(missing="This study has no other variants of 8 bits.")
     first = [STAGES[-1]] if (eight["stage"] == STAGES[-1]).any() else []
     shown = Table(
         title="Other choices at 8 bits",
@@ -39,29 +38,29 @@ def at_8_bits(table: pd.DataFrame) -> Part:
             for row in eight[eight["stage"] == name].head(1).itertuples()
         ],
     )
-    return Part(_best(eight, names), [shown])
+    return SectionPart(_best(eight, names), [shown])
 
 
-def _variant(rows: pd.DataFrame) -> list[Entry]:
+def _variant(rows: pd.DataFrame) -> list[TableCell]:
     row: Any = next(rows.itertuples())
     found = cost(rows)
     return [
-        Entry(row.stage, detail=fmt.plural(found.seeds, "seed"), kind="head"),
-        Entry(f"{found.accuracy_percent:.2f}"),
+        TableCell(row.stage, detail=fmt.plural(found.seeds, "seed"), kind="head"),
+        TableCell(f"{found.accuracy_percent:.2f}"),
         _difference(found),
-        Entry(f"{found.agreement_percent:.1f}"),
+        TableCell(f"{found.agreement_percent:.1f}"),
         over_seeds(rows["weight_sqnr_db"], decibels),
         over_seeds(rows["sqnr_after_relu_db"], decibels),
         over_seeds(rows["propagated_sqnr_db"], decibels),
-        Entry(share(rows["clipped_share_test"].mean())),
-        Entry(fmt.times(rows["compression"].mean())),
+        TableCell(share(rows["clipped_share_test"].mean())),
+        TableCell(fmt.times(rows["compression"].mean())),
     ]
 
 
-def _difference(found: Cost) -> Entry:
+def _difference(found: Cost) -> TableCell:
     """The mean with its standard error, its extent over the seeds below."""
     flags = ("within noise",) if found.within_noise else ()
-    return Entry(found.difference, detail=found.reach, flags=flags)
+    return TableCell(found.difference, detail=found.reach, flags=flags)
 
 
 def _best(eight: pd.DataFrame, names: list[str]) -> list[str]:
@@ -81,11 +80,11 @@ def _best(eight: pd.DataFrame, names: list[str]) -> list[str]:
     ]
 
 
-def fewer_bits(table: pd.DataFrame) -> Part:
+def fewer_bits(table: pd.DataFrame) -> SectionPart:
     """Bits by method: the difference to float32 and the size."""
     low = choices.low_bits(table)
     if low.empty:
-        return Part(lacking="No variant of this study has fewer than 8 bits.")
+        return SectionPart(missing="No variant of this study has fewer than 8 bits.")
     methods = list(low["method"].unique())
     pairs = low[["weight_bits", "activation_bits"]].drop_duplicates()
     pairs = pairs.sort_values(["weight_bits", "activation_bits"], ascending=False)
@@ -107,16 +106,18 @@ def fewer_bits(table: pd.DataFrame) -> Part:
         columns=["bits", *labels * len(methods)],
         rows=rows,
     )
-    return Part(_smallest(low, methods), [shown])
+    return SectionPart(_smallest(low, methods), [shown])
 
 
-def _costs(rows: pd.DataFrame) -> list[Entry]:
+def _costs(rows: pd.DataFrame) -> list[TableCell]:
     if rows.empty:
         return [status("not evaluated", 2)]
     found = cost(rows)
     return [
         _difference(found),
-        Entry(fmt.data(rows["packed_bytes"].mean()), detail=fmt.times(rows["compression"].mean())),
+        TableCell(
+            fmt.data(rows["packed_bytes"].mean()), detail=fmt.times(rows["compression"].mean())
+        ),
     ]
 
 

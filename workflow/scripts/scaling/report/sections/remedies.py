@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.table import Entry, Table, head, status, text
+from scaling.report.table import Table, TableCell, head, status, text
 from scaling.tables.experiments.best_remedy import base_rate, best
 from scaling.tables.experiments.gap import BEHIND, SAME
 from scaling.tables.schema import StudyTables, by_configuration
@@ -69,7 +69,7 @@ def _at(batch: int, rows: pd.DataFrame, chosen: Any | None) -> Table:
         ],
         rows=[
             [
-                Entry(
+                TableCell(
                     row.remedy,
                     detail=row.options.replace("_", " "),
                     flags=("best in training",) if row.remedy == highest else (),
@@ -85,14 +85,14 @@ def _at(batch: int, rows: pd.DataFrame, chosen: Any | None) -> Table:
     )
 
 
-def _results(row: Any) -> list[Entry]:
+def _results(row: Any) -> list[TableCell]:
     """The figures and their distance to the reference, once for remedies that share their runs."""
     if not row.same_runs_as:
         return [*_figures(row), _difference(row)]
     whose = f"the runs of “{row.same_runs_as}”"
     if row.reference:
-        return [Entry(whose, kind="text", columns=len(QUANTITIES)), _difference(row)]
-    return [Entry(whose, kind="text", columns=len(QUANTITIES) + 1)]
+        return [TableCell(whose, kind="text", columns=len(QUANTITIES)), _difference(row)]
+    return [TableCell(whose, kind="text", columns=len(QUANTITIES) + 1)]
 
 
 def _split(row: Any) -> str:
@@ -104,24 +104,24 @@ def status_of(row: Any) -> str:
     return "" if row.status == "ok" else str(row.status)
 
 
-def _rate(row: Any) -> Entry:
+def _rate(row: Any) -> TableCell:
     if status_of(row):
         return status(status_of(row))
     flags = ("edge of the sweep",) if row.at_edge else ()
     rates = f"\nbest of {int(row.rates)}" if row.rates > 1 else ""
     detail = f"{row.factor:g} × rule’s{rates}"
-    return Entry(fmt.significant(row.learning_rate), detail=detail, flags=flags)
+    return TableCell(fmt.significant(row.learning_rate), detail=detail, flags=flags)
 
 
-def _updates(row: Any) -> Entry:
+def _updates(row: Any) -> TableCell:
     if status_of(row):
         return status("none")
     flags = (f"{int(row.diverged_seeds)} diverged",) if row.diverged_seeds else ()
     detail = f"{fmt.plural(int(row.epochs), 'epoch')}\n{fmt.plural(int(row.seeds), 'seed')}"
-    return Entry(f"{int(row.updates):,}", detail=detail, flags=flags)
+    return TableCell(f"{int(row.updates):,}", detail=detail, flags=flags)
 
 
-def _figures(row: Any) -> list[Entry]:
+def _figures(row: Any) -> list[TableCell]:
     if status_of(row):
         return [status("none", len(QUANTITIES))]
     line = []
@@ -131,22 +131,22 @@ def _figures(row: Any) -> list[Entry]:
             line.append(status("not finite"))
         else:
             spread = fmt.span(low, high) if row.seeds > 1 else ""
-            line.append(Entry(fmt.significant(mean), detail=spread))
+            line.append(TableCell(fmt.significant(mean), detail=spread))
     return line
 
 
-def _difference(row: Any) -> Entry:
+def _difference(row: Any) -> TableCell:
     if row.reference:
-        return Entry("reference")
+        return TableCell("reference")
     if row.test_verdict == SAME:
-        return Entry("the reference’s runs")
+        return TableCell("the reference’s runs")
     if pd.isna(row.test_difference):
         return status("none")
     interval = ""
     if pd.notna(row.test_low):
         interval = f"{fmt.points(100 * row.test_low)} to {fmt.points(100 * row.test_high)}"
     flags = (row.test_verdict,) if row.test_verdict != BEHIND else ()
-    return Entry(fmt.points(100 * row.test_difference), detail=interval, flags=flags)
+    return TableCell(fmt.points(100 * row.test_difference), detail=interval, flags=flags)
 
 
 def _target(table: pd.DataFrame) -> str:
@@ -171,7 +171,7 @@ def _times(table: pd.DataFrame) -> list[Table]:
     ]
 
 
-def _time(rows: pd.DataFrame) -> list[Entry]:
+def _time(rows: pd.DataFrame) -> list[TableCell]:
     """The line of a cell: the remedy that training accuracy chose, none where all diverged."""
     none = rows.head(1).assign(remedy="none", seconds=math.inf, reached=0)
     best = rows[rows["best"].eq(True)]
@@ -184,18 +184,18 @@ def _time(rows: pd.DataFrame) -> list[Entry]:
         head(str(int(row.global_batch))),
         _place(row),
         text(row.remedy),
-        Entry(f"{int(row.reached)} of {int(row.seeds)}"),
-        Entry(f"{row.epochs_to_accuracy:g}", detail=spread) if reached else status("never"),
-        Entry(fmt.significant(row.epoch_seconds)),
-        Entry(fmt.significant(row.seconds)) if reached else status("infinite"),
-        Entry(fmt.times(row.epoch_speedup)),
+        TableCell(f"{int(row.reached)} of {int(row.seeds)}"),
+        TableCell(f"{row.epochs_to_accuracy:g}", detail=spread) if reached else status("never"),
+        TableCell(fmt.significant(row.epoch_seconds)),
+        TableCell(fmt.significant(row.seconds)) if reached else status("infinite"),
+        TableCell(fmt.times(row.epoch_speedup)),
         *(
-            Entry(fmt.times(ratio)) if reached else status("none")
+            TableCell(fmt.times(ratio)) if reached else status("none")
             for ratio in (row.speedup, row.plain_speedup)
         ),
     ]
 
 
-def _place(row: Any) -> Entry:
+def _place(row: Any) -> TableCell:
     flags = () if row.same_split else ("other split",)
-    return Entry(f"{int(row.gpus)} × {int(row.batch_size)}", flags=flags, kind="text")
+    return TableCell(f"{int(row.gpus)} × {int(row.batch_size)}", flags=flags, kind="text")

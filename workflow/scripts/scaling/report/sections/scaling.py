@@ -11,8 +11,8 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report.scaling_views import strong_or_weak
 from scaling.report.table import (
-    Entry,
     Table,
+    TableCell,
     by_batch_and_gpus,
     collect_notes,
     flags_of,
@@ -112,20 +112,20 @@ def _table_1(title: str, cells: pd.DataFrame) -> Table:
     return replace(table, notes=[*notes, *table.notes])
 
 
-def _loading(row: Any) -> list[Entry]:
+def _loading(row: Any) -> list[TableCell]:
     if pd.isna(row.epoch_seconds):
         return [status(row.status, 2)]
     share = row.loader_seconds / row.epoch_seconds
     return [
-        Entry(fmt.significant(row.epoch_seconds_without_loading), flags=flags_of(row)),
-        Entry(fmt.significant(row.loader_seconds), detail=f"{fmt.percent(share)} of the epoch"),
+        TableCell(fmt.significant(row.epoch_seconds_without_loading), flags=flags_of(row)),
+        TableCell(fmt.significant(row.loader_seconds), detail=f"{fmt.percent(share)} of the epoch"),
     ]
 
 
-def _time_and_speedup(row: Any, label_once: bool) -> list[Entry]:
+def _time_and_speedup(row: Any, label_once: bool) -> list[TableCell]:
     if pd.isna(row.epoch_seconds):
         return [status(row.status, 2)]
-    time = Entry(
+    time = TableCell(
         fmt.significant(row.epoch_seconds),
         detail=_range(row.epoch_seconds_min, row.epoch_seconds_max),
         flags=flags_of(row, measured_once=label_once and row.count == 1),
@@ -133,7 +133,7 @@ def _time_and_speedup(row: Any, label_once: bool) -> list[Entry]:
     if pd.isna(row.speedup):
         return [time, no_single(row.batch_size)]
     noise = row.gpus > 1 and row.within_spread
-    ratio = Entry(
+    ratio = TableCell(
         fmt.times(row.speedup),
         detail=_range(row.speedup_min, row.speedup_max) if row.gpus > 1 else "",
         flags=("within noise",) * noise + (f"above {int(row.gpus)}",) * (row.speedup > row.gpus),
@@ -151,7 +151,7 @@ def _views(title: str, cells: pd.DataFrame) -> Table:
     for batch, same in cells.sort_values(["batch_size", "gpus"]).groupby("batch_size"):
         for index, row in enumerate(same.itertuples()):
             line = [head(str(batch), rows=len(same))] if index == 0 else []
-            line += [Entry(str(int(row.gpus)))]
+            line += [TableCell(str(int(row.gpus)))]
             if pd.isna(row.epoch_seconds):
                 line.append(status(row.status, 4))
             else:
@@ -159,7 +159,7 @@ def _views(title: str, cells: pd.DataFrame) -> Table:
                 line += [
                     _view(row, "", row.batch_size),
                     _view(row, "weak_", row.batch_size),
-                    Entry(str(global_batch)),
+                    TableCell(str(global_batch)),
                     _view(row, "fixed_global_batch_", global_batch),
                 ]
             rows.append(line)
@@ -172,10 +172,10 @@ def _views(title: str, cells: pd.DataFrame) -> Table:
     )
 
 
-def _view(row: Any, view: str, baseline: int) -> Entry:
+def _view(row: Any, view: str, baseline: int) -> TableCell:
     """Speedup and efficiency of one view, whose baseline is T(1, `baseline`)."""
     ratio, efficiency = getattr(row, f"{view}speedup"), getattr(row, f"{view}efficiency")
     if pd.isna(ratio):
         return no_single(baseline)
     above = (f"above {int(row.gpus)}",) if ratio > row.gpus else ()
-    return Entry(fmt.times(ratio), detail=f"efficiency {fmt.percent(efficiency)}", flags=above)
+    return TableCell(fmt.times(ratio), detail=f"efficiency {fmt.percent(efficiency)}", flags=above)

@@ -6,7 +6,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.launch.startup_clock import PHASES
-from scaling.report.table import Entry, Table, cell_lines, flags_of, status
+from scaling.report.table import Column, TableCell, flags_of, status, table_by_cell
 from scaling.tables.schema import StudyTables, by_configuration
 from scaling.tables.startup import PARTS, PHASE_COLUMNS
 from scaling.tables.timing import TIMED
@@ -35,39 +35,37 @@ def fixed_cost(tables: StudyTables) -> dict[str, Any]:
     return {
         "phases": [(phase, MEANINGS[phase]) for phase in PHASES],
         "tables": [
-            _table(f"Where the time of a run goes: {recipe}, {strategy}", rows)
+            table_by_cell(
+                f"Where the time of a run goes: {recipe}, {strategy}",
+                rows,
+                COLUMNS,
+                _unrecorded,
+                _notes(rows),
+            )
             for recipe, strategy, rows in by_configuration(tables.startup)
         ],
     }
 
 
-def _table(title: str, rows: pd.DataFrame) -> Table:
-    return Table(
-        title=title,
-        groups=[
-            ("", 2),
-            ("phases of the start-up, s", len(PHASES)),
-            ("parts of the run, s", len(PARTS)),
-            ("whole run", 2),
-        ],
-        columns=[
-            *("batch size per GPU", "GPUs", *PHASES),
-            *(PART_NAMES[part] for part in PARTS),
-            *("seconds", "not measured"),
-        ],
-        rows=cell_lines(rows, _cell),
-        notes=_notes(rows),
-    )
+def _unrecorded(row: Any) -> TableCell | None:
+    if pd.notna(row.run_seconds):
+        return None
+    # A run that came to its end has no figures only when nothing took them.
+    return status(NOT_RECORDED if row.status in TIMED else row.status)
 
 
-def _cell(row: Any) -> list[Entry]:
-    if pd.isna(row.run_seconds):
-        # A run that came to its end has no figures only when nothing took them.
-        why = NOT_RECORDED if row.status in TIMED else row.status
-        return [status(why, len(PHASES) + len(PARTS) + 2)]
-    seconds = [Entry(fmt.significant(getattr(row, name))) for name in [*PHASE_COLUMNS, *PARTS]]
-    whole = Entry(fmt.significant(row.run_seconds), flags=flags_of(row))
-    return [*seconds, whole, Entry(fmt.percent(row.unmeasured_share))]
+COLUMNS = [
+    *(
+        Column(phase, seconds, fmt.significant, group="phases of the start-up, s")
+        for phase, seconds in zip(PHASES, PHASE_COLUMNS, strict=True)
+    ),
+    *(
+        Column(PART_NAMES[part], part, fmt.significant, group="parts of the run, s")
+        for part in PARTS
+    ),
+    Column("seconds", "run_seconds", fmt.significant, flags=flags_of, group="whole run"),
+    Column("not measured", "unmeasured_share", fmt.percent, group="whole run"),
+]
 
 
 def _notes(rows: pd.DataFrame) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.table import Entry, Table, head, status, text
+from scaling.report.table import Table, TableCell, head, status, text
 from scaling.tables.schema import StudyTables
 
 PHASES = {"start": "once, at the start"}
@@ -43,14 +43,14 @@ def _orders(drawn: pd.DataFrame) -> Table:
         rows.append(
             [
                 head(str(sampler)),
-                Entry(str(int(gpus))),
+                TableCell(str(int(gpus))),
                 text("yes" if told else "no"),
-                Entry(str(int(some["epoch"].nunique()))),
-                Entry(_range(chains)),
-                Entry(_range(some["overlap"])),
-                Entry(_range(some["unseen"])),
-                Entry(_range(some["repeated"])),
-                Entry(f"{len(some):,}"),
+                TableCell(str(int(some["epoch"].nunique()))),
+                TableCell(_range(chains)),
+                TableCell(_range(some["overlap"])),
+                TableCell(_range(some["unseen"])),
+                TableCell(_range(some["repeated"])),
+                TableCell(f"{len(some):,}"),
             ]
         )
     return Table(
@@ -73,7 +73,7 @@ def _accuracies(accuracy: pd.DataFrame) -> Table:
             values = [getattr(told[key], name) if key in told else None for key in (True, False)]
             line += [_quantity(name, value) for value in values]
         both = [told[key].test_accuracy if key in told else float("nan") for key in (True, False)]
-        rows.append([*line, Entry(fmt.points(100 * (both[1] - both[0])))])
+        rows.append([*line, TableCell(fmt.points(100 * (both[1] - both[0])))])
     epochs = fmt.plural(int(accuracy["epochs"].max()), "epoch")
     return Table(
         title=f"Recipe course with and without set_epoch, after {epochs}",
@@ -83,10 +83,10 @@ def _accuracies(accuracy: pd.DataFrame) -> Table:
     )
 
 
-def _quantity(name: str, value: float | None) -> Entry:
+def _quantity(name: str, value: float | None) -> TableCell:
     if value is None or pd.isna(value):
         return status("not finite")
-    return Entry(fmt.significant(value, 4) if name == "train_loss" else f"{100 * value:.2f} %")
+    return TableCell(fmt.significant(value, 4) if name == "train_loss" else f"{100 * value:.2f} %")
 
 
 def _messages(messages: pd.DataFrame) -> Table:
@@ -104,9 +104,9 @@ def _messages(messages: pd.DataFrame) -> Table:
                     text(PHASES.get(str(phase), f"each step, {phase}")),
                     text(str(kind).replace("_", "-")),
                     text(str(content)),
-                    Entry(str(len(some))),
-                    Entry(f"{whole:,}"),
-                    Entry(_share(whole / some["gradient_bytes"].iloc[0])),
+                    TableCell(str(len(some))),
+                    TableCell(f"{whole:,}"),
+                    TableCell(_share(whole / some["gradient_bytes"].iloc[0])),
                 ]
             )
         if not of_way["ranks_agree"].all():
@@ -134,10 +134,12 @@ def _buffers(compared: pd.DataFrame) -> Table:
                 text(_alike(ranks["parameters_sha256"])),
                 text(_alike(ranks["buffers_sha256"])),
                 *(
-                    Entry(fmt.percent(row[f"{name}_drift_mean"]), f"{_largest(row, name)} at most")
+                    TableCell(
+                        fmt.percent(row[f"{name}_drift_mean"]), f"{_largest(row, name)} at most"
+                    )
                     for name in ("variance", "mean")
                 ),
-                Entry(f"{accuracies.min():.2f}–{accuracies.max():.2f} %"),
+                TableCell(f"{accuracies.min():.2f}–{accuracies.max():.2f} %"),
                 _seconds(row),
             ]
         )
@@ -173,11 +175,11 @@ def _share(share: float) -> str:
     return "< 0.001 %" if 0 < share < 1e-5 else f"{100 * share:.3g} %"
 
 
-def _seconds(row: pd.Series) -> Entry:
+def _seconds(row: pd.Series) -> TableCell:
     if row["count"] == 0:
         return status("not timed without loading")
     span = fmt.span(row["epoch_seconds_min"], row["epoch_seconds_max"])
-    return Entry(fmt.seconds(row["epoch_seconds"]), f"{span}, n = {int(row['count'])}")
+    return TableCell(fmt.seconds(row["epoch_seconds"]), f"{span}, n = {int(row['count'])}")
 
 
 def _alike(hashes: pd.Series) -> str:
