@@ -15,7 +15,9 @@ from scaling.config import stored
 from scaling.core import code_digest, environment, grid
 from scaling.core.errors import UserError
 from scaling.config.scheme import scheme_options
-from scaling.training import run_spec
+from scaling.registry.model import MODELS
+from scaling.registry.recipe import RECIPES
+from scaling.registry.strategy import STRATEGIES
 
 # The folder of the stored study that is replayed, None where a study is measured.
 REPLAY = None
@@ -79,6 +81,15 @@ wildcard_constraints:
 def digest(script, *modules):
     """A parameter that changes when the code behind a rule's script does; see `code_digest`."""
     return code_digest.digest(Path("workflow/scripts", f"{script}.py"), *modules)
+
+
+def cell_modules(wildcards):
+    """The modules of the recipe, the strategy and the model that a cell is trained with."""
+    return [
+        *RECIPES.modules(wildcards.recipe),
+        *STRATEGIES.modules(wildcards.strategy),
+        *MODELS.modules("resnet18-cifar"),
+    ]
 
 
 def option(name, value):
@@ -195,15 +206,16 @@ def check_devices():
     if environment.resolve_device(config["device"]) == "cuda":
         there, what = len(environment.visible_gpus()), "GPUs"
     else:
-        if wanted > 1 and "dp" in config["grid"]["strategies"]:
-            raise WorkflowError(
-                "no GPU is visible and grid.strategies has dp: use ddp on a CPU"
-            )
-        if "tuned" in config["grid"]["recipes"]:
-            for switch in run_spec.NEED_A_GPU:
-                if config["recipes"]["tuned"][switch]:
+        for strategy in config["grid"]["strategies"]:
+            if wanted > 1 and STRATEGIES.find(strategy).needs_gpu:
+                raise WorkflowError(
+                    f"no GPU is visible and grid.strategies has {strategy}: use ddp on a CPU"
+                )
+        for recipe in config["grid"]["recipes"]:
+            for switch in RECIPES.find(recipe).gpu_options:
+                if config["recipes"][recipe][switch]:
                     raise WorkflowError(
-                        f"no GPU is visible and recipes.tuned.{switch} is true: "
+                        f"no GPU is visible and recipes.{recipe}.{switch} is true: "
                         "set it to false"
                     )
         there = psutil.cpu_count() // config["machine"]["cpu_threads"]

@@ -19,7 +19,11 @@ if not REPLAY:
         resources:
             **TIMED,
         params:
-            code=digest("synchronization_measure"),
+            code=digest(
+                "synchronization_measure",
+                *STRATEGIES.modules("ddp"),
+                *STRATEGIES.modules("dp"),
+            ),
             device=lookup(dpath="device", within=config),
             model_width=lookup(dpath="model/width", within=config),
             world_sizes=lookup(dpath="grid/gpus", within=config),

@@ -14,7 +14,7 @@ rule train_run:
     resources:
         **TIMED,
     params:
-        code=digest("train_run"),
+        code=lambda wildcards: digest("train_run", *cell_modules(wildcards)),
         nodes=node_count,
         device=lookup(dpath="device", within=config),
         model_width=lookup(dpath="model/width", within=config),

@@ -13,7 +13,7 @@ import torch
 import train_run
 from scaling.launch import ranks
 from scaling.launch.step_progress import StepProgress
-from scaling.training import worker
+from scaling.training import course, tuned
 from scaling.training.course import Course
 from scaling.training.tuned import Tuned
 
@@ -66,7 +66,7 @@ def fail():
 
 
 if __name__ == "__main__":
-    worker.RECIPES |= {"course": FaultyCourse, "tuned": FaultyTuned}
+    course.Course, tuned.Tuned = FaultyCourse, FaultyTuned
     if "tuned" in sys.argv:
         ranks.join = patient(ranks.join)
     train_run.main()

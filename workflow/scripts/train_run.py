@@ -18,6 +18,8 @@ from scaling.core.errors import UserError, run_script
 from scaling.core.grid import Cell
 from scaling.launch import launcher, supervisor, verdict
 from scaling.launch.startup_clock import StartupClock
+from scaling.registry.recipe import RECIPES
+from scaling.registry.strategy import STRATEGIES
 from scaling.training.run_spec import RunSpec
 
 
@@ -26,13 +28,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add(
-        "--recipe",
-        default="course",
-        choices=["course", "tuned"],
-        help="how to train (default: course)",
-    )
-    add("--strategy", default="ddp", choices=["dp", "ddp"], help="default: ddp")
+    add("--recipe", default="course", help=f"{', '.join(RECIPES.names())} (default: course)")
+    add("--strategy", default="ddp", help=f"{', '.join(STRATEGIES.names())} (default: ddp)")
     add("--gpus", type=int, default=1, help="GPUs; on a CPU, processes (default: 1)")
     add("--nodes", type=int, default=1, help="of a Slurm job, that share the GPUs (default: 1)")
     add("--batch-size", type=int, default=128, help="samples per GPU and step (default: 128)")
@@ -65,8 +62,11 @@ def _yes_no(text: str) -> bool:
 
 def spec_from(args: argparse.Namespace) -> RunSpec:
     device = environment.resolve_device(args.device)
-    if args.strategy == "dp" and args.gpus > 1 and device == "cpu":
-        raise UserError("strategy dp on several GPUs needs CUDA devices: use ddp on a CPU")
+    RECIPES.find(args.recipe)
+    if STRATEGIES.find(args.strategy).needs_gpu and args.gpus > 1 and device == "cpu":
+        raise UserError(
+            f"strategy {args.strategy} on several GPUs needs CUDA devices: use ddp on a CPU"
+        )
     return RunSpec(
         cell=Cell(args.recipe, args.strategy, args.gpus, args.batch_size, args.seed),
         device=device,
@@ -97,6 +97,7 @@ def main(argv: list[str] | None = None) -> None:
         from scaling.launch import ranks
         from scaling.training import worker
 
+        worker.load(spec)
         clock.end("imports")
         job = (spec, args.dataset, args.manifest, ranks_folder, clock)
         ranks.start(verdict.processes(spec), worker.run, *job)

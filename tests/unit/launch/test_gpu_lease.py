@@ -31,7 +31,7 @@ def test_a_job_waits_for_a_gpu_that_another_process_holds_even_if_that_is_killed
         [
             sys.executable,
             "-c",
-            "import sys, time; from pathlib import Path; from scaling import gpu_lease\n"
+            "import sys, time; from pathlib import Path; from scaling.launch import gpu_lease\n"
             "with gpu_lease.lease(1, ['GPU-a'], Path(sys.argv[1])):\n"
             "    print('held', flush=True); time.sleep(600)",
             str(tmp_path),

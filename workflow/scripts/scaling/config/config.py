@@ -8,10 +8,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from scaling.config.experiment_keys import Convergence, Quantization
-from scaling.config.keys import Configuration, Dataset, Tuned
+from scaling.config.key_types import Section
+from scaling.config.keys import Configuration, Dataset
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core.errors import UserError
-from scaling.training.run_spec import NEED_A_GPU
+from scaling.registry.recipe import RECIPES
+from scaling.registry.strategy import STRATEGIES
 
 LONGEST_SHOWN = 60
 ALLOWED = {
@@ -101,11 +103,14 @@ def _across_keys(config: Configuration, reads_images: bool) -> Iterator[str]:
     """What is wrong although each key is right: paths exist, and one key fits another."""
     yield from _path(config.dataset, reads_images)
     grid, per_node = config.grid, config.machine.gpus_per_node
-    if config.device == "cpu" and "dp" in grid.strategies and max(grid.gpus) > 1:
-        yield (
-            "grid.strategies has dp, which needs GPUs for more than one device "
-            "(allowed with device cpu: ddp)"
-        )
+    if config.device == "cpu" and max(grid.gpus) > 1:
+        allowed = [name for name in STRATEGIES.names() if not STRATEGIES.find(name).needs_gpu]
+        for strategy in grid.strategies:
+            if strategy not in allowed:
+                yield (
+                    f"grid.strategies has {strategy}, which needs GPUs for more than one device "
+                    f"(allowed with device cpu: {', '.join(allowed)})"
+                )
     uneven = [n for n in grid.gpus if per_node and n > per_node and n % per_node]
     if uneven:
         yield (
@@ -113,8 +118,8 @@ def _across_keys(config: Configuration, reads_images: bool) -> Iterator[str]:
             "(allowed: numbers of GPUs up to one node's, or multiples of it)"
         )
     yield from _remedies(config.convergence)
-    if "tuned" in grid.recipes:
-        yield from _switches(config.recipes.tuned, config.device)
+    for name in grid.recipes:
+        yield from _recipe_options(name, getattr(config.recipes, name), config.device)
     yield from _part_b(config.quantization, reads_images)
 
 
@@ -145,15 +150,15 @@ def _remedies(section: Convergence) -> Iterator[str]:
         yield f"convergence.remedies has {shown} more than once (allowed: each name once)"
 
 
-def _switches(tuned: Tuned, device: str) -> Iterator[str]:
-    for switch in NEED_A_GPU:
-        if getattr(tuned, switch) and device == "cpu":
-            yield f"recipes.tuned.{switch} is true (allowed with device cpu: false)"
-    if tuned.fused_norms and not tuned.channels_last:
-        yield (
-            "recipes.tuned.fused_norms is true and channels_last is false "
-            "(allowed: false, or channels_last true)"
-        )
+def _recipe_options(name: str, section: Section, device: str) -> Iterator[str]:
+    recipe = RECIPES.find(name)
+    for switch in recipe.gpu_options:
+        if getattr(section, switch) and device == "cpu":
+            yield f"recipes.{name}.{switch} is true (allowed with device cpu: false)"
+    try:
+        recipe.options(**section.model_dump())
+    except ValueError as error:
+        yield f"recipes.{name}.{error}"
 
 
 def _part_b(section: Quantization, reads_images: bool) -> Iterator[str]:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 
+@cache
 def digest(script: Path, *modules: str) -> str:
     """Digest the script, `modules` (dotted names) and all of ours that they import, as hex.
 

@@ -8,14 +8,12 @@ from time import perf_counter
 
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
 
-from scaling.instruments.ddp import bucket_bytes
 from scaling.launch import launcher, ranks
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
-from scaling.training import flat_sgd
+from scaling.training import distributed_data_parallel, flat_sgd
 from scaling.training.run_spec import Device
 
 BYTES_PER_ELEMENT = 4
@@ -72,13 +70,11 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 def _messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int], list[int]]:
     """Bytes of all gradients, of DDP's buckets once it has settled, and of recipe tuned's."""
     model = ResNet18(sweep.model_width, sweep.classes).to(rank.device)
-    parallel = DistributedDataParallel(
-        model, device_ids=[rank.device] if rank.device.type == "cuda" else None
-    )
+    replica = distributed_data_parallel.wrap(model, rank, rank.processes)
     for _ in range(SETTLING_STEPS):
-        parallel(torch.randn(2, 3, 32, 32, device=rank.device)).sum().backward()
+        replica.model(torch.randn(2, 3, 32, 32, device=rank.device)).sum().backward()
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return parameters * BYTES_PER_ELEMENT, bucket_bytes(parallel), flat_sgd.bucket_bytes(model)
+    return parameters * BYTES_PER_ELEMENT, replica.bucket_bytes, flat_sgd.bucket_bytes(model)
 
 
 def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], bool]:

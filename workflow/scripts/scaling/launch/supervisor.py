@@ -14,6 +14,8 @@ from scaling.launch import gpu_lease, launcher, rank_log, startup_clock
 from scaling.launch.launcher import Ending
 from scaling.launch.rank_log import LinesByKind
 from scaling.launch.verdict import processes, verdict
+from scaling.registry.recipe import RECIPES
+from scaling.registry.strategy import STRATEGIES
 from scaling.training.run_spec import Device, RunSpec
 
 BYTES_PER_PARAMETER = 4
@@ -89,8 +91,11 @@ def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
             f"a global batch of {cell.gpus}·{cell.batch_size} = {cell.global_batch_size} samples "
             f"is larger than the {train_images} training images"
         )
-    if cell.strategy == "dp" and spec.nodes > 1:
-        return f"DataParallel is one process and cannot reach the GPUs of {spec.nodes} machines"
+    recipe, strategy = RECIPES.find(cell.recipe), STRATEGIES.find(cell.strategy)
+    if recipe.strategies is not None and cell.strategy not in recipe.strategies:
+        return f"recipe {recipe.name} does not train with strategy {strategy.name}"
+    if spec.nodes > 1 and not strategy.spans_nodes:
+        return f"{strategy.title} is one process and cannot reach the GPUs of {spec.nodes} machines"
     machine = len(environment.gpu_names())
     if spec.device == "cuda" and cell.gpus > machine * spec.nodes:
         return f"{cell.gpus // spec.nodes} GPUs are asked for and the machine has {machine}"

@@ -7,6 +7,7 @@ from scaling.core.errors import UserError
 from scaling.core.records import Status
 from scaling.launch.launcher import Ending
 from scaling.launch.rank_log import LinesByKind
+from scaling.registry.strategy import STRATEGIES
 from scaling.training.run_spec import RunSpec
 
 WORKER_KILLED = "is killed by signal: Killed"
@@ -16,8 +17,8 @@ FATAL = "Fatal Python error"
 
 
 def processes(spec: RunSpec) -> int:
-    """How many processes train: one per GPU for ddp, one in all for dp and for a single GPU."""
-    return spec.cell.gpus if spec.cell.strategy == "ddp" else 1
+    """How many processes train."""
+    return STRATEGIES.find(spec.cell.strategy).processes(spec.cell.gpus)
 
 
 def verdict(spec: RunSpec, lines: LinesByKind, ending: Ending) -> tuple[Status, str | None]:
@@ -51,7 +52,8 @@ def _measured(
     unfinite = [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]
     if unfinite:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
-    if len({end["parameters_sha256"] for end in lines["end"]}) > 1:
+    replicates = STRATEGIES.find(spec.cell.strategy).replicates
+    if replicates and len({end["parameters_sha256"] for end in lines["end"]}) > 1:
         raise UserError(
             f"training of {spec.cell} failed: its ranks ended with different parameters, so their "
             "gradients were not averaged; no record is written"

@@ -47,7 +47,7 @@ def record(plan: Plan, way: Way, rank: Rank, material: Material) -> dict[str, An
     """
     spec = plan.spec_of(way.recipe, way.strategy, plan.seeds[0])
     messages = Messages()
-    recording = copies if way.strategy == "dp" else collectives
+    recording = collectives if rank.processes > 1 else copies
     with recording(messages):
         messages.phase = "start"
         trainer = _trainer(spec, way, rank, material)

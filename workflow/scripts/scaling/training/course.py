@@ -13,14 +13,13 @@ from time import perf_counter
 import torch
 from PIL import Image
 from torch import nn
-from torch.nn.parallel import DataParallel, DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 from torchvision import transforms
 
-from scaling.instruments.ddp import bucket_bytes
 from scaling.launch.ranks import Rank
+from scaling.registry.strategy import STRATEGIES
 from scaling.training.run_spec import RunSpec
-from scaling.training.trainer import EpochResult, Material, TrainIterations, finite
+from scaling.training.trainer import EpochResult, Material, TrainIterations, Wrapped, finite
 
 
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
@@ -76,17 +75,15 @@ class Course:
         self._spec, self._rank = spec, rank
         cell = spec.cell
         images = TrainingImages(material, spec)
+        self._wrapped = Wrapped(model)
+        if cell.gpus > 1:
+            self._wrapped = STRATEGIES.find(cell.strategy).wrap.load()(model, rank, cell.gpus)
+        self.model = self._wrapped.model
         self._sampler: DistributedSampler | None = None
-        self.model: nn.Module = model
         batch_size = cell.global_batch_size
         if rank.processes > 1:
-            self.model = DistributedDataParallel(
-                model, device_ids=[rank.device] if rank.device.type == "cuda" else None
-            )
             self._sampler = DistributedSampler(images, shuffle=True, seed=cell.seed)
             batch_size = cell.batch_size
-        elif cell.gpus > 1:
-            self.model = DataParallel(model, device_ids=list(range(cell.gpus)))
         self._loader = DataLoader(
             images,
             batch_size=batch_size,
@@ -115,12 +112,10 @@ class Course:
 
     @property
     def bucket_bytes(self) -> list[int]:
-        return bucket_bytes(self.model)
+        return self._wrapped.bucket_bytes
 
     def without_communication(self) -> AbstractContextManager[None] | None:
-        if isinstance(self.model, DistributedDataParallel):
-            return self.model.no_sync()
-        return None
+        return self._wrapped.without_communication()
 
     def close(self) -> None:
         pass

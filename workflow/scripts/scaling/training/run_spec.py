@@ -9,9 +9,6 @@ from scaling.core.grid import Cell
 
 Device = Literal["cpu", "cuda"]
 
-NEED_A_GPU = ("cuda_graph", "fused_norms")
-"""Switches of recipe tuned that a CPU cannot have on."""
-
 
 @dataclass(frozen=True)
 class RunSpec:

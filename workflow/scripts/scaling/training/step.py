@@ -2,27 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from scaling.data.resident import ResidentImages
+from scaling.registry.recipes.tuned import Options
 from scaling.training.flat_sgd import FlatSGD
 
 WARMUP_STEPS = 3
-
-
-@dataclass(frozen=True)
-class Options:
-    """The recipe's switches; `precision` is float32, tf32 or bf16."""
-
-    precision: str
-    channels_last: bool
-    compile: bool
-    cuda_graph: bool
-    fused_norms: bool
 
 
 class InPrecision(nn.Module):

@@ -40,8 +40,24 @@ TrainIterations = Callable[[int], EpochResult]
 """Trains on so many batches that are in memory, so that loading neither counts nor disturbs."""
 
 
+class Wrapped:
+    """A `model` as it is called on the GPUs it is spread over."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    @property
+    def bucket_bytes(self) -> list[int]:
+        """The bytes of each message of gradients in a step; empty where there is none."""
+        return []
+
+    def without_communication(self) -> AbstractContextManager[None] | None:
+        """A context in which gradients stay local, or None where they cannot."""
+        return None
+
+
 class Trainer(Protocol):
-    """A model under training on one rank. Made by `recipe(spec, rank, model, material)`."""
+    """A model under training on one rank. Made from (spec, rank, model, material)."""
 
     model: nn.Module
     """The model as it is called, wrapped for several GPUs."""

@@ -17,16 +17,17 @@ from time import perf_counter
 
 import torch
 from torch import nn
-from torch.nn.parallel import DataParallel
 
 from scaling.core.errors import UserError
 from scaling.data.resident import ResidentImages
 from scaling.launch.ranks import Rank
 from scaling.launch.step_progress import StepProgress
 from scaling.models.resnet import ResNet18
+from scaling.registry.recipes.tuned import ENTRY, Options
+from scaling.registry.strategy import STRATEGIES
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
-from scaling.training.run_spec import NEED_A_GPU, RunSpec
-from scaling.training.step import InPrecision, Options, Step
+from scaling.training.run_spec import RunSpec
+from scaling.training.step import InPrecision, Step
 from scaling.training.trainer import EpochResult, Material, TrainIterations, finite
 
 CUDNN_ALGORITHMS = 10
@@ -84,7 +85,8 @@ class Tuned:
         trained = _forward_pass(self._optimizer.trained, options)
         self.model: nn.Module = InPrecision(trained, options.precision == "bf16")
         if replicated:
-            self.model = DataParallel(self.model, device_ids=list(range(cell.gpus)))
+            wrap = STRATEGIES.find(cell.strategy).wrap.load()
+            self.model = wrap(self.model, rank, cell.gpus).model
         self.applied = vars(options).copy()
         batch_size = cell.global_batch_size if replicated else cell.batch_size
         self._sizes = _batch_sizes(self._images.samples, batch_size)
@@ -167,7 +169,7 @@ class Tuned:
 def _options(spec: RunSpec, rank: Rank) -> Options:
     """The switches as they can be applied to this cell."""
     options = Options(**spec.recipe_options)
-    for switch in NEED_A_GPU:
+    for switch in ENTRY.gpu_options:
         if getattr(options, switch) and rank.device.type != "cuda":
             raise UserError(f"recipes.tuned.{switch} is true and there is no GPU: set it to false")
     if rank.processes == 1 and spec.cell.gpus > 1:

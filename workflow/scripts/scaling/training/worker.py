@@ -7,7 +7,6 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from scaling.core import environment, files
 from scaling.core.power_cap import PowerCap, held_back
@@ -23,18 +23,24 @@ from scaling.data import dataset
 from scaling.instruments import instruments
 from scaling.launch import launcher, outcome, ranks, stall
 from scaling.launch.rank_log import RankLog
-from scaling.launch.ranks import Rank
 from scaling.launch.stall import StallError
 from scaling.launch.startup_clock import StartupClock
-from scaling.models.resnet import ResNet18
-from scaling.training import course, evaluation, flops, tuned
+from scaling.registry.model import MODELS
+from scaling.registry.recipe import RECIPES
+from scaling.registry.strategy import STRATEGIES
+from scaling.training import evaluation, flops
 from scaling.training.run_spec import RunSpec
 from scaling.training.trainer import Material, Trainer
 
-RECIPES: dict[str, Callable[[RunSpec, Rank, ResNet18, Material], Trainer]] = {
-    "course": course.Course,
-    "tuned": tuned.Tuned,
-}
+MODEL = "resnet18-cifar"
+
+
+def load(spec: RunSpec) -> None:
+    """Import what the cell of `spec` is trained with."""
+    for found in (RECIPES.find(spec.cell.recipe).trainer, MODELS.find(MODEL).factory):
+        found.load()
+    if spec.cell.gpus > 1:
+        STRATEGIES.find(spec.cell.strategy).wrap.load()
 
 
 def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path, clock: StartupClock) -> None:
@@ -102,11 +108,12 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
     )
     clock.end("dataset")
     torch.manual_seed(spec.cell.seed)
-    model = ResNet18(spec.model_width, len(material.data.classes)).to(rank.device)
+    build = MODELS.find(MODEL).factory.load()
+    model: nn.Module = build(spec.model_width, len(material.data.classes)).to(rank.device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
 
-    trainer = RECIPES[spec.cell.recipe](spec, rank, model, material)
+    trainer: Trainer = RECIPES.find(spec.cell.recipe).trainer.load()(spec, rank, model, material)
     clock.end("recipe")
     log.append("startup", clock.ends)
     if trainer.progress:
@@ -124,7 +131,8 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
             _print_progress(row, spec.epochs)
     peak = memory(spec)
     test: dict[str, float | None] | None = None
-    if rank.is_first:
+    # A model that is spread over the ranks takes all of them to run.
+    if rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates:
         test = evaluation.evaluate(model, material, rank.device)
     digest = evaluation.parameters_sha256(model)
     rank.barrier()

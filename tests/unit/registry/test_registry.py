@@ -1,0 +1,68 @@
+"""Strategies, recipes and models: found by name, each with the modules whose code it adds."""
+
+import subprocess
+import sys
+
+import pytest
+
+from scaling.core.errors import UserError
+from scaling.registry.model import MODELS
+from scaling.registry.recipe import RECIPES
+from scaling.registry.strategy import STRATEGIES
+
+REGISTRIES = [STRATEGIES, RECIPES, MODELS]
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
+def test_every_entry_is_found_by_its_name_and_its_code_can_be_loaded(registry):
+    for name in registry.names():
+        assert registry.find(name).name == name
+        assert len(registry.modules(name)) >= 2
+
+
+@pytest.mark.parametrize("name", ["fsdp", "d-p", "..recipes.tuned", ""])
+def test_an_unknown_name_is_told_with_those_there_are(name):
+    with pytest.raises(UserError) as caught:
+        STRATEGIES.find(name)
+    assert str(caught.value) == f"{name!r} is no strategy; choose one of ddp, dp"
+
+
+def test_an_entry_adds_its_own_module_and_those_it_refers_to():
+    assert STRATEGIES.modules("dp") == [
+        "scaling.registry.strategies.dp",
+        "scaling.training.data_parallel",
+    ]
+    assert MODELS.modules("resnet18-cifar") == [
+        "scaling.registry.models.resnet18_cifar",
+        "scaling.models.resnet",
+    ]
+
+
+def test_references_lead_to_what_they_name():
+    for registry, field in [(STRATEGIES, "wrap"), (RECIPES, "trainer"), (MODELS, "factory")]:
+        for name in registry.names():
+            assert callable(getattr(registry.find(name), field).load())
+
+
+def test_descriptions_need_no_torch():
+    names = "; ".join(
+        f"from scaling.registry.{kind} import {constant}; {constant}.names()"
+        for kind, constant in [("strategy", "STRATEGIES"), ("recipe", "RECIPES")]
+    )
+    code = f"import sys; {names}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd="workflow/scripts").returncode == 0
+
+
+@pytest.mark.parametrize(("strategy", "processes", "busiest"), [("ddp", 4, 1.5e6), ("dp", 1, 6e6)])
+def test_what_four_gpus_start_and_send(strategy, processes, busiest):
+    found = STRATEGIES.find(strategy)
+    assert found.processes(4) == processes
+    assert found.processes(1) == 1
+    assert found.busiest_bytes(4, 1e6) == busiest
+    assert found.busiest_bytes(1, 1e6) == 0
+
+
+def test_options_that_cannot_be_together_are_refused():
+    options = RECIPES.find("tuned").options
+    with pytest.raises(ValueError, match="fused_norms is true and channels_last is false"):
+        options("bf16", channels_last=False, compile=False, cuda_graph=False, fused_norms=True)

@@ -1,0 +1,30 @@
+"""Recipes: how a model is trained, whatever the strategy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scaling.registry.registry import Reference, Registry
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the study has to know of a recipe.
+
+    `trainer` refers to a class as `scaling.training.trainer.Trainer` describes it. `options` is the
+    dataclass of its options (`recipes` in the configuration), whose constructor raises ValueError
+    for a combination that cannot be; `gpu_options` are switches that a CPU cannot have on. It
+    trains with any of `strategies` and `models` (None: with all). Under a strategy in `sweep_kinds`
+    it sends messages of its own, which the interconnect sweep knows as that kind.
+    """
+
+    name: str
+    trainer: Reference
+    options: type[Any]
+    gpu_options: tuple[str, ...] = ()
+    strategies: tuple[str, ...] | None = None
+    models: tuple[str, ...] | None = None
+    sweep_kinds: Mapping[str, str] = field(default_factory=dict)
+
+
+RECIPES = Registry[Recipe]("recipe", "scaling.registry.recipes")

@@ -1,0 +1,1 @@
+"""Ways to spread the training of one model over several GPUs."""

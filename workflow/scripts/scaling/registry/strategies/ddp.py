@@ -1,0 +1,30 @@
+"""DistributedDataParallel: a process for each GPU, gradients averaged by all-reduces."""
+
+from scaling.registry.registry import Reference
+from scaling.registry.strategy import Strategy
+
+
+def processes(gpus: int) -> int:
+    """One per GPU."""
+    return gpus
+
+
+def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
+    """2(N-1)/N · K: a ring all-reduce sends so much from each GPU (Patarasuk & Yuan 2009)."""
+    return 2 * (gpus - 1) / gpus * gradient_bytes
+
+
+ENTRY = Strategy(
+    name="ddp",
+    title="DistributedDataParallel",
+    processes=processes,
+    busiest_bytes=busiest_bytes,
+    sweep_kind="bucket",
+    all_reduces=True,
+    overlaps=True,
+    replicates=True,
+    needs_gpu=False,
+    spans_nodes=True,
+    most_gpus=1024,
+    wrap=Reference("scaling.training.distributed_data_parallel:wrap"),
+)

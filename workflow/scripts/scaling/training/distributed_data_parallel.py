@@ -1,0 +1,34 @@
+"""Strategy `ddp`: a process for each GPU, gradients averaged by all-reduces."""
+
+from contextlib import AbstractContextManager
+
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from scaling.launch.ranks import Rank
+from scaling.training.trainer import Wrapped
+
+
+class Replica(Wrapped):
+    """The model of one rank under DistributedDataParallel."""
+
+    model: DistributedDataParallel
+
+    @property
+    def bucket_bytes(self) -> list[int]:
+        """The sizes of the buckets, which settle in the first steps.
+
+        Their order is that in which gradients become ready.
+        """
+        logged = self.model._get_ddp_logging_data()
+        sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""
+        return [int(size) for size in str(sizes).split(",") if size.strip()]
+
+    def without_communication(self) -> AbstractContextManager[None] | None:
+        return self.model.no_sync()
+
+
+def wrap(model: nn.Module, rank: Rank, gpus: int) -> Replica:
+    """`model` on the device of `rank`, one of `gpus` ranks."""
+    devices = [rank.device] if rank.device.type == "cuda" else None
+    return Replica(DistributedDataParallel(model, device_ids=devices))
