@@ -1,9 +1,4 @@
 # The lab's questions, answered from the tables. `snakemake claims` makes no figure and no report.
-localrules:
-    claims_evaluate,
-    claims,
-
-
 CLAIM_TABLES = [
     *("timing", "speedup", "communication", "bandwidth", "utilization", "cost_model"),
     *("device_time", "provenance"),
@@ -17,10 +12,12 @@ rule claims_evaluate:
     input:
         tables=expand(f"<results>/tables/{STUDY}/{{table}}.csv", table=CLAIM_TABLES),
         shared_tables=expand("<results>/tables/{table}.csv", table=CLAIM_SHARED_TABLES),
+        texts=sorted(map(str, Path("report/claims").glob("*.yaml"))),
     output:
         "<results>/tables/claims.json",
     log:
         "<logs>/claims_evaluate.log",
+    localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
@@ -34,3 +31,4 @@ rule claims_evaluate:
 rule claims:
     input:
         "<results>/tables/claims.json",
+    localrule: True

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import claims_evaluate
-from scaling.claims import claim, claim_tables, registry
+from scaling.claims import claim, claim_tables, registry, texts
 from scaling.claims.claim import Claim, Evidence
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.errors import UserError
@@ -77,7 +77,7 @@ def test_a_file_that_is_no_table_of_a_study_is_refused(tmp_path):
 
 def test_claims_come_in_the_order_of_the_questions_with_ids_of_their_own():
     made = registry.evaluate(ClaimTables("demo", {}))
-    order = list(registry.QUESTIONS)
+    order = list(texts.questions())
     positions = [order.index(one.question) for one in made]
     assert positions == sorted(positions)
     assert len({one.id for one in made}) == len(made)

@@ -7,9 +7,8 @@ import pytest
 import report_render
 from examples import report_tables
 from examples.report_page import arguments, lay_out, render
-from scaling.claims import claim
+from scaling.claims import claim, texts
 from scaling.claims.claim import Claim, Evidence
-from scaling.claims.registry import QUESTIONS
 from scaling.report.claims import SYMBOLS, figures, first_clause, verdicts
 from scaling.report.report import SECTIONS
 
@@ -27,7 +26,7 @@ def section(page, name):
 
 def test_every_question_has_its_place_in_the_order_of_the_lab():
     shown = [number for section in SECTIONS for number in section.questions]
-    assert shown == list(QUESTIONS)
+    assert shown == list(texts.questions())
 
 
 def test_a_section_begins_with_the_claims_on_its_questions_and_their_verdicts(page):
@@ -106,7 +105,7 @@ def test_a_report_whose_claims_all_hold_lists_none(tmp_path):
     assert "makes 1 claim: 1 supported." in page
     assert "Not all are supported" not in page and "claims short" not in page
     # Questions without a claim say so.
-    assert page.count("This study makes no claim on this question.") == len(QUESTIONS) - 1
+    assert page.count("This study makes no claim on this question.") == len(texts.questions()) - 1
 
 
 def test_a_sentence_is_text_not_markup(tmp_path):

@@ -4,38 +4,24 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims import step_cost
-from scaling.claims.cells import apart, batch, row_at, times_of
-from scaling.claims.claim import Claim, Evidence, judge, undecided
-from scaling.claims.claim_tables import ClaimTables
-from scaling.core import numbers as fmt
-from scaling.report.finding import measured
+from scaling.claims.claim import Claim
+from scaling.claims.claim_tables import (
+    ClaimTables,
+    columns_of,
+    disjoint,
+    extremes,
+    measured,
+    row_at,
+)
+from scaling.tables.io import CELL_KEYS
 
-QUESTION = "Q1"
 HALF = 0.5
-FASTER = (
-    "Of cells that wait for data in less than half of their epoch (in others the GPU works on "
-    "meanwhile, and what is left is not the time of the steps): epoch times without loading at the "
-    "smallest batch and at the batch where that time is shortest, with their ranges. Supported: "
-    "the ranges are disjoint; refuted: the smallest batch is the fastest, and its range and that "
-    "of the next fastest are disjoint; undecided: the ranges overlap, or a time was measured once."
-)
-LOADING = (
-    "Of the epoch with loading, the seconds waited for data at the smallest batch and at the one "
-    "whose epoch is shortest: what the latter saves of them over the seconds it saves. Supported: "
-    "less than half; refuted: half or more; undecided: the ranges of the two epochs overlap or "
-    "were measured once."
-)
-SLOWER = (
-    "Epoch times with loading at the largest batch and at the fastest one, with their ranges. "
-    "Where they are disjoint: supported if waiting for data is at least half of the difference, "
-    "refuted if less. Undecided where the ranges overlap."
-)
+EPOCH, STEPS = "epoch_seconds", "epoch_seconds_without_loading"
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
     """Claims for each recipe on one GPU, from timing.csv, cost_model.csv and device_time.csv."""
-    cells = measured(tables["timing"], "epoch_seconds_without_loading")
+    cells = measured(tables["timing"], STEPS)
     # A run on one GPU serves every strategy.
     cells = cells[cells["gpus"] == 1].drop_duplicates(["recipe", "batch_size"])
     made = []
@@ -44,16 +30,15 @@ def claims(tables: ClaimTables) -> list[Claim]:
         if len(ordered) > 1:
             made += [
                 *_steps(str(recipe), ordered, tables),
-                step_cost.gaps(str(recipe), tables),
+                _gaps(str(recipe), tables),
                 *_epochs(str(recipe), ordered, tables),
             ]
-    if made:
-        return made
-    lacks = (
-        "Why larger batches are faster or slower cannot be said: no recipe has times of two batch "
-        "sizes on one GPU."
-    )
-    return [undecided("Q1", QUESTION, lacks, tables.file("timing"), FASTER)]
+    return made or [tables.missing("Q1", "no_times")]
+
+
+def _times(column: str, **cells: Any) -> dict[str, Any]:
+    """The figures of each named cell: batch size, seconds and their range, count."""
+    return columns_of(["batch_size", column, f"{column}_min", f"{column}_max", "count"], **cells)
 
 
 def _steps(recipe: str, ordered: pd.DataFrame, tables: ClaimTables) -> list[Claim]:
@@ -61,35 +46,133 @@ def _steps(recipe: str, ordered: pd.DataFrame, tables: ClaimTables) -> list[Clai
     share = ordered["loader_seconds"] / ordered["epoch_seconds"]
     waiting = ", ".join(str(size) for size in ordered["batch_size"][share >= HALF])
     ordered = ordered[share < HALF]
-    more = (
-        f" Not compared, waiting for data half of their epoch or longer: b\u00a0=\u00a0{waiting}."
-        if waiting
-        else ""
-    )
     if len(ordered) < 2:
-        lacks = (
-            f"{recipe}, 1 GPU: whether the steps of larger batches are faster cannot be said, as "
-            f"fewer than two batch sizes wait for data in less than half of their epoch.{more}"
-        )
-        file = tables.file("timing")
-        return [undecided(f"Q1-faster-{recipe}", QUESTION, lacks, file, FASTER)]
+        return [tables.missing("Q1-faster", "few_batches", recipe, waiting=waiting)]
     small = row_at(ordered, ordered["batch_size"].idxmin())
-    fast = row_at(ordered, ordered["epoch_seconds_without_loading"].idxmin())
-    if fast.batch_size == small.batch_size:
-        larger = ordered[ordered["batch_size"] > small.batch_size]
-        next_fast = row_at(larger, larger["epoch_seconds_without_loading"].idxmin())
-        return [_none_faster(recipe, small, next_fast, more, tables)]
+    fast, _ = extremes(ordered, STEPS)
+    if fast.batch_size > small.batch_size:
+        return [
+            _faster(recipe, small, fast, waiting, tables),
+            _fixed_cost(recipe, small, fast, tables),
+        ]
+    next_fast, _ = extremes(ordered[ordered["batch_size"] > small.batch_size], STEPS)
+    clear = disjoint(small, next_fast, STEPS)
     return [
-        _faster(recipe, small, fast, more, tables),
-        step_cost.fixed_cost(recipe, small, fast, tables),
+        tables.claim(
+            "Q1-faster",
+            _times(STEPS, smallest=small, next_fast=next_fast),
+            name=recipe,
+            fails=clear,
+            case="none_faster",
+            small=small,
+            fast=next_fast,
+            clear=clear,
+            waiting=waiting,
+        )
     ]
+
+
+def _faster(recipe: str, small: Any, fast: Any, waiting: str, tables: ClaimTables) -> Claim:
+    clear, used = disjoint(small, fast, STEPS), _utilization(recipe, small, fast, tables)
+    return tables.claim(
+        "Q1-faster",
+        _times(STEPS, smallest=small, fast=fast),
+        name=recipe,
+        holds=clear,
+        case="faster",
+        shown={"utilization": used} if used else None,
+        small=small,
+        fast=fast,
+        clear=clear,
+        used=used,
+        waiting=waiting,
+    )
+
+
+def _utilization(recipe: str, small: Any, fast: Any, tables: ClaimTables) -> dict[str, Any]:
+    """The shares of the measured peak that the two cells use, where both are known."""
+    column = "utilization_without_loading"
+    table = measured(tables["utilization"], column)
+    table = table[(table["recipe"] == recipe) & (table["gpus"] == 1)]
+    known = table.drop_duplicates("batch_size").set_index("batch_size")[column]
+    if not {small.batch_size, fast.batch_size} <= set(known.index):
+        return {}
+    return {
+        f"smallest_{column}": known[small.batch_size],
+        f"fast_{column}": known[fast.batch_size],
+    }
+
+
+def _fixed_cost(recipe: str, small: Any, fast: Any, tables: ClaimTables) -> Claim:
+    """That a fixed cost of each step is why `small` is slower than `fast`, by the cost model."""
+    model = tables["cost_model"]
+    of_line = (model["recipe"] == recipe) & (model["strategy"] == small.strategy)
+    rows = model[of_line & (model["parameter"] == "fixed") & model["value"].notna()]
+    if rows.empty:
+        return tables.missing("Q1-fixed", "no_model", recipe)
+    row = next(rows.itertuples())
+    seconds = float(small.epoch_seconds_without_loading - fast.epoch_seconds_without_loading)
+    steps = int(small.iterations - fast.iterations)
+    share, low, high = (value * steps / seconds for value in (row.value, row.low, row.high))
+    clear, known = disjoint(small, fast, STEPS), pd.notna(high)
+    return tables.claim(
+        "Q1-fixed",
+        {
+            "fixed_seconds": row.value,
+            **({"fixed_seconds_low": row.low, "fixed_seconds_high": row.high} if known else {}),
+            "steps_saved": steps,
+            "seconds_saved": seconds,
+            "share_explained": share,
+        },
+        name=recipe,
+        holds=clear and known and low >= HALF,
+        fails=clear and known and high < HALF,
+        strategy=small.strategy,
+        small=small,
+        fast=fast,
+        clear=clear,
+        interval=(low, high) if known else (),
+    )
+
+
+def _gaps(recipe: str, tables: ClaimTables) -> Claim:
+    """That gaps between kernels are why small batches are slow on one GPU, by the traced steps."""
+    table = tables["device_time"]
+    rows = table[(table["recipe"] == recipe) & (table["gpus"] == 1)].drop_duplicates("batch_size")
+    timing = tables["timing"][[*CELL_KEYS, "iterations"]]
+    traced = rows[rows["gap_seconds"].notna()].merge(timing.dropna(), on=CELL_KEYS)
+    if len(traced) < 2:
+        reason = next((note for note in rows["note"] if note), "the device's time was not read")
+        return tables.missing("Q1-gaps", "not_traced", recipe, reason=reason)
+    for part in ("step_seconds", "gap_seconds", "gap_seconds_min", "gap_seconds_max"):
+        traced[f"epoch_{part}"] = traced[part].clip(lower=0) * traced["iterations"]
+    small = row_at(traced, traced["batch_size"].idxmin())
+    fast, _ = extremes(traced, "epoch_step_seconds")
+    if fast.batch_size == small.batch_size:
+        return tables.missing("Q1-gaps", "nothing_saved", recipe, small=small)
+    saved = small.epoch_step_seconds - fast.epoch_step_seconds
+    least = small.epoch_gap_seconds_min - fast.epoch_gap_seconds_max
+    most = small.epoch_gap_seconds_max - fast.epoch_gap_seconds_min
+    columns = ("batch_size", "step_seconds", "busy_seconds", "gap_seconds", "kernels")
+    return tables.claim(
+        "Q1-gaps",
+        {
+            "seconds_saved": saved,
+            "share_explained": (small.epoch_gap_seconds - fast.epoch_gap_seconds) / saved,
+            **columns_of(columns, smallest=small, fast=fast),
+        },
+        name=recipe,
+        holds=least / saved >= HALF,
+        fails=most / saved < HALF,
+        small=small,
+        fast=fast,
+    )
 
 
 def _epochs(recipe: str, ordered: pd.DataFrame, tables: ClaimTables) -> list[Claim]:
     """Claims on whole epochs: what waiting for data has to do with a larger batch."""
-    small = row_at(ordered, ordered["batch_size"].idxmin())
-    fast = row_at(ordered, ordered["epoch_seconds"].idxmin())
-    largest = row_at(ordered, ordered["batch_size"].idxmax())
+    small, largest = extremes(ordered, "batch_size")
+    fast, _ = extremes(ordered, EPOCH)
     made = []
     if fast.epoch_seconds < small.epoch_seconds:
         made.append(_loading(recipe, small, fast, tables))
@@ -98,127 +181,38 @@ def _epochs(recipe: str, ordered: pd.DataFrame, tables: ClaimTables) -> list[Cla
     return made
 
 
-def _none_faster(recipe: str, small: Any, next_fast: Any, more: str, tables: ClaimTables) -> Claim:
-    column = "epoch_seconds_without_loading"
-    clear = apart(small, next_fast, column)
-    figures = times_of(column, smallest=small, next_fast=next_fast)
-    sentence = (
-        f"{recipe}, 1 GPU: no larger batch is faster. The epoch without loading is shortest with "
-        f"the smallest, {fmt.seconds(small.epoch_seconds_without_loading)} with {batch(small)}; "
-        f"the next is {fmt.seconds(next_fast.epoch_seconds_without_loading)} with "
-        f"{batch(next_fast)}{'' if clear else ', within noise'}.{more}"
-    )
-    evidence = [Evidence(tables.file("timing"), figures, FASTER)]
-    return Claim(f"Q1-faster-{recipe}", QUESTION, sentence, judge(False, clear), evidence)
-
-
-def _faster(recipe: str, small: Any, fast: Any, more: str, tables: ClaimTables) -> Claim:
-    column = "epoch_seconds_without_loading"
-    clear = apart(small, fast, column)
-    ratio = small.epoch_seconds_without_loading / fast.epoch_seconds_without_loading
-    sentence = (
-        f"{recipe}, 1 GPU: larger batches are {'' if clear else 'not clearly '}faster. The epoch "
-        f"without loading is shortest with {batch(fast)}, "
-        f"{fmt.seconds(fast.epoch_seconds_without_loading)} against "
-        f"{fmt.seconds(small.epoch_seconds_without_loading)} with {batch(small)}: "
-        f"{fmt.times(ratio)} as fast{'' if clear else ', within noise'}."
-    )
-    used, used_evidence = _utilization(recipe, small, fast, tables)
-    evidence = [
-        Evidence(tables.file("timing"), times_of(column, smallest=small, fast=fast), FASTER)
-    ]
-    return Claim(
-        f"Q1-faster-{recipe}",
-        QUESTION,
-        sentence + used + more,
-        judge(clear, False),
-        evidence + used_evidence,
-    )
-
-
-def _utilization(
-    recipe: str, small: Any, fast: Any, tables: ClaimTables
-) -> tuple[str, list[Evidence]]:
-    """A sentence on the shares of the measured peak that the two cells use, where known."""
-    table = measured(tables["utilization"], "utilization_without_loading")
-    table = table[(table["recipe"] == recipe) & (table["gpus"] == 1)]
-    cells = table.drop_duplicates("batch_size").set_index("batch_size")
-    if not {small.batch_size, fast.batch_size} <= set(cells.index):
-        return "", []
-    low, high = cells.loc[[small.batch_size, fast.batch_size], "utilization_without_loading"]
-    figures = {
-        "smallest_utilization_without_loading": low,
-        "fast_utilization_without_loading": high,
-    }
-    return (
-        f" It uses {fmt.percent(high)} of the measured matrix product peak instead of "
-        f"{fmt.percent(low)}.",
-        [Evidence(tables.file("utilization"), figures, "Stated beside the times, not tested.")],
-    )
-
-
 def _loading(recipe: str, small: Any, fast: Any, tables: ClaimTables) -> Claim:
-    saved, waiting = (
-        getattr(small, column) - getattr(fast, column)
-        for column in ("epoch_seconds", "loader_seconds")
+    """That the steps get faster with a larger batch, not the wait for data shorter."""
+    clear = disjoint(small, fast, EPOCH)
+    saved = small.epoch_seconds - fast.epoch_seconds
+    share = (small.loader_seconds - fast.loader_seconds) / saved
+    return tables.claim(
+        "Q1-loading",
+        _times(EPOCH, smallest=small, fast=fast)
+        | columns_of(["loader_seconds"], smallest=small, fast=fast),
+        name=recipe,
+        holds=clear and share < HALF,
+        fails=clear and share >= HALF,
+        small=small,
+        fast=fast,
+        share=share,
     )
-    clear = apart(small, fast, "epoch_seconds")
-    share = waiting / saved
-    holds, fails = bool(clear and share < HALF), bool(clear and share >= HALF)
-    figures = {
-        **times_of("epoch_seconds", smallest=small, fast=fast),
-        "smallest_loader_seconds": small.loader_seconds,
-        "fast_loader_seconds": fast.loader_seconds,
-    }
-    waits = (
-        f"{fmt.seconds(small.loader_seconds)} of {fmt.seconds(small.epoch_seconds)} are waiting "
-        f"for data with {batch(small)}, {fmt.seconds(fast.loader_seconds)} of "
-        f"{fmt.seconds(fast.epoch_seconds)} with {batch(fast)}"
-    )
-    if holds:
-        sentence = f"{recipe}, 1 GPU: it is the steps, not the loader, that get faster: {waits}."
-    elif fails:
-        sentence = (
-            f"{recipe}, 1 GPU: it is mostly the wait for data that gets shorter: {waits}, "
-            f"{fmt.percent(share)} of the difference."
-        )
-    else:
-        sentence = (
-            f"{recipe}, 1 GPU: whether the steps or the loader get faster cannot be said, as the "
-            f"epochs with loading do not get clearly shorter: {waits}."
-        )
-    evidence = [Evidence(tables.file("timing"), figures, LOADING)]
-    return Claim(f"Q1-loading-{recipe}", QUESTION, sentence, judge(holds, fails), evidence)
 
 
 def _slower(recipe: str, best: Any, largest: Any, tables: ClaimTables) -> Claim:
-    lost, waiting = (
-        getattr(largest, column) - getattr(best, column)
-        for column in ("epoch_seconds", "loader_seconds")
+    """That the largest batch is slower than the best because it waits for data."""
+    clear = disjoint(best, largest, EPOCH)
+    lost = largest.epoch_seconds - best.epoch_seconds
+    waiting = largest.loader_seconds - best.loader_seconds
+    return tables.claim(
+        "Q1-slower",
+        _times(EPOCH, best=best, largest=largest)
+        | columns_of(["loader_seconds"], best=best, largest=largest),
+        name=recipe,
+        holds=clear and waiting / lost >= HALF,
+        fails=clear and waiting / lost < HALF,
+        best=best,
+        largest=largest,
+        lost=lost,
+        waiting=waiting,
     )
-    clear = apart(best, largest, "epoch_seconds")
-    share = waiting / lost
-    holds, fails = bool(clear and share >= HALF), bool(clear and share < HALF)
-    figures = {
-        **times_of("epoch_seconds", best=best, largest=largest),
-        "best_loader_seconds": best.loader_seconds,
-        "largest_loader_seconds": largest.loader_seconds,
-    }
-    epochs = (
-        f"{fmt.seconds(largest.epoch_seconds)} with {batch(largest)}, "
-        f"{fmt.seconds(best.epoch_seconds)} with {batch(best)}"
-    )
-    part = (
-        f"{fmt.seconds(lost)} longer, with {fmt.seconds(abs(waiting))} "
-        f"{'more' if waiting >= 0 else 'less'} of waiting for data"
-    )
-    if not clear:
-        sentence = (
-            f"{recipe}, 1 GPU: why the largest batch is slower is not asked, as it is not clearly "
-            f"slower: {epochs}, loading included, within noise."
-        )
-    else:
-        cause = "because of the wait for data" if holds else "not because of the wait for data"
-        sentence = f"{recipe}, 1 GPU: the largest batch is slower again, {cause}: {epochs}, {part}."
-    evidence = [Evidence(tables.file("timing"), figures, SLOWER)]
-    return Claim(f"Q1-slower-{recipe}", QUESTION, sentence, judge(holds, fails), evidence)

@@ -31,7 +31,7 @@ class Claim:
     """One claim, made from the tables at hand: other numbers make another sentence or verdict.
 
     `id` is its own in the study (it is an anchor of the report), `question` a key of
-    `registry.QUESTIONS`. Supported: the evidence passes its test, and `sentence` says so with the
+    `texts.questions()`. Supported: the evidence passes its test, and `sentence` says so with the
     figures. Refuted: the evidence contradicts it, and the sentence says what was measured instead.
     Undecided: there is no evidence, or its noise is too large, and the sentence says what is
     missing.

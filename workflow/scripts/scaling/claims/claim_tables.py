@@ -1,21 +1,24 @@
-"""The tables that the claims of a study are made from, those that it has."""
+"""The tables that the claims of a study are made from, and the claims made of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from scaling.claims import texts
+from scaling.claims.claim import Claim, Evidence, Figure, judge
 from scaling.core.errors import UserError
-from scaling.tables import schema
+from scaling.tables import noise, schema
 
 
 @dataclass(frozen=True)
 class ClaimTables:
-    """Tables by name, as `result_tables.read` returns them.
+    """Tables by name, as `schema.read` returns them.
 
     A table that the study does not have is an empty one with the columns it would have, so that
-    whoever finds no rows in it has found no evidence, for whatever reason.
+    a claim that finds no rows in it has no evidence, for whatever reason.
     """
 
     study: str
@@ -31,10 +34,35 @@ class ClaimTables:
         own = f"{self.study}/" if name in schema.OWN else ""
         return f"tables/{own}{name}.csv"
 
-    @property
-    def on_cpu(self) -> bool:
-        """Whether every recorded run was on a CPU: "GPU" then means a process."""
-        return schema.on_cpu(self["provenance"])
+    def claim(
+        self,
+        kind: str,
+        figures: dict[str, Any],
+        *,
+        name: str = "",
+        holds: object = False,
+        fails: object = False,
+        case: str = "",
+        shown: dict[str, dict[str, Figure]] | None = None,
+        **facts: Any,
+    ) -> Claim:
+        """A claim of this kind on `name`, say on `tuned/ddp`: supported if its test holds.
+
+        Its sentence is that of `case`, by default of the verdict, filled with the figures and
+        facts. `shown` are figures of further tables, which are not tested.
+        """
+        text, verdict = texts.texts()[kind], judge(bool(holds), bool(fails))
+        known = {**figures, **facts, "name": name}
+        sentence = texts.sentence(kind, case or verdict, verdict, known)
+        evidence = [Evidence(self.file(text.table), figures, text.test)]
+        for table, others in (shown or {}).items():
+            evidence.append(Evidence(self.file(table), others, text.shown))
+        id = f"{kind}-{name.replace('/', '-')}" if name else kind
+        return Claim(id, kind.partition("-")[0], sentence, verdict, evidence)
+
+    def missing(self, kind: str, case: str, name: str = "", **facts: Any) -> Claim:
+        """An undecided claim without figures; the sentence of `case` says what is missing."""
+        return self.claim(kind, {}, name=name, case=case, **facts)
 
 
 def read(study: str, paths: Iterable[Path]) -> ClaimTables:
@@ -46,3 +74,32 @@ def read(study: str, paths: Iterable[Path]) -> ClaimTables:
             raise UserError(f"{path} is no table of a study; those are {known}")
         found[path.stem] = schema.read(path.stem, path)
     return ClaimTables(study, found)
+
+
+def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """The rows of cells that are ok and have a value in `column`."""
+    return table[(table["status"] == "ok") & table[column].notna()]
+
+
+def row_at(table: pd.DataFrame, index: Any) -> Any:
+    """The row of `table` with this label."""
+    return next(table.loc[[index]].itertuples())
+
+
+def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
+    """The rows with the least and the largest value of `column`."""
+    return row_at(table, table[column].idxmin()), row_at(table, table[column].idxmax())
+
+
+def disjoint(one: Any, other: Any, column: str) -> bool:
+    """Whether two cells' times, each measured several times, have disjoint ranges."""
+    ranges = [getattr(cell, f"{column}_{end}") for cell in (one, other) for end in ("min", "max")]
+    return min(one.count, other.count) > 1 and not noise.ranges_overlap(*ranges)
+
+
+def columns_of(columns: Iterable[str], **rows: Any) -> dict[str, Any]:
+    """These columns of each named row as figures: `smallest_batch_size`, …"""
+    columns = list(columns)
+    return {
+        f"{name}_{column}": getattr(row, column) for name, row in rows.items() for column in columns
+    }

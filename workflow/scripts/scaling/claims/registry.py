@@ -7,7 +7,6 @@ from scaling.claims import (
     buffers,
     communication,
     large_batches,
-    link,
     messages,
     remedies,
     set_epoch,
@@ -17,24 +16,10 @@ from scaling.claims import (
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 
-QUESTIONS = {
-    "Q1": "Why are larger batches faster, or slower?",
-    "Q2": "Which scaling is it?",
-    "Q3.1": "Where does the time go?",
-    "Q3.2": "How much of the link is used?",
-    "Q4.1": "What does a large batch do to loss and accuracy?",
-    "Q4.2": "Which remedies help?",
-    "Q5": "What does set_epoch do?",
-    "Q6": "What travels in a training step?",
-    "Q7": "Do gradients alone keep the ranks alike?",
-}
-"""The questions by the number that the claims of each have."""
-
 CLAIMS: list[Callable[[ClaimTables], list[Claim]]] = [
     batch_size.claims,  # Q1
     speedup.claims,  # Q2
-    communication.claims,  # Q3.1
-    link.claims,  # Q3.2
+    communication.claims,  # Q3.1, Q3.2
     large_batches.claims,  # Q4.1
     remedies.claims,  # Q4.2
     time_to_accuracy.claims,  # Q4.2
@@ -46,5 +31,5 @@ CLAIMS: list[Callable[[ClaimTables], list[Claim]]] = [
 
 
 def evaluate(tables: ClaimTables) -> list[Claim]:
-    """The claims of a study, in the order of `QUESTIONS`."""
+    """The claims of a study, in the order of the lab's questions."""
     return [claim for claims in CLAIMS for claim in claims(tables)]

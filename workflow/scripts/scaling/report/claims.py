@@ -5,8 +5,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from scaling.claims import texts
 from scaling.claims.claim import Claim, Evidence, Verdict
-from scaling.claims.registry import QUESTIONS
 from scaling.core import numbers as fmt
 from scaling.report import remedy_claims
 from scaling.report.remedy_claims import RemedyTable
@@ -42,7 +42,7 @@ def answers(claims: list[Claim], numbers: tuple[str, ...]) -> list[Answer]:
 def _answer(number: str, claims: list[Claim]) -> Answer:
     rows = [claim for claim in claims if remedy_claims.is_on_remedy(claim)]
     others = [claim for claim in claims if claim not in rows]
-    return Answer(number, QUESTIONS[number], others, remedy_claims.table(rows))
+    return Answer(number, texts.questions()[number], others, remedy_claims.table(rows))
 
 
 def verdicts(claims: list[Claim]) -> dict[str, Any]:
