@@ -32,6 +32,7 @@ include: "rules/limits.smk"
 include: "rules/convergence.smk"
 include: "rules/synchronization.smk"
 include: "rules/claims.smk"
+include: "rules/plot.smk"
 include: "rules/report.smk"
 include: "rules/published.smk"
 

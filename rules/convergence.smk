@@ -6,7 +6,6 @@ from scaling.config.technique import by_name
 localrules:
     tables_convergence,
     tables_time_to_accuracy,
-    plot_convergence,
 
 
 REMEDIES = by_name(config["convergence"]["remedies"])
@@ -105,30 +104,3 @@ rule tables_time_to_accuracy:
         "python workflow/scripts/tables_time_to_accuracy.py --runs {input.runs}"
         " --epochs {input.epochs} --timing {input.timing} --margin {params.margin}"
         " --output {output} > {log} 2>&1"
-
-
-rule plot_convergence:
-    input:
-        remedies="<results>/tables/remedies.csv",
-        curves="<results>/tables/loss_curves.csv",
-    output:
-        accuracy=report(
-            "<results>/figures/{study}/remedies.svg",
-            caption="../report/captions/remedies.rst",
-            category="Accuracy",
-        ),
-        curves=report(
-            "<results>/figures/{study}/loss_curves.svg",
-            caption="../report/captions/loss_curves.rst",
-            category="Accuracy",
-        ),
-    log:
-        "<logs>/plot_convergence/{study}.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("plot_convergence"),
-    shell:
-        "python workflow/scripts/plot_convergence.py --remedies {input.remedies}"
-        " --curves {input.curves} --output {output.accuracy} --loss-curves {output.curves}"
-        " > {log} 2>&1"

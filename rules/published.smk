@@ -3,7 +3,6 @@ localrules:
     published_timing,
     published_printed,
     tables_comparison,
-    plot_comparison,
     published_render,
 
 
@@ -72,27 +71,6 @@ rule tables_comparison:
     shell:
         "python workflow/scripts/tables_comparison.py --tables {params.tables}"
         " {params.measured} --folders {params.folders} --output {output} > {log} 2>&1"
-
-
-rule plot_comparison:
-    input:
-        comparison="<results>/tables/{study}/comparison.csv",
-    output:
-        report(
-            "<results>/figures/{study}/comparison.svg",
-            caption="../report/captions/comparison.rst",
-            category="Side by side",
-        ),
-    log:
-        "<logs>/plot_comparison/{study}.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("plot_comparison"),
-        largest_batch=CIFAR10_TRAIN_IMAGES,
-    shell:
-        "python workflow/scripts/plot_comparison.py --comparison {input.comparison}"
-        " --largest-batch {params.largest_batch} --output {output} > {log} 2>&1"
 
 
 rule published_render:

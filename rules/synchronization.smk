@@ -1,6 +1,5 @@
 localrules:
     tables_synchronization,
-    plot_collectives,
 
 
 if not REPLAY:
@@ -79,23 +78,3 @@ rule tables_synchronization:
         "python workflow/scripts/tables_synchronization.py --records {input.records}"
         " --sampler {output.sampler} --accuracy {output.accuracy}"
         " --collectives {output.collectives} --buffers {output.buffers} > {log} 2>&1"
-
-
-rule plot_collectives:
-    input:
-        collectives="<results>/tables/collectives.csv",
-    output:
-        report(
-            "<results>/figures/{study}/collectives.svg",
-            caption="../report/captions/collectives.rst",
-            category="Communication",
-        ),
-    log:
-        "<logs>/plot_collectives/{study}.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("plot_collectives"),
-    shell:
-        "python workflow/scripts/plot_collectives.py --collectives {input.collectives}"
-        " --output {output} > {log} 2>&1"

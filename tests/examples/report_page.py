@@ -9,7 +9,7 @@ import claims_evaluate
 import report_render
 from examples import report_tables
 from examples.report_tables import STUDY
-from scaling.report import report
+from scaling.figures.registry import FIGURES
 
 REPORT = Path(__file__).parents[2] / "report"
 
@@ -92,7 +92,7 @@ def lay_out(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
     claims = folder / "tables" / "claims.json"
     claims_evaluate.main(["--study", STUDY, "--tables", *made, "--output", str(claims)])
     (folder / "figures").mkdir()
-    for name in report.FIGURES:
+    for name in FIGURES:
         (folder / "figures" / f"{name}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scaling.core.code_digest import files_of
+from scaling.figures.registry import FIGURES
 
 TABLES_OF_RUNS = {
     *("tables_timing", "tables_accuracy", "tables_provenance", "tables_readings"),
@@ -20,7 +21,7 @@ DERIVED_TABLES = {
 }
 FIGURES_OF_RUNS = {"plot_epoch_time", "plot_speedup", "plot_communication", "plot_learning"}
 SIDE_BY_SIDE = {"tables_comparison", "plot_comparison"}
-CONVERGENCE = {"convergence_train", "tables_convergence", "plot_convergence"}
+CONVERGENCE = {"convergence_train", "tables_convergence", "plot_remedies", "plot_loss_curves"}
 PAGE = {"claims_evaluate", "report_render"}
 AFTER_RUNS = TABLES_OF_RUNS | DERIVED_TABLES | FIGURES_OF_RUNS | SIDE_BY_SIDE | PAGE
 
@@ -40,15 +41,15 @@ def test_adding_a_batch_size_runs_its_cells_and_what_follows(study):
     assert set(planned) == AFTER_RUNS | {"train_run", "grid_cells", "study_config"}
 
 
-def test_editing_a_plot_script_makes_its_plot_and_the_report_again(study):
-    study.edit("workflow/scripts/plot_epoch_time.py")
-    assert study.planned() == {"plot_epoch_time": 1, "report_render": 1}
+def test_editing_a_figure_draws_it_alone_and_makes_the_report_again(study):
+    study.edit("workflow/scripts/scaling/figures/learning.py", "\nEDITED = True\n")
+    assert study.planned() == {"plot_learning": 1, "report_render": 1}
 
 
 def test_editing_a_claim_makes_the_claims_and_the_report_again(study):
     study.edit("workflow/scripts/scaling/claims/link.py")
     assert study.planned() == {"claims_evaluate": 1, "report_render": 1}
-    study.edit("workflow/scripts/plot_epoch_time.py")
+    study.edit("workflow/scripts/scaling/figures/style.py", "\nEDITED = True\n")
     assert study.planned("claims") == {"claims_evaluate": 1, "claims": 1}
     document = study.folder / "results/tables/claims.json"
     page = study.folder / "results/report.html"
@@ -80,6 +81,12 @@ def test_editing_a_module_reruns_the_jobs_whose_scripts_import_it(study, monkeyp
     monkeypatch.chdir(study.folder)
     scripts = sorted(Path("workflow/scripts").glob("*.py"))
     importing = {script.stem for script in scripts if Path(edited) in files_of(script)}
+    plot = Path("workflow/scripts/plot.py")
+    importing |= {
+        f"plot_{name}"
+        for name, figure in FIGURES.items()
+        if Path(edited) in files_of(plot, figure.module)
+    }
     planned = set(study.planned())
     finished = {path.stem for path in (study.folder / "logs").glob("*")}
     assert importing & finished
@@ -123,7 +130,7 @@ def test_another_remedy_is_trained_alone(study):
     study.configure({"convergence.remedies": [*remedies, {"name": "lars", "lars": 0.001}]})
     assert study.planned() == {
         "convergence_train": 1,
-        **dict.fromkeys(["tables_convergence", "tables_time_to_accuracy", "plot_convergence"], 1),
+        **dict.fromkeys(CONVERGENCE - {"convergence_train"} | {"tables_time_to_accuracy"}, 1),
         **dict.fromkeys(["claims_evaluate", "report_render", "study_config"], 1),
     }
 
@@ -131,7 +138,7 @@ def test_another_remedy_is_trained_alone(study):
 def test_another_margin_trains_nothing(study):
     study.configure({"convergence.accuracy_margin": 0.05})
     assert study.planned() == {
-        **dict.fromkeys(["tables_convergence", "tables_time_to_accuracy", "plot_convergence"], 1),
+        **dict.fromkeys(CONVERGENCE - {"convergence_train"} | {"tables_time_to_accuracy"}, 1),
         **dict.fromkeys(["claims_evaluate", "report_render", "study_config"], 1),
     }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from scaling.claims import claim
 from scaling.core import files
 from scaling.core.errors import run_script
+from scaling.figures.registry import FIGURES
 from scaling.report import report
 from scaling.tables import schema
 
@@ -25,7 +26,7 @@ def main(argv: list[str] | None = None) -> None:
         "--figures",
         type=Path,
         required=True,
-        help=f"folder of the study's figures (SVG): {', '.join(report.FIGURES)}",
+        help=f"folder of the study's figures (SVG): {', '.join(FIGURES)}",
     )
     parser.add_argument("--manifest", type=Path, required=True, help="the dataset's manifest.json")
     parser.add_argument("--claims", type=Path, required=True, help="the study's claims.json")

@@ -1,9 +1,9 @@
-"""The figure of the remedies: what each panel holds, and whether its title says so."""
+"""What a reader sees of the remedies: each panel's, and whether its title says so."""
 
 import pandas as pd
 
-import plot_convergence
-from scaling.figures import style
+from examples.drawn import titles
+from scaling.figures.convergence import draw_remedies
 
 OPTIONS = {
     "none": ("", 1),
@@ -31,15 +31,11 @@ def drawn(*names: str) -> dict[str, list[str]]:
         for name in names
         for batch in (128, 512)
     ]
-    with style.style("test"):
-        figure = plot_convergence.draw_accuracy(pd.DataFrame(rows))
+    figure = draw_remedies(pd.DataFrame(rows))
     assert {axes.get_ylabel() for axes in figure.axes} == {"test accuracy, %"}
-    found = [
-        (axes.get_title(loc="left"), [text.get_text() for text in axes.get_legend().get_texts()])
-        for axes in figure.axes
-    ]
-    assert len(dict(found)) == len(found)
-    return dict(found)
+    legends = [axes.get_legend().get_texts() for axes in figure.axes]
+    found = [[text.get_text() for text in legend] for legend in legends]
+    return dict(zip(titles(figure), found, strict=True))
 
 
 def test_each_panel_is_titled_by_the_kind_of_its_remedies():

@@ -62,6 +62,11 @@ def test_the_ledger_holds_one_row_per_layer_and_its_scales_fit_its_ranges(study:
         assert row["clipped_share_calibration"] == 0
 
 
+def test_histograms_need_int8_everywhere(study: Path) -> None:
+    with pytest.raises(UserError, match="weights has no int8 activations, logits and weights with"):
+        evaluate(study, "never.json", "weights", {"activation_bits": None}, histograms=True)
+
+
 def test_the_histograms_count_every_value_of_every_layer(study: Path) -> None:
     entries = {
         (entry["layer"], entry["quantity"]): entry for entry in document(study)["histograms"]

@@ -8,6 +8,7 @@ import report_render
 from examples import convergence_records, report_tables
 from examples.report_page import REPORT, Page, arguments, lay_out, render
 from scaling.core.errors import UserError
+from scaling.figures.registry import FIGURES
 from scaling.report import report
 
 
@@ -36,7 +37,7 @@ def test_every_figure_is_inside_the_page_and_described(page):
     images = [named for tag, named in page.elements if tag == "img"]
     # Without a variant below 8 bits there is none of their sizes.
     assert "No variant of this study has fewer than 8 bits" in page.text
-    assert len(images) == len(report.FIGURES) - 1
+    assert len(images) == len(FIGURES) - 1
     assert all(len(named["alt"]) > 40 for named in images)
 
 

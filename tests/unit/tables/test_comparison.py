@@ -6,13 +6,11 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-import plot_comparison
 import published_render
 import tables_comparison
 from examples import report_tables
 from examples.published_study import CLEAN, edited, study, write
 from examples.report_page import REPORT, Page, render
-from scaling.figures import style
 from scaling.report.sections.comparison import caveats, side_by_side
 from scaling.tables import comparison
 from scaling.tables import io as tables
@@ -206,27 +204,3 @@ def test_the_script_sets_the_published_studies_side_by_side(tmp_path):
     )
     table = tables.read(target, comparison.COLUMNS)
     assert set(table.study) == {"clean"} and set(table.hardware) == {"not stated"}
-
-
-def test_the_figure_has_a_row_for_each_metric_and_a_line_for_each_study(table):
-    both = pd.concat([table, table.assign(study="other", epoch_seconds=table.epoch_seconds * 2)])
-    with style.style("comparison"):
-        figure = plot_comparison.draw(both, 50_000)
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == [
-        *("2 GPUs · seconds per epoch", "4 GPUs · seconds per epoch"),
-        *("2 GPUs · speedup", "4 GPUs · speedup"),
-        *("2 GPUs · efficiency", "4 GPUs · efficiency"),
-        *("2 GPUs · GB/s", "4 GPUs · GB/s"),
-    ]
-    first, second = figure.axes[1].lines
-    assert first.get_ydata().tolist() == [4.892, 4.35]
-    assert second.get_ydata().tolist() == [9.784, 8.7]
-    # The batch that no training set has is left out, and each row has one scale.
-    assert figure.axes[0].get_xlim()[1] < 65_536
-    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
-
-
-def test_without_a_time_on_several_gpus_the_figure_says_so(table):
-    figure = plot_comparison.draw(table[table.gpus == 1], 50_000)
-    assert figure.texts[0].get_text() == "No study has a time on several GPUs."

@@ -2,12 +2,11 @@
 
 import pytest
 
-import plot_collectives
 from examples import report_page, report_tables
 from examples import synchronization_records as made
-from scaling.tables import io, schema
+from scaling.tables import io
 from scaling.tables.experiments.buffers import buffers
-from scaling.tables.experiments.collectives import WAYS, collectives
+from scaling.tables.experiments.collectives import collectives
 from scaling.tables.experiments.sampler import accuracy, orders
 
 
@@ -79,16 +78,3 @@ def test_a_study_without_these_experiments_says_so(tmp_path):
     text = report_page.render(tmp_path, report_tables.make()).text
     assert "no record of image orders" in text and "no record of the messages of a step" in text
     assert "no record of ranks that were compared" in text
-
-
-def test_every_way_that_was_measured_has_a_panel_and_every_message_a_bar(tmp_path):
-    io.write(collectives([made.document(on_gpus=True)]), tmp_path / "collectives.csv")
-    figure = plot_collectives.draw(schema.read("collectives", tmp_path / "collectives.csv"))
-    assert [axes.get_title().split(" · ")[0] for axes in figure.axes] == WAYS
-    # DDP: two at the start, one broadcast and two buckets.
-    assert [len(axes.patches) for axes in figure.axes] == [5, 4, 6, 2, 6]
-
-
-def test_a_figure_without_messages_says_so():
-    figure = plot_collectives.draw(collectives([]))
-    assert "no record" in figure.texts[0].get_text()

@@ -1,4 +1,4 @@
-"""What the figures share: style, palette, batch-size axes, marks for cells without a value."""
+"""Share style, palette, panels, batch-size axes and legends among the figures."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ matplotlib.use("agg")
 # Okabe & Ito, "Color Universal Design", 2008: distinguishable with any colour vision.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY, INK, GREY = "#e69f00", "#56b4e9", "#222222", "#767676"
-GPU_COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK]
+COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINE_STYLES = ["-", "--", ":", "-."]
 
@@ -57,13 +57,13 @@ LEGEND_ENTRY_INCHES = 1.0
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A cell without a value: where it would lie on x, its row in the strip, and what it says."""
+class Annotation:
+    """The reason why a cell has no value: its x, its row in the strip, its words, their colour."""
 
     x: float
     row: int
     text: str
-    colour: Any
+    colour: Any = INK
 
 
 @contextmanager
@@ -85,11 +85,11 @@ def save(figure: Figure, path: Path) -> None:
 def panels(
     titles: Sequence[str], strip_rows: int = 0, width: float = PANEL_INCHES[0]
 ) -> tuple[Figure, list[Axes], list[Axes]]:
-    """A figure with one panel for each title, two abreast, each at least `width` inches wide.
+    """Make a figure with one panel for each title, two abreast, each `width` inches wide or more.
 
     With `strip_rows` each panel has a strip of that many lines below it, on the same x axis, for
-    `draw_marks`; without, the third value is the panels themselves. The axis at the bottom of a
-    panel, where the x label belongs, is the third value's in both cases.
+    `annotate`. Returns the figure, the panels, and the axes that take the x labels: the strips, or
+    without strips the panels again.
     """
     columns = min(2, len(titles))
     rows = -(-len(titles) // columns)
@@ -115,8 +115,8 @@ def panels(
     return figure, upper, lower
 
 
-def draw_marks(axes: Axes, marks: Sequence[Mark], rows: Sequence[str]) -> None:
-    """Fill the strip below a panel: one line for each of `rows`, a labelled × for each mark.
+def annotate(axes: Axes, annotations: Sequence[Annotation], rows: Sequence[str]) -> None:
+    """Fill the strip below a panel: a line for each of `rows`, a labelled × for each annotation.
 
     Without `rows` there is no strip, and nothing to do.
     """
@@ -128,55 +128,43 @@ def draw_marks(axes: Axes, marks: Sequence[Mark], rows: Sequence[str]) -> None:
     axes.grid(visible=False, axis="x")
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
-    for mark in marks:
-        axes.text(
-            mark.x,
-            mark.row,
-            f"× {mark.text}",
-            color=mark.colour,
-            fontsize=6.5,
-            ha="center",
-            va="center",
-        )
+    middle: Any = {"fontsize": 6.5, "ha": "center", "va": "center"}
+    for note in annotations:
+        axes.text(note.x, note.row, f"× {note.text}", color=note.colour, **middle)
 
 
 def message_figure(message: str) -> Figure:
-    """A figure that says why there is nothing to draw."""
+    """Make a figure that says why there is nothing to draw."""
     figure = Figure(figsize=(2 * PANEL_INCHES[0], 1.2), layout="constrained")
     figure.text(0.5, 0.5, message, ha="center", va="center", color=GREY)
     return figure
 
 
 def log2_axis(axis: Any, values: Sequence[float]) -> None:
-    """A base-2 logarithmic axis with a tick, labelled in plain digits, at each of `values`."""
+    """Make an axis logarithmic to base 2, with a tick in plain digits at each of `values`."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_ticks(list(values))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def beside(values: Any, index: int, count: int, step: float) -> Any:
-    """`values` on a logarithmic axis, moved so that error bars of `count` lines do not overlap.
+def batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
+    """Make the x axis one of these batch sizes, in ascending order."""
+    log2_axis(axes.xaxis, sizes)
+    axes.set_xlim(sizes[0] / 1.6, sizes[-1] * 1.6)
+
+
+def dodge(values: Any, index: int, count: int, step: float) -> Any:
+    """Move `values` on a logarithmic axis so that error bars of `count` lines do not overlap.
 
     Line number `index` is moved by `step` (a factor) for each place it is from the middle one.
     """
     return values * step ** (index - (count - 1) / 2)
 
 
-def gpu_label(gpus: int) -> str:
-    """`1 GPU`, `2 GPUs`."""
-    return f"{gpus} GPU" if gpus == 1 else f"{gpus} GPUs"
-
-
-def gpu_styles(counts: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Colour and marker for each GPU count."""
-    return {
-        gpus: {
-            "color": GPU_COLOURS[index % len(GPU_COLOURS)],
-            "marker": MARKERS[index % len(MARKERS)],
-        }
-        for index, gpus in enumerate(sorted(counts))
-    }
+def numbered(index: int) -> dict[str, Any]:
+    """Colour and marker of line number `index`."""
+    return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
 
 
 def batch_styles(sizes: Sequence[int]) -> dict[int, dict[str, Any]]:
@@ -185,18 +173,18 @@ def batch_styles(sizes: Sequence[int]) -> dict[int, dict[str, Any]]:
     shades = matplotlib.colormaps["viridis"]
     last = max(1, len(ordered) - 1)
     return {
-        size: {"color": shades(0.82 * index / last), "marker": MARKERS[index % len(MARKERS)]}
+        size: {**numbered(index), "color": shades(0.82 * index / last)}
         for index, size in enumerate(ordered)
     }
 
 
 def open_marker(style: dict[str, Any]) -> dict[str, Any]:
-    """`style` as a lone marker that is not filled."""
+    """Turn a line's style into that of a lone marker that is not filled."""
     return {**style, "linestyle": "none", "markerfacecolor": "white"}
 
 
 def legend(figure: Figure, handles: Sequence[Any], longest_row: int = 10) -> None:
-    """One legend above all panels, in rows that fit the figure and read from left to right."""
+    """Add one legend above all panels, in rows that fit the figure and read from left to right."""
     fitting = int(figure.get_figwidth() / LEGEND_ENTRY_INCHES)
     columns = min(len(handles), fitting, longest_row)
     figure.legend(
@@ -209,5 +197,5 @@ def legend(figure: Figure, handles: Sequence[Any], longest_row: int = 10) -> Non
 
 
 def line_handle(label: str, **style: Any) -> Line2D:
-    """A legend entry for a line."""
+    """Make a legend entry for a line."""
     return Line2D([], [], label=label, **style)

@@ -11,6 +11,7 @@ from typing import Any
 from scaling.claims.claim import Claim
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
+from scaling.figures.registry import FIGURES
 from scaling.report import claims as report_claims
 from scaling.report import page
 from scaling.report.sections import (
@@ -28,13 +29,6 @@ from scaling.report.sections import (
 )
 from scaling.report.summary import findings
 from scaling.tables.schema import StudyTables
-
-FIGURES = [
-    *("epoch_time", "speedup", "communication", "learning", "quantization_histograms"),
-    *("comparison", "collectives"),
-    *("remedies", "loss_curves"),
-    "quantization_sizes",
-]
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,13 @@
-"""Draw accuracy against the global batch for each remedy, and loss curves of the telling ones."""
+"""Draw how remedies converge: accuracy against the global batch, loss against the updates."""
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
-from scaling.core.errors import run_script
-from scaling.figures import style as figures
-from scaling.tables import schema
+from scaling.figures import style
 from scaling.tables.experiments.best_remedy import (
     beside_the_rate,
     best,
@@ -19,31 +16,31 @@ from scaling.tables.experiments.best_remedy import (
 )
 
 REMEDIES_A_PANEL = 5
-RULE = "rate by a rule"
 NOTHING = "The study has no runs of remedies."
 
 
-def draw_accuracy(remedies: pd.DataFrame) -> Figure:
-    """Test accuracy over the global batch: a few remedies of a kind a panel, the first in each.
+def draw_remedies(remedies: pd.DataFrame) -> Figure:
+    """Draw test accuracy over the global batch: a few remedies a panel, the first in each.
 
     A point is the mean over the seeds of the chosen rate, its bar their range; the dashed line is
     the reference. A remedy that diverged in a seed has an open marker there.
     """
     known = remedies[remedies["test_accuracy"].notna()]
     if known.empty:
-        return figures.message_figure(NOTHING)
+        return style.message_figure(NOTHING)
     base = str(known["remedy"].iloc[0])
     groups = _by_kind(known[known["remedy"] != base]) or {base: []}
-    figure, panels, _ = figures.panels(list(groups))
+    figure, panels, _ = style.panels(list(groups))
     batches = sorted({int(batch) for batch in known["global_batch"]})
     for axes, names in zip(panels, groups.values(), strict=True):
         for index, name in enumerate([base, *names]):
-            colour = figures.GREY if index == 0 else figures.GPU_COLOURS[index - 1]
             rows = known[known["remedy"] == name].sort_values("global_batch")
-            _draw_remedy(axes, rows, name, colour, index, len(names) + 1)
+            x = style.dodge(rows["global_batch"], index, len(names) + 1, step=1.06)
+            colour = style.COLOURS[index - 1] if index else style.GREY
+            _draw_remedy(axes, x, rows, {**style.numbered(index), "color": colour})
         for row in known[known["reference"]].itertuples():
-            axes.axhline(100 * row.test_accuracy, color=figures.INK, linestyle="--", linewidth=0.9)
-        figures.log2_axis(axes.xaxis, batches)
+            axes.axhline(100 * row.test_accuracy, color=style.INK, linestyle="--", linewidth=0.9)
+        style.log2_axis(axes.xaxis, batches)
         axes.set_xlabel("global batch")
         axes.set_ylabel("test accuracy, %")
         axes.legend(loc="best", fontsize=7)
@@ -51,12 +48,13 @@ def draw_accuracy(remedies: pd.DataFrame) -> Figure:
 
 
 def _by_kind(remedies: pd.DataFrame) -> dict[str, list[str]]:
-    """The remedies of each panel, by its title: how their rate was chosen, how many options."""
+    """Titles of panels, and their remedies: by how the rate is chosen, and how many options."""
     kinds: dict[str, list[str]] = {}
     for name, rows in remedies.groupby("remedy", sort=False):
         options = len(beside_the_rate(rows["options"].iloc[0]))
         swept = "swept rate, several options" if options > 1 else "swept rate, up to one option"
-        kinds.setdefault(swept if (rows["rates"] > 1).any() else RULE, []).append(str(name))
+        kind = swept if (rows["rates"] > 1).any() else "rate by a rule"
+        kinds.setdefault(kind, []).append(str(name))
     panels = {}
     for kind, names in kinds.items():
         count = -(-len(names) // REMEDIES_A_PANEL)
@@ -67,32 +65,29 @@ def _by_kind(remedies: pd.DataFrame) -> dict[str, list[str]]:
     return panels
 
 
-def _draw_remedy(
-    axes: Any, rows: pd.DataFrame, name: str, colour: str, index: int, count: int
-) -> None:
-    x = figures.beside(rows["global_batch"], index, count, 1.06)
+def _draw_remedy(axes: Axes, x: pd.Series, rows: pd.DataFrame, look: dict[str, Any]) -> None:
     mean, low, high = (100 * rows[f"test_accuracy{end}"] for end in ("", "_min", "_max"))
-    style = {"color": colour, "marker": figures.MARKERS[index % len(figures.MARKERS)]}
     # The mean of equal values may be a rounding error beside them.
     bars = [(mean - low).clip(lower=0), (high - mean).clip(lower=0)]
-    axes.errorbar(x, mean, yerr=bars, label=name, linewidth=1.1, **style)
+    name = rows["remedy"].iloc[0]
+    axes.errorbar(x, mean, yerr=bars, label=name, linewidth=1.1, **look)
     failed = rows["diverged_seeds"] > 0
-    axes.plot(x[failed], mean[failed], zorder=3, **figures.open_marker(style))
+    axes.plot(x[failed], mean[failed], zorder=3, **style.open_marker(look))
 
 
-def draw_curves(remedies: pd.DataFrame, curves: pd.DataFrame) -> Figure:
-    """Training loss over the updates, a panel for each global batch.
+def draw_loss_curves(remedies: pd.DataFrame, curves: pd.DataFrame) -> Figure:
+    """Draw training loss over the updates, a panel for each global batch.
 
     The remedies without a sweep at their rule's rate, and the best one (by training accuracy) of
     those with one; of each the first seed. A loss that is not finite ends its line.
     """
     batches = sorted({int(batch) for batch in curves["global_batch"]})
     if not batches:
-        return figures.message_figure(NOTHING)
+        return style.message_figure(NOTHING)
     found = [best(remedies, batch) for batch in batches]
     shown = {row.global_batch: [str(row.remedy)] for row in found if row is not None}
     names = without_sweep(curves[~curves["remedy"].isin(_longer(remedies))])
-    figure, panels, _ = figures.panels([f"global batch {batch}" for batch in batches])
+    figure, panels, _ = style.panels([f"global batch {batch}" for batch in batches])
     for axes, batch in zip(panels, batches, strict=True):
         lines = [*names, *shown.get(batch, [])]
         for index, name in enumerate(dict.fromkeys(lines)):
@@ -101,11 +96,8 @@ def draw_curves(remedies: pd.DataFrame, curves: pd.DataFrame) -> Figure:
             if run.empty:
                 continue
             label = f"{name}, rate {run['learning_rate'].iloc[0]:g}"
-            colour = figures.GPU_COLOURS[index % len(figures.GPU_COLOURS)]
-            marker = "." if len(run) < 50 else None
-            axes.plot(
-                run["update"], run["train_loss"], label=label, color=colour, marker=marker, lw=1.1
-            )
+            look = {**style.numbered(index), "marker": "." if len(run) < 50 else None}
+            axes.plot(run["update"], run["train_loss"], label=label, linewidth=1.1, **look)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(LogFormatter())
         axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
@@ -116,27 +108,6 @@ def draw_curves(remedies: pd.DataFrame, curves: pd.DataFrame) -> Figure:
 
 
 def _longer(remedies: pd.DataFrame) -> list[str]:
-    """The remedies that train for more epochs than others."""
+    """List the remedies that train for more epochs than others."""
     longer = remedies["planned_epochs"] > reference_epochs(remedies)
     return list(remedies[longer]["remedy"].unique())
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Write both figures as SVG."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    add = parser.add_argument
-    add("--remedies", type=Path, required=True, help="remedies.csv")
-    add("--curves", type=Path, required=True, help="loss_curves.csv")
-    add("--output", type=Path, required=True, help="the SVG file of the accuracies")
-    add("--loss-curves", type=Path, required=True, help="the SVG file of the loss curves")
-    args = parser.parse_args(argv)
-    remedies = schema.read("remedies", args.remedies)
-    with figures.style("remedies"):
-        figures.save(draw_accuracy(remedies), args.output)
-    curves = schema.read("loss_curves", args.curves)
-    with figures.style("loss_curves"):
-        figures.save(draw_curves(remedies, curves), args.loss_curves)
-
-
-if __name__ == "__main__":
-    run_script(main)

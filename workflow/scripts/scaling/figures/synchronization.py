@@ -1,8 +1,6 @@
 """Draw every message of a training step as a bar, one panel for each way to train in parallel."""
 
-import argparse
 import math
-from pathlib import Path
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,9 +9,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from scaling.core import numbers as fmt
-from scaling.core.errors import run_script
 from scaling.figures import style
-from scaling.tables import schema
 
 COLOURS = {
     "gradients": style.VERMILLION,
@@ -32,8 +28,8 @@ GAP = 0.8
 """Between two phases, in bars."""
 
 
-def draw(collectives: pd.DataFrame) -> Figure:
-    """One panel for each way that was measured: its start, then its last recorded step, in order.
+def draw_collectives(collectives: pd.DataFrame) -> Figure:
+    """Draw a panel for each way that was measured: its start, then its last recorded step.
 
     Bars are bytes on a logarithmic axis, coloured by what they carry; the dashed line is K.
     """
@@ -46,7 +42,7 @@ def draw(collectives: pd.DataFrame) -> Figure:
     panels = figure.subplots(len(ways), 1, squeeze=False)[:, 0]
     k = int(known["gradient_bytes"].iloc[0])
     for axes, way in zip(panels, ways, strict=True):
-        _panel(axes, way, known[known["way"] == way], k)
+        _draw_panel(axes, way, known[known["way"] == way], k)
     shown = [content for content in COLOURS if content in set(known["content"])]
     handles = [Patch(color=COLOURS[content], label=content) for content in shown]
     if not set(known["content"]) <= set(COLOURS):
@@ -56,7 +52,7 @@ def draw(collectives: pd.DataFrame) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, way: str, rows: pd.DataFrame, k: int) -> None:
+def _draw_panel(axes: Axes, way: str, rows: pd.DataFrame, k: int) -> None:
     last = rows["step"].max()
     rows = rows[rows["step"].isin([0, last])]
     gpus = fmt.gpus(int(rows["gpus"].iloc[0]))
@@ -88,18 +84,3 @@ def _panel(axes: Axes, way: str, rows: pd.DataFrame, k: int) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: fmt.data(value)))
     axes.set_xticks([])
     axes.grid(visible=False, axis="x")
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Write the figure as SVG."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--collectives", type=Path, required=True, help="collectives.csv")
-    parser.add_argument("--output", type=Path, required=True, help="the SVG file to write")
-    arguments = parser.parse_args(argv)
-    collectives = schema.read("collectives", arguments.collectives)
-    with style.style("collectives"):
-        style.save(draw(collectives), arguments.output)
-
-
-if __name__ == "__main__":
-    run_script(main)

@@ -1,0 +1,35 @@
+# The figures: rule plot_{name}, script plot.py --figure name, log plot_{name}, as the registry has
+# them. A figure is drawn again when its own module, its tables or its record changes.
+from scaling.figures.registry import FIGURES
+
+for name, figure in FIGURES.items():
+
+    rule:
+        name:
+            f"plot_{name}"
+        input:
+            tables=[f"<results>/tables/{table}.csv" for table in figure.tables],
+            record=(
+                []
+                if figure.tables
+                else [f"<records>/{path}" for path in stored.histogram_records(config)]
+            ),
+        output:
+            report(
+                f"<results>/figures/{{study}}/{name}.svg",
+                caption=f"../report/captions/{name}.rst",
+                category=figure.category,
+            ),
+        log:
+            f"<logs>/plot_{name}/{{study}}.log",
+        localrule: True
+        conda:
+            "../workflow/envs/study.yaml"
+        params:
+            code=digest("plot", figure.module),
+            figure=name,
+            results=subpath(output[0], ancestor=3),
+        shell:
+            "python workflow/scripts/plot.py --figure {params.figure}"
+            " --study {wildcards.study} --tables {params.results}/tables"
+            " --record {input.record} --output {output} > {log} 2>&1"

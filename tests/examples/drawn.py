@@ -1,0 +1,46 @@
+"""Reading a figure as a person would: its words, its panels, and what is drawn in them."""
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+
+def words(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+def titles(figure: Figure) -> list[str]:
+    return [axes.get_title(loc="left") for axes in figure.axes]
+
+
+def panel(figure: Figure, title: str) -> Axes:
+    return figure.axes[titles(figure).index(title)]
+
+
+def points(axes: Axes) -> set[tuple[float, float]]:
+    """Every point of every line, at the tick on x it stands beside."""
+    ticks = axes.get_xticks()
+    return {
+        (min(ticks, key=lambda tick: abs(tick - x)), round(float(y), 6))
+        for line in axes.lines
+        for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
+    }
+
+
+def error_bars(axes: Axes) -> set[tuple[float, float]]:
+    """(low, high) of every error bar."""
+    return {
+        (round(float(low), 6), round(float(high), 6))
+        for bars_of_line in axes.collections
+        for (_, low), (_, high) in bars_of_line.get_segments()
+    }
+
+
+def bars(axes: Axes) -> dict[float, list[tuple[float, float]]]:
+    """(bottom, top) of the bars by the middle of their place on x."""
+    found: dict[float, list[tuple[float, float]]] = {}
+    for patch in axes.patches:
+        middle = round(patch.get_x() + patch.get_width() / 2, 6)
+        low = patch.get_y()
+        found.setdefault(middle, []).append((round(low, 6), round(low + patch.get_height(), 6)))
+    return found

@@ -1,0 +1,69 @@
+"""The command that draws any figure there is, and what it refuses."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+import plot
+from examples import convergence_records, quantization_example, report_tables
+from examples import synchronization_records as synchronization
+from scaling.core.errors import UserError
+from scaling.figures.registry import FIGURES
+from scaling.tables import io
+from scaling.tables.experiments.collectives import collectives
+
+CAPTIONS = Path(__file__).parents[3] / "report/captions"
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """A folder with every table that a figure is drawn from."""
+    folder = tmp_path_factory.mktemp("study")
+    made = report_tables.make() | quantization_example.make()
+    report_tables.write(folder, made | convergence_records.tables(made["timing"]))
+    io.write(collectives([synchronization.document()]), folder / "tables/collectives.csv")
+    return folder / "tables"
+
+
+def draw(name: str, tables: Path, output: Path, study: str = report_tables.STUDY) -> str:
+    arguments = ["--figure", name, "--tables", str(tables), "--study", study]
+    plot.main([*arguments, "--output", str(output)])
+    return output.read_text()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_has_a_caption_and_is_drawn_from_its_tables(name, tables, tmp_path):
+    assert (CAPTIONS / f"{name}.rst").exists()
+    drawn = draw(name, tables, tmp_path / "figure.svg")
+    assert "<svg" in drawn and "dc:date" not in drawn
+
+
+def test_the_same_tables_give_the_same_file_and_two_figures_share_no_clip_path(tables, tmp_path):
+    names = ("collectives", "collectives", "quantization_sizes")
+    one, again, other = (draw(name, tables, tmp_path / "a.svg") for name in names)
+    assert one == again
+    ids, others = ({part[:12] for part in svg.split('clipPath id="')[1:]} for svg in (one, other))
+    assert ids and not ids & others
+
+
+def test_only_the_runs_of_the_chosen_study_are_drawn(tables, tmp_path):
+    other = draw("learning", tables, tmp_path / "other.svg", study="other")
+    assert "No run of the study completed an epoch" in other
+
+
+def test_a_table_that_does_not_exist_or_is_of_another_kind_is_named(tables, tmp_path):
+    with pytest.raises(UserError, match=r"absent/timing\.csv"):
+        draw("epoch_time", tables, tmp_path / "a.svg", study="absent")
+    (tmp_path / "quantization.csv").write_text("seed,stage\n0,float32\n")
+    with pytest.raises(UserError, match=r"quantization\.csv has no column"):
+        draw("quantization_sizes", tmp_path, tmp_path / "a.svg")
+    with pytest.raises(UserError, match="give --tables and --study"):
+        plot.main(["--figure", "speedup", "--output", str(tmp_path / "a.svg")])
+    assert not (tmp_path / "a.svg").exists()
+
+
+def test_a_module_has_a_function_for_each_of_its_figures_and_no_other():
+    for module in {figure.module for figure in FIGURES.values()}:
+        drawing = {name for name in vars(importlib.import_module(module)) if name[:5] == "draw_"}
+        assert drawing == {f"draw_{name}" for name, one in FIGURES.items() if one.module == module}

@@ -1,0 +1,89 @@
+"""What a reader sees of the int8 network's values, and of what fewer bits cost."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from examples import quantization_example
+from examples.drawn import titles, words
+from scaling.core.errors import UserError
+from scaling.figures import style
+from scaling.figures.quantization import (
+    _shares,
+    draw_quantization_histograms,
+    draw_quantization_sizes,
+)
+from scaling.tables import io, schema
+
+# Levels -5 to 3 at 2 levels per unit.
+HISTOGRAM = {
+    "bin_edges": [(level - 0.5) / 2 for level in range(-5, 5)],
+    "counts": [1, 0, 2, 0, 1, 10, 3, 2, 1],
+}
+
+
+def record(**layer: Any) -> dict[str, Any]:
+    """A record of one layer without ReLU."""
+    entries = [
+        {"layer": "fc", "quantity": quantity, "scale": 2.0, "int8": HISTOGRAM, "float": HISTOGRAM}
+        for quantity in ("weights", "before_relu")
+    ]
+    return {"seed": 3, "layers": [{"layer": "fc", **layer}], "histograms": entries}
+
+
+def test_a_drawn_bin_holds_the_share_of_four_levels():
+    # The bins begin at levels -8, -4, 0.
+    shares, bounds = _shares(HISTOGRAM, 2.0, 4)
+    assert shares.tolist() == [0.05, 0.15, 0.8]
+    assert bounds.tolist() == [-4.25, -2.25, -0.25, 1.75]
+
+
+@pytest.mark.parametrize(
+    ("bits", "limits", "bins"),
+    [
+        ({}, [[-127.5, 127.5], [-128.5, 127.5]], 3),
+        ({"weight_bits": 4, "output_steps": [-8, 7]}, [[-7.5, 7.5], [-8.5, 7.5]], 9),
+    ],
+)
+def test_a_layer_is_drawn_between_its_own_limits_and_below_8_bits_level_by_level(
+    bits, limits, bins
+):
+    figure = draw_quantization_histograms(record(**bits))
+    weights, before, after = figure.axes
+    assert weights.get_ylabel() == "fc\nshare of values"
+    assert "weights+activations+bias, seed 3" in words(figure)
+    for axes, expected in zip((weights, before), limits, strict=True):
+        assert [line.get_xdata()[0] * 2 for line in axes.lines] == expected
+        assert len(axes.patches[0].get_data().values) == bins
+    assert after.texts[0].get_text() == "no ReLU after this layer"
+
+
+def test_without_part_b_the_figure_says_so_and_without_histograms_there_is_none():
+    assert words(draw_quantization_histograms(None)) == ["the study has no Part B"]
+    with pytest.raises(UserError, match="the record of w4 has no histograms"):
+        draw_quantization_histograms({"variant": "w4", "layers": []})
+
+
+def sizes(folder: Path, *without: str) -> Figure:
+    table = quantization_example.variants()
+    io.write(table[~table["stage"].isin(without)], folder / "quantization.csv")
+    return draw_quantization_sizes(schema.read("quantization", folder / "quantization.csv"))
+
+
+def test_each_method_has_a_line_from_its_smallest_network_to_its_largest(tmp_path):
+    figure = sizes(tmp_path)
+    # No variant has fewer bits of activations, so there is one panel.
+    assert titles(figure) == ["Fewer bits of weights, activations of 8"]
+    lines = [line for line in figure.axes[0].lines if line.get_marker() in style.MARKERS]
+    assert [list(line.get_xdata()) for line in lines] == [[32.0, 62.738], [17.0, 32.4]]
+    # Means of (-3, -3.5, -2.5), (-0.4, -0.6, -0.5), (-9, -8, -10) and (0.1, -0.3, -0.1).
+    found = [list(line.get_ydata()) for line in lines]
+    assert found == [pytest.approx([-3.0, -0.5]), pytest.approx([-9.0, -0.1])]
+    assert {"max-abs", "GPTQ, ranges by MSE", "W2\u00a0A8", "W8\u00a0A8"} <= set(words(figure))
+
+
+def test_a_study_of_8_bits_only_says_so(tmp_path):
+    figure = sizes(tmp_path, "w4a8-max_abs", "w4a8-gptq", "w2a8-gptq")
+    assert words(figure) == ["No variant of this study has fewer than 8 bits."]

@@ -1,0 +1,70 @@
+"""Draw studies side by side: time, speedup, efficiency and bandwidth over the batch size."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from scaling.core import numbers as fmt
+from scaling.figures import style
+
+METRICS = {
+    "epoch_seconds": "seconds per epoch",
+    "speedup": "speedup",
+    "efficiency": "efficiency",
+    "bandwidth_gb_per_s": "GB/s",
+}
+RATIOS = {"speedup": lambda gpus: gpus, "efficiency": lambda gpus: 1}
+"""The metrics that are ratios, and the ideal of each."""
+
+
+def draw_comparison(comparison: pd.DataFrame) -> Figure:
+    """Draw a column of panels for each of two GPU counts, a row with one scale for each metric.
+
+    The GPU counts are the largest two on which a study has a time. A batch larger than its study's
+    training set cannot be drawn from it, and is left out.
+    """
+    table = comparison[~(comparison["batch_size"] > comparison["samples"])]
+    table = table[table["gpus"] > 1]
+    timed = table.dropna(subset="epoch_seconds")
+    counts = sorted({int(gpus) for gpus in timed["gpus"]})[-2:]
+    if not counts:
+        return style.message_figure("No study has a time on several GPUs.")
+    lines = []
+    for index, (key, cells) in enumerate(
+        table.groupby(["study", "recipe", "strategy"], sort=False)
+    ):
+        repeats = index // len(style.COLOURS)
+        dashes = style.LINE_STYLES[repeats % len(style.LINE_STYLES)]
+        name = " · ".join(dict.fromkeys(map(str, key)))
+        lines.append((name, cells, {**style.numbered(index), "linestyle": dashes}))
+    places = [(metric, gpus) for metric in METRICS for gpus in counts]
+    figure, panels, _ = style.panels(
+        [f"{fmt.gpus(gpus)} · {METRICS[metric]}" for metric, gpus in places]
+    )
+    shown = timed[timed["gpus"].isin(counts)]
+    batches = sorted({int(size) for size in shown["batch_size"]})
+    for axes, (metric, gpus) in zip(panels, places, strict=True):
+        for _, cells, look in lines:
+            known = cells[(cells["gpus"] == gpus) & cells[metric].notna()].sort_values("batch_size")
+            axes.plot(known["batch_size"], known[metric], **look)
+        style.batch_axis(axes, batches)
+        _scale(axes, metric, gpus, counts[-1], shown[metric].dropna())
+    for axes in panels[-len(counts) :]:
+        axes.set_xlabel("batch size per GPU")
+    handles = [style.line_handle(name, **look) for name, _, look in lines]
+    style.legend(figure, handles, longest_row=2)
+    return figure
+
+
+def _scale(axes: Axes, metric: str, gpus: int, most: int, values: pd.Series) -> None:
+    """Scale the y axis: logarithmic for times and rates, from 0 with the ideal for ratios.
+
+    `most` is the largest GPU count and `values` are those of all panels of the metric.
+    """
+    if metric in RATIOS:
+        ideal = RATIOS[metric](gpus)
+        axes.axhline(ideal, color=style.GREY, linestyle="--", linewidth=1, zorder=1)
+        axes.set_ylim(0, 1.1 * max(RATIOS[metric](most), values.max() if len(values) else 0))
+    elif len(values):
+        style.log2_axis(axes.yaxis, [2.0**power for power in range(-12, 16)])
+        axes.set_ylim(values.min() / 1.25, values.max() * 1.25)

@@ -1,0 +1,42 @@
+"""The figures there are: what draws each, and what it is drawn from.
+
+Rules, the report and tests read this list. `importlib` loads a figure's module only to draw it, so
+that the code behind a figure is its own module, and not those of all others.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """A figure; its name is that of its SVG, its rule (`plot_…`) and its caption.
+
+    The function `draw_{name}` of `module` draws it from its `tables`, in this order. A table is the
+    path of a CSV below the folder of tables, without suffix; `{study}` is a study's own folder. A
+    figure without tables is drawn from the record of a quantized variant, or from None without one.
+    `category` is where Snakemake's own report lists it.
+    """
+
+    module: str
+    category: str
+    tables: tuple[str, ...] = ()
+
+
+FIGURES = {
+    "epoch_time": FigureSpec("scaling.figures.scaling", "Timing", ("{study}/timing",)),
+    "speedup": FigureSpec("scaling.figures.scaling", "Timing", ("{study}/speedup",)),
+    "communication": FigureSpec(
+        "scaling.figures.scaling", "Communication", ("{study}/communication",)
+    ),
+    "collectives": FigureSpec("scaling.figures.synchronization", "Communication", ("collectives",)),
+    "learning": FigureSpec("scaling.figures.learning", "Accuracy", ("accuracy",)),
+    "remedies": FigureSpec("scaling.figures.convergence", "Accuracy", ("remedies",)),
+    "loss_curves": FigureSpec(
+        "scaling.figures.convergence", "Accuracy", ("remedies", "loss_curves")
+    ),
+    "quantization_histograms": FigureSpec("scaling.figures.quantization", "Int8 quantization"),
+    "quantization_sizes": FigureSpec(
+        "scaling.figures.quantization", "Int8 quantization", ("quantization",)
+    ),
+    "comparison": FigureSpec("scaling.figures.comparison", "Side by side", ("{study}/comparison",)),
+}
