@@ -18,6 +18,8 @@ from scaling.config.scheme import scheme_options
 from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
+from scaling.tables import schema
+from scaling.training import run_spec
 
 # The folder of the stored study that is replayed, None where a study is measured.
 REPLAY = None
@@ -126,7 +128,12 @@ def records(wildcards):
 SYNCHRONIZATION = [
     str(Path(RECORDS, path)) for path in stored.synchronization_records(config)
 ]
-SYNCHRONIZATION_TABLES = ["sampler", "sampler_accuracy", "collectives", "buffers"]
+
+
+def tables_by(*rules):
+    """The tables of the study that these rules make, as the schema names them."""
+    folder = Path("<results>/tables")
+    return [str(table.path(folder, STUDY)) for table in schema.made_by(*rules)]
 
 
 def records_there(paths):

@@ -2,21 +2,6 @@ localrules:
     report_render,
 
 
-TABLES = [
-    *("timing", "speedup", "communication", "bandwidth", "utilization"),
-    *("audit", "comparison", "prediction", "cost_model", "startup", "provenance"),
-    "device_time",
-]
-SHARED_TABLES = [
-    "accuracy",
-    "quantization",
-    "quantization_layers",
-    "quantization_paired",
-    "interconnect",
-    "interconnect_fit",
-    "peaks",
-    *("remedies", "time_to_accuracy"),
-]
 TEMPLATE = sorted(
     str(path)
     for path in Path("report").rglob("*.*")
@@ -26,11 +11,12 @@ TEMPLATE = sorted(
 
 rule report_render:
     input:
-        tables=expand(f"<results>/tables/{STUDY}/{{table}}.csv", table=TABLES),
-        shared_tables=expand("<results>/tables/{table}.csv", table=SHARED_TABLES),
+        tables=tables_by(
+            *("tables_runs", "tables_limits", "tables_derived", "tables_comparison"),
+            *("tables_convergence", "tables_synchronization", "tables_quantization"),
+        ),
         topology="<results>/tables/topology.txt",
         claims="<results>/tables/claims.json",
-        experiments=expand("<results>/tables/{table}.csv", table=SYNCHRONIZATION_TABLES),
         optional=OPTIONAL_TABLES,
         figures=expand(f"<results>/figures/{STUDY}/{{figure}}.svg", figure=FIGURES),
         manifest=f"{DATASET}/manifest.json",

@@ -22,14 +22,11 @@ from scaling.audit import limits, printed
 from scaling.audit.finding import TOLERANCE, Finding, finding
 from scaling.audit.study import Check, Study
 from scaling.core.grid import CELL_KEYS
-from scaling.tables import io
+from scaling.tables import io, schema
 from scaling.tables.communication import SUBTRACTIONS
 from scaling.tables.io import GB
 
-COLUMNS = [
-    *("check", "recipe", "strategy", "gpus", "batch_size"),
-    *("severity", "message", "found", "expected"),
-]
+COLUMNS = schema.columns("audit")
 
 
 def parts_differ_from_total(study: Study) -> list[Finding]:

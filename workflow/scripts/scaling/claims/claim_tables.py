@@ -27,12 +27,11 @@ class ClaimTables:
     def __getitem__(self, name: str) -> pd.DataFrame:
         if name in self.found:
             return self.found[name]
-        return pd.DataFrame(columns=schema.COLUMNS[name])
+        return pd.DataFrame(columns=schema.columns(name))
 
     def file(self, name: str) -> str:
         """Where the table `name` lies, or would lie, relative to results/."""
-        own = f"{self.study}/" if name in schema.OWN else ""
-        return f"tables/{own}{name}.csv"
+        return schema.TABLES[name].path(Path("tables"), self.study).as_posix()
 
     def claim(
         self,
@@ -69,8 +68,8 @@ def read(study: str, paths: Iterable[Path]) -> ClaimTables:
     """The tables at `paths`, named by their files. Raises UserError for a name that is none."""
     found = {}
     for path in paths:
-        if path.stem not in schema.COLUMNS:
-            known = ", ".join(schema.COLUMNS)
+        if path.stem not in schema.TABLES:
+            known = ", ".join(schema.TABLES)
             raise UserError(f"{path} is no table of a study; those are {known}")
         found[path.stem] = schema.read(path.stem, path)
     return ClaimTables(study, found)

@@ -13,14 +13,9 @@ from scaling.published import explanation
 from scaling.published.definitions import BY_COMMUNICATION, DEFINITIONS, Definition
 from scaling.published.printed_figures import Figure, closeness, figures, last_digit
 from scaling.published.study import PRINTED, PublishedStudy
-from scaling.tables import io
+from scaling.tables import io, schema
 
-COLUMNS = [
-    *(*CELL_KEYS, "quantity", "printed", "last_digit"),
-    *("definition", "by_definition", "reproduced", "explained_by"),
-    *("derived", "agrees", "factor", "mistakes", "inherited"),
-    *("implied_single_seconds", "single_seconds", "note"),
-]
+COLUMNS = schema.columns("printed")
 TEXT = ["definition", "reproduced", "explained_by", "agrees", "mistakes", "inherited", "note"]
 
 

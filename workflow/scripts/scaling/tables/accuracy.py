@@ -10,15 +10,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from scaling.core.grid import CELL_KEYS
 from scaling.core.records import EpochRow, RunRecord
-from scaling.tables import io
+from scaling.tables import io, schema
 from scaling.tables.io import Run
 
-COLUMNS = [
-    *("study", *CELL_KEYS, "seed", "epoch", "train_loss", "train_accuracy"),
-    *("test_loss", "test_accuracy", "status"),
-]
+COLUMNS = schema.columns("accuracy")
 
 
 def accuracy(runs: list[Run], study: str) -> pd.DataFrame:

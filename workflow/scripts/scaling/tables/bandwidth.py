@@ -6,14 +6,11 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.errors import UserError
-from scaling.tables import io
+from scaling.tables import io, schema
 from scaling.tables.interconnect import ring_factor
-from scaling.tables.io import GB, KEYS
+from scaling.tables.io import GB
 
-COLUMNS = [
-    *(*KEYS, "bytes_per_iteration", "iterations", "bytes_per_epoch", "estimate"),
-    *("communication_seconds", "bandwidth_gb_per_s", "peak_gb_per_s", "utilization", "note"),
-]
+COLUMNS = schema.columns("bandwidth")
 PEAK_KIND = {"ddp": "bucket", "dp": "gradients"}
 """The messages of the interconnect sweep that a strategy is held against."""
 OWN_PEAK_KIND = {("tuned", "ddp"): "tuned_bucket"}

@@ -5,13 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.tables import io
-from scaling.tables.io import KEYS, no_single_gpu_time, with_single_gpu
+from scaling.tables import io, schema
+from scaling.tables.io import no_single_gpu_time, with_single_gpu
 
-COLUMNS = [
-    *(*KEYS, "estimate", "total_seconds", "compute_seconds", "communication_seconds"),
-    *("exposed_seconds", "overlapped_seconds", "moving_seconds", "spread_seconds", "note"),
-]
+COLUMNS = schema.columns("communication")
 SUBTRACTIONS = {
     "subtraction": "epoch_seconds",
     "subtraction_without_loading": "epoch_seconds_without_loading",

@@ -3,15 +3,10 @@
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.tables import io
+from scaling.tables import schema
 from scaling.tables.one_estimate import by_one_estimate
 
-COLUMNS = [
-    *("study", "model", "hardware", *io.KEYS, "samples"),
-    *("epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count"),
-    *("speedup", "efficiency", "estimate", "communication_seconds", "bandwidth_gb_per_s"),
-    "utilization",
-]
+COLUMNS = schema.columns("comparison")
 
 
 def of_study(

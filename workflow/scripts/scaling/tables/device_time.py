@@ -8,11 +8,11 @@ import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records import RunRecord
-from scaling.tables import io
+from scaling.tables import io, schema
 from scaling.tables.io import Run
 
 PARTS = ["step_seconds", "busy_seconds", "compute_seconds", "gap_seconds", "kernels"]
-COLUMNS = [*CELL_KEYS, *PARTS, "gap_seconds_min", "gap_seconds_max", "count", "note"]
+COLUMNS = schema.columns("device_time")
 
 
 def device_time(runs: list[Run]) -> pd.DataFrame:

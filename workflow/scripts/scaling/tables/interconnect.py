@@ -7,17 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scaling.tables import io
+from scaling.tables import io, schema
 from scaling.tables.io import GB
 
-COLUMNS = [
-    *("gpus", "backend", "kind", "message_bytes", "seconds", "seconds_min", "seconds_max"),
-    *("count", "algbw_gb_per_s", "busbw_gb_per_s", "correct"),
-]
-FIT_COLUMNS = [
-    *("gpus", "backend", "latency_seconds", "latency_error_seconds"),
-    *("seconds_per_byte", "seconds_per_byte_error", "asymptotic_busbw_gb_per_s", "points"),
-]
+COLUMNS = schema.columns("interconnect")
+FIT_COLUMNS = schema.columns("interconnect_fit")
 
 
 def ring_factor(gpus: int) -> float:

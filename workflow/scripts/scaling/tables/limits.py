@@ -6,10 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-COLUMNS = [
-    *("quantity", "precision", "matrix_size", "copy_bytes", "source_gpu", "target_gpu"),
-    *("unit", "value", "value_min", "value_max", "count", "peak"),
-]
+from scaling.tables import schema
+
+COLUMNS = schema.columns("peaks")
 UNITS = {"matrix_product": "FLOP/s", "device_copy": "B/s", "gpu_to_gpu_copy": "B/s"}
 """Every quantity, and the unit of its value."""
 

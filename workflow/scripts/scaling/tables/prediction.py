@@ -5,8 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core.grid import CELL_KEYS
-from scaling.tables import cost_model, io
+from scaling.tables import cost_model, io, schema
 from scaling.tables.cost_model import PARAMETERS, AllReduce, CostModel
 
 MOST_GPUS = {"ddp": 1024, "dp": 8}
@@ -14,14 +13,8 @@ MOST_GPUS = {"ddp": 1024, "dp": 8}
 UNITS = {"fixed": "s a step", "image": "s an image", "waiting": "s an image"}
 NO_SWEEP = "s of travel"
 """The unit of `communication` where no all-reduce was measured."""
-MODEL_COLUMNS = [
-    *("recipe", "strategy", "parameter", "unit", "value", "low", "high"),
-    *("cells", "held_out_gpus", "held_out_cells", "median_error", "worst_error", "note"),
-]
-COLUMNS = [
-    *(*CELL_KEYS, "measured", "epoch_seconds", "predicted_seconds", "low_seconds", "high_seconds"),
-    *("error", "held_out_seconds", "held_out_error", "predicted_efficiency", "gpu_seconds"),
-]
+MODEL_COLUMNS = schema.columns("cost_model")
+COLUMNS = schema.columns("prediction")
 
 
 def predict(

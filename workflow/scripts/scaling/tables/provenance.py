@@ -5,9 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core.grid import CELL_KEYS
 from scaling.core.records import RunRecord
-from scaling.tables import io
+from scaling.tables import io, schema
 from scaling.tables.io import Run
 
 _LISTS = ["hosts", "device_names", "device_ids", "slurm_gpus"]
@@ -16,7 +15,7 @@ _FIELDS = [
     *("slurm_job_id", "commit", "config_digest", "started", "ended"),
 ]
 _OF_TRAINING = ["training", "recipe_options", "compiled_batch_sizes", "cpu_threads"]
-COLUMNS = [*CELL_KEYS, "seed", "status", "measured_as", "model", *_OF_TRAINING, *_LISTS, *_FIELDS]
+COLUMNS = schema.columns("provenance")
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:

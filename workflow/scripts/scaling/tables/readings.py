@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.tables import io
+from scaling.tables import io, schema
 from scaling.tables.io import Run
 
 ESTIMATES = ["without_communication", "profiler", "ddp_log"]
 PARTS = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]
-COLUMNS = [*CELL_KEYS, "estimate", *PARTS, "spread_seconds", "count", "note"]
+COLUMNS = schema.columns("readings")
 
 
 def readings(runs: list[Run]) -> pd.DataFrame:

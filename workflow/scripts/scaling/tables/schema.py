@@ -1,97 +1,99 @@
-"""The tables of one study, as the figures and the report read them."""
+"""Registry of all tables: their columns and types, which rule makes them, how they are read."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import pandas as pd
 
-from scaling.audit import checks
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.tables import (
-    accuracy,
-    bandwidth,
-    communication,
-    comparison,
-    device_time,
-    interconnect,
-    io,
-    prediction,
-    provenance,
-    speedup,
-    startup,
-    timing,
-    utilization,
-)
-from scaling.tables import (
-    limits as peaks,
-)
+from scaling.tables.columns import MADE_BY, Scope
 from scaling.tables.derived import DerivedTables
-from scaling.tables.experiments import (
-    buffers,
-    collectives,
-    convergence,
-    quantization_others,
-    quantization_paired,
-    remedies,
-    sampler,
-    time_to_accuracy,
-)
-from scaling.tables.experiments import (
-    quantization as quantization_tables,
-)
 
-OWN = {
-    "timing": timing.COLUMNS,
-    "speedup": speedup.COLUMNS,
-    "communication": communication.COLUMNS,
-    "bandwidth": bandwidth.COLUMNS,
-    "utilization": utilization.COLUMNS,
-    "audit": checks.COLUMNS,
-    "prediction": prediction.COLUMNS,
-    "cost_model": prediction.MODEL_COLUMNS,
-    "comparison": comparison.COLUMNS,
-    "startup": startup.COLUMNS,
-    "device_time": device_time.COLUMNS,
-    "provenance": provenance.COLUMNS,
+Type = Literal["text", "whole", "number", "truth"]
+"""Of a column's values. Read back, an empty text is "", an empty truth False, an empty number NaN;
+whole numbers are floats where one is empty."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: the rule that makes it, where it lies, and its columns in their order."""
+
+    name: str
+    rule: str
+    scope: Scope
+    types: dict[str, Type]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in their order."""
+        return list(self.types)
+
+    def of_type(self, wanted: Type) -> list[str]:
+        """The columns of a type."""
+        return [column for column, own in self.types.items() if own == wanted]
+
+    def path(self, tables: Path, study: str) -> Path:
+        """Where it lies below the folder `tables`."""
+        return tables / (study if self.scope == "study" else "") / f"{self.name}.csv"
+
+
+def _types(columns: str) -> dict[str, Type]:
+    parts = (column.partition(":") for column in columns.split())
+    return {name: cast(Type, kind or "number") for name, _, kind in parts}
+
+
+TABLES = {
+    name: Table(name, rule, scope, _types(text))
+    for (rule, scope), tables in MADE_BY.items()
+    for name, text in tables.items()
 }
-SHARED = {
-    "accuracy": accuracy.COLUMNS,
-    "interconnect": interconnect.COLUMNS,
-    "interconnect_fit": interconnect.FIT_COLUMNS,
-    "peaks": peaks.COLUMNS,
-    "quantization": quantization_tables.COLUMNS,
-    "quantization_layers": quantization_tables.LAYER_COLUMNS,
-    "quantization_paired": quantization_paired.COLUMNS,
-}
-EXPERIMENTS = {
-    "convergence": convergence.COLUMNS,
-    "convergence_epochs": convergence.EPOCH_COLUMNS,
-    "loss_curves": convergence.CURVE_COLUMNS,
-    "remedies": remedies.COLUMNS,
-    "time_to_accuracy": time_to_accuracy.COLUMNS,
-    "sampler": sampler.COLUMNS,
-    "sampler_accuracy": sampler.ACCURACY_COLUMNS,
-    "collectives": collectives.COLUMNS,
-    "buffers": buffers.COLUMNS,
-    "quantization_peers": quantization_others.PEERS,
-    "quantization_resnet": quantization_others.RESNET,
-}
-"""Tables of experiments, which a study made before them does not have; they lie beside `SHARED`."""
-COLUMNS = OWN | SHARED | EXPERIMENTS
-TRUTHS = {"within_spread", "correct", "peak", "measured"}
-TRUTHS |= {"reference", "chosen", "at_edge", "same_split", "best"}
-TEXT = {"note", "message", "recipe", "strategy", "check", "precision", "communication_estimate"}
-TEXT |= {"stage", "layer", "mistake", "revealed_by", "engine", "version", "status"}
-TEXT |= {"reference_stage", "calibration_checksum", "training_checksum"}
-TEXT |= {"bias", "weight_scales", "weight_range", "activation_range", "rounding"}
-TRUTHS |= {"unsigned", "bias_correction"}
-TEXT |= {"study", "model", "hardware", "estimate", "parameter", "unit"}
-TEXT |= {"remedy", "options", "diverged", "rule_diverged", "train_verdict", "test_verdict"}
-TEXT |= {"same_runs_as"}
-TRUTHS |= {"set_epoch", "trained", "ranks_agree"}
-TEXT |= {"way", "phase", "kind", "content", "dtype"}
+"""Every table by its name."""
+
+
+def columns(name: str) -> list[str]:
+    """The columns of the table called `name`, in their order."""
+    return TABLES[name].columns
+
+
+def made_by(*rules: str) -> list[Table]:
+    """The tables that these rules make, in the order of the registry."""
+    return [table for table in TABLES.values() if table.rule in rules]
+
+
+def read(name: str, path: Path) -> pd.DataFrame:
+    """The table called `name` from the CSV at `path`; an empty text is "", an empty truth False.
+
+    Raises UserError when the file does not exist, is no CSV table or lacks a column.
+    """
+    kind = TABLES[name]
+    text = kind.of_type("text")
+    try:
+        table = pd.read_csv(
+            path, dtype=dict.fromkeys(text, str), keep_default_na=False, na_values=[""]
+        )
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not a CSV table ({error}); make it again") from error
+    absent = [column for column in kind.columns if column not in table]
+    if absent:
+        raise UserError(f"{path} has no column {', '.join(absent)}; make it again or add it")
+    truths = {column: table[column].eq(True) for column in kind.of_type("truth")}
+    return table.fillna(dict.fromkeys(text, "")).assign(**truths)
+
+
+def write(name: str, table: pd.DataFrame, path: Path) -> None:
+    """Write the table called `name` as CSV, its columns in the order of the registry.
+
+    Floats have every digit, whole numbers are written as such, and no value is empty.
+    """
+    kind = TABLES[name]
+    # A gap turns a column of whole numbers into floats; Int64 has room for both.
+    whole = dict.fromkeys(kind.of_type("whole"), "Int64")
+    text = table[kind.columns].astype(whole).to_csv(index=False, lineterminator="\n")
+    files.write_text(path, text)
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,8 @@ class StudyTables(DerivedTables):
     experiments: dict[str, pd.DataFrame] = field(default_factory=dict)
 
     def experiment(self, name: str) -> pd.DataFrame:
-        """One of the tables of `EXPERIMENTS`; without rows where the study does not have it."""
-        return self.experiments.get(name, pd.DataFrame(columns=EXPERIMENTS[name]))
+        """A table of an experiment; without rows where the study does not have it."""
+        return self.experiments.get(name, pd.DataFrame(columns=columns(name)))
 
     @property
     def missing(self) -> pd.DataFrame:
@@ -138,35 +140,25 @@ def on_cpu(provenance: pd.DataFrame) -> bool:
     return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
 
 
-def read(name: str, path: Path) -> pd.DataFrame:
-    """The table called `name` from the CSV at `path`; an empty text is "", an empty truth False.
-
-    Raises UserError when the file does not exist, is no table or lacks a column.
-    """
-    table = io.read(path, COLUMNS[name])
-    text = list(table.columns) if name == "provenance" else [*(TEXT & set(table.columns))]
-    numbers = {"gpus", "batch_size", "seed"}
-    for column in set(text) - numbers:
-        table[column] = table[column].astype(object).where(table[column].notna(), "").astype(str)
-    for column in TRUTHS & set(table.columns):
-        table[column] = table[column].eq(True)
-    return table
-
-
 def read_study(study: str, own: Path, shared: Path, manifest: Path) -> StudyTables:
     """Every table of `study`: its own below `own`, those of all studies below `shared`.
 
     Those of experiments are read where they exist.
     """
-    found = {name: read(name, own / f"{name}.csv") for name in OWN}
-    found |= {name: read(name, shared / f"{name}.csv") for name in SHARED}
+    found, experiments = {}, {}
+    for name, table in TABLES.items():
+        path = (own if table.scope == "study" else shared) / f"{name}.csv"
+        if table.scope == "experiment":
+            if path.exists():
+                experiments[name] = read(name, path)
+        elif name in StudyTables.__dataclass_fields__:
+            found[name] = read(name, path)
     found["accuracy"] = of_study(found["accuracy"], study)
-    experiments = {name: shared / f"{name}.csv" for name in EXPERIMENTS}
     return StudyTables(
         study=study,
         topology=_read_text(shared / "topology.txt"),
         manifest=files.read_json(manifest),
-        experiments={name: read(name, path) for name, path in experiments.items() if path.exists()},
+        experiments=experiments,
         **found,
     )
 

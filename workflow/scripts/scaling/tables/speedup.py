@@ -13,17 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.tables import io
-from scaling.tables.io import KEYS, no_single_gpu_time, with_single_gpu
+from scaling.tables import io, schema
+from scaling.tables.io import no_single_gpu_time, with_single_gpu
 
-COLUMNS = [
-    *KEYS,
-    *("epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count"),
-    *("baseline_epoch_seconds", "speedup", "speedup_min", "speedup_max", "efficiency"),
-    *("weak_speedup", "weak_efficiency"),
-    *("fixed_global_batch_speedup", "fixed_global_batch_efficiency"),
-    *("fixed_global_batch_speedup_min", "fixed_global_batch_speedup_max", "within_spread", "note"),
-]
+COLUMNS = schema.columns("speedup")
 VIEWS = {
     "speedup": "speedup",
     "weak_speedup": "weak speedup",

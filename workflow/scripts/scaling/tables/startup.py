@@ -10,8 +10,8 @@ import pandas as pd
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records import Role, RunRecord
 from scaling.launch.startup_clock import PHASES
-from scaling.tables import io
-from scaling.tables.io import KEYS, Run
+from scaling.tables import io, schema
+from scaling.tables.io import Run
 from scaling.tables.timing import TIMED, WORST_FIRST
 
 PHASE_COLUMNS = [f"{phase}_seconds" for phase in PHASES]
@@ -19,7 +19,7 @@ PARTS = [
     *("startup_seconds", "warmup_seconds", "measured_seconds"),
     *("other_seconds", "shutdown_seconds"),
 ]
-COLUMNS = [*KEYS, *PHASE_COLUMNS, *PARTS, "run_seconds", "unmeasured_share", "count"]
+COLUMNS = schema.columns("startup")
 
 
 def startup(runs: list[Run]) -> pd.DataFrame:

@@ -12,16 +12,10 @@ import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records import RunRecord
-from scaling.tables import io
+from scaling.tables import io, schema
 from scaling.tables.io import KEYS, Run
 
-COLUMNS = [
-    *KEYS,
-    *("epoch_seconds", "epoch_seconds_without_loading", "loader_seconds"),
-    *("epoch_seconds_min", "epoch_seconds_max"),
-    *("epoch_seconds_without_loading_min", "epoch_seconds_without_loading_max"),
-    *("count", "iterations", "samples", "message"),
-]
+COLUMNS = schema.columns("timing")
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
 TIMED = ("ok", "diverged")
 """Statuses whose measured epochs count: a loss that became NaN takes as long as any other."""

@@ -7,19 +7,12 @@ import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records import RunRecord
-from scaling.tables import io
-from scaling.tables.io import KEYS, Run
+from scaling.tables import io, schema
+from scaling.tables.io import Run
 from scaling.tables.limits import peak_flops_per_second
 from scaling.tables.timing import measured_epochs
 
-COLUMNS = [
-    *(*KEYS, "images_per_second", "images_per_second_min", "images_per_second_max"),
-    *("images_per_second_without_loading", "count", "flops_per_image", "precision"),
-    *("flops_per_second_per_gpu", "peak_flops_per_second"),
-    *("utilization", "utilization_without_loading"),
-    *("loading_share", "communication_share", "communication_estimate", "other_share"),
-    *("power_capped_share", "note"),
-]
+COLUMNS = schema.columns("utilization")
 COST_COLUMNS = [*CELL_KEYS, "flops_per_image", "precision", "power_capped_share", "cost_note"]
 ESTIMATES = ["without_communication", "subtraction_without_loading"]
 """Which estimate a cell's communication is taken from: the first that has a value.

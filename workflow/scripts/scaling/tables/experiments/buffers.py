@@ -6,12 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-COLUMNS = [
-    *("buffers", "gpus", "seed", "epochs", "rank", "test_loss", "test_accuracy"),
-    *("epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count"),
-    *("mean_drift_max", "mean_drift_mean", "variance_drift_max", "variance_drift_mean"),
-    *("parameters_sha256", "buffers_sha256", "note"),
-]
+from scaling.tables import schema
+
+COLUMNS = schema.columns("buffers")
 KINDS = ["broadcast", "local", "sync_batch_norm"]
 ON_GPUS_ONLY = "not measured: SyncBatchNorm runs on GPUs only"
 

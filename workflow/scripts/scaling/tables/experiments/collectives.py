@@ -4,10 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-COLUMNS = [
-    *("way", "gpus", "backend", "step", "phase", "position", "kind", "content", "dtype"),
-    *("bytes", "gradient_bytes", "buffer_bytes", "ranks_agree", "note"),
-]
+from scaling.tables import schema
+
+COLUMNS = schema.columns("collectives")
 WAYS = ["ddp", "ddp, buffers local", "ddp, SyncBatchNorm", "tuned", "dp"]
 """In the order of the table; each that a machine cannot run has one row that says so."""
 ON_GPUS_ONLY = {

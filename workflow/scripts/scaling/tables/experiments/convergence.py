@@ -8,20 +8,13 @@ import pandas as pd
 
 from scaling.config.technique import Technique
 from scaling.core.records import ConvergenceRecord
+from scaling.tables import schema
 from scaling.tables.experiments.best_remedy import is_plain
 
 _RUN = ["remedy", "global_batch", "seed", "factor", "learning_rate", "chosen"]
-COLUMNS = [
-    *("remedy", "options", "global_batch", "gpus", "batch_size", "status", "message"),
-    *("reference", "rule_rate", "at_edge", "seed", "factor", "learning_rate", "chosen"),
-    *("epochs", "updates", "planned_epochs", "planned_updates"),
-    *("updates_per_epoch", "reference_updates", "diverged", "diverged_update"),
-    *("train_loss", "train_accuracy", "test_loss", "test_accuracy"),
-]
-EPOCH_COLUMNS = [
-    *(*_RUN, "epoch", "updates", "train_loss", "train_accuracy", "test_loss", "test_accuracy"),
-]
-CURVE_COLUMNS = [*_RUN, "update", "train_loss"]
+COLUMNS = schema.columns("convergence")
+EPOCH_COLUMNS = schema.columns("convergence_epochs")
+CURVE_COLUMNS = schema.columns("loss_curves")
 
 
 def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:

@@ -5,21 +5,13 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.tables import schema
 from scaling.tables.experiments.gap import SAME, UNDECIDED, gap
 from scaling.tables.experiments.same_runs import same_runs
 from scaling.tables.recipe_quality import welch_interval
 
 QUANTITIES = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
-COLUMNS = [
-    *("remedy", "options", "global_batch", "gpus", "batch_size", "status", "message", "reference"),
-    *("rule_rate", "rule_test_accuracy", "rule_diverged"),
-    *("factor", "learning_rate", "rates", "at_edge"),
-    *("epochs", "updates", "planned_epochs", "planned_updates", "seeds", "diverged_seeds"),
-    *(f"{quantity}{figure}" for quantity in QUANTITIES for figure in ("", "_min", "_max")),
-    *("train_difference", "train_low", "train_high", "train_verdict"),
-    *("test_difference", "test_low", "test_high", "test_verdict", "accuracy_margin"),
-    "same_runs_as",
-]
+COLUMNS = schema.columns("remedies")
 
 
 def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:

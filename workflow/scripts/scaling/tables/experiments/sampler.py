@@ -4,14 +4,10 @@ from typing import Any
 
 import pandas as pd
 
-COLUMNS = [
-    *("sampler", "gpus", "set_epoch", "trained", "seed", "epoch", "rank", "samples"),
-    *("first_epoch", "overlap", "unseen", "repeated", "order_sha256"),
-]
-ACCURACY_COLUMNS = [
-    *("gpus", "seed", "set_epoch", "epochs"),
-    *("train_loss", "train_accuracy", "test_loss", "test_accuracy"),
-]
+from scaling.tables import schema
+
+COLUMNS = schema.columns("sampler")
+ACCURACY_COLUMNS = schema.columns("sampler_accuracy")
 
 
 def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:

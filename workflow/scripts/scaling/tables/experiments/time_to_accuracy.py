@@ -5,17 +5,11 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.tables import schema
 from scaling.tables.experiments.best_remedy import evaluated_best
 from scaling.tables.experiments.remedies import remedies
 
-COLUMNS = [
-    *("remedy", "global_batch", "best", "target_accuracy", "seeds", "reached"),
-    *("epochs_to_accuracy", "epochs_to_accuracy_min", "epochs_to_accuracy_max"),
-    *("updates_to_accuracy", "epochs_to_train_accuracy"),
-    *("recipe", "strategy", "gpus", "batch_size", "same_split"),
-    *("epoch_seconds", "epoch_speedup", "seconds", "reference_seconds", "speedup"),
-    *("plain_reference_seconds", "plain_speedup"),
-]
+COLUMNS = schema.columns("time_to_accuracy")
 _CELL = ["recipe", "strategy", "gpus", "batch_size"]
 _PLACE = ["remedy", "global_batch"]
 
