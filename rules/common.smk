@@ -14,6 +14,7 @@ from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.core import code_digest, environment, grid
 from scaling.core.errors import UserError
+from scaling.registry.dataset import DATASETS
 from scaling.config.scheme import scheme_options
 from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES

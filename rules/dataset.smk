@@ -1,9 +1,8 @@
-localrules:
-    dataset_fetch,
-    dataset_prepare,
+SOURCE = DATASETS.find(config["dataset"]["source"])
 
 
 rule dataset_fetch:
+    localrule: True
     output:
         f"{DATASET}/source.json",
     log:
@@ -11,8 +10,8 @@ rule dataset_fetch:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=digest("dataset_fetch"),
-        source=lookup(dpath="dataset/source", within=config),
+        code=digest("dataset_fetch", *DATASETS.modules(SOURCE.name)),
+        source=SOURCE.name,
         path=option("--path", config["dataset"]["path"]),
         mirror_url=option("--mirror-url", config["dataset"]["mirror_url"]),
         attempts=lookup(dpath="dataset/download_attempts", within=config),
@@ -24,6 +23,7 @@ rule dataset_fetch:
 
 
 rule dataset_prepare:
+    localrule: True
     input:
         fetched=f"{DATASET}/source.json",
     output:
@@ -34,12 +34,11 @@ rule dataset_prepare:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=digest("dataset_prepare"),
-        synthetic=" ".join(
+        code=digest("dataset_prepare", *DATASETS.modules(SOURCE.name)),
+        options=" ".join(
             option(f"--{key.replace('_', '-')}", config["dataset"][key])
-            for key in ("train_images", "test_images", "seed")
-            if config["dataset"]["source"] == "synthetic"
+            for key in SOURCE.options
         ),
     shell:
-        "python workflow/scripts/dataset_prepare.py --fetched {input.fetched} {params.synthetic}"
+        "python workflow/scripts/dataset_prepare.py --fetched {input.fetched} {params.options}"
         " --output {output.images} --manifest {output.manifest} > {log} 2>&1"

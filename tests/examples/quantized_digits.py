@@ -19,7 +19,7 @@ LAST = "weights+activations+bias"
 
 def make(folder: Path) -> None:
     """Put the digits, a network trained on them for a few seconds, and its stages into `folder`."""
-    images = digits.read()
+    images = digits.read()[0]
     dataset.save(images, folder / "images.npz")
     files.write_json(folder / "manifest.json", dataset.manifest(images, "digits", "scikit-learn"))
     train(folder, "weights.pt", epochs=5)

@@ -4,13 +4,14 @@ import hashlib
 import pickle
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import tenacity
 from torchvision.datasets import CIFAR10
 
-from scaling.data import cifar10, dataset
+from scaling.data import cifar10
+from scaling.data.dataset import Download, ImageDataset, MadeUp
 
 ARCHIVE = "cifar-10-python.tar.gz"
 BATCHES = "cifar-10-batches-py"
@@ -37,12 +38,21 @@ def make_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(CIFAR10, "meta", {**CIFAR10.meta, "md5": md5["batches.meta"]})
     monkeypatch.setattr(CIFAR10, "tgz_md5", hashlib.md5(path.read_bytes()).hexdigest())
     monkeypatch.setattr(CIFAR10, "url", "http://localhost:1/never")
-    monkeypatch.setattr(cifar10, "ATTEMPT_WAIT", tenacity.wait_none())
+    monkeypatch.setattr("pooch.core.time", SimpleNamespace(sleep=lambda seconds: None))
     monkeypatch.setenv("no_proxy", "*")
     return path
 
 
-def assert_is_the_small_cifar10(data: dataset.ImageDataset) -> None:
+def fetch(path: Path | None, folder: Path, url: str | None = None, attempts: int = 1) -> Path:
+    """Where CIFAR-10 lies, after its checks."""
+    return cifar10.fetch(path, Download(folder, url, attempts))[0]
+
+
+def read(path: Path) -> ImageDataset:
+    return cifar10.read(path, MadeUp(0, 0, 0))[0]
+
+
+def assert_is_the_small_cifar10(data: ImageDataset) -> None:
     assert data.classes == CLASSES
     first, second = [[0, 100, 0], [0, 100, 1]], [[1, 100, 0], [1, 100, 1]]
     assert data.train_images[:, 5, 6].tolist() == first + second

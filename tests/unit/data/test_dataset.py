@@ -204,7 +204,7 @@ def test_at_least_one_attempt_is_asked_for(
 ) -> None:
     with pytest.raises(SystemExit):
         fetch(tmp_path, "--source", "digits", "--attempts", "0")
-    assert "must be a whole number of at least 1, not 0" in capsys.readouterr().err
+    assert "--attempts must be at least 1, not 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["[]", '{"source": "images", "path": null, "origin": "x"}'])

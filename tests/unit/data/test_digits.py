@@ -9,7 +9,7 @@ from scaling.data import dataset, digits
 
 @pytest.fixture(scope="module")
 def data() -> dataset.ImageDataset:
-    return digits.read()
+    return digits.read()[0]
 
 
 def test_there_are_1500_train_and_297_test_images_of_ten_digits(
@@ -42,5 +42,5 @@ def test_an_image_still_shows_its_digit(data: dataset.ImageDataset) -> None:
 
 
 def test_the_split_is_the_same_at_every_call(data: dataset.ImageDataset) -> None:
-    again = dataset.manifest(digits.read(), "digits", digits.ORIGIN)
+    again = dataset.manifest(digits.read()[0], "digits", digits.ORIGIN)
     assert again == dataset.manifest(data, "digits", digits.ORIGIN)

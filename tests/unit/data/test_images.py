@@ -16,6 +16,7 @@ import dataset_fetch
 import dataset_prepare
 from scaling.core.errors import UserError
 from scaling.data import dataset, images
+from scaling.data.dataset import Download, ImageDataset, MadeUp
 
 COLOURS = {"cat": (200, 10, 10), "dog": (10, 200, 10)}
 SUFFIXES = {"tar": "w", "tar.gz": "w:gz", "tar.xz": "w:xz", "tar.bz2": "w:bz2"}
@@ -42,14 +43,21 @@ def archive_of(folder: Path, suffix: str = "tar.gz") -> Path:
     return path
 
 
-def checksum(data: dataset.ImageDataset) -> str:
+NOT_MADE_UP = MadeUp(0, 0, 0)
+
+
+def read(path: Path) -> ImageDataset:
+    return images.read(path, NOT_MADE_UP)[0]
+
+
+def checksum(data: ImageDataset) -> str:
     return str(dataset.manifest(data, "images", "")["checksum"])
 
 
 def test_folder_names_are_the_classes_and_pixels_are_kept(folder: Path) -> None:
-    data, resized = images.read(folder)
+    data, resized = images.read(folder, NOT_MADE_UP)
     assert data.classes == ["cat", "dog"]
-    assert resized == 0
+    assert resized == ""
     # By file name, then class: the number in the first pixel, the class in the others.
     assert data.train_images[:, 0, 0, 0].tolist() == [1, 1, 2, 2]
     assert data.train_labels.tolist() == [0, 1, 0, 1]
@@ -60,15 +68,15 @@ def test_folder_names_are_the_classes_and_pixels_are_kept(folder: Path) -> None:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_an_archive_gives_the_same_dataset_as_its_folder(folder: Path, suffix: str) -> None:
-    data, _ = images.read(archive_of(folder, suffix))
-    assert checksum(data) == checksum(images.read(folder)[0])
+    data = read(archive_of(folder, suffix))
+    assert checksum(data) == checksum(read(folder))
 
 
 def test_an_archive_made_with_a_leading_dot_is_the_same(folder: Path) -> None:
     with tarfile.open(folder.parent / "dot.tar", "w") as tar:
         tar.add(folder, arcname=".")
-    data, _ = images.read(folder.parent / "dot.tar")
-    assert checksum(data) == checksum(images.read(folder)[0])
+    data = read(folder.parent / "dot.tar")
+    assert checksum(data) == checksum(read(folder))
 
 
 def test_an_image_archived_twice_counts_once_as_it_was_last(folder: Path) -> None:
@@ -78,8 +86,8 @@ def test_an_image_archived_twice_counts_once_as_it_was_last(folder: Path) -> Non
     with tarfile.open(path, "a") as tar:
         for name in ("test/cat/3.png", "test/cat/4.png"):
             tar.add(folder / name, arcname=name)
-    data, _ = images.read(path)
-    assert checksum(data) == checksum(images.read(folder)[0])
+    data = read(path)
+    assert checksum(data) == checksum(read(folder))
     assert data.test_images[0, 5, 5].tolist() == [9, 9, 9]
 
 
@@ -105,20 +113,20 @@ def test_other_sizes_and_modes_become_32x32_rgb_and_are_reported(
 
 
 def test_hidden_files_and_what_lies_beside_the_splits_are_left_out(folder: Path) -> None:
-    before = checksum(images.read(folder)[0])
+    before = checksum(read(folder))
     (folder / "README").write_text("mine")
     (folder / "extra").mkdir()
     (folder / "train" / ".DS_Store").write_text("x")
     (folder / "train" / "cat" / "._1.png").write_text("x")
-    assert checksum(images.read(folder)[0]) == before
-    assert checksum(images.read(archive_of(folder))[0]) == before
+    assert checksum(read(folder)) == before
+    assert checksum(read(archive_of(folder))) == before
 
 
 def test_a_linked_class_folder_is_followed(folder: Path) -> None:
-    before = checksum(images.read(folder)[0])
+    before = checksum(read(folder))
     cats = (folder / "train" / "cat").rename(folder.parent / "elsewhere")
     (folder / "train" / "cat").symlink_to(cats)
-    assert checksum(images.read(folder)[0]) == before
+    assert checksum(read(folder)) == before
 
 
 def remove(path: Path) -> None:
@@ -143,7 +151,7 @@ def test_a_missing_split_or_class_is_named(
     remove(folder / missing)
     path = archive_of(folder) if archived else folder
     with pytest.raises(UserError) as caught:
-        images.read(path)
+        read(path)
     assert f"{path} {complaint}" in str(caught.value)
 
 
@@ -152,7 +160,7 @@ def test_an_empty_class_is_named(folder: Path, archived: bool) -> None:
     (folder / "train" / "cow").mkdir()
     (folder / "test" / "cow").mkdir()
     with pytest.raises(UserError, match="has no image of class 'cow' in train/cow/"):
-        images.read(archive_of(folder) if archived else folder)
+        read(archive_of(folder) if archived else folder)
 
 
 @pytest.mark.parametrize("archived", [False, True])
@@ -161,7 +169,7 @@ def test_a_file_at_another_depth_is_named(folder: Path, archived: bool, place: s
     (folder / place).parent.mkdir(exist_ok=True)
     Image.new("RGB", (32, 32)).save(folder / place)
     with pytest.raises(UserError, match=r"holds train/\S+, but images must lie as train/<class>"):
-        images.read(archive_of(folder) if archived else folder)
+        read(archive_of(folder) if archived else folder)
 
 
 @pytest.mark.parametrize("archived", [False, True])
@@ -170,7 +178,7 @@ def test_an_unreadable_image_is_named(folder: Path, archived: bool, kept: int) -
     broken = folder / "test" / "dog" / "3.png"
     broken.write_bytes(broken.read_bytes()[:kept])
     with pytest.raises(UserError, match=r": test/dog/3\.png cannot be read as an image"):
-        images.read(archive_of(folder) if archived else folder)
+        read(archive_of(folder) if archived else folder)
 
 
 @given(position=st.integers(0, 10_000), value=st.integers(0, 255), kept=st.integers(0, 10_000))
@@ -193,7 +201,7 @@ def test_sixteen_bit_images_are_refused_rather_than_clipped(folder: Path) -> Non
     deep = Image.fromarray(np.full((32, 32), 40_000, dtype=np.uint16))
     deep.save(folder / "train" / "cat" / "1.png")
     with pytest.raises(UserError, match=r"train/cat/1\.png has more than 8 bits per channel"):
-        images.read(folder)
+        read(folder)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -205,13 +213,13 @@ def test_an_archive_cut_off_anywhere_is_truncated(folder: Path, suffix: str) -> 
     for kept in {*range(0, length, 97), *range(0, length, 512), length - 1}:
         path.write_bytes(content[:kept])
         with pytest.raises(UserError, match=r"mine\.\S+ is not a tar archive, or is truncated"):
-            images.read(path)
+            read(path)
 
 
 def test_a_file_that_is_no_archive_is_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(UserError, match=r"notes\.txt is not a tar archive"):
-        images.read(tmp_path / "notes.txt")
+        read(tmp_path / "notes.txt")
 
 
 @pytest.mark.parametrize("name", ["../train/cat/9.png", "/train/cat/9.png", "train/../../x/9.png"])
@@ -220,7 +228,7 @@ def test_an_archive_that_points_out_of_its_folder_is_refused(folder: Path, name:
     with tarfile.open(path, "a") as tar:
         tar.addfile(tarfile.TarInfo(name))
     with pytest.raises(UserError, match=f"holds {name}, which points out of its folder"):
-        images.read(path)
+        read(path)
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
@@ -231,22 +239,22 @@ def test_links_and_devices_in_an_archive_are_refused(folder: Path, kind: bytes) 
         member.type, member.linkname = kind, "/etc/passwd"
         tar.addfile(member)
     with pytest.raises(UserError, match=r"holds train/cat/9\.png, which is a link or a device"):
-        images.read(path)
+        read(path)
 
 
 def test_fetching_notes_where_the_images_lie_and_the_archive_s_checksum(folder: Path) -> None:
-    assert images.fetch(folder) == (folder, "images in folder mine")
+    assert images.fetch(folder, Download(folder)) == (folder, "images in folder mine")
     path = folder.parent / "abc.tar"
     path.write_bytes(b"abc")
     # The sha256 of "abc" as FIPS 180-2 prints it.
     digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert images.fetch(path) == (path, f"images in abc.tar, sha256 {digest}")
+    assert images.fetch(path, Download(path)) == (path, f"images in abc.tar, sha256 {digest}")
 
 
 def test_no_path_or_one_that_does_not_exist_is_said_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the source images needs --path"):
-        images.fetch(None)
+        images.fetch(None, Download(tmp_path))
     with pytest.raises(UserError, match="absent does not exist"):
-        images.fetch(tmp_path / "absent")
+        images.fetch(tmp_path / "absent", Download(tmp_path))
     with pytest.raises(UserError, match="absent does not exist"):
-        images.read(tmp_path / "absent")
+        read(tmp_path / "absent")

@@ -20,7 +20,7 @@ Trained = tuple[nn.Sequential, Images, Images]
 
 @pytest.fixture(scope="module")
 def trained() -> Trained:
-    found = digits.read()
+    found = digits.read()[0]
     described = dataset.manifest(found, "digits", "scikit-learn")
     seen = tuple(described["mean"]), tuple(described["std"]), torch.device("cpu")
     training = Images(found.train_images, found.train_labels, *seen)

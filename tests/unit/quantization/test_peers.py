@@ -43,7 +43,7 @@ def by_brightness(batch: Tensor) -> Tensor:
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the digits and a network trained on them for a few seconds."""
     folder = tmp_path_factory.mktemp("study")
-    arrays = digits.read()
+    arrays = digits.read()[0]
     dataset.save(arrays, folder / "images.npz")
     described = dataset.manifest(arrays, "digits", "scikit-learn")
     files.write_json(folder / "manifest.json", described)

@@ -24,7 +24,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with some digits, a narrow ResNet-18 trained on them, its stages and their table."""
     folder = tmp_path_factory.mktemp("study")
     torch.set_num_threads(1)
-    images = digits.read()
+    images = digits.read()[0]
     images = ImageDataset(
         images.train_images[:600],
         images.train_labels[:600],

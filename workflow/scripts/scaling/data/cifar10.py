@@ -1,35 +1,20 @@
 """CIFAR-10 as published: downloaded or found, checked by md5, read by torchvision."""
 
-import socket
-import ssl
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.client import HTTPException
 from pathlib import Path
-from urllib.error import URLError
+from urllib.parse import urlparse
 
 import numpy as np
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+import pooch
+from requests import RequestException
 from torchvision.datasets import CIFAR10
-from torchvision.datasets.utils import (
-    calculate_md5,
-    check_integrity,
-    download_url,
-    extract_archive,
-)
+from torchvision.datasets.utils import calculate_md5, check_integrity, extract_archive
 
-from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.data.dataset import ImageDataset
+from scaling.data.dataset import Download, ImageDataset, MadeUp
 
-ATTEMPT_WAIT = wait_exponential(multiplier=2, max=60)
 SILENCE_SECONDS = 60.0
-NETWORK_ERRORS = (URLError, ConnectionError, TimeoutError, ssl.SSLError, HTTPException)
-
-
-class _DownloadFailed(Exception):
-    """One attempt failed in a way that another attempt may mend."""
+"""A server that sends nothing for so long is given up."""
 
 
 class _Batches(CIFAR10):
@@ -38,31 +23,27 @@ class _Batches(CIFAR10):
     base_folder = ""
 
 
-def fetch(path: Path | None, raw_folder: Path, url: str | None, attempts: int) -> tuple[Path, str]:
+def fetch(path: Path | None, download: Download) -> tuple[Path, str]:
     """Make sure that CIFAR-10 is here, whole: where it lies and its origin in words.
 
     `path` is an archive (cifar-10-python.tar.gz), or a folder that is or holds the archive or
-    cifar-10-batches-py; nothing is copied from it. Without `path` the archive is downloaded into
-    `raw_folder` from `url` (torchvision's when None), unless it lies there already.
+    cifar-10-batches-py; nothing is copied from it. Without `path` the archive is downloaded, unless
+    it lies in the folder of downloads already.
     Raises UserError when nothing usable is there, or after the last attempt to download it.
     """
-    if path is None:
-        archive = raw_folder / CIFAR10.filename
-        if not check_integrity(archive, CIFAR10.tgz_md5):
-            _download(url or CIFAR10.url, archive, attempts)
-        place = archive
-    else:
-        place = _locate(path)
+    place = _locate(path) if path else _downloaded(download)
     if place.is_dir():
         return place, f"CIFAR-10 (Krizhevsky 2009), {CIFAR10.base_folder}, md5 of each file checked"
     return place, f"CIFAR-10 (Krizhevsky 2009), {CIFAR10.filename}, md5 {CIFAR10.tgz_md5}"
 
 
-def read(path: Path) -> ImageDataset:
-    """The dataset in the archive or folder that `fetch` accepts as its `path`, checked again."""
+def read(path: Path, made_up: MadeUp) -> tuple[ImageDataset, str]:
+    """Read the archive or folder that `fetch` accepts as its `path`, checked again."""
     place = _locate(path)
-    if place.is_dir():
-        return _read_batches(place)
+    return (_read_batches if place.is_dir() else _read_archive)(place), ""
+
+
+def _read_archive(place: Path) -> ImageDataset:
     with tempfile.TemporaryDirectory(prefix="cifar10-") as folder:
         try:
             extract_archive(str(place), folder)
@@ -117,46 +98,30 @@ def _read_batches(folder: Path) -> ImageDataset:
     )
 
 
-def _download(url: str, archive: Path, attempts: int) -> None:
-    retrying = Retrying(
-        retry=retry_if_exception_type(_DownloadFailed),
-        stop=stop_after_attempt(attempts),
-        wait=ATTEMPT_WAIT,
-        reraise=True,
+def _downloaded(download: Download) -> Path:
+    url = download.mirror_url or CIFAR10.url
+    if urlparse(url).scheme not in ("http", "https"):
+        raise UserError(f"{url!r} is not a URL: it must begin with https:// or http://")
+    archive = pooch.create(
+        path=download.folder,
+        base_url="",
+        registry={CIFAR10.filename: f"md5:{CIFAR10.tgz_md5}"},
+        urls={CIFAR10.filename: url},
+        retry_if_failed=download.attempts - 1,
     )
     try:
-        with files.atomic_path(archive) as temporary:
-            retrying(_download_once, url, temporary)
-    except _DownloadFailed as error:
+        downloader = pooch.HTTPDownloader(timeout=SILENCE_SECONDS)
+        place = Path(archive.fetch(CIFAR10.filename, downloader=downloader))
+        place.chmod(0o644)
+    except (RequestException, ValueError) as error:
+        reason, _, _ = str(error).partition(". ")
+        attempts = f"{download.attempts} attempt{'s' if download.attempts > 1 else ''}"
         raise UserError(
-            f"cannot download CIFAR-10 from {url} in {attempts} "
-            f"attempt{'s' if attempts > 1 else ''}: {error}; give another --mirror-url, or the "
-            f"archive {CIFAR10.filename} with --path"
+            f"cannot download CIFAR-10 from {url} in {attempts}: {reason}; give another "
+            f"--mirror-url, or the archive {CIFAR10.filename} with --path"
         ) from error
-
-
-def _download_once(url: str, target: Path) -> None:
-    try:
-        with _silence_limit():
-            download_url(url, target.parent, target.name, CIFAR10.tgz_md5)
-    except NETWORK_ERRORS as error:
-        raise _DownloadFailed(str(error) or type(error).__name__) from error
-    except ValueError as error:
-        raise UserError(f"{url!r} is not a URL: {error}") from error
-    except RuntimeError as error:
-        # torchvision says so when what arrived has another md5.
-        raise _DownloadFailed(
-            f"{target.stat().st_size} bytes came, with md5 {calculate_md5(target)} instead of "
-            f"{CIFAR10.tgz_md5} (truncated, or another file)"
+    except OSError as error:
+        raise UserError(
+            f"cannot write {download.folder / CIFAR10.filename}: {error.strerror or error}"
         ) from error
-
-
-@contextmanager
-def _silence_limit() -> Iterator[None]:
-    """A server that sends nothing for SILENCE_SECONDS is an error; torchvision sets no limit."""
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(SILENCE_SECONDS)
-    try:
-        yield
-    finally:
-        socket.setdefaulttimeout(before)
+    return place

@@ -16,6 +16,27 @@ from scaling.core.errors import UserError
 IMAGE_SHAPE = (32, 32, 3)
 
 
+@dataclass(frozen=True)
+class Download:
+    """How to bring a file to this machine: the folder it belongs in, from where, tried how often.
+
+    Without a `mirror_url` it comes from where the source has it.
+    """
+
+    folder: Path
+    mirror_url: str | None = None
+    attempts: int = 1
+
+
+@dataclass(frozen=True)
+class MadeUp:
+    """How many images to generate, and from which random seed."""
+
+    train_images: int
+    test_images: int
+    seed: int
+
+
 @dataclass(frozen=True, eq=False)
 class ImageDataset:
     """Labelled images of 32×32 pixels in two splits.
@@ -51,10 +72,10 @@ def _check_split(
             f"{split} labels must be int64, one for each of {len(images)} images, "
             f"not {labels.dtype} of shape {list(labels.shape)}"
         )
-    strangers = np.setdiff1d(labels, np.arange(len(classes)))
-    if strangers.size:
+    unknown = np.setdiff1d(labels, np.arange(len(classes)))
+    if unknown.size:
         raise UserError(
-            f"{split} label {strangers[0]} is outside the {len(classes)} classes "
+            f"{split} label {unknown[0]} is outside the {len(classes)} classes "
             f"(labels run from 0 to {len(classes) - 1})"
         )
     missing = np.setdiff1d(np.arange(len(classes)), labels)

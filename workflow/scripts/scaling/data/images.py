@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from scaling.core.errors import UserError
-from scaling.data.dataset import IMAGE_SHAPE, ImageDataset
+from scaling.data.dataset import IMAGE_SHAPE, Download, ImageDataset, MadeUp
 
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
@@ -33,7 +33,7 @@ class _Split:
     classes: set[str] = field(default_factory=set)
 
 
-def fetch(path: Path | None) -> tuple[Path, str]:
+def fetch(path: Path | None, download: Download) -> tuple[Path, str]:
     """Make sure that there is a folder or a tar archive at `path`: the path, its origin in words.
 
     Raises UserError otherwise.
@@ -49,8 +49,8 @@ def fetch(path: Path | None) -> tuple[Path, str]:
     return path, f"images in {path.name}, sha256 {digest}"
 
 
-def read(path: Path) -> tuple[ImageDataset, int]:
-    """The images at `path`, and how many of them had to be resized to 32×32 (bilinearly).
+def read(path: Path, made_up: MadeUp) -> tuple[ImageDataset, str]:
+    """Read the images at `path`; say how many had to be resized to 32×32 (bilinearly).
 
     Classes are the folder names, sorted. Images are ordered by file name, then class, so that
     numbered files come one class after another; a folder and an archive of it give the same
@@ -75,7 +75,7 @@ def read(path: Path) -> tuple[ImageDataset, int]:
             resized += was_resized
         else:
             raise UserError(f"{path} holds {name}, but images must lie as {LAYOUT}")
-    return _assemble(path, splits), resized
+    return _assemble(path, splits), f"; resized to 32x32: {resized}" if resized else ""
 
 
 def _assemble(path: Path, splits: dict[str, _Split]) -> ImageDataset:
@@ -160,7 +160,7 @@ def _decode(content: bytes, name: str) -> tuple[bytes, bool]:
         with Image.open(io.BytesIO(content)) as image:
             mode, pixels = image.mode, image.convert("RGB")
     except Exception as error:  # Pillow's readers raise nearly anything for a damaged file.
-        raise UserError(f"{name} cannot be read as an image: mend it or take it out") from error
+        raise UserError(f"{name} cannot be read as an image: fix or remove it") from error
     if mode.startswith(("I", "F")):
         raise UserError(f"{name} has more than 8 bits per channel; save it with 8 bits")
     size = IMAGE_SHAPE[:2]

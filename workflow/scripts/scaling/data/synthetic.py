@@ -6,11 +6,13 @@ class: a linear classifier learns little, a convolution learns it. The angles of
 classes overlap slightly, and noise is added, so that no classifier is always right.
 """
 
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
 from scaling.core.errors import UserError
-from scaling.data.dataset import IMAGE_SHAPE, ImageDataset
+from scaling.data.dataset import IMAGE_SHAPE, Download, ImageDataset, MadeUp
 
 ORIGIN = "synthetic gratings, 5 angles in 2 pairs of colours"
 
@@ -26,10 +28,22 @@ CLASSES = [f"{colours} at {angle} degrees" for colours in COLOUR_PAIRS for angle
 CHUNK_IMAGES = 2000
 
 
-def generate(train_images: int, test_images: int, seed: int) -> ImageDataset:
-    """`train_images` and `test_images` images of 10 classes, whose counts differ by 1 at most.
+def fetch(path: Path | None, download: Download) -> tuple[None, str]:
+    """Fetch nothing: `read` makes them."""
+    return None, ORIGIN
 
-    The same arguments give the same images. Raises UserError below one image per class.
+
+def read(path: Path | None, made_up: MadeUp) -> tuple[ImageDataset, str]:
+    """Generate the images, and say from which seed."""
+    data = generate(made_up.train_images, made_up.test_images, made_up.seed)
+    return data, f", seed {made_up.seed}"
+
+
+def generate(train_images: int, test_images: int, seed: int) -> ImageDataset:
+    """Generate `train_images` and `test_images` images of 10 balanced classes.
+
+    Classes differ by 1 image at most; the same arguments give the same images. Raises UserError
+    below one image per class.
     """
     for split, count in (("train", train_images), ("test", test_images)):
         if count < len(CLASSES):

@@ -1,0 +1,1 @@
+"""Sources of images to train on."""

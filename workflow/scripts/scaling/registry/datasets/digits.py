@@ -1,0 +1,10 @@
+"""scikit-learn's handwritten digits: real data without a download."""
+
+from scaling.registry.dataset import Dataset
+from scaling.registry.registry import Reference
+
+ENTRY = Dataset(
+    name="digits",
+    fetch=Reference("scaling.data.digits:fetch"),
+    read=Reference("scaling.data.digits:read"),
+)
