@@ -11,8 +11,8 @@ from snakemake.exceptions import WorkflowError
 sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 
 from scaling.config import config as configuration
-from scaling.config import stored
-from scaling.core import code_digest, environment, grid
+from scaling.config import devices, stored
+from scaling.core import code_digest, grid
 from scaling.core.errors import UserError
 from scaling.registry.dataset import DATASETS
 from scaling.config.scheme import scheme_options
@@ -163,7 +163,7 @@ def timed_threads(wildcards):
     loaders = config["recipes"]["course"]["loader_workers"]
     wanted = gpus_of(wildcards) * (config["machine"]["cpu_threads"] + loaders)
     if workflow.local_exec and not config["machine"]["share"]:
-        return max(psutil.cpu_count(), workflow._cores or 1)
+        return max(psutil.cpu_count(), workflow.cores)
     return wanted // node_count(wildcards)
 
 
@@ -195,50 +195,14 @@ TIMED = {
 
 def check_devices():
     """Refuse to start when a job of this run asks for more devices than this machine has."""
-    wanted = max(
-        (
-            gpus_of(job.wildcards)
-            for job in workflow.dag.needrun_jobs()
-            if "gpu" in job.resources.keys()
-        ),
-        default=0,
-    )
-    if not wanted:
-        return
-    per_node = config["machine"]["gpus_per_node"]
-    if per_node and wanted > per_node:
-        raise WorkflowError(
-            f"grid.gpus asks for {wanted} and machine.gpus_per_node is {per_node}: "
-            f"run on a cluster (--profile slurm), or set gpus_per_node to null"
-        )
-    if environment.resolve_device(config["device"]) == "cuda":
-        there, what = len(environment.visible_gpus()), "GPUs"
-    else:
-        for strategy in config["grid"]["strategies"]:
-            if wanted > 1 and STRATEGIES.find(strategy).needs_gpu:
-                raise WorkflowError(
-                    f"no GPU is visible and grid.strategies has {strategy}: use ddp on a CPU"
-                )
-        for recipe in config["grid"]["recipes"]:
-            for switch in RECIPES.find(recipe).gpu_options:
-                if config["recipes"][recipe][switch]:
-                    raise WorkflowError(
-                        f"no GPU is visible and recipes.{recipe}.{switch} is true: "
-                        "set it to false"
-                    )
-        there = psutil.cpu_count() // config["machine"]["cpu_threads"]
-        what = f"CPU cores for processes of {config['machine']['cpu_threads']} threads"
+    jobs = [job for job in workflow.dag.needrun_jobs() if "gpu" in job.resources.keys()]
     granted = workflow.global_resources.get("gpu")
-    if wanted > there:
-        raise WorkflowError(
-            f"grid.gpus asks for {wanted} and this machine has {there} {what}: "
-            f"remove the larger numbers from grid.gpus or run on a larger machine"
-        )
-    if granted is not None and granted.value is not None and wanted > granted.value:
-        raise WorkflowError(
-            f"grid.gpus asks for {wanted} and --resources gpu={granted.value} grants fewer: "
-            f"raise it, or remove the larger numbers from grid.gpus"
-        )
+    try:
+        if jobs:
+            wanted = max(gpus_of(job.wildcards) for job in jobs)
+            devices.check(config, wanted, granted.value if granted else None)
+    except UserError as error:
+        raise WorkflowError(str(error)) from error
 
 
 onstart:

@@ -2,11 +2,11 @@ SOURCE = DATASETS.find(config["dataset"]["source"])
 
 
 rule dataset_fetch:
-    localrule: True
     output:
         f"{DATASET}/source.json",
     log:
         "logs/dataset_fetch.log",
+    localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
@@ -23,7 +23,6 @@ rule dataset_fetch:
 
 
 rule dataset_prepare:
-    localrule: True
     input:
         fetched=f"{DATASET}/source.json",
     output:
@@ -31,6 +30,7 @@ rule dataset_prepare:
         manifest=f"{DATASET}/manifest.json",
     log:
         "logs/dataset_prepare.log",
+    localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:

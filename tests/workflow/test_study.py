@@ -5,8 +5,6 @@ from datetime import datetime
 
 import pandas as pd
 import psutil
-import pytest
-import torch
 
 
 def test_a_study_leaves_every_table_of_the_contract_and_one_report(finished_study):
@@ -100,25 +98,6 @@ def test_more_devices_than_the_machine_has_are_refused_before_any_job(new_study)
     refused = study.snakemake()
     assert refused.returncode != 0
     assert f"grid.gpus asks for {too_many} and this machine has" in refused.stdout
-    assert not (study.folder / "results").exists()
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without GPUs")
-@pytest.mark.parametrize("switch", ["cuda_graph", "fused_norms"])
-def test_what_needs_a_gpu_is_refused_before_any_job_on_a_machine_without(new_study, switch):
-    switches = {f"recipes__tuned__{switch}": True, "recipes__tuned__channels_last": True}
-    study = new_study(device="auto", grid__recipes=["tuned"], **switches)
-    refused = study.snakemake()
-    assert refused.returncode != 0
-    assert f"recipes.tuned.{switch} is true: set it to false" in refused.stdout
-    assert not (study.folder / "results").exists()
-
-
-def test_a_smaller_gpu_resource_than_a_cell_needs_is_refused_before_any_job(new_study):
-    study = new_study(grid__gpus=[2])
-    refused = study.snakemake("--resources", "gpu=1")
-    assert refused.returncode != 0
-    assert "grid.gpus asks for 2 and --resources gpu=1 grants fewer" in refused.stdout
     assert not (study.folder / "results").exists()
 
 

@@ -44,7 +44,9 @@ def test_a_shipped_configuration_is_valid(name):
         ("grid.batch_sizes", [], "grid.batch_sizes is empty"),
         ("grid.gpus", [1, 0], "grid.gpus[1] is 0 (allowed: 1 or more)"),
         ("grid.batch_sizes", [32, 64, 32], "grid.batch_sizes has 32 more than once"),
-        ("grid.strategies", ["fsdp"], "grid.strategies[0] is 'fsdp' (allowed: dp, ddp)"),
+        ("grid.recipes", ["fast"], "grid.recipes[0] is 'fast' (allowed: course, tuned)"),
+        ("dataset.source", "mnist", "is 'mnist' (allowed: cifar10, digits, images, synthetic)"),
+        ("grid.strategies", ["fsdp"], "grid.strategies[0] is 'fsdp' (allowed: ddp, dp)"),
         (
             "convergence.global_batches",
             [32, 65],

@@ -7,11 +7,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from scaling.config import technique
 from scaling.config.experiment_keys import Convergence, Quantization
 from scaling.config.key_types import Section
 from scaling.config.keys import Configuration, Dataset
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core.errors import UserError
+from scaling.registry.dataset import DATASETS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
@@ -124,20 +126,22 @@ def _across_keys(config: Configuration, reads_images: bool) -> Iterator[str]:
 
 
 def _path(dataset: Dataset, reads_images: bool) -> Iterator[str]:
-    if dataset.source == "images" and dataset.path is None:
-        yield "dataset.path is null (allowed for images: a folder or archive of train/<class>/*)"
-    elif dataset.source in ("digits", "synthetic") and dataset.path is not None:
-        yield f"dataset.path is {dataset.path!r} (allowed for {dataset.source}: null)"
-    elif reads_images and dataset.path and not Path(dataset.path).expanduser().exists():
+    source, path = DATASETS.find(dataset.source), dataset.path
+    if path is None:
+        if source.takes_path and not source.downloads:
+            layout = "train/<class>/*"
+            yield f"dataset.path is null (allowed for {source.name}: a folder or tar of {layout})"
+    elif not source.takes_path:
+        yield f"dataset.path is {path!r} (allowed for {source.name}: null)"
+    elif reads_images and not Path(path).expanduser().exists():
         yield (
-            f"dataset.path is {dataset.path!r}, which does not exist "
+            f"dataset.path is {path!r}, which does not exist "
             "(allowed: a file or folder, from the folder Snakemake works in)"
         )
 
 
 def _remedies(section: Convergence) -> Iterator[str]:
-    spread = section.gpus * section.reference_batch
-    uneven = [n for n in section.global_batches if n >= spread and n % section.gpus]
+    uneven = technique.uneven(section.global_batches, section.reference_batch, section.gpus)
     if uneven:
         yield (
             f"convergence.global_batches has {', '.join(map(str, uneven))} and convergence.gpus is "

@@ -1,10 +1,12 @@
 """The types that keys of a configuration have."""
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Lt, MinLen
 from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic_core import PydanticCustomError
+
+from scaling.registry.registry import Registry
 
 T = TypeVar("T")
 
@@ -18,6 +20,19 @@ def _each_once(values: list[T]) -> list[T]:
             {"twice": ", ".join(twice)},
         )
     return values
+
+
+def one_of(registry: Registry[Any]) -> AfterValidator:
+    """Allow the names of a registry's entries."""
+
+    def check(name: str) -> str:
+        names = registry.names()
+        if name not in names:
+            shown = {"name": name, "names": ", ".join(names)}
+            raise PydanticCustomError("unregistered", "is '{name}' (allowed: {names})", shown)
+        return name
+
+    return AfterValidator(check)
 
 
 Count = Annotated[int, Ge(0)]

@@ -15,11 +15,15 @@ from scaling.config.key_types import (
     Precision,
     Section,
     Some,
+    one_of,
 )
+from scaling.registry.dataset import DATASETS
+from scaling.registry.recipe import RECIPES
+from scaling.registry.strategy import STRATEGIES
 
 
 class Dataset(Section):
-    source: Literal["cifar10", "images", "digits", "synthetic"]
+    source: Annotated[str, one_of(DATASETS)]
     """`cifar10` (downloaded), `images` (yours), `digits` (1,797 real handwritten digits, nothing to
     download), `synthetic` (generated, for timing)."""
     path: str | None
@@ -45,9 +49,9 @@ class Model(Section):
 
 
 class Grid(Section):
-    recipes: Some[Literal["course", "tuned"]]
+    recipes: Some[Annotated[str, one_of(RECIPES)]]
     """How to train: names of sections of `recipes`."""
-    strategies: Some[Literal["dp", "ddp"]]
+    strategies: Some[Annotated[str, one_of(STRATEGIES)]]
     """`dp` is torch.nn.DataParallel (GPUs only), `ddp` is one process a GPU and an all-reduce: by
     DistributedDataParallel in recipe `course`, by its own in `tuned`. One GPU is one plain process
     for both, measured once."""
