@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 
 from scaling.config import config as configuration
 from scaling.config import devices, stored
-from scaling.core import code_digest, grid
+from scaling.core import code_digest, command_line, grid
 from scaling.core.errors import UserError
 from scaling.registry.dataset import DATASETS
 from scaling.config.scheme import scheme_options
@@ -20,7 +20,6 @@ from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 from scaling.tables import schema
-from scaling.training import run_spec
 
 # The folder of the stored study that is replayed, None where a study is measured.
 REPLAY = None
@@ -93,6 +92,11 @@ def cell_modules(wildcards):
         *STRATEGIES.modules(wildcards.strategy),
         *MODELS.modules("resnet18-cifar"),
     ]
+
+
+def options(section, *keys):
+    """The values of a section of the configuration as options of a script: of `keys`, or all."""
+    return command_line.options({key: section[key] for key in keys or section})
 
 
 def option(name, value):

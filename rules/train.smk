@@ -16,23 +16,17 @@ rule train_run:
     params:
         code=lambda wildcards: digest("train_run", *cell_modules(wildcards)),
         nodes=node_count,
-        device=lookup(dpath="device", within=config),
+        device=config["device"],
         model_width=lookup(dpath="model/width", within=config),
-        warmup_epochs=lookup(dpath="training/warmup_epochs", within=config),
-        measured_epochs=lookup(dpath="training/measured_epochs", within=config),
-        instrumented_iterations=lookup(
-            dpath="training/instrumented_iterations", within=config
+        training=options(config["training"]),
+        recipe=lambda wildcards: options(
+            {"recipe_options": config["recipes"][wildcards.recipe]}
         ),
-        learning_rate=lookup(dpath="training/learning_rate", within=config),
-        momentum=lookup(dpath="training/momentum", within=config),
-        weight_decay=lookup(dpath="training/weight_decay", within=config),
-        crop_padding=lookup(dpath="training/crop_padding", within=config),
-        horizontal_flip="yes" if config["training"]["horizontal_flip"] else "no",
-        recipe_options=lambda wildcards: json.dumps(config["recipes"][wildcards.recipe]),
-        cpu_threads=lookup(dpath="machine/cpu_threads", within=config),
-        time_limit_seconds=lookup(dpath="machine/time_limit_seconds", within=config),
-        collective_timeout_seconds=lookup(
-            dpath="machine/collective_timeout_seconds", within=config
+        machine=options(
+            config["machine"],
+            "cpu_threads",
+            "time_limit_seconds",
+            "collective_timeout_seconds",
         ),
     shell:
         # What is compiled for one cell serves every other cell of that batch size.
@@ -42,37 +36,32 @@ rule train_run:
         " --recipe {wildcards.recipe} --strategy {wildcards.strategy} --gpus {wildcards.gpus}"
         " --nodes {params.nodes} --batch-size {wildcards.batch_size} --seed {wildcards.seed}"
         " --dataset {input.images} --manifest {input.manifest} --device {params.device}"
-        " --model-width {params.model_width} --warmup-epochs {params.warmup_epochs}"
-        " --measured-epochs {params.measured_epochs}"
-        " --instrumented-iterations {params.instrumented_iterations}"
-        " --learning-rate {params.learning_rate}"
-        " --momentum {params.momentum} --weight-decay {params.weight_decay}"
-        " --crop-padding {params.crop_padding} --horizontal-flip {params.horizontal_flip}"
-        " --recipe-options {params.recipe_options:q} --cpu-threads {params.cpu_threads}"
-        " --time-limit-seconds {params.time_limit_seconds}"
-        " --collective-timeout-seconds {params.collective_timeout_seconds}"
+        " --model-width {params.model_width} {params.training} {params.recipe} {params.machine}"
         " --output {output} > {log} 2>&1"
 
 
-# One GPU is one plain process for every strategy: it is measured once, as ddp.
-if {"dp", "ddp"} <= set(config["grid"]["strategies"]):
-
-    localrules:
-        train_single,
+# One GPU is one plain process for every strategy: it is measured once, as ddp where that is asked for.
+MEASURED, *SHARING = sorted(
+    config["grid"]["strategies"], key=lambda name: name != "ddp"
+)
+if SHARING:
 
     ruleorder: train_single > train_run
 
     rule train_single:
         input:
-            record=f"<records>/runs/{single_gpu_run('ddp')}/run.json",
+            record=f"<records>/runs/{single_gpu_run(MEASURED)}/run.json",
         output:
-            f"<records>/runs/{single_gpu_run('dp')}/run.json",
+            f"<records>/runs/{single_gpu_run('{strategy}')}/run.json",
         log:
-            f"logs/train_run/{single_gpu_run('dp')}.log",
+            f"logs/train_single/{single_gpu_run('{strategy}')}.log",
+        wildcard_constraints:
+            strategy="|".join(SHARING),
+        localrule: True
         conda:
             "../workflow/envs/study.yaml"
         params:
             code=digest("train_single"),
         shell:
-            "python workflow/scripts/train_single.py --record {input.record} --strategy dp"
-            " --output {output} > {log} 2>&1"
+            "python workflow/scripts/train_single.py --record {input.record}"
+            " --strategy {wildcards.strategy} --output {output} > {log} 2>&1"

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 import train_run
-from scaling.core import files
+from scaling.core import command_line, files
 from scaling.data import dataset
 from scaling.data.dataset import ImageDataset
-from scaling.launch import launcher, supervisor, verdict
+from scaling.launch import launcher, supervisor
 
 ROOT = Path(__file__).parents[1]
 FAULTY_WORKER = ROOT / "tests/faulty_worker.py"
@@ -61,10 +61,14 @@ def run(images, output, **changed):
     return json.loads(output.read_text())
 
 
+def spec_of(argv):
+    return command_line.parse(train_run.Command, argv).run.resolved()
+
+
 def supervise_faulty(images, output, monkeypatch, fault, **changed):
     monkeypatch.setenv("FAULT", fault)
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "workflow/scripts"))
     argv = arguments(images, output, gpus=2, **changed)
-    spec = train_run.spec_from(train_run.parse(argv))
-    command = launcher.command(FAULTY_WORKER, argv, verdict.processes(spec))
+    spec = spec_of(argv)
+    command = launcher.command(FAULTY_WORKER, argv, spec.processes)
     return supervisor.supervise(spec, images / "manifest.json", output, command)

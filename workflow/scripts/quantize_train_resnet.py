@@ -16,12 +16,12 @@ from scaling.core.errors import UserError, run_script
 from scaling.core.grid import Cell
 from scaling.data import dataset
 from scaling.launch.ranks import Rank
+from scaling.launch.run_spec import RunSpec
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import save_weights
 from scaling.quantization.training import pick_device
 from scaling.training import evaluation
 from scaling.training.course import Course
-from scaling.training.run_spec import RunSpec
 from scaling.training.trainer import Material
 
 

@@ -14,8 +14,8 @@ from scaling.core import environment, files
 from scaling.core.errors import UserError, run_script
 from scaling.core.grid import Cell
 from scaling.launch import launcher, supervisor, synchronization_record
+from scaling.launch.run_spec import RunSpec
 from scaling.synchronization.plan import Plan
-from scaling.training.run_spec import RunSpec
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -5,33 +5,32 @@ from pathlib import Path
 
 import pytest
 
-import train_run
 from examples import report_tables
 from examples.report_page import render
 from scaling.config import config
 from scaling.core.errors import UserError
 from scaling.launch import launcher, supervisor
-from training_runs import arguments
-from unit.config.test_config import SCHEMA, changed
+from training_runs import arguments, spec_of
+from unit.config.test_config import changed
 
 
 @pytest.mark.parametrize("gpus", [[1, 2, 4], [1, 8], [3, 12]])
 def test_gpus_that_fill_whole_nodes_are_a_valid_grid(gpus):
     document = changed("grid.gpus", gpus)
     document["machine"]["gpus_per_node"] = 4
-    config.check(document, SCHEMA)
+    config.check(document)
 
 
 def test_gpus_that_leave_a_node_half_used_are_refused():
     document = changed("grid.gpus", [1, 4, 6, 10])
     document["machine"]["gpus_per_node"] = 4
     with pytest.raises(UserError, match=r"grid.gpus has 6, 10 and machine.gpus_per_node is 4 "):
-        config.check(document, SCHEMA)
+        config.check(document)
 
 
 def test_dataparallel_over_two_nodes_is_infeasible(tmp_path):
     argv = arguments(tmp_path, tmp_path / "run.json", strategy="dp", gpus=4, nodes=2, device="cuda")
-    spec = train_run.spec_from(train_run.parse(argv))
+    spec = spec_of(argv)
     reason = supervisor.infeasible_reason(spec, train_images=1000)
     assert reason == "DataParallel is one process and cannot reach the GPUs of 2 machines"
 

@@ -8,8 +8,8 @@ from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.launch import rank_log
 from scaling.launch.launcher import Ending
-from scaling.launch.verdict import processes, verdict
-from scaling.training.run_spec import RunSpec
+from scaling.launch.run_spec import RunSpec
+from scaling.launch.verdict import verdict
 
 FAILED = Ending(1, timed_out=False)
 OUT_OF_MEMORY = Ending(1, timed_out=False, oom_kills=1)
@@ -68,7 +68,7 @@ def causes(gpus, ending, *ranks):
 
 
 def test_data_parallel_is_one_process_and_ddp_one_per_gpu():
-    assert (processes(spec(4, "dp")), processes(spec(4)), processes(spec(1))) == (1, 4, 1)
+    assert (spec(4, "dp").processes, spec(4).processes, spec(1).processes) == (1, 4, 1)
 
 
 def test_ranks_that_all_reach_their_end_are_ok():

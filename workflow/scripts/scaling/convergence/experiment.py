@@ -19,10 +19,10 @@ from scaling.config.technique import Technique
 from scaling.convergence.engine import Engine, Epoch
 from scaling.convergence.plan import Run, Study, choose, reference_updates, run_of
 from scaling.core import environment, files
+from scaling.core.environment import Device
 from scaling.core.records import convergence_path
 from scaling.data import dataset
 from scaling.launch import gpu_lease, outcome
-from scaling.training.run_spec import Device
 from scaling.training.trainer import Material, finite
 
 CURVE_POINTS = 200

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 import pynvml
 
-from scaling.training.run_spec import Device
-
+Device = Literal["auto", "cpu", "cuda"]
+"""Where to compute. `auto` is for command lines: `resolve_device` says what it means here."""
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -130,11 +130,11 @@ def visible_gpus() -> list[str]:
     return list(takewhile(lambda entry: entry not in ("", "-1", "NoDevFiles"), entries))
 
 
-def resolve_device(requested: str) -> Device:
-    """`cpu` or `cuda` for `auto`: cuda exactly where a GPU is visible."""
+def resolve_device(requested: Device) -> Device:
+    """Replace `auto`, by `cuda` exactly where a GPU is visible."""
     if requested == "auto":
         return "cuda" if visible_gpus() else "cpu"
-    return "cuda" if requested == "cuda" else "cpu"
+    return requested
 
 
 def _driver_version() -> str | None:

@@ -17,10 +17,15 @@ class Cell:
     """One run of the grid: a cell (recipe, strategy, gpus, batch_size per GPU) and its seed."""
 
     recipe: str
+    """How to train, a name of the registry of recipes."""
     strategy: str
+    """How to spread it over GPUs, a name of the registry of strategies."""
     gpus: int
+    """GPUs; on a CPU, processes."""
     batch_size: int
+    """Samples per GPU and step."""
     seed: int
+    """Of initial weights, order and augmentation."""
 
     @property
     def global_batch_size(self) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from scaling.core import environment
-from scaling.training.run_spec import Device
+from scaling.core.environment import Device
 
 
 def describe(device: torch.device) -> dict[str, Any]:

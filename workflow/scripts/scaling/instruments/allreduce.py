@@ -9,12 +9,12 @@ from time import perf_counter
 import torch
 import torch.distributed as dist
 
+from scaling.core.environment import Device
 from scaling.launch import launcher, ranks
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
 from scaling.training import distributed_data_parallel, flat_sgd
-from scaling.training.run_spec import Device
 
 BYTES_PER_ELEMENT = 4
 SETTLING_STEPS = 3

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from scaling.core.environment import Device
 from scaling.launch import launcher, ranks
 from scaling.launch.rank_log import RankLog
-from scaling.training.run_spec import Device
 
 PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02

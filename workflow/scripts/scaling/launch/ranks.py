@@ -17,8 +17,8 @@ from torch.multiprocessing import (
 )
 
 from scaling.core import environment
+from scaling.core.environment import Device
 from scaling.launch import launcher
-from scaling.training.run_spec import Device
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from scaling.core import environment, files
+from scaling.core.environment import Device
 from scaling.core.records import RunRecord
 from scaling.launch import gpu_lease, launcher, rank_log, startup_clock
 from scaling.launch.launcher import Ending
 from scaling.launch.rank_log import LinesByKind
-from scaling.launch.verdict import processes, verdict
+from scaling.launch.run_spec import RunSpec
+from scaling.launch.verdict import verdict
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
-from scaling.training.run_spec import Device, RunSpec
 
 BYTES_PER_PARAMETER = 4
 
@@ -128,7 +129,7 @@ def assemble(
             key: dataset[key] for key in ("source", "checksum", "train_images", "test_images")
         },
         model={
-            "name": "resnet18-cifar",
+            "name": spec.model,
             "width": spec.model_width,
             "parameters": parameters,
             "gradient_bytes": parameters and parameters * BYTES_PER_PARAMETER,
@@ -155,11 +156,11 @@ def assemble(
             "config_digest": spec.digest(),
             "ended": environment.now(),
         },
-        startup=startup_clock.merge(startups) if len(startups) == processes(spec) else None,
+        startup=startup_clock.merge(startups) if len(startups) == spec.processes else None,
         run_seconds=ending.seconds or None,
         shutdown_seconds=(
             ending.seconds - max(line["seconds"] for line in read)
-            if len(read) == processes(spec)
+            if len(read) == spec.processes
             else None
         ),
     )

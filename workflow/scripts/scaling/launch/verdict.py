@@ -7,18 +7,13 @@ from scaling.core.errors import UserError
 from scaling.core.records import Status
 from scaling.launch.launcher import Ending
 from scaling.launch.rank_log import LinesByKind
+from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
-from scaling.training.run_spec import RunSpec
 
 WORKER_KILLED = "is killed by signal: Killed"
 """What a DataLoader says of a loader worker that got SIGKILL."""
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
 FATAL = "Fatal Python error"
-
-
-def processes(spec: RunSpec) -> int:
-    """How many processes train."""
-    return STRATEGIES.find(spec.cell.strategy).processes(spec.cell.gpus)
 
 
 def verdict(spec: RunSpec, lines: LinesByKind, ending: Ending) -> tuple[Status, str | None]:
@@ -28,7 +23,7 @@ def verdict(spec: RunSpec, lines: LinesByKind, ending: Ending) -> tuple[Status, 
     or hung, a rank that ended without its report.
     """
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
-    if len(lines["end"]) == processes(spec):
+    if len(lines["end"]) == spec.processes:
         return _measured(spec, lines, ending, outcomes)
     for line in outcomes:
         if line["status"] != "failed":
@@ -90,7 +85,7 @@ def _victims(spec: RunSpec, lines: LinesByKind) -> list[str]:
 def _silent(spec: RunSpec, lines: LinesByKind) -> list[int]:
     """Ranks that left neither a report nor stacks, as only SIGKILL does."""
     heard = {line["rank"] for kind in ("end", "outcome", "stacks") for line in lines[kind]}
-    return [rank for rank in range(processes(spec)) if rank not in heard]
+    return [rank for rank in range(spec.processes) if rank not in heard]
 
 
 def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
@@ -126,7 +121,7 @@ def _stuck(spec: RunSpec, lines: LinesByKind) -> list[int]:
         if "launched" in line
     }
     said = {line["rank"] for line in lines["outcome"]}
-    quiet = [rank for rank in range(processes(spec)) if rank not in said]
+    quiet = [rank for rank in range(spec.processes) if rank not in said]
     if not steps or quiet:
         return quiet if steps else []
     behind = [rank for rank, step in steps.items() if step == min(steps.values())]
@@ -135,7 +130,7 @@ def _stuck(spec: RunSpec, lines: LinesByKind) -> list[int]:
 
 def _epochs_done(spec: RunSpec, lines: LinesByKind) -> dict[int, int]:
     """The last epoch that each rank reported, 0 for none."""
-    done = dict.fromkeys(range(processes(spec)), 0)
+    done = dict.fromkeys(range(spec.processes), 0)
     for row in lines["epoch"]:
         done[row["rank"]] = max(done[row["rank"]], row["epoch"])
     return done

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from scaling.training.run_spec import RunSpec
+from scaling.launch.run_spec import RunSpec
 
 Buffers = Literal["broadcast", "local", "sync_batch_norm"]
 """What becomes of batch norm's running statistics: rank 0's go to all ranks before each forward

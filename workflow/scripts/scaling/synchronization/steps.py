@@ -7,9 +7,9 @@ import torch.distributed as dist
 
 from scaling.instruments.messages import Messages, collectives, copies
 from scaling.launch.ranks import Rank
+from scaling.launch.run_spec import RunSpec
 from scaling.synchronization import training
 from scaling.synchronization.plan import Buffers, Plan
-from scaling.training.run_spec import RunSpec
 from scaling.training.trainer import Material, Trainer
 from scaling.training.tuned import Tuned
 

@@ -11,13 +11,13 @@ import torch.distributed as dist
 from torch import nn
 
 from scaling.launch.ranks import Rank
+from scaling.launch.run_spec import RunSpec
 from scaling.models.resnet import ResNet18
 from scaling.synchronization import samplers, shards
 from scaling.synchronization.drift import Statistics, drift
 from scaling.synchronization.plan import Buffers, Training
 from scaling.training import evaluation
 from scaling.training.course import Course
-from scaling.training.run_spec import RunSpec
 from scaling.training.trainer import Material, finite
 
 

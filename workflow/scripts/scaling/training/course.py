@@ -17,8 +17,8 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler
 from torchvision import transforms
 
 from scaling.launch.ranks import Rank
+from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
-from scaling.training.run_spec import RunSpec
 from scaling.training.trainer import EpochResult, Material, TrainIterations, Wrapped, finite
 
 

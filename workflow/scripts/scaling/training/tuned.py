@@ -18,15 +18,14 @@ from time import perf_counter
 import torch
 from torch import nn
 
-from scaling.core.errors import UserError
 from scaling.data.resident import ResidentImages
 from scaling.launch.ranks import Rank
+from scaling.launch.run_spec import RunSpec
 from scaling.launch.step_progress import StepProgress
 from scaling.models.resnet import ResNet18
-from scaling.registry.recipes.tuned import ENTRY, Options
+from scaling.registry.recipes.tuned import Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
-from scaling.training.run_spec import RunSpec
 from scaling.training.step import InPrecision, Step
 from scaling.training.trainer import EpochResult, Material, TrainIterations, finite
 
@@ -45,7 +44,7 @@ class Tuned:
 
     Model, schedule and distribution of the augmentation are those of `course`; the last, smaller
     batch of an epoch is trained on as well. `loader_seconds` is the host time of drawing the
-    epoch's order. Raises UserError for switches that cannot be on.
+    epoch's order.
     """
 
     def __init__(self, spec: RunSpec, rank: Rank, model: ResNet18, material: Material) -> None:
@@ -169,9 +168,6 @@ class Tuned:
 def _options(spec: RunSpec, rank: Rank) -> Options:
     """The switches as they can be applied to this cell."""
     options = Options(**spec.recipe_options)
-    for switch in ENTRY.gpu_options:
-        if getattr(options, switch) and rank.device.type != "cuda":
-            raise UserError(f"recipes.tuned.{switch} is true and there is no GPU: set it to false")
     if rank.processes == 1 and spec.cell.gpus > 1:
         options = replace(options, compile=False, cuda_graph=False, fused_norms=False)
     return options

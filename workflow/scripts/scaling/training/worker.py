@@ -23,21 +23,19 @@ from scaling.data import dataset
 from scaling.instruments import instruments
 from scaling.launch import launcher, outcome, ranks, stall
 from scaling.launch.rank_log import RankLog
+from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StallError
 from scaling.launch.startup_clock import StartupClock
 from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 from scaling.training import evaluation, flops
-from scaling.training.run_spec import RunSpec
 from scaling.training.trainer import Material, Trainer
-
-MODEL = "resnet18-cifar"
 
 
 def load(spec: RunSpec) -> None:
     """Import what the cell of `spec` is trained with."""
-    for found in (RECIPES.find(spec.cell.recipe).trainer, MODELS.find(MODEL).factory):
+    for found in (RECIPES.find(spec.cell.recipe).trainer, MODELS.find(spec.model).factory):
         found.load()
     if spec.cell.gpus > 1:
         STRATEGIES.find(spec.cell.strategy).wrap.load()
@@ -108,7 +106,7 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
     )
     clock.end("dataset")
     torch.manual_seed(spec.cell.seed)
-    build = MODELS.find(MODEL).factory.load()
+    build = MODELS.find(spec.model).factory.load()
     model: nn.Module = build(spec.model_width, len(material.data.classes)).to(rank.device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     log.append("start", {**ranks.versions(spec.device), "parameters": parameters})

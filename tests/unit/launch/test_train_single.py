@@ -4,18 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-import train_run
 import train_single
 from examples import records
+from scaling.core.errors import UserError
 from scaling.core.records import read_record
-from scaling.core.shared_run import as_strategy
-from training_runs import arguments
+from training_runs import arguments, spec_of
 
 
 def measured(tmp_path, gpus):
     """The spec of a run by ddp, and its record."""
     argv = arguments(tmp_path, tmp_path / "run.json", gpus=gpus)
-    spec = train_run.spec_from(train_run.parse(argv))
+    spec = spec_of(argv)
     record = records.record(
         spec.cell, [records.epoch(1, 2.5)], environment={"config_digest": spec.digest()}
     )
@@ -38,5 +37,5 @@ def test_the_same_measurement_stands_under_both_strategies(tmp_path):
 
 def test_a_run_on_several_gpus_is_not_shared(tmp_path):
     _, record = measured(tmp_path, gpus=2)
-    with pytest.raises(ValueError, match="a run of 2 GPUs"):
-        as_strategy(record, "dp")
+    with pytest.raises(UserError, match="a run of 2 GPUs"):
+        train_single.as_strategy(record, "dp")

@@ -1,0 +1,78 @@
+"""A dataclass is a command line, and a section of the configuration is written as its options."""
+
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaling.core.command_line import options, parse
+
+
+@dataclass(frozen=True)
+class Rates:
+    learning_rate: float = 0.1
+    """Of SGD."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a test asks for."""
+
+    output: Path
+    rates: Rates = Rates()
+    flip: bool = True
+    gpus: list[int] = field(default_factory=lambda: [1])
+    limit: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    remedies: list[dict[str, Any]] = field(default_factory=list)
+
+
+def test_what_is_written_as_options_is_read_as_it_was():
+    values = {
+        "output": "a folder/x.json",
+        "learning_rate": 5e-4,
+        "flip": False,
+        "gpus": [1, 2, 4],
+        "limit": None,
+        "options": {"precision": "bf16", "compile": True},
+        "remedies": [{"name": "it's", "factors": [0.5, 1]}],
+    }
+    written = options(values)
+    assert "--learning-rate 0.0005 --flip no --gpus 1 2 4 --options" in written
+    command = parse(Command, shlex.split(written))
+    assert (command.output, command.rates) == (Path("a folder/x.json"), Rates(5e-4))
+    assert (command.flip, command.gpus, command.limit) == (False, [1, 2, 4], None)
+    assert command.options == values["options"]
+    assert command.remedies == values["remedies"]
+
+
+def test_lists_may_be_empty_and_what_is_left_out_has_its_default():
+    command = parse(Command, shlex.split(options({"gpus": [], "output": "x"})))
+    assert command == Command(Path("x"), gpus=[])
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ("", "--output PATH"),
+        ("--output x --learning-rat 1", "Perhaps you meant: --learning-rate FLOAT"),
+        ("--output x --gpus one", "--gpus"),
+        ("--output x --flip maybe", "Expected one of ('yes', 'no')"),
+        ("--output x --options {", "--options"),
+    ],
+)
+def test_a_bad_option_ends_the_script_with_a_message(capsys, argv, message):
+    with pytest.raises(SystemExit) as ended:
+        parse(Command, argv.split())
+    assert ended.value.code == 2
+    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_help_explains_the_script_and_each_field(capsys):
+    with pytest.raises(SystemExit):
+        parse(Command, ["--help"])
+    told = capsys.readouterr().out
+    assert "A dataclass is a command line" in told
+    assert "Of SGD. (default: 0.1)" in told

@@ -1,0 +1,69 @@
+"""The command line of a script: the fields of a dataclass as options, by tyro."""
+
+import json
+import shlex
+import sys
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_args, get_origin
+
+T = TypeVar("T")
+WORDS = {"yes": True, "no": False}
+
+
+def parse(command: type[T], argv: list[str] | None = None) -> T:
+    """Make a `command`, a dataclass, from the options in `argv` (default: those of the process).
+
+    A field `learning_rate` is the option `--learning-rate`; the fields of a dataclass inside are
+    options like the others. Lists take any number of values, truth values yes or no, dictionaries
+    and lists of them JSON. `--help` shows the docstrings of the script and of each field. An option
+    that is unknown, missing or has a bad value ends the process with status 2 and a message.
+    """
+    import tyro
+    from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
+
+    registry = ConstructorRegistry()
+
+    @registry.primitive_rule
+    def _(field: Any) -> PrimitiveConstructorSpec[Any] | None:
+        if field.type is bool:
+            return PrimitiveConstructorSpec(
+                nargs=1,
+                metavar="{yes,no}",
+                instance_from_str=lambda texts: WORDS[texts[0]],
+                is_instance=lambda value: isinstance(value, bool),
+                str_from_instance=lambda value: ["yes" if value else "no"],
+                choices=tuple(WORDS),
+            )
+        if dict in (get_origin(field.type), *map(get_origin, get_args(field.type))):
+            return PrimitiveConstructorSpec(
+                nargs=1,
+                metavar="JSON",
+                instance_from_str=lambda texts: json.loads(texts[0]),
+                is_instance=lambda value: isinstance(value, dict | list),
+                str_from_instance=lambda value: [json.dumps(value)],
+            )
+        return None
+
+    with registry:
+        return tyro.cli(
+            command,
+            args=argv,
+            description=sys.modules[command.__module__].__doc__,
+            config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
+        )
+
+
+def options(values: Mapping[str, Any]) -> str:
+    """Write `values` as options for the shell, as `parse` reads them; None is left out."""
+    texts = [f"--{key.replace('_', '-')} {_text(v)}" for key, v in values.items() if v is not None]
+    return " ".join(texts)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and not any(isinstance(entry, dict) for entry in value):
+        return " ".join(map(_text, value))
+    if isinstance(value, dict | list):
+        value = json.dumps(value, sort_keys=True)
+    return shlex.quote(str(value))

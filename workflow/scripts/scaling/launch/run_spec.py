@@ -1,0 +1,101 @@
+"""Everything one run of the grid depends on."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from scaling.core import environment
+from scaling.core.environment import Device
+from scaling.core.errors import UserError
+from scaling.core.grid import Cell
+from scaling.registry.model import MODELS
+from scaling.registry.recipe import RECIPES
+from scaling.registry.strategy import STRATEGIES
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """The parameters of one run: options of `train_run.py`, and all in its record."""
+
+    cell: Cell = field(default=Cell("course", "ddp", 1, 128, 0))
+    """Which cell of the grid, and its seed."""
+    device: Device = "auto"
+    """Where to train; `auto` means GPUs where one is visible."""
+    model: str = "resnet18-cifar"
+    """What is trained, a name of the registry of models."""
+    model_width: int = 64
+    """Channels of the model's first stage."""
+    warmup_epochs: int = 1
+    """Epochs at the start, recorded and never averaged."""
+    measured_epochs: int = 3
+    """Epochs after them."""
+    instrumented_iterations: int = 50
+    """Iterations at most of each extra epoch that measures communication; 0 for none."""
+    learning_rate: float = 0.1
+    """Of SGD."""
+    momentum: float = 0.9
+    """Of SGD."""
+    weight_decay: float = 5e-4
+    """Of SGD."""
+    crop_padding: int = 4
+    """Pixels of padding around an image before a random crop."""
+    horizontal_flip: bool = True
+    """Whether half of the images are mirrored."""
+    recipe_options: dict[str, Any] = field(default_factory=lambda: {"loader_workers": 2})
+    """The recipe's own options."""
+    cpu_threads: int = 1
+    """Threads of each process."""
+    time_limit_seconds: float = 3600
+    """After which the run is stopped."""
+    collective_timeout_seconds: float = 300
+    """For which a rank waits for another one at most."""
+    nodes: int = 1
+    """Nodes of a Slurm job that share the GPUs."""
+
+    @property
+    def epochs(self) -> int:
+        """Warm-up and measured epochs together."""
+        return self.warmup_epochs + self.measured_epochs
+
+    @property
+    def processes(self) -> int:
+        """How many processes train."""
+        return STRATEGIES.find(self.cell.strategy).processes(self.cell.gpus)
+
+    def resolved(self) -> "RunSpec":
+        """Put what `device` means here in its place.
+
+        Raises UserError for an unknown recipe, strategy or model, for options that the recipe does
+        not have, and for what cannot be without a GPU.
+        """
+        recipe, strategy = RECIPES.find(self.cell.recipe), STRATEGIES.find(self.cell.strategy)
+        if not MODELS.find(self.model).in_grid:
+            raise UserError(f"model {self.model} is not for the grid: choose another one")
+        names = [option.name for option in fields(recipe.options)]
+        if set(self.recipe_options) != set(names):
+            raise UserError(
+                f"recipe {recipe.name} takes exactly the options {', '.join(names)}, not "
+                f"{', '.join(self.recipe_options) or 'none'}: change --recipe-options"
+            )
+        device = environment.resolve_device(self.device)
+        if device == "cpu" and self.cell.gpus > 1 and strategy.needs_gpu:
+            raise UserError(
+                f"strategy {strategy.name} on several GPUs needs CUDA devices: use ddp on a CPU"
+            )
+        for switch in recipe.gpu_options:
+            if device == "cpu" and self.recipe_options[switch]:
+                raise UserError(
+                    f"recipes.{recipe.name}.{switch} is true and there is no GPU: set it to false"
+                )
+        return replace(self, device=device)
+
+    def parameters(self) -> dict[str, Any]:
+        """Every parameter but the cell, as the record's `training`."""
+        values = asdict(self)
+        del values["cell"]
+        return values
+
+    def digest(self) -> str:
+        """SHA-256 over all parameters, the cell included."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
