@@ -21,12 +21,9 @@ if not REPLAY:
     include: "rules/peaks.smk"
     include: "rules/train.smk"
     include: "rules/quantize.smk"
-    include: "rules/quantize_peers.smk"
-    include: "rules/quantize_resnet.smk"
 
 
 include: "rules/tables.smk"
-include: "rules/tables_quantization.smk"
 include: "rules/prediction.smk"
 include: "rules/limits.smk"
 include: "rules/convergence.smk"
@@ -42,4 +39,3 @@ rule all:
     input:
         "<results>/report.html",
         "<results>/config.yaml",
-        OPTIONAL_TABLES,

@@ -17,7 +17,6 @@ rule report_render:
         ),
         topology="<results>/tables/topology.txt",
         claims="<results>/tables/claims.json",
-        optional=OPTIONAL_TABLES,
         figures=expand(f"<results>/figures/{STUDY}/{{figure}}.svg", figure=FIGURES),
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,

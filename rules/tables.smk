@@ -11,13 +11,11 @@ localrules:
     tables_readings,
     tables_startup,
     tables_interconnect,
-    tables_quantization,
 
 
 PARTIAL = "--partial" if config["partial"] else ""
 RUN_RECORDS = f"{RECORDS}/runs"
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
-QUANTIZATION = [f"<records>/{path}" for path in stored.quantization_records(config)]
 
 
 # Nothing here reads its output, so the whole configuration may be its parameter.
@@ -263,20 +261,33 @@ rule tables_audit:
         " --output {output} > {log} 2>&1"
 
 
+# Of a study stored before there were any, the other quantizers' and ResNet-18's that it has.
+OPTIONAL = [
+    path
+    for path in stored.optional_records(config)
+    if not REPLAY or (REPLAY / path).exists()
+]
+
+
 rule tables_quantization:
     input:
-        records=QUANTIZATION,
+        records=[f"<records>/{path}" for path in stored.quantization_records(config)],
+        peers=[f"<records>/{path}" for path in OPTIONAL if path.stem == "peers"],
+        stages=[f"<records>/{path}" for path in OPTIONAL if path.stem == "resnet18"],
     output:
-        table="<results>/tables/quantization.csv",
-        layers="<results>/tables/quantization_layers.csv",
-        paired="<results>/tables/quantization_paired.csv",
+        "<results>/tables/quantization.csv",
+        "<results>/tables/quantization_layers.csv",
+        "<results>/tables/quantization_paired.csv",
+        "<results>/tables/quantization_peers.csv",
+        "<results>/tables/quantization_resnet.csv",
     log:
         "<logs>/tables_quantization.log",
+    localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
         code=digest("tables_quantization"),
+        folder=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/tables_quantization.py --records {input.records}"
-        " --output {output.table} --layers {output.layers} --paired {output.paired}"
-        " > {log} 2>&1"
+        " --peers {input.peers} --stages {input.stages} --output {params.folder} > {log} 2>&1"

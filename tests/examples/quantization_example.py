@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.config.scheme import Scheme
-from scaling.tables.experiments import quantization, quantization_paired
-from scaling.tables.experiments.quantization_others import PEERS, RESNET
+from scaling.tables import schema
 
 FLOAT32 = [62.0, 63.0, 64.0]
 GPTQ = {"weight_range": "mse", "activation_range": "mse", "rounding": "gptq"}
@@ -70,13 +69,13 @@ def variants() -> pd.DataFrame:
                 | {"mean_seeds": len(differences) if name in MEAN_ERRORS else None}
                 | {"mean_standard_error_points": MEAN_ERRORS.get(name)}
             )
-    return pd.DataFrame(rows, columns=quantization.COLUMNS)
+    return pd.DataFrame(rows, columns=schema.columns("quantization"))
 
 
 def paired() -> pd.DataFrame:
     """quantization_paired.csv."""
     rows = [(stage, other, seeds, 10_000, *found) for stage, other, seeds, *found in PAIRED]
-    return pd.DataFrame(rows, columns=quantization_paired.COLUMNS)
+    return pd.DataFrame(rows, columns=schema.columns("quantization_paired"))
 
 
 def layers() -> pd.DataFrame:
@@ -86,7 +85,7 @@ def layers() -> pd.DataFrame:
         scheme = Scheme.of(options)
         for seed in range(len(differences)):
             rows += [_layer(seed, name, layer, scheme) for layer in LAYERS]
-    return pd.DataFrame(rows, columns=quantization.LAYER_COLUMNS)
+    return pd.DataFrame(rows, columns=schema.columns("quantization_layers"))
 
 
 def _layer(seed: int, stage: str, layer: str, scheme: Scheme) -> dict[str, Any]:
@@ -131,7 +130,7 @@ def peers() -> pd.DataFrame:
         {**theirs, **figures, **int8, **ratios, "precision": "int8"},
         {"seed": 0, "engine": "torchao", "status": "not installed", "note": "torchao missing"},
     ]
-    return pd.DataFrame(rows, columns=PEERS)
+    return pd.DataFrame(rows, columns=schema.columns("quantization_peers"))
 
 
 def resnet() -> pd.DataFrame:
@@ -142,7 +141,7 @@ def resnet() -> pd.DataFrame:
     last |= {"accuracy_percent": 89.8, "difference_points": -0.2, "standard_error_points": 0.05}
     last |= {"agreement_percent": 98.0, "packed_bytes": 100, "logits": 100_000}
     last |= {"differing_logits": 0, "accumulator_bound": 5_000_000}
-    return pd.DataFrame([row, last], columns=RESNET)
+    return pd.DataFrame([row, last], columns=schema.columns("quantization_resnet"))
 
 
 def make() -> dict[str, pd.DataFrame]:

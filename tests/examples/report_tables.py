@@ -13,7 +13,6 @@ import scaling.tables.communication
 import scaling.tables.comparison
 import scaling.tables.device_time
 import scaling.tables.experiments.quantization
-import scaling.tables.experiments.quantization_paired
 import scaling.tables.interconnect
 import scaling.tables.io
 import scaling.tables.prediction
@@ -25,6 +24,7 @@ from examples.report_machine import GRADIENT_BYTES, TOPOLOGY, peaks, sweeps
 from scaling.audit.checks import audit
 from scaling.audit.study import Study
 from scaling.tables import io as tables
+from scaling.tables import schema
 
 
 def quantization() -> pd.DataFrame:
@@ -45,7 +45,7 @@ def quantization() -> pd.DataFrame:
     ]
     columns = "seed stage accuracy_percent difference_points agreement_percent test_images"
     table = pd.DataFrame(rows, columns=columns.split())
-    return table.reindex(columns=scaling.tables.experiments.quantization.COLUMNS)
+    return table.reindex(columns=schema.columns("quantization"))
 
 
 def manifest() -> dict[str, object]:
@@ -137,7 +137,7 @@ def make(
         "provenance": runs,
         "quantization": quantization(),
         "quantization_layers": scaling.tables.experiments.quantization.layers([]),
-        "quantization_paired": scaling.tables.experiments.quantization_paired.table([]),
+        "quantization_paired": scaling.tables.experiments.quantization.paired([]),
     }
 
 

@@ -162,7 +162,8 @@ def test_asking_for_peers_measures_them_on_the_weights_there_are(study):
     seeds = len(study.config["quantization"]["seeds"])
     assert study.planned() == {
         "quantize_peers": seeds,
-        "tables_quantization_peers": 1,
+        "tables_quantization": 1,
+        "plot_quantization_sizes": 1,
         "report_render": 1,
         "study_config": 1,
     }
@@ -174,7 +175,8 @@ def test_asking_for_resnet18_trains_and_quantizes_it_alone(study):
     assert study.planned() == {
         "quantize_train_resnet": seeds,
         "quantize_resnet": seeds,
-        "tables_quantization_resnet": 1,
+        "tables_quantization": 1,
+        "plot_quantization_sizes": 1,
         "report_render": 1,
         "study_config": 1,
     }

@@ -169,7 +169,7 @@ def test_a_study_stored_before_other_quantizers_has_a_table_without_rows(stored,
     del config["quantization"]["peers"], config["quantization"]["resnet18"]
     (clone.folder / "studies/tiny/config.yaml").write_text(yaml.safe_dump(config))
     peers = "results/replay/tiny/tables/quantization_peers.csv"
-    assert clone.planned()["tables_quantization_peers"] == 1
+    assert clone.planned()["tables_quantization"] == 1
     replayed = clone.snakemake("--", peers)
     assert replayed.returncode == 0, replayed.stdout
     assert len(pd.read_csv(clone.folder / peers)) == 0

@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 
 from scaling.core.errors import UserError, run_script
+from scaling.core.quantization_records import read_variants
 from scaling.figures import style
 from scaling.figures.registry import FIGURES
 from scaling.tables import schema
-from scaling.tables.experiments.quantization_record import read_document
 
 
 def _read(table: str, folder: Path, study: str) -> pd.DataFrame:
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> None:
         if figure.tables:
             drawn = draw(*(_read(table, folder, study) for table in figure.tables))
         else:
-            drawn = draw(read_document(arguments.record) if arguments.record else None)
+            drawn = draw(read_variants([arguments.record])[0] if arguments.record else None)
         style.save(drawn, arguments.output)
 
 

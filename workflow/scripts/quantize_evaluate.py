@@ -13,7 +13,7 @@ from scaling.core.errors import UserError, run_script
 from scaling.data.batches import read_images
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization import variant as quantized_variant
-from scaling.quantization.histograms import distributions
+from scaling.quantization.layer_statistics import distributions
 from scaling.quantization.training import pick_device
 
 
@@ -82,7 +82,7 @@ def main(argv: list[str] | None = None) -> None:
         **found,
     }
     if options.histograms:
-        record["histograms"] = distributions(network, variant.network, test)
+        record["histograms"] = distributions(network, variant.network, test.batches())
     record["environment"] = {**surroundings, "ended": environment.now()}
     files.write_json(options.output, record)
     print(_sentence(record))

@@ -14,8 +14,9 @@ from scaling.core import environment, files
 from scaling.core.errors import run_script
 from scaling.data.batches import read_images
 from scaling.models.tutorial_cnn import load_weights
-from scaling.quantization import peers, variant
-from scaling.quantization.packed_weights import WORD_BYTES, layer_bytes
+from scaling.quantization import backends as peers
+from scaling.quantization import variant
+from scaling.quantization.integers import WORD_BYTES, layer_bytes
 from scaling.quantization.training import predict
 
 
@@ -32,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
         help="how many training images to calibrate on, 0 for all; ours draws the same",
     )
     parser.add_argument(
-        "--peers", nargs="+", choices=list(peers.PEERS), required=True, help="which to measure"
+        "--peers", nargs="+", choices=list(peers.BACKENDS), required=True, help="which to measure"
     )
     parser.add_argument("--threads", type=int, default=1, help="of every engine (default: 1)")
     parser.add_argument("--output", type=Path, required=True, help="peers.json to write")

@@ -4,8 +4,6 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-import torch
-
 from scaling.core import environment, files, process_environment
 from scaling.core.errors import run_script
 from scaling.data.batches import read_images
@@ -49,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
     }
     network, epochs = train(training, **chosen, report=print_epoch)
     parameters = sum(parameter.numel() for parameter in network.parameters())
-    right = int((predict(network, test) == torch.from_numpy(test.labels)).sum())
+    right = int((predict(network, test) == test.labels).sum())
     save_weights(network, options.output)
     files.write_json(
         options.summary,

@@ -1,36 +1,35 @@
-"""Three tables of all seeds and variants: what each costs, beside each other, and every layer."""
+"""Write the tables of quantization from its records: variants, layers, pairs, backends, ResNet-18.
+
+A table that no record belongs to has no rows.
+"""
 
 import argparse
 from pathlib import Path
 
+from scaling.core import quantization_records as records
 from scaling.core.errors import run_script
-from scaling.tables import io
-from scaling.tables.experiments import quantization, quantization_paired
-from scaling.tables.experiments.quantization_record import read_document
+from scaling.tables import schema
+from scaling.tables.experiments import quantization, quantization_backends
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write quantization.csv, a row per seed and variant, and what follows from the records."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--records",
-        type=Path,
-        nargs="*",
-        required=True,
-        help="what quantize_evaluate.py wrote, one file per seed and variant; none without Part B",
-    )
-    parser.add_argument("--output", type=Path, required=True, help="quantization.csv to write")
-    parser.add_argument(
-        "--layers", type=Path, required=True, help="quantization_layers.csv to write"
-    )
-    parser.add_argument(
-        "--paired", type=Path, required=True, help="quantization_paired.csv to write"
-    )
-    arguments = parser.parse_args(argv)
-    documents = [read_document(path) for path in arguments.records]
-    io.write(quantization.variants(documents), arguments.output)
-    io.write(quantization.layers(documents), arguments.layers)
-    io.write(quantization_paired.table(documents), arguments.paired)
+    add = parser.add_argument
+    add("--records", type=Path, nargs="*", default=[], help="of variants, by quantize_evaluate.py")
+    add("--peers", type=Path, nargs="*", default=[], help="of backends, by quantize_peers.py")
+    add("--stages", type=Path, nargs="*", default=[], help="of ResNet-18, by quantize_evaluate.py")
+    add("--output", type=Path, required=True, help="the folder for the five tables")
+    options = parser.parse_args(argv)
+    variants = records.read_variants(options.records)
+    tables = {
+        "quantization": quantization.variants(variants),
+        "quantization_layers": quantization.layers(variants),
+        "quantization_paired": quantization.paired(variants),
+        "quantization_peers": quantization_backends.backends(records.read_backends(options.peers)),
+        "quantization_resnet": quantization_backends.resnet(records.read_resnets(options.stages)),
+    }
+    for name, table in tables.items():
+        schema.write(name, table, options.output / f"{name}.csv")
 
 
 if __name__ == "__main__":

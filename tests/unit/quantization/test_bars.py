@@ -9,9 +9,9 @@ import pytest
 
 from examples.readme import section
 from scaling.core import numbers as fmt
-from scaling.tables.experiments import quantization, quantization_paired, quantization_peers
+from scaling.core.quantization_records import read_backends, read_variants
+from scaling.tables.experiments import quantization, quantization_backends
 from scaling.tables.experiments.quantization_cost import Cost, cost
-from scaling.tables.experiments.quantization_record import read_document
 
 ROOT = Path(__file__).parents[3]
 STUDY = ROOT / "studies/quantization-cifar10"
@@ -21,7 +21,7 @@ INT8 = "weights+activations+bias"
 
 @pytest.fixture(scope="module")
 def documents() -> list[dict[str, Any]]:
-    return [read_document(path) for path in sorted(STUDY.glob("quantization/*/*/*.json"))]
+    return read_variants(sorted(STUDY.glob("quantization/*/*/*.json")))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_no_layer_of_int8_is_noisier_than_30_db_or_clips_a_calibration_image(
 
 
 def test_what_accuracy_passes_another_diagnostic_reveals(documents: list[dict[str, Any]]) -> None:
-    paired = quantization_paired.table(documents)
+    paired = quantization.paired(documents)
     beside = paired[paired["stage"].str.startswith("mistake-")].set_index("stage")
     errors = beside["difference_points"] / beside["standard_error_points"]
     revealed = quantization.variants(documents).set_index("stage")["revealed_by"]
@@ -107,7 +107,7 @@ def test_every_figure_of_the_readme_is_that_of_the_records(table: pd.DataFrame) 
 
 def test_the_readme_names_the_peers_by_the_records() -> None:
     paths = sorted(STUDY.glob("quantization/*/peers.json"))
-    peers = quantization_peers.table([quantization_peers.read_document(path) for path in paths])
+    peers = quantization_backends.backends(read_backends(paths))
     words = " ".join(section("quantization-cifar10").split())
     assert len(paths) == 3 and set(peers["threads"]) == {1}
     for engine in ("onnxruntime", "torchao"):

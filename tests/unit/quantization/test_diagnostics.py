@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from scaling.config.scheme import MISTAKES, Mistake, Scheme
+from scaling.core.paired_accuracy import decode
 from scaling.data import dataset, digits
 from scaling.data.batches import Images
-from scaling.quantization.diagnostics import DIAGNOSTICS, revealed_by
-from scaling.quantization.predicted_classes import decode
 from scaling.quantization.training import train
 from scaling.quantization.variant import make, measure
+from scaling.tables.experiments.quantization_diagnostics import DIAGNOSTICS, revealed_by
 
 Trained = tuple[nn.Sequential, Images, Images]
 

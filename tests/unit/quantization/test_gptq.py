@@ -26,7 +26,7 @@ def seen(inputs: Tensor, received: Tensor | None = None) -> InputMoments:
     moments = InputMoments()
     received = inputs if received is None else received
     for floats, other in zip(inputs.split(150), received.split(150), strict=True):
-        moments.see(floats, other)
+        moments.update(floats, other)
     return moments
 
 

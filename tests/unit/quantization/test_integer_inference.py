@@ -7,9 +7,9 @@ from torch import Tensor, nn
 from scaling.config.scheme import Scheme
 from scaling.models.tutorial_cnn import tutorial_cnn
 from scaling.quantization.calibration import calibrate, count_magnitudes
-from scaling.quantization.integer_inference import Exactness, accumulate, integer_logits
-from scaling.quantization.layer_inputs import LayerInputs
+from scaling.quantization.integer_inference import BitExactness, accumulate, integer_logits
 from scaling.quantization.network import QuantizedLayer, with_integers
+from scaling.quantization.rounding import LayerInputs
 
 SCHEMES = [
     Scheme(),
@@ -50,7 +50,7 @@ def test_both_give_the_same_logits_bit_for_bit(
 ) -> None:
     quantized = quantize(network, images, scheme)
     beyond_calibration = 1.5 * images
-    found = Exactness()
+    found = BitExactness()
     found.compare(quantized, quantized.quantize(beyond_calibration), quantized(beyond_calibration))
     assert (found.logits, found.differing) == (400, 0)
 
@@ -101,6 +101,6 @@ def test_a_single_wrong_step_is_seen(network: nn.Sequential, images: Tensor) -> 
     last = [module for module in quantized if isinstance(module, QuantizedLayer)][-1]
     step = 1 / last.accumulator_scale[0].item()
     simulated[7, 3] += step
-    found = Exactness()
+    found = BitExactness()
     found.compare(quantized, entered, simulated)
     assert (found.logits, found.differing) == (400, 1)

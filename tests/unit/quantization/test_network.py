@@ -10,10 +10,9 @@ from scaling.core.errors import UserError
 from scaling.models.tutorial_cnn import tutorial_cnn
 from scaling.quantization.calibration import Calibration, Range, calibrate, count_magnitudes, layers
 from scaling.quantization.gptq import output_errors
-from scaling.quantization.layer_inputs import LayerInputs
-from scaling.quantization.ledger import scale_row
+from scaling.quantization.layer_statistics import scale_row
 from scaling.quantization.network import QuantizedLayer, with_integers, with_quantized_weights
-from scaling.quantization.rounding import round_layer
+from scaling.quantization.rounding import LayerInputs, round_layer
 
 PLAIN = Scheme()
 
@@ -76,8 +75,8 @@ def test_four_bits_have_seven_steps_for_weights_and_eight_below_zero_for_activat
     (layer,) = layers_of(quantized)
     assert layer.weight.tolist() == [[7, -3], [0, 1]]
     assert quantized.quantize(torch.tensor([[1.27, -9.0]])).tolist() == [[7, -8]]
-    assert (layer.input_steps.low, layer.input_steps.high) == (-8, 7)
-    assert (layer.steps.low, layer.steps.high) == (-128, 127)  # logits are int8
+    assert (layer.input_levels.low, layer.input_levels.high) == (-8, 7)
+    assert (layer.levels.low, layer.levels.high) == (-128, 127)  # logits are int8
 
 
 def test_a_bias_is_rounded_in_the_scale_of_the_accumulator_or_left_a_float() -> None:
@@ -205,7 +204,7 @@ def test_every_layer_receives_integers_of_its_bits(
     assert len(seen) == 5
     for layer, values in seen:
         assert torch.equal(values, values.round())
-        assert values.min() >= layer.input_steps.low and values.max() <= layer.input_steps.high
+        assert values.min() >= layer.input_levels.low and values.max() <= layer.input_levels.high
     bits = scheme.activation_bits
     reached = max(values.max().item() for _, values in seen[1:])
     assert reached == (2**bits - 1 if scheme.unsigned else 2 ** (bits - 1) - 1)

@@ -10,13 +10,13 @@ import torch
 
 import quantize_resnet
 import quantize_train_resnet
-import tables_quantization_resnet
+import tables_quantization
 from examples.made_here import assert_made_here
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.data import dataset, digits
 from scaling.data.dataset import ImageDataset
-from scaling.quantization.integer_inference import Exactness
+from scaling.quantization.integer_inference import BitExactness
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +36,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files.write_json(folder / "manifest.json", dataset.manifest(images, "digits", "scikit-learn"))
     train(folder, "weights.pt")
     quantize(folder, width=4)
-    tables_quantization_resnet.main(
-        ["--stages", str(folder / "resnet.json"), "--output", str(folder / "resnet.csv")]
-    )
+    tables_quantization.main(["--stages", str(folder / "resnet.json"), "--output", str(folder)])
     return folder
 
 
@@ -86,13 +84,13 @@ def test_both_records_name_commit_versions_and_times(study: Path) -> None:
 
 
 def test_a_logit_that_differs_is_counted() -> None:
-    found = Exactness()
+    found = BitExactness()
     found.count(torch.tensor([[1, 2], [3, 4]], dtype=torch.int8), torch.tensor([[1.0, 2], [3, 5]]))
     assert (found.logits, found.differing) == (4, 1)
 
 
 def test_the_trained_network_has_learned_and_keeps_it_through_the_stages(study: Path) -> None:
-    table = pd.read_csv(study / "resnet.csv")
+    table = pd.read_csv(study / "quantization_resnet.csv")
     summary = json.loads((study / "weights.pt.json").read_text())
     stages = ["weights", "weights+activations", "weights+activations+bias"]
     assert list(table["stage"]) == ["float32", *stages, *stages]
@@ -105,8 +103,8 @@ def test_the_trained_network_has_learned_and_keeps_it_through_the_stages(study: 
 
 
 def test_packed_it_is_about_a_quarter_and_no_accumulator_leaves_int32(study: Path) -> None:
-    table = pd.read_csv(study / "resnet.csv").set_index(["stage", "weight_scales"])
-    assert ",2000,0," in (study / "resnet.csv").read_text()
+    table = pd.read_csv(study / "quantization_resnet.csv").set_index(["stage", "weight_scales"])
+    assert ",2000,0," in (study / "quantization_resnet.csv").read_text()
     row = table.loc[("weights+activations+bias", "tensor")]
     assert 3.7 < row["float32_bytes"] / row["packed_bytes"] < 4
     assert (row["logits"], row["differing_logits"]) == (2000, 0)
@@ -132,12 +130,9 @@ def test_weights_of_another_width_are_refused(study: Path) -> None:
         quantize(study, width=8)
 
 
-def test_a_table_of_no_records_has_no_rows(tmp_path: Path) -> None:
-    output = tmp_path / "quantization_resnet.csv"
-    tables_quantization_resnet.main(["--stages", "--output", str(output)])
-    assert len(pd.read_csv(output)) == 0
+def test_a_record_of_something_else_is_refused(tmp_path: Path) -> None:
     files.write_json(tmp_path / "other.json", {"seed": 0, "stages": []})
-    with pytest.raises(UserError, match="was not written by quantize_resnet"):
-        tables_quantization_resnet.main(
-            ["--stages", str(tmp_path / "other.json"), "--output", str(output)]
+    with pytest.raises(UserError, match=r"not written by quantize_evaluate\.py --model resnet18"):
+        tables_quantization.main(
+            ["--stages", str(tmp_path / "other.json"), "--output", str(tmp_path)]
         )

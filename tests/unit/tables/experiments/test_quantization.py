@@ -17,10 +17,9 @@ def study(quantized_digits: Path) -> Path:
 
 
 def tabulate(study: Path, folder: Path, records: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    outputs = [*("--output", str(folder / "table.csv")), *("--layers", str(folder / "layers.csv"))]
-    outputs += ["--paired", str(folder / "paired.csv")]
-    tables_quantization.main(["--records", *map(str, records), *outputs])
-    return pd.read_csv(folder / "table.csv"), pd.read_csv(folder / "layers.csv")
+    tables_quantization.main(["--records", *map(str, records), "--output", str(folder)])
+    names = "quantization.csv", "quantization_layers.csv"
+    return tuple(pd.read_csv(folder / name) for name in names)
 
 
 def test_the_table_has_a_row_per_seed_and_variant_in_the_order_of_the_seeds(
@@ -33,7 +32,7 @@ def test_the_table_has_a_row_per_seed_and_variant_in_the_order_of_the_seeds(
     records += [study / f"{name}.json" for name in [*STAGES, "wrong"]]
     table, layers = tabulate(study, tmp_path, records)
     assert (
-        (tmp_path / "table.csv")
+        (tmp_path / "quantization.csv")
         .read_text()
         .startswith(
             "seed,stage,accuracy_percent,difference_points,agreement_percent,test_images,standard_error"
@@ -48,7 +47,7 @@ def test_the_table_has_a_row_per_seed_and_variant_in_the_order_of_the_seeds(
     assert "SQNR" in table["revealed_by"][4] and table["revealed_by"].notna().sum() == 1
 
     assert table["mean_seeds"].dropna().tolist() == [2, 2, 2, 1, 2, 2, 2]
-    paired = pd.read_csv(tmp_path / "paired.csv")
+    paired = pd.read_csv(tmp_path / "quantization_paired.csv")
     assert list(zip(paired["stage"], paired["reference_stage"], paired["seeds"], strict=True)) == [
         *(("weights+activations", "weights", 2), (LAST, "weights+activations", 2)),
         ("wrong", LAST, 1),
@@ -96,7 +95,7 @@ def test_a_study_from_before_there_were_variants_keeps_the_rows_it_has(
     assert table["difference_points"].tolist() == [0, -1]
     assert table["standard_error_points"].isna().all()
     assert layers.empty and "weight_sqnr_db" in layers.columns
-    assert pd.read_csv(tmp_path / "paired.csv").empty
+    assert pd.read_csv(tmp_path / "quantization_paired.csv").empty
 
 
 def test_the_tables_refuse_a_variant_twice_another_dataset_or_network_and_other_files(

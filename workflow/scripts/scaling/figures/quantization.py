@@ -13,8 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 
 from scaling.core.errors import UserError
 from scaling.figures import style
-from scaling.tables.experiments.quantization_choices import bits, low_bits
-from scaling.tables.experiments.quantization_cost import cost
+from scaling.tables.experiments.quantization_cost import bits, cost, low_bits
 
 QUANTITIES = {
     "weights": "weights",

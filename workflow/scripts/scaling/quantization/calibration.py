@@ -1,17 +1,30 @@
-"""The ranges a network's activations take on calibration images, seen through forward hooks."""
+"""Observes activations on calibration images, and derives clipping thresholds from them.
 
-from collections.abc import Callable, Iterable, Iterator
+A threshold is the magnitude that lands on the last level: `max_abs` is the largest one seen.
+`percentile` clips the largest 0.01 % of magnitudes. `mse` takes the threshold with the smallest
+mean squared error of rounding and clipping together, out of a hundred up to the largest magnitude:
+few bits are worth more on the many small values than on the few large ones (Banner et al. 2019,
+"Post Training 4-bit Quantization of Convolutional Networks for Rapid-Deployment").
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from scaling.quantization.ranges import Magnitudes, mse_reach, percentile_reach
-
 IMAGES = "images"
-"""What stands in the place of a layer's name for the network's input."""
+"""The name of the network's input among the names of its layers."""
+PERCENTILE = 99.99
+CANDIDATES = 100
+BINS = 4096
+
+Layer = nn.Conv2d | nn.Linear
+Observer = Callable[[str, Tensor], None]
+After = Literal["relu", "pool"]
 
 
 @dataclass
@@ -21,7 +34,7 @@ class Range:
     minimum: float = float("inf")
     maximum: float = float("-inf")
 
-    def see(self, values: Tensor) -> None:
+    def update(self, values: Tensor) -> None:
         """Widen the range to hold all of `values`."""
         low, high = torch.aminmax(values)
         self.minimum = min(self.minimum, low.item())
@@ -34,13 +47,51 @@ class Range:
 
 
 @dataclass
+class Magnitudes:
+    """Counts of |x| in 4096 equal bins from 0 to `max_abs`: int64 [4096]."""
+
+    max_abs: float
+    counts: Tensor = field(default_factory=lambda: torch.zeros(BINS, dtype=torch.int64))
+
+    def update(self, values: Tensor) -> None:
+        """Count the values of any shape, none larger than `max_abs`."""
+        if self.max_abs > 0:
+            place = (values.abs().flatten() * (BINS / self.max_abs)).long().clamp(max=BINS - 1)
+            self.counts += torch.bincount(place, minlength=BINS).cpu()
+
+    @property
+    def middles(self) -> Tensor:
+        """The middle of each bin, float64 [4096]."""
+        return (torch.arange(BINS, dtype=torch.float64) + 0.5) * (self.max_abs / BINS)
+
+
+def percentile_threshold(seen: Magnitudes) -> float:
+    """Return the upper edge of the bin in which the 99.99th percentile of |x| lies."""
+    wanted = seen.counts.sum() * (PERCENTILE / 100)
+    place = int(torch.searchsorted(seen.counts.cumsum(0).double(), wanted.double()))
+    return seen.max_abs * (min(place, BINS - 1) + 1) / BINS
+
+
+def mse_threshold(values: Tensor, counts: Tensor, max_abs: float, qmax: int) -> float:
+    """Find the threshold t ≤ max_abs with the smallest mean squared error at scale qmax / t.
+
+    `values` are magnitudes [k], float64, seen `counts` [k] times. Of equal errors the largest
+    threshold wins.
+    """
+    thresholds = max_abs * torch.arange(CANDIDATES, 0, -1, dtype=torch.float64) / CANDIDATES
+    scales = (qmax / thresholds).unsqueeze(1)
+    errors = torch.round(values * scales).clamp(max=qmax) / scales - values
+    return float(thresholds[int((errors.square() * counts).sum(dim=1).argmin())])
+
+
+@dataclass
 class Calibration:
     """The ranges of the images (normalised) and, by layer name, of what each layer passes on.
 
     That is its output after its ReLU, if it has one: the values before, which may reach further
     below zero, become zero and need no room in the integers that the next layer receives.
     `magnitudes` count these values as the next layer receives them, the images' under `IMAGES`;
-    empty where nobody asked.
+    empty unless `count_magnitudes` filled them.
     """
 
     images: Range = field(default_factory=Range)
@@ -48,107 +99,92 @@ class Calibration:
     magnitudes: dict[str, Magnitudes] = field(default_factory=dict)
 
     def range_of(self, name: str) -> Range:
-        """The range of the layer `name`, or of `IMAGES`."""
+        """Return the range of the layer `name`, or of `IMAGES`."""
         return self.images if name == IMAGES else self.outputs[name]
 
-    def reach(
-        self, name: str, method: Literal["max_abs", "percentile", "mse"], last_step: int
+    def threshold(
+        self, name: str, method: Literal["max_abs", "percentile", "mse"], qmax: int
     ) -> float:
-        """The magnitude that the last of `last_step` steps stands for, as `ranges` defines it."""
+        """Return the magnitude at `name` that is to land on the level `qmax`."""
         if method == "max_abs":
             return self.range_of(name).max_abs
         seen = self.magnitudes[name]
         if method == "percentile":
-            return percentile_reach(seen)
-        return mse_reach(seen.middles, seen.counts, seen.max_abs, last_step)
+            return percentile_threshold(seen)
+        return mse_threshold(seen.middles, seen.counts, seen.max_abs, qmax)
 
 
-def layers(network: nn.Sequential) -> dict[str, nn.Conv2d | nn.Linear]:
-    """The layers with weights, by name, in the order of the computation."""
-    return {
-        name: module
-        for name, module in network.named_children()
-        if isinstance(module, nn.Conv2d | nn.Linear)
-    }
+def layers(network: nn.Module) -> dict[str, Layer]:
+    """List the layers with weights, by name, in the order of the modules."""
+    return {name: module for name, module in network.named_modules() if isinstance(module, Layer)}
 
 
-def outlets(network: nn.Sequential) -> dict[str, str]:
-    """Where to see what each layer passes on: layer name to the name of its ReLU, else its own."""
-    found: dict[str, str] = {}
-    for name, module in network.named_children():
-        if isinstance(module, nn.Conv2d | nn.Linear):
-            layer = name
-            found[layer] = name
-        elif isinstance(module, nn.ReLU):
-            found[layer] = name
-    return found
+def observer_points(network: nn.Sequential, after: After) -> dict[str, str]:
+    """Map each layer to the module whose output is observed for it.
 
-
-def deliveries(network: nn.Sequential) -> dict[str, str]:
-    """Where to see what the next layer receives: layer name to the last module before that one.
-
-    Behind the pooling, which keeps the larger values, an outlet's extremes are the same, not its
-    distribution.
+    After `relu`: the layer's ReLU, or the layer itself where there is none. After `pool`: the last
+    module before the next layer. Pooling keeps the larger values, so behind it the extremes are the
+    same, not the distribution.
     """
     found: dict[str, str] = {}
     for name, module in network.named_children():
-        if isinstance(module, nn.Conv2d | nn.Linear):
+        if isinstance(module, Layer):
             layer = name
-        found[layer] = name
+        if after == "pool" or isinstance(module, Layer | nn.ReLU):
+            found[layer] = name
     return found
 
 
 @contextmanager
-def watching(network: nn.Module, see: Callable[[str, Tensor], None]) -> Iterator[None]:
-    """Within the block, call see(name, output) for each direct child of `network` that computes."""
+def observing(modules: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]:
+    """Within the block, call observe(name, output) when one of `modules` has computed."""
 
-    def watch(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
-        return lambda _module, _inputs, output: see(name, output)
+    def hook(name: str, _module: nn.Module, _inputs: object, output: Tensor) -> None:
+        observe(name, output)
 
     with ExitStack() as hooks:
-        for name, module in network.named_children():
-            hooks.callback(module.register_forward_hook(watch(name)).remove)
+        for name, module in modules.items():
+            hooks.callback(module.register_forward_hook(partial(hook, name)).remove)
         yield
 
 
 @torch.no_grad()
-def see_passed(
-    network: nn.Sequential,
+def observe_network(
+    network: nn.Module,
     batches: Iterable[Tensor],
-    see: Callable[[str, Tensor], None],
-    places: Callable[[nn.Sequential], dict[str, str]] = outlets,
+    modules: Mapping[str, nn.Module],
+    observe: Observer,
 ) -> None:
-    """Run `network` over all `batches`; see(name, values) for the images and for each layer.
-
-    Values are what the layer called `name` passes on after its ReLU, or at another of its `places`.
-    """
-    watched = {place: layer for layer, place in places(network).items()}
-
-    def look(name: str, output: Tensor) -> None:
-        if name in watched:
-            see(watched[name], output)
-
-    with watching(network, look):
+    """Run `network` over all `batches`; call observe(name, values) for the images and `modules`."""
+    with observing(modules, observe):
         for batch in batches:
-            see(IMAGES, batch)
+            observe(IMAGES, batch)
             network(batch)
+
+
+def observed_modules(
+    network: nn.Sequential, after: Literal["relu", "pool"]
+) -> dict[str, nn.Module]:
+    """Return the modules of `observer_points`, by the name of their layer."""
+    points = observer_points(network, after)
+    return {layer: network.get_submodule(name) for layer, name in points.items()}
 
 
 def calibrate(network: nn.Sequential, batches: Iterable[Tensor]) -> Calibration:
     """Run the float `network` over all `batches` [n, 3, 32, 32] and keep every range."""
     found = Calibration(outputs={layer: Range() for layer in layers(network)})
-    see_passed(network, batches, lambda name, values: found.range_of(name).see(values))
+    modules = observed_modules(network, "relu")
+    observe_network(network, batches, modules, lambda name, seen: found.range_of(name).update(seen))
     return found
 
 
 def count_magnitudes(
     network: nn.Sequential, batches: Iterable[Tensor], calibration: Calibration
 ) -> None:
-    """Run over the same `batches` again and fill `calibration.magnitudes`: of `deliveries`."""
-    calibration.magnitudes = {
-        name: Magnitudes.up_to(calibration.range_of(name).max_abs)
+    """Run over the same `batches` again and fill `calibration.magnitudes`."""
+    counted = calibration.magnitudes = {
+        name: Magnitudes(calibration.range_of(name).max_abs)
         for name in (IMAGES, *calibration.outputs)
     }
-    see_passed(
-        network, batches, lambda name, seen: calibration.magnitudes[name].see(seen), deliveries
-    )
+    modules = observed_modules(network, "pool")
+    observe_network(network, batches, modules, lambda name, seen: counted[name].update(seen))

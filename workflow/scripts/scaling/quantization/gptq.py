@@ -1,8 +1,8 @@
-"""Weight rounding that looks at a layer's inputs, and what quantized inputs ask of the weights.
+"""Rounds weights by the inputs of their layer (GPTQ), and corrects weights and bias for them.
 
 A layer of the quantized network receives x̃ where the float network's receives x: rounded, and with
 the noise of all layers before. Its weights Wq and its bias are chosen to keep the mean of
-|W x - Wq x̃|² small, in three steps.
+|W x - Wq x̃|² small, in three unrounded.
 
 `compensate` gives the float weights V = W E[x x̃ᵀ] E[x̃ x̃ᵀ]⁻¹ for which that mean is least (normal
 equations of a linear regression). Any others cost E[|(V - Wq) x̃|²] on top, so that V takes the
@@ -20,7 +20,7 @@ scales per group of columns.
 Correction", section 4.2, with inputs that were measured instead of derived.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -28,31 +28,32 @@ from torch.nn import functional
 
 # Added to the diagonal of the second moments, as a share of its mean: the paper's.
 DAMPING = 0.01
+# Of no dimension, so that it adds to a tensor on any device.
+ZERO = torch.zeros(())
 
 
 @dataclass
 class InputMoments:
     """Means and second moments of what a layer receives, x̃, and of the error x - x̃ in it.
 
-    x is what the float network's layer receives for the same image. Sums over all rows seen.
+    x is what the float network's layer receives for the same image. The fields are sums over all
+    `rows` seen, float64: [inputs] and [inputs, inputs].
     """
 
     rows: int = 0
-    total: Tensor = field(default_factory=lambda: torch.zeros(()))
-    error_total: Tensor = field(default_factory=lambda: torch.zeros(()))
-    products: Tensor = field(default_factory=lambda: torch.zeros(()))
-    error_products: Tensor = field(default_factory=lambda: torch.zeros(()))
+    total: Tensor = ZERO
+    error_total: Tensor = ZERO
+    products: Tensor = ZERO
+    error_products: Tensor = ZERO
 
-    def see(self, floats: Tensor, received: Tensor) -> None:
-        """Add the rows x and x̃ of `floats` and `received` [n, inputs]; sums are in float64."""
+    def update(self, floats: Tensor, received: Tensor) -> None:
+        """Add the rows x and x̃ of `floats` and `received` [n, inputs]."""
         error = floats - received
         self.rows += len(received)
-        self.total = self.total.to(received.device) + received.double().sum(dim=0)
-        self.error_total = self.error_total.to(received.device) + error.double().sum(dim=0)
-        self.products = self.products.to(received.device) + (received.T @ received).double()
-        self.error_products = (
-            self.error_products.to(received.device) + (error.T @ received).double()
-        )
+        self.total = self.total + received.double().sum(dim=0)
+        self.error_total = self.error_total + error.double().sum(dim=0)
+        self.products = self.products + (received.T @ received).double()
+        self.error_products = self.error_products + (error.T @ received).double()
 
     @property
     def mean(self) -> Tensor:
@@ -86,9 +87,9 @@ class InputMoments:
 
 
 def input_rows(layer: nn.Conv2d | nn.Linear, inputs: Tensor) -> Tensor:
-    """What each product with a row of the layer's flattened weights sees: [n, inputs].
+    """Return the rows that the layer's flattened weights are multiplied with: [n, inputs].
 
-    A linear layer sees `inputs` [n, inputs] itself; an ungrouped convolution every patch of them.
+    Those of a linear layer are its `inputs` [n, inputs], of an ungrouped convolution all patches.
     """
     if isinstance(layer, nn.Linear):
         return inputs
@@ -100,13 +101,13 @@ def input_rows(layer: nn.Conv2d | nn.Linear, inputs: Tensor) -> Tensor:
 
 
 def output_errors(difference: Tensor, second_moment: Tensor) -> Tensor:
-    """E[(d · x)²] of each row d of `difference` [outputs, inputs]: float64 [outputs]."""
+    """Compute E[(d · x)²] of each row d of `difference` [outputs, inputs]: float64 [outputs]."""
     rows = difference.double()
     return ((rows @ second_moment.double()) * rows).sum(dim=1)
 
 
 def compensate(weight: Tensor, error_moment: Tensor, second_moment: Tensor) -> Tensor:
-    """V = W + W E[(x - x̃) x̃ᵀ] E[x̃ x̃ᵀ]⁻¹: float64 [outputs, inputs], with the damping of GPTQ.
+    """Compute V = W + W E[(x - x̃) x̃ᵀ] E[x̃ x̃ᵀ]⁻¹, float64 [outputs, inputs], damped as GPTQ.
 
     With the moments, or with both covariances where a corrected bias takes the rest. Inputs that
     arrive as in the float network leave the weights as they are.
@@ -119,44 +120,46 @@ def compensate(weight: Tensor, error_moment: Tensor, second_moment: Tensor) -> T
 def round_weights(
     weight: Tensor, second_moment: Tensor, scale: Tensor | float, bits: int
 ) -> Tensor:
-    """GPTQ: integer weights [outputs, inputs], int32, whose output error is small.
+    """Round to integer weights [outputs, inputs], int32, of a small output error, by GPTQ.
 
     `weight` [outputs, inputs] are the float weights, `second_moment` [inputs, inputs] is E[x̃ x̃ᵀ] of
     the layer's inputs in any unit (or their covariance, where a corrected bias takes the rest),
-    `scale` in steps per unit for the tensor or [outputs] for each row, `bits` from 2 to 8: integers
-    reach from -(2^(bits-1) - 1) to the same above zero. A row for which rounding to the nearest
-    gives the smaller output error on these moments keeps that rounding, so none is ever worse.
+    `scale` in levels per unit for the tensor or [outputs] for each row, `bits` from 2 to 8: levels
+    from -(2^(bits-1) - 1) to the same above zero. A row for which rounding to the nearest gives the
+    smaller output error on these moments keeps that rounding, so none is ever worse.
     """
-    last_step = 2 ** (bits - 1) - 1
+    qmax = 2 ** (bits - 1) - 1
     order = second_moment.diagonal().argsort(descending=True, stable=True)
     moments = second_moment.double()[order][:, order]
     scales = torch.as_tensor(scale, dtype=torch.float64, device=weight.device).reshape(-1, 1)
-    steps = weight.double()[:, order] * scales
-    nearest = steps.round().clamp(-last_step, last_step)
+    unrounded = weight.double()[:, order] * scales
+    nearest = unrounded.round().clamp(-qmax, qmax)
     factor = torch.linalg.cholesky(
         torch.cholesky_inverse(torch.linalg.cholesky(_damped(moments))), upper=True
     )
     # Row k of the factor, by its diagonal entry, says how the columns after k make up for an error
     # in column k. Inputs that are always zero are left with the damping and make up for nothing.
-    remaining, rounded = steps.clone(), torch.empty_like(steps)
+    remaining, rounded = unrounded.clone(), torch.empty_like(unrounded)
     for column, row in enumerate(factor):
-        rounded[:, column] = remaining[:, column].round().clamp(-last_step, last_step)
+        rounded[:, column] = remaining[:, column].round().clamp(-qmax, qmax)
         error = (remaining[:, column] - rounded[:, column]) / row[column]
         remaining[:, column:] -= torch.outer(error, row[column:])
-    better = output_errors(steps - rounded, moments) < output_errors(steps - nearest, moments)
+    better = output_errors(unrounded - rounded, moments) < output_errors(
+        unrounded - nearest, moments
+    )
     chosen = torch.where(better.unsqueeze(1), rounded, nearest)
     return chosen[:, order.argsort()].to(torch.int32)
 
 
 def _damped(moments: Tensor) -> Tensor:
-    """`moments` with a small share of their mean diagonal entry added to the diagonal."""
+    """Add a small share of the mean diagonal entry of `moments` to the diagonal."""
     diagonal = moments.diagonal()
     damping = DAMPING * diagonal.mean() if bool(diagonal.any()) else torch.ones_like(diagonal[0])
     return moments + damping * torch.eye(len(moments), dtype=moments.dtype, device=moments.device)
 
 
 def bias_correction(weight: Tensor, quantized_weight: Tensor, moments: InputMoments) -> Tensor:
-    """W E[x] - Wq E[x̃]: what to add to the bias so that the mean output stays; float64 [outputs].
+    """Compute W E[x] - Wq E[x̃], which added to the bias keeps the mean output; float64 [outputs].
 
     `weight` and `quantized_weight` [outputs, inputs] are both in float units (integers divided by
     their scale).

@@ -1,9 +1,9 @@
-"""The integer network in integer dtypes alone: no float touches a value between image and logits.
+"""Runs the integer network in integer dtypes alone: no float between image and logits.
 
-It takes the same integers, scales and biases as the simulation in floats (`quantized_inference`),
-and computes them another way: int8 values widened to int32, convolved or multiplied and added up in
-int32, requantized by an int64 product and a shift (`quantization.Requantization`), and back to
-int8. That they agree on every logit is measured, on each run.
+It takes the same integers, scales and biases as the simulation in floats (`network`), and computes
+them another way: int8 values widened to int32, convolved or multiplied and added up in int32,
+requantized by an int64 product and a shift (`integers.Requantization`), and back to int8. That they
+agree on every logit is measured, on each run.
 
 int8 products must be widened first: `int8 @ int8` wraps at 127 without a word. An int32 sum cannot
 wrap, as no accumulator is built whose worst case leaves int32. On the CPU only: GPUs have no
@@ -22,7 +22,10 @@ from scaling.quantization.network import QuantizedImages, QuantizedLayer
 
 
 def accumulate(layer: QuantizedLayer, inputs: Tensor) -> Tensor:
-    """int8 inputs · int8 weights + int32 bias, int32 [n, outputs, …]; with a float bias float64."""
+    """Add up int8 inputs · int8 weights + int32 bias, as int32 [n, outputs, …].
+
+    As float64 with a float bias.
+    """
     widened, weight = inputs.to(torch.int32), layer.weight.cpu().to(torch.int32)
     if layer.convolution is None:
         products = widened @ weight.T
@@ -34,18 +37,18 @@ def accumulate(layer: QuantizedLayer, inputs: Tensor) -> Tensor:
 
 
 def finish(layer: QuantizedLayer, accumulator: Tensor) -> Tensor:
-    """int8 outputs, int32 for more bits; the accumulator itself where the output stays a float."""
-    if layer.requantization is None or layer.steps is None:
+    """Requantize to int8, int32 for more bits; keep the accumulator if the output is a float."""
+    if layer.requantization is None or layer.levels is None:
         return accumulator
     rule = layer.requantization.cpu()
-    kept = torch.int8 if layer.steps.largest <= INT8.largest else torch.int32
+    kept = torch.int8 if layer.levels.amax <= INT8.amax else torch.int32
     if layer.integer_bias:
-        return rule.in_integers(accumulator, layer.steps).to(kept)
-    return rule.in_float64(accumulator, layer.steps).to(kept)
+        return rule.in_integers(accumulator, layer.levels).to(kept)
+    return rule.in_float64(accumulator, layer.levels).to(kept)
 
 
 def integer_logits(quantized: nn.Sequential, entered: Tensor) -> Tensor:
-    """The last layer's output for integer images `entered` [n, 3, 32, 32], as they come.
+    """Compute the last layer's output for integer images `entered` [n, 3, 32, 32].
 
     int8 [n, classes], or int32 accumulators where the logits are floats.
     """
@@ -59,7 +62,7 @@ def integer_logits(quantized: nn.Sequential, entered: Tensor) -> Tensor:
 
 
 @dataclass
-class Exactness:
+class BitExactness:
     """How many logits were computed both ways, and how many of them differ."""
 
     logits: int = 0
@@ -72,11 +75,11 @@ class Exactness:
         """
         found = integer_logits(quantized, entered)
         last = [module for module in quantized if isinstance(module, QuantizedLayer)][-1]
-        if last.steps is None:
+        if last.levels is None:
             found = found.double() / last.accumulator_scale.cpu()
         self.count(found, simulated)
 
     def count(self, found: Tensor, simulated: Tensor) -> None:
-        """Add the logits `found` by integers, and how many of the `simulated` differ from them."""
+        """Add the logits `found` by integers, and count the `simulated` ones that differ."""
         self.logits += found.numel()
         self.differing += int((found.double() != simulated.cpu().double()).sum())

@@ -1,21 +1,22 @@
-"""The arithmetic of symmetric quantization: scales, rounding to integers, and requantization.
+"""The arithmetic of symmetric quantization: scales, rounding, requantization, packed integers.
 
-A scale counts integer steps per unit: q = round(s · x), so x ≈ q / s. Symmetric means that zero
-maps to zero and one scale serves a whole tensor (or one row of weights). With s = 127 / max|x| the
-largest value lands on ±127 and nothing is clipped (Jacob et al. 2018, "Quantization and Training of
-Neural Networks for Efficient Integer-Arithmetic-Only Inference"; there the scale is the reciprocal,
-the step's size). b bits have 2^(b-1) - 1 in the place of 127.
+A scale is the number of integer levels per unit: q = round(s · x), so x ≈ q / s. Symmetric means
+that zero maps to zero and one scale serves a whole tensor (or one row of weights). With
+s = 127 / max|x| the largest value lands on ±127 and nothing is clipped (Jacob et al. 2018,
+"Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference"; the
+scale there is the reciprocal, the step size). b bits have qmax = 2^(b-1) - 1 in the place of 127.
 
 Requantization, int32 accumulator to few bits, has one rule everywhere: the factor o becomes m / 2^n
 with an integer m of at most 22 bits, and the product with the accumulator is rounded half to even.
 An accumulator of 31 bits times 22 bits fits the 53 bits of a float64 exactly, so that a float64
 product and a shift of int64 give the same integer, always. The factor is off by at most 2^-22 of
-itself, 127 steps by at most 0.00003.
+itself, 127 levels by at most 0.00003.
 """
 
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,41 +28,44 @@ FLOAT32_EXACT = 2**24
 MULTIPLIER_BITS = 22
 # A product below 2^53 shifted by more than 54 bits is 0 in any case, and int64 has only 63.
 LARGEST_SHIFT = 62
+WORD_BYTES = 4
+"""Of an int32 bias, of a scale, and of a requantization's multiplier (22 bits) with its shift."""
 
 
 @dataclass(frozen=True)
-class Steps:
-    """The integers that a value may be rounded to, from `low` to `high`."""
+class Levels:
+    """The integers that a value may be rounded to, from `low` to `high` (qmax)."""
 
     low: int
     high: int
 
     @property
-    def largest(self) -> int:
+    def amax(self) -> int:
         """The largest magnitude: what an accumulator must be able to add up."""
         return max(-self.low, self.high)
 
-    def hold(self, values: Tensor) -> Tensor:
-        """`values` clamped to the range."""
+    def clamp(self, values: Tensor) -> Tensor:
+        """Clamp `values` to the levels."""
         return values.clamp(self.low, self.high)
 
 
-def weight_steps(bits: int) -> Steps:
-    """From -(2^(bits-1) - 1) to the same above zero."""
-    last = 2 ** (bits - 1) - 1
-    return Steps(-last, last)
+def weight_levels(bits: int) -> Levels:
+    """Return the levels from -(2^(bits-1) - 1) to the same above zero."""
+    qmax = 2 ** (bits - 1) - 1
+    return Levels(-qmax, qmax)
 
 
-def activation_steps(bits: int, unsigned: bool = False) -> Steps:
-    """From -2^(bits-1) to 2^(bits-1) - 1, or from 0 to 2^bits - 1 where nothing is negative."""
-    return Steps(0, 2**bits - 1) if unsigned else Steps(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+def activation_levels(bits: int, unsigned: bool = False) -> Levels:
+    """Return -2^(bits-1) to 2^(bits-1) - 1, or 0 to 2^bits - 1 where nothing is negative."""
+    half = 2 ** (bits - 1)
+    return Levels(0, 2 * half - 1) if unsigned else Levels(-half, half - 1)
 
 
-INT8 = activation_steps(8)
+INT8 = activation_levels(8)
 
 
-def symmetric_scale(max_abs: float, of: str, last_step: int = INT8.high) -> float:
-    """last_step / max|x|: the scale that puts the largest magnitude on the last integer step.
+def symmetric_scale(max_abs: float, of: str, qmax: int = INT8.high) -> float:
+    """Return qmax / max|x|: the scale that puts the largest magnitude on the last level.
 
     Raises UserError, naming what the values are `of`, when there is no such scale: all values
     zero, infinite or not a number.
@@ -71,24 +75,23 @@ def symmetric_scale(max_abs: float, of: str, last_step: int = INT8.high) -> floa
             f"{of} have no int8 scale, as their largest magnitude is {max_abs}; "
             "check the dataset and train the network again"
         )
-    return last_step / max_abs
+    return qmax / max_abs
 
 
-def to_steps(values: Tensor, scale: float | Tensor, steps: Steps) -> Tensor:
-    """round(scale · values), clamped to `steps`: integer-valued float64, same shape.
+def to_levels(values: Tensor, scale: float | Tensor, levels: Levels) -> Tensor:
+    """Round scale · values, clamped to `levels`: integer-valued float64, same shape.
 
     The product is float64, halves are rounded to even.
     """
-    return (values.double() * scale).round_().clamp_(steps.low, steps.high)
+    return (values.double() * scale).round_().clamp_(levels.low, levels.high)
 
 
 def to_int32(values: Tensor, scale: float | Tensor) -> Tensor:
-    """round(scale · values), clamped to int32; int32, same shape.
+    """Round scale · values, clamped to int32; int32, same shape.
 
     In float64, where 2^31 - 1 is a number; float32 would round it up to 2^31 and overflow.
     """
-    steps = torch.round(values.double() * scale)
-    return steps.clamp(INT32_MIN, INT32_MAX).to(torch.int32)
+    return to_levels(values, scale, Levels(INT32_MIN, INT32_MAX)).to(torch.int32)
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,9 @@ class Requantization:
 
     @classmethod
     def nearest(cls, factors: Tensor, of: str) -> "Requantization":
-        """The closest to `factors`, float64 [out]; UserError where one is not between 0 and 2^20.
+        """Find the closest to `factors`, float64 [out], of the layer called `of`.
 
-        `of` names the layer.
+        Raises UserError where one is not between 0 and 2^20.
         """
         if not bool(((factors > 0) & (factors < 2 ** (MULTIPLIER_BITS - 2))).all()):
             raise UserError(
@@ -117,27 +120,42 @@ class Requantization:
         return cls(torch.where(carried, multiplier // 2, multiplier), shift - carried.long())
 
     def cpu(self) -> "Requantization":
-        """The same with its tensors on the CPU."""
+        """Copy it to the CPU."""
         return Requantization(self.multiplier.cpu(), self.shift.cpu())
 
     @property
     def factor(self) -> Tensor:
-        """m / 2^n as float64 [out], without a rounding."""
+        """m / 2^n as float64 [out], exactly."""
         return torch.ldexp(self.multiplier.double(), -self.shift)
 
-    def in_float64(self, accumulator: Tensor, steps: Steps) -> Tensor:
-        """round(m · accumulator / 2^n), clamped: whole float64, channels in dimension 1."""
-        return to_steps(accumulator, along_channels(self.factor, accumulator), steps)
+    def in_float64(self, accumulator: Tensor, levels: Levels) -> Tensor:
+        """Round m · accumulator / 2^n and clamp: whole float64, channels in dimension 1."""
+        return to_levels(accumulator, along_channels(self.factor, accumulator), levels)
 
-    def in_integers(self, accumulator: Tensor, steps: Steps) -> Tensor:
-        """The same for an int32 `accumulator`, by int64 products and shifts alone; int64."""
+    def in_integers(self, accumulator: Tensor, levels: Levels) -> Tensor:
+        """Do the same for an int32 `accumulator`, by int64 products and shifts alone; int64."""
         product = accumulator.long() * along_channels(self.multiplier, accumulator)
         shift = along_channels(self.shift.clamp(max=LARGEST_SHIFT), accumulator)
         odd = (product >> shift) & 1
         half = torch.ones_like(shift) << (shift - 1)
-        return steps.hold((product + (half - 1) + odd) >> shift)
+        return levels.clamp((product + (half - 1) + odd) >> shift)
 
 
 def along_channels(values: Tensor, like: Tensor) -> Tensor:
-    """`values` [channels] shaped so as to meet dimension 1 of `like` [n, channels, …]."""
+    """Shape `values` [channels] so as to meet dimension 1 of `like` [n, channels, …]."""
     return values.view(-1, *[1] * (like.dim() - 2))
+
+
+def pack(weight: Tensor, bits: int) -> bytes:
+    """Write the integers of `weight` in order, `bits` each in two's complement, without a gap.
+
+    Zero bits fill the last byte.
+    """
+    values = weight.flatten().cpu().numpy().astype(np.uint8)
+    each = np.unpackbits(values[:, np.newaxis], axis=1)[:, -bits:]
+    return np.packbits(each).tobytes()
+
+
+def layer_bytes(weight: Tensor, bits: int, scales: int) -> int:
+    """Count the bytes of a layer: packed weights, an int32 bias for each output, its `scales`."""
+    return len(pack(weight, bits)) + WORD_BYTES * (len(weight) + scales)

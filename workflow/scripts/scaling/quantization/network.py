@@ -1,4 +1,4 @@
-"""Quantized copies of a float network: few-bit weights alone, or integers from image to logits.
+"""Makes quantized copies of a sequential float network: few-bit weights, or integers throughout.
 
 All quantized networks hold the weights of the float network they are made from; nothing is trained.
 
@@ -17,7 +17,7 @@ and the next layer's accumulated scale is S · o. Here max|out| is the calibrate
 layer passes on, after its ReLU: values that the clamp stops at -128 are those that ReLU makes zero
 anyway. ReLU and max pooling work on integers unchanged, as they only compare values. The logits are
 int8 too: one positive scale for all of them leaves their order alone, save for ties; or they are
-the last accumulator divided by its S. Fewer bits have fewer steps in the places of -128 and 127,
+the last accumulator divided by its S. Fewer bits have other levels in the places of -128 and 127,
 unsigned ones 0 and 2^bits - 1. With a scale for each output channel w_s, S and o are vectors, and
 S · o is one number still.
 """
@@ -33,54 +33,53 @@ from torch.nn import functional
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.quantization import mistakes as formulas
-from scaling.quantization.calibration import IMAGES, Calibration, outlets
+from scaling.quantization.calibration import IMAGES, Calibration, Layer, observer_points
 from scaling.quantization.integers import (
     INT8,
     INT32_MAX,
+    Levels,
     Requantization,
-    Steps,
-    activation_steps,
+    activation_levels,
     along_channels,
     symmetric_scale,
     to_int32,
-    to_steps,
+    to_levels,
 )
-from scaling.quantization.layer_inputs import LayerInputs
 from scaling.quantization.mistakes import LayerScales
-from scaling.quantization.rounding import RoundedLayer, round_layer
+from scaling.quantization.rounding import LayerInputs, RoundedLayer, round_layer
 
 
 class QuantizedImages(nn.Module):
-    """The network's entrance: float images to integers in `steps`."""
+    """The network's input: float images to integers in `levels`."""
 
-    def __init__(self, scale: float, steps: Steps = INT8) -> None:
+    def __init__(self, scale: float, levels: Levels = INT8) -> None:
         super().__init__()
         self.scale = scale
-        self.steps = steps
+        self.levels = levels
 
     def forward(self, images: Tensor) -> Tensor:
-        return to_steps(images, self.scale, self.steps)
+        return to_levels(images, self.scale, self.levels)
 
 
 class QuantizedLayer(nn.Module):
     """A convolution or linear layer on integers, simulated in floats that hold them exactly.
 
-    Takes integer-valued float64 tensors in `input_steps` and gives such in `steps`, or with `steps`
-    None the accumulator divided by its scale. `rounded.weight` is in the float layer's shape;
-    `bias` is float64 [outputs], in the accumulator's scale S, and with `integer_bias` rounded to
-    int32. `products_bound` is the largest |sum of products| that any integer input can cause,
-    `accumulator_bound` the same with the bias.
+    Takes integer-valued float64 tensors in `input_levels` and gives such in `levels`, or with
+    `levels` None the accumulator divided by its scale. `rounded.weight` is in the float layer's
+    shape; `bias` is float64 [outputs], in the accumulator's scale S, and with `integer_bias`
+    rounded to int32. `products_bound` is the largest |sum of products| that any integer input can
+    cause, `accumulator_bound` the same with the bias.
     """
 
     def __init__(
         self,
         name: str,
-        layer: nn.Conv2d | nn.Linear,
+        layer: Layer,
         rounded: RoundedLayer,
         *,
         scales: LayerScales,
-        input_steps: Steps,
-        steps: Steps | None,
+        input_levels: Levels,
+        levels: Levels | None,
         output_factor: Tensor | None,
         bias_scale: Tensor,
         integer_bias: bool,
@@ -89,8 +88,8 @@ class QuantizedLayer(nn.Module):
         self.rounded = rounded
         self.weight = rounded.weight
         self.scales = scales
-        self.input_steps = input_steps
-        self.steps = steps
+        self.input_levels = input_levels
+        self.levels = levels
         self.integer_bias = integer_bias
         self.convolution: tuple[int, int] | None = None
         if isinstance(layer, nn.Conv2d):
@@ -106,7 +105,7 @@ class QuantizedLayer(nn.Module):
         self.bias = rounded.bias * bias_scale
         if integer_bias:
             self.bias = to_int32(rounded.bias, bias_scale).double()
-        products = self.weight.double().flatten(1).abs().sum(dim=1) * input_steps.largest
+        products = self.weight.double().flatten(1).abs().sum(dim=1) * input_levels.amax
         self.products_bound = int(products.max().item())
         self.accumulator_bound = math.ceil((products + self.bias.abs()).max().item())
         if self.accumulator_bound > INT32_MAX:
@@ -128,7 +127,7 @@ class QuantizedLayer(nn.Module):
         return float((self.accumulator_scale * self.requantization.factor)[0])
 
     def accumulate(self, inputs: Tensor) -> Tensor:
-        """Sum of products plus bias: float64 [n, outputs, …], exact up to 2^53.
+        """Add up products and bias: float64 [n, outputs, …], exact up to 2^53.
 
         A float32 would do as long as `products_bound` is at most 2^24. A convolution library may
         choose Winograd's or Fourier's method, whose intermediate values are no integers; in float64
@@ -142,10 +141,10 @@ class QuantizedLayer(nn.Module):
         return products.add_(along_channels(self.bias, products))
 
     def finish(self, accumulator: Tensor) -> Tensor:
-        """What the layer makes of its accumulator, as float64."""
-        if self.requantization is None or self.steps is None:
+        """Requantize the accumulator, or divide it by its scale; float64."""
+        if self.requantization is None or self.levels is None:
             return accumulator / along_channels(self.accumulator_scale, accumulator)
-        return self.requantization.in_float64(accumulator, self.steps)
+        return self.requantization.in_float64(accumulator, self.levels)
 
     def forward(self, inputs: Tensor) -> Tensor:
         return self.finish(self.accumulate(inputs))
@@ -154,22 +153,20 @@ class QuantizedLayer(nn.Module):
 def with_quantized_weights(
     network: nn.Sequential, scheme: Scheme, inputs: LayerInputs | None = None
 ) -> tuple[nn.Sequential, dict[str, RoundedLayer]]:
-    """A copy whose weights are integer steps, divided by their scale again; activations stay float.
+    """Copy `network` with weights rounded to integers and divided by their scale again.
 
-    Also its rounded layers, by name. `inputs` as in `with_integers`.
+    Activations stay float. Returns the rounded layers too, by name. `inputs` as in `with_integers`.
     """
-    copied = copy.deepcopy(network)
-    found = {}
+    copied, found = copy.deepcopy(network), {}
+    inputs = inputs or LayerInputs()
     with torch.no_grad():
         for (name, module), layer in zip(network.named_children(), copied, strict=True):
-            if isinstance(layer, nn.Conv2d | nn.Linear):
-                moments = inputs.moments(layer) if inputs is not None else None
-                found[name] = round_layer(name, layer, scheme, moments)
+            if isinstance(layer, Layer):
+                found[name] = round_layer(name, layer, scheme, inputs.moments(layer))
                 assert layer.bias is not None
                 layer.weight.copy_(found[name].float_weight)
                 layer.bias.copy_(found[name].bias)
-            if inputs is not None:
-                inputs.go_through(module, layer)
+            inputs.advance(module, layer)
     return copied, found
 
 
@@ -179,56 +176,52 @@ def with_integers(
     scheme: Scheme,
     inputs: LayerInputs | None = None,
 ) -> nn.Sequential:
-    """A copy that computes on integers from the image to the logits, as `scheme` says.
+    """Copy `network` so that it computes on integers from the image to the logits.
 
     `calibration` holds the float network's ranges, with magnitudes where the scheme clips.
-    `inputs`, not gone through any module yet, are needed where `scheme.needs_moments`. Raises
+    `inputs`, not advanced through any module yet, are needed where `scheme.needs_moments`. Raises
     UserError when a tensor has no scale (all zero), or an accumulator could leave int32.
     """
     assert scheme.activation_bits is not None
-    mistake, rectified = scheme.mistake, outlets(network)
-    steps = activation_steps(scheme.activation_bits)
+    rectified = observer_points(network, after="relu")
+    levels = activation_levels(scheme.activation_bits)
 
-    def reach(name: str, steps: Steps) -> float:
-        found = calibration.reach(name, scheme.activation_range, steps.high)
+    def threshold(name: str, levels: Levels) -> float:
+        found = calibration.threshold(name, scheme.activation_range, levels.high)
         of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
-        return steps.high / symmetric_scale(found, of, steps.high)
+        return levels.high / symmetric_scale(found, of, levels.high)
 
-    images = scale = steps.high / reach(IMAGES, steps)
-    modules = OrderedDict[str, nn.Module](quantize=QuantizedImages(images, steps))
-    if inputs is not None:
-        inputs.go_through(nn.Identity(), modules["quantize"])
+    images = scale = levels.high / threshold(IMAGES, levels)
+    modules = OrderedDict[str, nn.Module](quantize=QuantizedImages(images, levels))
+    inputs = inputs or LayerInputs()
+    inputs.advance(nn.Identity(), modules["quantize"])
     final = list(rectified)[-1]
     for name, module in network.named_children():
-        if not isinstance(module, nn.Conv2d | nn.Linear):
+        if isinstance(module, Layer):
+            rounded = round_layer(name, module, scheme, inputs.moments(module, scale))
+            scales = LayerScales(rounded.scales, scale, images)
+            unsigned = scheme.unsigned and rectified[name] != name
+            after: Levels | None = activation_levels(scheme.activation_bits, unsigned)
+            if name == final:
+                after = INT8 if scheme.logits == "int8" else None
+            factor = None
+            if after is not None:
+                reached = threshold(name, after)
+                factor = formulas.output_factor(scales, reached, after, scheme.mistake)
+            modules[name] = quantized = QuantizedLayer(
+                name,
+                module,
+                rounded,
+                scales=scales,
+                input_levels=levels,
+                levels=after,
+                output_factor=factor,
+                bias_scale=formulas.bias_scale(scales, scheme.mistake),
+                integer_bias=scheme.bias == "int32",
+            )
+            if after is not None:
+                scale, levels = quantized.passed_scale, after
+        else:
             modules[name] = copy.deepcopy(module)
-            if inputs is not None:
-                inputs.go_through(module, modules[name])
-            continue
-        moments = inputs.moments(module, scale) if inputs is not None else None
-        rounded = round_layer(name, module, scheme, moments)
-        scales = LayerScales(rounded.scales, scale, images)
-        after: Steps | None = activation_steps(
-            scheme.activation_bits, scheme.unsigned and rectified[name] != name
-        )
-        factor = None
-        if name == final:
-            after = INT8 if scheme.logits == "int8" else None
-        if after is not None:
-            factor = formulas.output_factor(scales, reach(name, after), after, mistake)
-        modules[name] = quantized = QuantizedLayer(
-            name,
-            module,
-            rounded,
-            scales=scales,
-            input_steps=steps,
-            steps=after,
-            output_factor=factor,
-            bias_scale=formulas.bias_scale(scales, mistake),
-            integer_bias=scheme.bias == "int32",
-        )
-        if inputs is not None:
-            inputs.go_through(module, quantized)
-        if after is not None:
-            scale, steps = quantized.passed_scale, after
+        inputs.advance(module, modules[name])
     return nn.Sequential(modules).eval()

@@ -1,10 +1,10 @@
-"""A layer's weights as integers: how far the scale reaches, and which way each weight is rounded.
+"""Rounds a layer's weights to integers: chooses the scales, then the level of each weight.
 
 A rounding is any function of the float weights [outputs, inputs], the scales [outputs] and the
 bits that gives integers of that shape: `nearest` here, or GPTQ's with the layer's input moments.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -12,21 +12,56 @@ from torch import Tensor, nn
 
 from scaling.config.scheme import Scheme
 from scaling.quantization import gptq
-from scaling.quantization.gptq import InputMoments
-from scaling.quantization.integers import symmetric_scale, to_steps, weight_steps
-from scaling.quantization.ranges import mse_reach
+from scaling.quantization.calibration import Layer, mse_threshold
+from scaling.quantization.gptq import InputMoments, input_rows
+from scaling.quantization.integers import symmetric_scale, to_levels, weight_levels
 
 Rounding = Callable[[Tensor, Tensor, int], Tensor]
 SHARES = [1 - step / 50 for step in range(40)]
-"""Of the largest weight: how far a scale may reach in the search for the least output error."""
+"""Thresholds tried in the search for the least output error, as shares of the largest weight."""
+ENOUGH_ROWS = 400_000
+"""A convolution sees hundreds of rows of inputs in an image, a linear layer one."""
+
+
+class LayerInputs:
+    """Images on their way through a float network and its quantized copy, a module at a time.
+
+    So a layer can be quantized with what the layers before it, quantized already, really pass on.
+    Both begin with the same `batches` [n, 3, 32, 32], of which all are kept. Without any, there are
+    no moments to measure.
+    """
+
+    def __init__(self, batches: Iterable[Tensor] = ()) -> None:
+        self.floats = list(batches)
+        self.received = self.floats
+
+    @torch.no_grad()
+    def moments(self, layer: Layer, scale: float = 1.0) -> InputMoments:
+        """Measure the inputs of `layer`; the copy receives integers of that `scale`.
+
+        On all images, or on as many as give `ENOUGH_ROWS`.
+        """
+        found = InputMoments()
+        for floats, received in zip(self.floats, self.received, strict=True):
+            if found.rows >= ENOUGH_ROWS:
+                break
+            found.update(input_rows(layer, floats), input_rows(layer, received / scale))
+        return found
+
+    @torch.no_grad()
+    def advance(self, module: nn.Module, copied: nn.Module) -> None:
+        """Go through the float network's next `module`, and through the copy's."""
+        self.floats = [module(batch) for batch in self.floats]
+        # Levels of up to 8 bits are whole numbers in float32 too, at half the memory.
+        self.received = [copied(batch).float() for batch in self.received]
 
 
 @dataclass(frozen=True)
 class RoundedLayer:
-    """A layer's weights in integer steps and what goes with them.
+    """A layer's weights as integers and what goes with them.
 
-    `weight` int8 in the layer's shape, `scales` float64 [outputs] in steps per unit (all equal with
-    one scale for the tensor), `bias` float64 [outputs] in float units, corrected if so asked.
+    `weight` int8 in the layer's shape, `scales` float64 [outputs] in levels per unit (all equal
+    with one scale for the tensor), `bias` float64 [outputs] in float units, corrected if so asked.
     """
 
     weight: Tensor
@@ -40,46 +75,46 @@ class RoundedLayer:
 
 
 def nearest(weight: Tensor, scales: Tensor, bits: int) -> Tensor:
-    """Each weight [outputs, inputs] at its nearest step, halves to even."""
-    return to_steps(weight, scales.unsqueeze(1), weight_steps(bits))
+    """Round each weight [outputs, inputs] to its nearest level, halves to even."""
+    return to_levels(weight, scales.unsqueeze(1), weight_levels(bits))
 
 
 def by_moments(moments: Tensor) -> Rounding:
-    """GPTQ with the second moments or covariance [inputs, inputs] of the layer's inputs."""
+    """Return GPTQ with the second moments or covariance [inputs, inputs] of the layer's inputs."""
     return lambda weight, scales, bits: gptq.round_weights(weight, moments, scales, bits)
 
 
 def weight_scales(name: str, weight: Tensor, scheme: Scheme) -> Tensor:
-    """The scales of `weight` [outputs, inputs]: float64 [outputs], one for all or one for each.
+    """Choose the scales of `weight` [outputs, inputs]: float64 [outputs], all equal for a tensor.
 
-    A row of zeros takes any scale, here that of its largest neighbour; a tensor of zeros is a
-    UserError that calls it the weights of `name`.
+    A row of zeros takes any scale, here that of the whole tensor; a tensor of zeros is a UserError
+    that calls it the weights of `name`.
     """
-    last_step = weight_steps(scheme.weight_bits).high
-    whole = symmetric_scale(weight.abs().max().item(), f"the weights of {name}", last_step)
+    qmax = weight_levels(scheme.weight_bits).high
+    whole = symmetric_scale(weight.abs().max().item(), f"the weights of {name}", qmax)
     rows = weight.double().cpu()
     if scheme.weight_scales == "tensor":
         rows = rows.flatten().unsqueeze(0)
     scales = [
-        last_step / _reach(row.abs(), scheme.weight_range, last_step) if row.any() else whole
+        qmax / _threshold(row.abs(), scheme.weight_range, qmax) if row.any() else whole
         for row in rows
     ]
     return torch.tensor(scales, dtype=torch.float64, device=weight.device).expand(len(weight))
 
 
-def _reach(magnitudes: Tensor, method: str, last_step: int) -> float:
-    if method == "mse":
-        return mse_reach(magnitudes, torch.ones(()), magnitudes.max().item(), last_step)
-    return magnitudes.max().item()
+def _threshold(magnitudes: Tensor, method: str, qmax: int) -> float:
+    amax = magnitudes.max().item()
+    return mse_threshold(magnitudes, torch.ones(()), amax, qmax) if method == "mse" else amax
 
 
 def least_output_error(
     weight: Tensor, widest: Tensor, scheme: Scheme, rounding: Rounding, moments: Tensor
 ) -> Tensor:
-    """The scales whose rounded weights [outputs, inputs] give the least output error on `moments`.
+    """Find the scales whose rounded weights [outputs, inputs] err least in output on `moments`.
 
-    Out of those that reach `SHARES` as far as the scales `widest`, float64 [outputs]; one share for
-    all outputs where the tensor has one scale. Of equal errors the furthest reach wins.
+    Candidates are the scales `widest`, float64 [outputs], with thresholds of each of `SHARES`; one
+    share for all outputs where the tensor has one scale. Of equal errors the largest threshold
+    wins.
     """
     chosen = widest.clone()
     least = torch.full_like(widest, torch.inf)
@@ -95,12 +130,9 @@ def least_output_error(
 
 
 def round_layer(
-    name: str,
-    layer: nn.Conv2d | nn.Linear,
-    scheme: Scheme,
-    moments: InputMoments | None = None,
+    name: str, layer: Layer, scheme: Scheme, moments: InputMoments | None = None
 ) -> RoundedLayer:
-    """The weights of the layer called `name` as `scheme` asks.
+    """Round the weights of the layer called `name` as `scheme` asks.
 
     `moments` of its inputs are needed for GPTQ, for a corrected bias and for scales by the least
     output error. With GPTQ the weights first make up for the errors of the inputs.
@@ -109,7 +141,6 @@ def round_layer(
     weight = exact = layer.weight.detach().flatten(1).double()
     bias = layer.bias.detach().double()
     rounding: Rounding = nearest
-    products = None
     if scheme.needs_moments:
         assert moments is not None
         centred = scheme.bias_correction
@@ -120,7 +151,6 @@ def round_layer(
             rounding = by_moments(products)
     scales = weight_scales(name, weight, scheme)
     if scheme.weight_range == "output":
-        assert products is not None
         scales = least_output_error(weight, scales, scheme, rounding, products)
     integers = rounding(weight, scales, scheme.weight_bits)
     if scheme.bias_correction:

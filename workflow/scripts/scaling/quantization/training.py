@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from scaling.core.errors import UserError
+from scaling.core.paired_accuracy import Classes
 from scaling.data.batches import Images
 from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
 
@@ -86,9 +87,11 @@ def train(
 
 
 @torch.no_grad()
-def predict(network: nn.Module, images: Images) -> Tensor:
-    """The class the network picks for each image, int64 [n] on the CPU.
+def predict(network: nn.Module, images: Images) -> Classes:
+    """Pick the class of each image: int64 [n].
 
     Of equal logits the first wins; integer logits do tie now and then.
     """
-    return torch.cat([network(batch).argmax(dim=1).cpu() for batch in images.batches()])
+    return np.concatenate(
+        [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
+    )

@@ -1,14 +1,15 @@
-"""One variant of a trained network: calibrated, quantized, and all that is measured of it."""
+"""Makes one variant of a trained network (calibrated, quantized) and measures it."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from scaling.config.scheme import Scheme
+from scaling.core import paired_accuracy
 from scaling.data.batches import Images
-from scaling.quantization import predicted_classes
 from scaling.quantization.calibration import (
     IMAGES,
     Calibration,
@@ -17,14 +18,12 @@ from scaling.quantization.calibration import (
     count_magnitudes,
     layers,
 )
-from scaling.quantization.compare import paired
-from scaling.quantization.integer_inference import Exactness
-from scaling.quantization.layer_inputs import LayerInputs
-from scaling.quantization.ledger import (
+from scaling.quantization.integer_inference import BitExactness
+from scaling.quantization.integers import WORD_BYTES
+from scaling.quantization.layer_statistics import (
     Noise,
     NoiseMeter,
     clipped_shares,
-    noise_row,
     scale_row,
     weight_row,
 )
@@ -34,8 +33,7 @@ from scaling.quantization.network import (
     with_integers,
     with_quantized_weights,
 )
-from scaling.quantization.packed_weights import WORD_BYTES
-from scaling.quantization.rounding import RoundedLayer
+from scaling.quantization.rounding import LayerInputs, RoundedLayer
 
 MOMENT_IMAGES = 10_000
 """Calibration images whose inputs GPTQ and a corrected bias look at: for hundreds of inputs of a
@@ -58,16 +56,16 @@ class Variant:
 
 
 def calibration_set(scheme: Scheme, chosen: Images, test: Images, seed: int) -> Images:
-    """The images that calibrate: the `chosen` training images, unless `scheme` is mistaken there"""
+    """Return the `chosen` training images, or those that the mistake of `scheme` takes instead."""
     if scheme.mistake == "one_image":
         return chosen.sample(1, seed)
     return test if scheme.mistake == "test_data" else chosen
 
 
-def layer_inputs(scheme: Scheme, chosen: Images, seed: int) -> LayerInputs | None:
-    """Some of the `chosen` images, where `scheme` asks what each layer receives."""
+def layer_inputs(scheme: Scheme, chosen: Images, seed: int) -> LayerInputs:
+    """Start some of the `chosen` images, if `scheme` needs to know what each layer receives."""
     if not scheme.needs_moments:
-        return None
+        return LayerInputs()
     return LayerInputs(chosen.sample(min(MOMENT_IMAGES, len(chosen)), seed).batches())
 
 
@@ -96,33 +94,27 @@ def make(
 def measure(
     network: nn.Sequential, variant: Variant, chosen: Images, test: Images
 ) -> dict[str, Any]:
-    """Accuracy beside float32, exactness, bytes and the ledger: the record without who and where.
+    """Measure accuracy against float32, bit-exactness, bytes and every layer, for the record.
 
     Of equal logits the first wins; integer logits do tie now and then. `exactness` is None where
     only weights are quantized: there is no integer pipeline then. `training_checksum` is that of
     the `chosen` training images, which should have calibrated.
     """
-    quantized, labels = variant.network, torch.from_numpy(test.labels)
-    meter, exactness = NoiseMeter(network, quantized), Exactness()
-    picked: list[tuple[Tensor, Tensor]] = []
+    quantized = variant.network
+    meter, exactness = NoiseMeter(network, quantized), BitExactness()
+    picked = []
     for batch in test.batches():
-        floats, simulated = meter.see(batch)
-        picked.append((floats.argmax(dim=1).cpu(), simulated.argmax(dim=1).cpu()))
+        floats, simulated = meter.measure(batch)
+        picked.append([each.argmax(dim=1).cpu().numpy() for each in (floats, simulated)])
         if variant.calibration is not None:
             exactness.compare(quantized, quantized.get_submodule("quantize")(batch), simulated)
-    reference, classes = (torch.cat(each) for each in zip(*picked, strict=True))
+    reference, classes = (np.concatenate(each) for each in zip(*picked, strict=True))
+    named = {"labels": test.labels, "float32": reference, "variant": classes}
     rows = _layer_rows(network, variant, meter)
     found: dict[str, Any] = {
-        "float32": {"accuracy_percent": 100 * int((reference == labels).sum()) / len(test)},
-        **paired(labels, reference, classes),
-        "classes": {
-            name: predicted_classes.encode(each.numpy())
-            for name, each in {
-                "labels": labels,
-                "float32": reference,
-                "variant": classes,
-            }.items()
-        },
+        "float32": {"accuracy_percent": 100 * int((reference == test.labels).sum()) / len(test)},
+        **paired_accuracy.paired(test.labels, reference, classes),
+        "classes": {name: paired_accuracy.encode(each) for name, each in named.items()},
         "calibration_images": variant.calibration_images,
         "calibration_checksum": variant.calibration_checksum,
         "training_checksum": chosen.checksum(),
@@ -154,7 +146,7 @@ def _layer_rows(
         module = variant.network.get_submodule(name)
         if isinstance(module, QuantizedLayer) and variant.calibration is not None:
             row |= scale_row(module, name, variant.calibration)
-        rows.append(row | noise_row(meter.layers[name]))
+        rows.append(row | meter.layers[name].row())
     return rows
 
 
@@ -164,7 +156,7 @@ def _image_row(quantized: nn.Sequential, seen: Range, noise: Noise) -> dict[str,
     return {
         "scale": entrance.scale,
         "range": [seen.minimum, seen.maximum],
-        "steps": [entrance.steps.low, entrance.steps.high],
+        "steps": [entrance.levels.low, entrance.levels.high],
         "clipped_share_test": noise.clipped_share,
         "sqnr_db": noise.sqnr_db,
     }

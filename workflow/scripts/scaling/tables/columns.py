@@ -190,7 +190,7 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             standard_error_points
         """,
     },
-    ("tables_quantization_peers", "experiment"): {
+    ("tables_quantization", "experiment"): {
         "quantization_peers": """
             seed:whole engine:text version:text precision:text status:text note:text
             options:text accuracy_percent difference_points standard_error_points
@@ -199,8 +199,6 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             batch_1_ratio_min batch_1_ratio_max batch_256_seconds batch_256_ratio
             batch_256_ratio_min batch_256_ratio_max
         """,
-    },
-    ("tables_quantization_resnet", "experiment"): {
         "quantization_resnet": """
             seed:whole stage:text weight_scales:text accuracy_percent difference_points
             standard_error_points agreement_percent gained:whole lost:whole test_images:whole

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from scaling.config.scheme import MISTAKES, STAGES, Mistake
+from scaling.config.scheme import MISTAKES, STAGES, Mistake, Scheme
 from scaling.core import numbers as fmt
-from scaling.quantization.predicted_classes import MeanDifference
+from scaling.core.paired_accuracy import MeanDifference
 from scaling.report.sections.ledger import decibels, share
 from scaling.report.table import SectionPart, Table, TableCell, text
-from scaling.tables.experiments.quantization import OPTIONS
 from scaling.tables.experiments.quantization_cost import (
     STANDARD_ERRORS,
     Cost,
@@ -62,7 +61,7 @@ class Pair:
 def pairs(table: pd.DataFrame, paired: pd.DataFrame) -> list[Pair]:
     """Each mistaken variant with its sound one; the latter may have no rows."""
     quantized = table[table["stage"] != STAGES[0]]
-    options = [option for option in OPTIONS if option != "mistake"]
+    options = [option for option in Scheme.model_fields if option != "mistake"]
     found = []
     for name, wrong in quantized[quantized["mistake"] != ""].groupby("stage", sort=False):
         same = (quantized[options].astype(str) == wrong[options].iloc[0].astype(str)).all(axis=1)

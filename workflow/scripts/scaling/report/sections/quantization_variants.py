@@ -8,7 +8,7 @@ from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
 from scaling.report.sections.ledger import decibels, over_seeds, share
 from scaling.report.table import SectionPart, Table, TableCell, head, status
-from scaling.tables.experiments import quantization_choices as choices
+from scaling.tables.experiments import quantization_cost as choices
 from scaling.tables.experiments.quantization_cost import Cost, cost
 
 

@@ -1,23 +1,23 @@
-"""The tables of quantization: a row for each variant, and a row for each of its layers."""
+"""The tables of quantization: rows for each variant, for pairs of variants, and for each layer."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
-from scaling.config.scheme import STAGES, Scheme
-from scaling.quantization.diagnostics import revealed_by
-from scaling.tables.experiments.quantization_paired import against_float32
-from scaling.tables.experiments.quantization_record import check_together
-
-Document = dict[str, Any]
+from scaling.config.scheme import STAGES
+from scaling.core.errors import UserError
+from scaling.core.paired_accuracy import Classes, MeanDifference, decode, mean_difference
+from scaling.core.quantization_records import Document
+from scaling.tables import schema
+from scaling.tables.experiments.quantization_diagnostics import revealed_by
 
 ACCURACY = ["accuracy_percent", "difference_points", "agreement_percent", "test_images"]
 PAIRED = ["standard_error_points", "gained", "lost"]
 MEAN = ["mean_seeds", "mean_standard_error_points"]
 """Over how many seeds the variant's mean difference is, and that mean's error; on each of them."""
 CHECKSUMS = ["calibration_checksum", "training_checksum"]
-SIZES = ["packed_bytes", "float32_bytes", "compression"]
-OPTIONS = list(Scheme.model_fields)
+SIZES = ["packed_bytes", "float32_bytes"]
 WORST = {
     "weight_sqnr_db": min,
     "sqnr_before_relu_db": min,
@@ -27,40 +27,45 @@ WORST = {
     "clipped_share_test": max,
     "accumulator_bound": max,
 }
-"""Of all layers; each layer's own is in the other table."""
-COLUMNS = [
-    *("seed", "stage", *ACCURACY, *PAIRED, *SIZES, *OPTIONS, "calibration_images", *WORST),
-    *("logits_compared", "logits_differing", "revealed_by", *MEAN, *CHECKSUMS),
-]
-LAYER_COLUMNS = [
-    *("seed", "stage", "layer", "weight_bits", "weight_scale", "weight_scale_max"),
-    *("weight_minimum", "weight_maximum", "weight_clipped_share", "weight_sqnr_db"),
-    *("input_scale", "accumulator_scale", "bias_error_steps", "output_scale"),
-    *("step_minimum", "step_maximum", "output_minimum", "output_maximum", "top_step"),
-    *("clipped_share_calibration", "clipped_share_test", "clipped_share_before_relu"),
-    *("sqnr_before_relu_db", "sqnr_after_relu_db", "propagated_sqnr_db"),
-    *("products_bound", "accumulator_bound", "float32_exact", "packed_bytes", "float32_bytes"),
-]
-_WHOLE = [
-    *(
-        "test_images",
-        "mean_seeds",
-        "gained",
-        "lost",
-        "packed_bytes",
-        "float32_bytes",
-        "weight_bits",
-    ),
-    *("activation_bits", "calibration_images", "accumulator_bound", "logits_compared"),
-    *("logits_differing", "step_minimum", "step_maximum", "products_bound"),
-]
+"""How the figure of the worst layer is found; each layer's own is in the table of layers."""
+
+
+def check_together(documents: list[Document]) -> None:
+    """Raise UserError unless the documents can stand in one table.
+
+    That is: no variant twice for one seed, one dataset, and one accuracy in float32 for a seed.
+    """
+    names = [(document["seed"], document.get("variant", "stages")) for document in documents]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        seed, variant = twice[0]
+        raise UserError(f"two of the --records are of seed {seed}, {variant}; give each once")
+    datasets = {document["dataset"]["checksum"]: document["dataset"] for document in documents}
+    if len(datasets) > 1:
+        shown = " and ".join(f"{key[:12]} ({entry['source']})" for key, entry in datasets.items())
+        raise UserError(
+            f"the --records were made on different datasets, {shown}; "
+            "evaluate all seeds and variants on the same images"
+        )
+    for seed in {seed for seed, _ in names}:
+        accuracies = {
+            document["float32"]["accuracy_percent"]
+            for document in documents
+            if document["seed"] == seed and "float32" in document
+        }
+        if len(accuracies) > 1:
+            raise UserError(
+                f"the --records of seed {seed} are of different networks, whose accuracies in "
+                f"float32 are {', '.join(f'{value:.2f} %' for value in sorted(accuracies))}; "
+                "evaluate all variants of a seed on the same weights and device"
+            )
 
 
 def variants(documents: list[Document]) -> pd.DataFrame:
-    """One row per seed and variant, after a row float32 for each seed; by seed, then as given.
+    """Make a row per seed and variant, after a row float32 for each seed; by seed, then as given.
 
-    `documents` are what `read_document` gave; one from before there were variants gives the rows of
-    its stages, with the columns of that time. Raises UserError when they do not belong together.
+    A document from before there were variants gives the rows of its stages, with the columns of
+    that time. Raises UserError when they do not belong together.
     """
     check_together(documents)
     rows: list[dict[str, Any]] = []
@@ -74,16 +79,16 @@ def variants(documents: list[Document]) -> pd.DataFrame:
         rows += older + [
             _variant(document, newer) | means[document["variant"]] for document in newer
         ]
-    return _frame(rows, COLUMNS)
+    return pd.DataFrame(rows, columns=schema.columns("quantization"))
 
 
 def _means(documents: list[Document]) -> dict[str, dict[str, Any]]:
-    """The columns `MEAN` of each variant."""
+    """Compute the columns `MEAN` of each variant."""
     by_name: dict[str, list[Document]] = {}
     for document in documents:
         by_name.setdefault(document["variant"], []).append(document)
     return {
-        name: dict(zip(MEAN, [len(own), against_float32(own).standard_error_points], strict=True))
+        name: dict(zip(MEAN, [len(own), _against_float32(own).standard_error_points], strict=True))
         for name, own in by_name.items()
     }
 
@@ -104,7 +109,7 @@ def _float32(document: Document) -> dict[str, Any]:
 
 def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
     exactness = document["exactness"] or {}
-    row = {key: document[key] for key in [*ACCURACY, *PAIRED, *SIZES[:2], "calibration_images"]}
+    row = {key: document[key] for key in [*ACCURACY, *PAIRED, *SIZES, "calibration_images"]}
     row |= {key: document[key] for key in CHECKSUMS} | document["scheme"]
     for column, worst in WORST.items():
         found = [entry.get(column) for entry in document["layers"]]
@@ -120,7 +125,7 @@ def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
 
 
 def _revealed(document: Document, others: list[Document]) -> str | None:
-    """The diagnostics that reveal the document's mistake; None without a sound one beside it."""
+    """Name the diagnostics that reveal the document's mistake; None without a correct one."""
     if document["scheme"]["mistake"] is None or document["exactness"] is None:
         return None
     wanted = document["scheme"] | {"mistake": None}
@@ -129,7 +134,7 @@ def _revealed(document: Document, others: list[Document]) -> str | None:
 
 
 def layers(documents: list[Document]) -> pd.DataFrame:
-    """The ledger: one row per seed, variant and layer, the images first; by seed, then as given.
+    """Make a row per seed, variant and layer, the images first; by seed, then as given.
 
     Documents from before there were variants have no such rows.
     """
@@ -139,7 +144,7 @@ def layers(documents: list[Document]) -> pd.DataFrame:
         for document in sorted(newer, key=lambda document: document["seed"])
         for row in _layers(document)
     ]
-    return _frame(rows, LAYER_COLUMNS)
+    return pd.DataFrame(rows, columns=schema.columns("quantization_layers"))
 
 
 def _layers(document: Document) -> list[dict[str, Any]]:
@@ -149,7 +154,7 @@ def _layers(document: Document) -> list[dict[str, Any]]:
 
 
 def _images(images: dict[str, Any]) -> dict[str, Any]:
-    """The network's input as a row: what it passes on is the first layer's input."""
+    """Describe the network's input as a row: what it passes on is the first layer's input."""
     return _spread(
         {
             "layer": "images",
@@ -165,7 +170,7 @@ def _images(images: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spread(row: dict[str, Any]) -> dict[str, Any]:
-    """`row` with each [minimum, maximum] as two columns."""
+    """Split each [minimum, maximum] of `row` into two columns."""
     flat = dict(row)
     for pair, name in (
         ("weight_range", "weight"),
@@ -177,6 +182,46 @@ def _spread(row: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
-    table = pd.DataFrame(rows, columns=columns)
-    return table.astype({column: "Int64" for column in _WHOLE if column in columns})
+def paired(documents: list[Document]) -> pd.DataFrame:
+    """Compare variants of the same networks image by image, over all seeds that both have.
+
+    Each stage with the one before, each mistake with the correct variant of the same options.
+    Documents from before there were variants give no row.
+    """
+    by_stage: dict[str, dict[int, Document]] = {}
+    for document in documents:
+        if "variant" in document:
+            by_stage.setdefault(document["variant"], {})[document["seed"]] = document
+    rows = []
+    for stage, reference in _pairs(by_stage):
+        seeds = sorted(by_stage[stage].keys() & by_stage[reference].keys())
+        if seeds:
+            ours, theirs = ([by_stage[name][seed] for seed in seeds] for name in (stage, reference))
+            found = mean_difference(_labels(ours), _picked(theirs), _picked(ours))
+            images = ours[0]["test_images"]
+            rows.append([stage, reference, len(seeds), images, *found])
+    return pd.DataFrame(rows, columns=schema.columns("quantization_paired"))
+
+
+def _pairs(by_stage: dict[str, dict[int, Document]]) -> Iterator[tuple[str, str]]:
+    stages = [name for name in STAGES if name in by_stage]
+    yield from zip(stages[1:], stages, strict=False)
+    schemes = {name: next(iter(found.values()))["scheme"] for name, found in by_stage.items()}
+    for name, scheme in schemes.items():
+        if scheme["mistake"] is not None:
+            sound = scheme | {"mistake": None}
+            yield from ((name, other) for other, found in schemes.items() if found == sound)
+
+
+def _against_float32(documents: list[Document]) -> MeanDifference:
+    """Compare one variant's records, one for each seed, with float32."""
+    references = _picked(documents, "float32")
+    return mean_difference(_labels(documents), references, _picked(documents))
+
+
+def _labels(documents: list[Document]) -> Classes:
+    return decode(documents[0]["classes"]["labels"])
+
+
+def _picked(documents: list[Document], by: str = "variant") -> list[Classes]:
+    return [decode(document["classes"][by]) for document in documents]

@@ -1,15 +1,32 @@
-"""What a quantized variant costs in accuracy, over the seeds it was made for."""
+"""Names a quantized variant by its options, and sums up what it costs in accuracy over seeds."""
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.quantization.predicted_classes import MeanDifference
+from scaling.core.paired_accuracy import MeanDifference
 
 STANDARD_ERRORS = 2.0
 """A mean difference of no more than this many standard errors is called within noise."""
+PLAIN = "max-abs"
+UNSIGNED = "unsigned activations"
+WORDS: dict[tuple[str, object], str] = {
+    ("rounding", "gptq"): "GPTQ",
+    ("weight_range", "mse"): "weight ranges by MSE",
+    ("weight_range", "output"): "weight ranges by output error",
+    ("activation_range", "mse"): "activation ranges by MSE",
+    ("activation_range", "percentile"): "activation ranges by percentile",
+    ("weight_scales", "channel"): "a scale per channel",
+    ("bias_correction", True): "bias correction",
+    ("unsigned", True): UNSIGNED,
+    ("logits", "float"): "float logits",
+    ("bias", "float"): "float biases",
+}
+OF_WEIGHTS = {"rounding", "weight_range", "weight_scales", "bias_correction"}
+"""The options that matter where activations stay floats."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +34,7 @@ class Cost:
     """Means over `seeds`, accuracies in % and differences to float32 in points, with their extent.
 
     `standard_error_points` is that of the mean difference, image by image over the seeds (see
-    `predicted_classes.mean_difference`). Where the table has it for other seeds than these, it is
+    `paired_accuracy.mean_difference`). Where the table has it for other seeds than these, it is
     √(Σ e²) / seeds, with e each seed's own. NaN where a seed has none.
     """
 
@@ -59,7 +76,7 @@ class Cost:
 
 
 def cost(rows: pd.DataFrame) -> Cost:
-    """Of one variant's rows in quantization.csv, one for each seed and at least one.
+    """Sum up one variant's rows in quantization.csv, one for each seed and at least one.
 
     Rows of quantization_resnet.csv, which has no errors of means, will do.
     """
@@ -84,7 +101,7 @@ def _error(rows: pd.DataFrame) -> float:
 
 
 def between(paired: pd.DataFrame, stage: str, reference: str) -> MeanDifference | None:
-    """`stage` minus `reference` from quantization_paired.csv, where their images were compared."""
+    """Look up `stage` minus `reference` in quantization_paired.csv, None where not compared."""
     rows = paired[(paired["stage"] == stage) & (paired["reference_stage"] == reference)]
     for row in rows.itertuples():
         return MeanDifference(row.difference_points, row.standard_error_points)
@@ -92,6 +109,52 @@ def between(paired: pd.DataFrame, stage: str, reference: str) -> MeanDifference 
 
 
 def difference(points: float, standard_error: float) -> str:
-    """A difference in points with its standard error, where that is known."""
+    """Write a difference in points with its standard error, where that is known."""
     known = "" if pd.isna(standard_error) else f" ± {standard_error:.2f}"
     return fmt.points(points) + known
+
+
+def words(row: Any) -> list[str]:
+    """List where `row` differs from plain quantization, but for its bits and its mistake."""
+    floats = pd.isna(row.activation_bits)
+    found = [
+        said
+        for (column, value), said in WORDS.items()
+        if getattr(row, column) == value and not (floats and column not in OF_WEIGHTS)
+    ]
+    both = ["weight ranges by MSE", "activation ranges by MSE"]
+    if set(both) <= set(found):
+        found[found.index(both[0])] = "ranges by MSE"
+        found.remove(both[1])
+    return found
+
+
+def method(row: Any) -> str:
+    """Join all of `words`; plain quantization is by max-abs."""
+    return ", ".join(words(row)) or PLAIN
+
+
+def bits(row: Any) -> str:
+    """Write `W4 A8`; activations that stay floats are `A32`."""
+    activations = 32 if pd.isna(row.activation_bits) else int(row.activation_bits)
+    return f"W{int(row.weight_bits)}\u00a0A{activations}"
+
+
+def low_bits(table: pd.DataFrame) -> pd.DataFrame:
+    """Select the correct integer variants by each method that has one below 8 bits, with `method`.
+
+    A method's variants at 8 bits are among them: a curve starts there. Activations of 8 bits have a
+    sign, so a method is one with its unsigned self, unless it was evaluated with the same bits both
+    ways.
+    """
+    sound = table[table["activation_bits"].notna() & (table["mistake"] == "")]
+    sound = sound.assign(
+        method=[method(row) for row in sound.itertuples()],
+        signed=[method(row._replace(unsigned=False)) for row in sound.itertuples()],
+    )
+    for signed, rows in sound.groupby("signed"):
+        of_bits = rows.groupby(["weight_bits", "activation_bits"])["unsigned"].nunique()
+        if rows["unsigned"].any() and of_bits.max() == 1:
+            sound.loc[rows.index, "method"] = f"{signed}, {UNSIGNED} below 8 bits"
+    fewer = sound[(sound["weight_bits"] < 8) | (sound["activation_bits"] < 8)]
+    return sound[sound["method"].isin(fewer["method"])].drop(columns="signed")

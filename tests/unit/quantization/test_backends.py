@@ -1,4 +1,4 @@
-"""Other quantizers beside ours: counting, timing in turns, and peers that are not there."""
+"""Reference backends: counting, timing in turns, and backends that are not installed."""
 
 import itertools
 import json
@@ -12,16 +12,13 @@ import torch
 from torch import Tensor
 
 import quantize_peers
-import tables_quantization_peers
+import tables_quantization
 from examples.made_here import assert_made_here
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.data import dataset, digits
 from scaling.data.batches import Images
-from scaling.models.tutorial_cnn import save_weights
-from scaling.quantization import peers
-from scaling.quantization.peer import Batches, Peer
-from scaling.quantization.training import train
+from scaling.quantization import backends
+from scaling.quantization.backend_engines import Batches, Engine
 
 ABSENT = "a-package-that-nobody-has"
 
@@ -40,25 +37,8 @@ def by_brightness(batch: Tensor) -> Tensor:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the digits and a network trained on them for a few seconds."""
-    folder = tmp_path_factory.mktemp("study")
-    arrays = digits.read()[0]
-    dataset.save(arrays, folder / "images.npz")
-    described = dataset.manifest(arrays, "digits", "scikit-learn")
-    files.write_json(folder / "manifest.json", described)
-    given = Images(
-        arrays.train_images,
-        arrays.train_labels,
-        tuple(described["mean"]),
-        tuple(described["std"]),
-        torch.device("cpu"),
-    )
-    torch.set_num_threads(1)
-    settings = {"seed": 0, "epochs": 4, "batch_size": 32, "learning_rate": 0.02, "momentum": 0.9}
-    network, _ = train(given, **settings, report=lambda _: None)
-    save_weights(network, folder / "weights.pt")
-    return folder
+def study(quantized_digits: Path) -> Path:
+    return quantized_digits
 
 
 def run_script(folder: Path, *names: str) -> dict[str, Any]:
@@ -75,9 +55,8 @@ def run_script(folder: Path, *names: str) -> dict[str, Any]:
 
 
 def written_table(folder: Path) -> pd.DataFrame:
-    output = folder / "quantization_peers.csv"
-    tables_quantization_peers.main(["--peers", str(folder / "peers.json"), "--output", str(output)])
-    return pd.read_csv(output)
+    tables_quantization.main(["--peers", str(folder / "peers.json"), "--output", str(folder)])
+    return pd.read_csv(folder / "quantization_peers.csv")
 
 
 def test_every_test_image_has_a_class_though_the_last_batch_is_not_full() -> None:
@@ -88,13 +67,13 @@ def test_every_test_image_has_a_class_though_the_last_batch_is_not_full() -> Non
         sizes.append(len(batch))
         return by_brightness(batch)
 
-    assert torch.equal(peers.classes(run, test), torch.from_numpy(test.labels))
+    assert np.array_equal(backends.classes(run, test), test.labels)
     assert sizes == [256]
 
 
 def test_a_peer_is_held_to_float32_and_to_our_int8() -> None:
-    picked, float32 = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 0, 1, 0])
-    found = peers.compared(picked, images(4), {"float32": float32, "int8": picked})
+    picked, float32 = np.array([0, 1, 2, 2]), np.array([0, 0, 1, 0])
+    found = backends.compared(picked, images(4), {"float32": float32, "int8": picked})
     assert found["accuracy_percent"] == 75 and found["difference_points"] == 25
     assert found["agreement_percent"] == 25 and found["agreement_ours_percent"] == 100
 
@@ -105,7 +84,7 @@ def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(
     clock = [0.0]
     order = []
 
-    def taking(name: str, seconds: list[float]) -> peers.Run:
+    def taking(name: str, seconds: list[float]) -> backends.Run:
         times = itertools.chain(seconds, itertools.repeat(seconds[-1]))
 
         def run(batch: Tensor) -> Tensor:
@@ -115,21 +94,21 @@ def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(
 
         return run
 
-    monkeypatch.setattr(peers.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(backends.time, "perf_counter", lambda: clock[0])
     # The first call compiles for 9 s, the others take 0.05 and 0.02 s: 2 and 5 fill a round.
     runs = {"float32": taking("float32", [9, 0.05]), "int8": taking("int8", [9, 0.02])}
-    found = peers.interleaved_seconds(runs, torch.zeros(1))
-    assert found["float32"] == pytest.approx([0.05] * peers.ROUNDS)
-    assert found["int8"] == pytest.approx([0.02] * peers.ROUNDS)
+    found = backends.interleaved_seconds(runs, torch.zeros(1))
+    assert found["float32"] == pytest.approx([0.05] * backends.ROUNDS)
+    assert found["int8"] == pytest.approx([0.02] * backends.ROUNDS)
     one_round = ["float32"] * 3 + ["int8"] * 6
-    assert order == ["float32"] * 2 + ["int8"] * 2 + one_round * peers.ROUNDS
+    assert order == ["float32"] * 2 + ["int8"] * 2 + one_round * backends.ROUNDS
 
 
 def test_a_peer_that_is_not_installed_is_noted_and_the_rest_is_measured(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = peers.Choice(("onnxruntime", ABSENT), peers.PEERS["onnxruntime"].build)
-    monkeypatch.setitem(peers.PEERS, "onnxruntime", gone)
+    gone = backends.Backend(("onnxruntime", ABSENT), backends.BACKENDS["onnxruntime"].build)
+    monkeypatch.setitem(backends.BACKENDS, "onnxruntime", gone)
     found = run_script(study, "onnxruntime")
     assert_made_here(found["environment"])
     (peer,) = found["peers"]
@@ -149,17 +128,17 @@ def test_a_peer_that_is_not_installed_is_noted_and_the_rest_is_measured(
 def test_a_peer_that_breaks_is_noted_with_its_own_words(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def build(_network: Any, _batches: Batches, _threads: int) -> Peer:
+    def build(_network: Any, _batches: Batches, _threads: int) -> Engine:
         raise RuntimeError("needs another torch\nand more")
 
-    monkeypatch.setitem(peers.PEERS, "torchao", peers.Choice((), build))
+    monkeypatch.setitem(backends.BACKENDS, "torchao", backends.Backend((), build))
     (peer,) = run_script(study, "torchao")["peers"]
     assert (peer["status"], peer["note"]) == ("failed", "RuntimeError: needs another torch")
 
 
-@pytest.mark.parametrize("name", list(peers.PEERS))
+@pytest.mark.parametrize("name", list(backends.BACKENDS))
 def test_a_peer_quantizes_the_same_network_about_as_well(name: str, study: Path) -> None:
-    for package, installed in peers.versions(peers.PEERS[name].packages).items():
+    for package, installed in backends.versions(backends.BACKENDS[name].packages).items():
         if installed is None:
             pytest.skip(f"{package} is not installed; see requirements-peers.txt")
     (peer,) = run_script(study, name)["peers"]

@@ -1,13 +1,13 @@
 import pytest
 import torch
 
-from scaling.quantization.ranges import Magnitudes, mse_reach, percentile_reach
+from scaling.quantization.calibration import Magnitudes, mse_threshold, percentile_threshold
 
 
 def seen(values: torch.Tensor) -> Magnitudes:
-    found = Magnitudes.up_to(values.abs().max().item())
+    found = Magnitudes(values.abs().max().item())
     for part in values.chunk(3):
-        found.see(part)
+        found.update(part)
     return found
 
 
@@ -19,26 +19,26 @@ def test_every_value_is_counted_by_its_magnitude_over_all_batches() -> None:
 
 def test_the_percentile_leaves_one_value_in_ten_thousand_out() -> None:
     values = torch.cat([torch.linspace(0, 1, 99_995), torch.full((5,), 100.0)])
-    assert percentile_reach(seen(values)) == pytest.approx(1, abs=2 * 100 / 4096)
+    assert percentile_threshold(seen(values)) == pytest.approx(1, abs=2 * 100 / 4096)
 
 
 def test_the_reach_by_mse_is_the_best_of_all_tried() -> None:
     values = torch.randn(20_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     magnitudes, largest = values.abs(), values.abs().max().item()
 
-    def error(reach: float, last_step: int) -> float:
-        steps = torch.round(values * last_step / reach).clamp(-last_step, last_step)
-        return float((steps * reach / last_step - values).square().mean())
+    def error(reach: float, qmax: int) -> float:
+        steps = torch.round(values * qmax / reach).clamp(-qmax, qmax)
+        return float((steps * reach / qmax - values).square().mean())
 
-    for last_step in (1, 7, 127):
-        reach = mse_reach(magnitudes, torch.ones(()), largest, last_step)
+    for qmax in (1, 7, 127):
+        reach = mse_threshold(magnitudes, torch.ones(()), largest, qmax)
         tried = [largest * percent / 100 for percent in range(1, 101)]
-        assert error(reach, last_step) == pytest.approx(min(error(one, last_step) for one in tried))
+        assert error(reach, qmax) == pytest.approx(min(error(one, qmax) for one in tried))
     # Few steps pay for the many small values with the few large ones: 4 bits clip a normal
     # distribution at 2.8 standard deviations.
-    assert 2.3 < mse_reach(magnitudes, torch.ones(()), largest, 7) < 3.0 < largest
+    assert 2.3 < mse_threshold(magnitudes, torch.ones(()), largest, 7) < 3.0 < largest
 
 
 def test_equal_errors_keep_the_largest_reach() -> None:
     values = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    assert mse_reach(values, torch.ones(()), 1.0, 1) == 1.0
+    assert mse_threshold(values, torch.ones(()), 1.0, 1) == 1.0

@@ -9,13 +9,15 @@ from torch import Tensor
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.models.resnet import ResNet18
-from scaling.quantization.folded_resnet import FoldedResNet, fold, folded_layers, ranges
 from scaling.quantization.network import QuantizedLayer
 from scaling.quantization.resnet import (
     BRANCH,
     QuantizedBlock,
     QuantizedResNet,
     Simulation,
+    activation_ranges,
+    fold,
+    folded_layers,
     with_integers,
     with_quantized_weights,
 )
@@ -42,17 +44,17 @@ def network(images: Tensor) -> ResNet18:
 
 
 @pytest.fixture(scope="module")
-def folded(network: ResNet18) -> FoldedResNet:
+def folded(network: ResNet18) -> ResNet18:
     return fold(network)
 
 
-def quantized(folded: FoldedResNet, images: Tensor, **options: Any) -> QuantizedResNet:
-    return with_integers(folded, ranges(folded, images.split(10)), Scheme(**options))
+def quantized(folded: ResNet18, images: Tensor, **options: Any) -> QuantizedResNet:
+    return with_integers(folded, activation_ranges(folded, images.split(10)), Scheme(**options))
 
 
 @torch.no_grad()
 def test_folding_leaves_the_function_and_no_batch_norm(
-    network: ResNet18, folded: FoldedResNet, images: Tensor
+    network: ResNet18, folded: ResNet18, images: Tensor
 ) -> None:
     assert not [each for each in folded.modules() if isinstance(each, torch.nn.BatchNorm2d)]
     assert len(folded_layers(folded)) == 1 + 8 * 2 + 3 + 1
@@ -62,7 +64,7 @@ def test_folding_leaves_the_function_and_no_batch_norm(
 @torch.no_grad()
 @pytest.mark.parametrize("weight_scales", ["tensor", "channel"])
 def test_the_integer_pipeline_gives_the_logits_of_the_simulation(
-    folded: FoldedResNet, images: Tensor, weight_scales: str
+    folded: ResNet18, images: Tensor, weight_scales: str
 ) -> None:
     made = quantized(folded, images, weight_scales=weight_scales)
     beyond_calibration = 1.5 * images
@@ -75,14 +77,14 @@ def test_the_integer_pipeline_gives_the_logits_of_the_simulation(
 @torch.no_grad()
 @pytest.mark.parametrize("bias", ["int32", "float"])
 def test_float_logits_are_the_same_from_integers(
-    folded: FoldedResNet, images: Tensor, bias: str
+    folded: ResNet18, images: Tensor, bias: str
 ) -> None:
     made = quantized(folded, images, logits="float", bias=bias)
     assert torch.equal(made(images), made.in_integers(images))
 
 
 @torch.no_grad()
-def test_quantized_logits_are_near_the_float_ones(folded: FoldedResNet, images: Tensor) -> None:
+def test_quantized_logits_are_near_the_float_ones(folded: ResNet18, images: Tensor) -> None:
     exact = folded(images).double()
     found = []
     for bits in (8, 4):
@@ -94,9 +96,9 @@ def test_quantized_logits_are_near_the_float_ones(folded: FoldedResNet, images: 
 
 @torch.no_grad()
 def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(
-    folded: FoldedResNet, images: Tensor
+    folded: ResNet18, images: Tensor
 ) -> None:
-    found = ranges(folded, [images])
+    found = activation_ranges(folded, [images])
     made = with_integers(folded, found, Scheme(weight_scales="channel"))
     values = made.stem(made.entrance(images)).clamp(min=0)
     for index, block in enumerate(made.blocks):
@@ -121,7 +123,7 @@ def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(
 
 @torch.no_grad()
 def test_int8_weights_are_off_by_half_a_step_and_leave_the_original_alone(
-    folded: FoldedResNet,
+    folded: ResNet18,
 ) -> None:
     copied = folded_layers(with_quantized_weights(folded, Scheme(activation_bits=None)))
     for name, layer in folded_layers(folded).items():
@@ -130,7 +132,7 @@ def test_int8_weights_are_off_by_half_a_step_and_leave_the_original_alone(
 
 
 def test_options_that_it_does_not_have_are_refused_by_name(
-    folded: FoldedResNet, images: Tensor
+    folded: ResNet18, images: Tensor
 ) -> None:
     with pytest.raises(UserError, match="ResNet-18 is not quantized with rounding gptq"):
         quantized(folded, images, rounding="gptq")

@@ -1,7 +1,37 @@
 import numpy as np
 import pytest
 
-from scaling.quantization.predicted_classes import MeanDifference, decode, encode, mean_difference
+from scaling.core.paired_accuracy import MeanDifference, decode, encode, mean_difference, paired
+
+
+def test_accuracy_difference_and_agreement_are_counted_over_all_test_images() -> None:
+    labels = np.array([5, 6, 7, 8])
+    found = paired(labels, np.array([5, 6, 7, 0]), np.array([5, 6, 1, 8]))
+    assert found == {
+        "accuracy_percent": 75.0,
+        "difference_points": 0.0,
+        "standard_error_points": pytest.approx(100 * (2 / 3) ** 0.5 / 2),
+        "agreement_percent": 50.0,
+        "gained": 1,
+        "lost": 1,
+        "test_images": 4,
+    }
+
+
+def test_the_standard_error_is_that_of_the_paired_differences() -> None:
+    generator = np.random.default_rng(0)
+    labels, first, second = (generator.integers(0, 3, 500) for _ in range(3))
+    found = paired(labels, first, second)
+    differences = (second == labels).astype(float) - (first == labels)
+    assert found["difference_points"] == pytest.approx(100 * differences.mean())
+    expected = 100 * differences.std(ddof=1) / 500**0.5
+    assert found["standard_error_points"] == pytest.approx(expected)
+
+
+def test_networks_that_agree_differ_by_nothing_for_certain() -> None:
+    labels = np.array([0, 1, 2])
+    found = paired(labels, labels, labels)
+    assert (found["difference_points"], found["standard_error_points"]) == (0, 0)
 
 
 def test_classes_come_back_from_a_short_text() -> None:

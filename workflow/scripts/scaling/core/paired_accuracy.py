@@ -1,0 +1,90 @@
+"""Compares the classes that two networks pick for the same test images."""
+
+import base64
+import math
+import zlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+
+Classes = np.ndarray[Any, Any]
+"""The class of each image: integers [n]."""
+
+
+class PairedAccuracy(TypedDict):
+    """A network beside a reference, on the same images.
+
+    `difference_points` is its accuracy minus the reference's, in percentage points, and
+    `standard_error_points` that of the mean of d = right - right of the reference (-1, 0 or 1) over
+    the images; `agreement_percent` the share of images that both put in the same class. `gained`
+    images are right only here, `lost` ones only with the reference (McNemar 1947).
+    """
+
+    accuracy_percent: float
+    difference_points: float
+    standard_error_points: float
+    agreement_percent: float
+    gained: int
+    lost: int
+    test_images: int
+
+
+class MeanDifference(NamedTuple):
+    """The mean over seeds of a difference of accuracies, in points, and its standard error."""
+
+    points: float
+    standard_error_points: float
+
+    @property
+    def errors(self) -> float:
+        """How many standard errors the difference is, with its sign; 0 for no difference."""
+        if self.points == 0:
+            return 0.0
+        error = self.standard_error_points
+        return self.points / error if error > 0 else math.copysign(math.inf, self.points)
+
+
+def paired(labels: Classes, reference: Classes, picked: Classes) -> PairedAccuracy:
+    """Compare the classes `picked` with those of the `reference`: [n] each, n ≥ 2."""
+    images = len(labels)
+    right, was_right = picked == labels, reference == labels
+    gained, lost = int((right & ~was_right).sum()), int((was_right & ~right).sum())
+    mean = (gained - lost) / images
+    variance = ((gained + lost) / images - mean**2) * images / (images - 1)
+    return {
+        "accuracy_percent": 100 * int(right.sum()) / images,
+        "difference_points": 100 * (gained - lost) / images,
+        "standard_error_points": 100 * math.sqrt(variance / images),
+        "agreement_percent": 100 * int((picked == reference).sum()) / images,
+        "gained": gained,
+        "lost": lost,
+        "test_images": images,
+    }
+
+
+def mean_difference(
+    labels: Classes, references: Sequence[Classes], picked: Sequence[Classes]
+) -> MeanDifference:
+    """Average the accuracy of `picked` minus that of the `references`: [n] for each seed, n ≥ 2.
+
+    Seeds share their test images, so an image's differences are averaged over the seeds first: the
+    standard error is that of the mean of these averages over the n images, for these seeds.
+    """
+    by_seed = [
+        (ours == labels).astype(float) - (theirs == labels)
+        for ours, theirs in zip(picked, references, strict=True)
+    ]
+    by_image = np.mean(by_seed, axis=0)
+    error = float(by_image.std(ddof=1)) / math.sqrt(len(labels))
+    return MeanDifference(100 * float(by_image.mean()), 100 * error)
+
+
+def encode(classes: Classes) -> str:
+    """Write `classes` below 256 as base64 of their compressed bytes, for a record."""
+    return base64.b64encode(zlib.compress(classes.astype(np.uint8).tobytes(), 9)).decode("ascii")
+
+
+def decode(text: str) -> Classes:
+    """Read what `encode` wrote: uint8 [n]."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.uint8)

@@ -1,0 +1,192 @@
+"""Builds networks by ONNX Runtime's static quantization and by torchao's PT2E.
+
+Their packages are imported when a network is built.
+"""
+
+import io
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    import onnx
+
+Run = Callable[[Tensor], Tensor]
+"""Normalised images, float32 [n, 3, 32, 32] on the CPU, to logits, float32 [n, classes]."""
+Batches = Callable[[], Iterator[Tensor]]
+"""The calibration images, from the first each time it is called."""
+
+ONNXRUNTIME_OPTIONS = (
+    "QDQ format, weights int8 symmetric per tensor, activations int8 with zero point per tensor, "
+    "min-max calibration"
+)
+TORCHAO_OPTIONS = (
+    "PT2E with the X86 Inductor quantizer's own choices: weights int8 symmetric per channel, "
+    "activations uint8 with zero point per tensor, histogram calibration; torch.compile with "
+    "freezing"
+)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Networks of one engine: `runs` and the size of the file of each, by precision.
+
+    Precisions are float32 and int8. `options` says which of the engine's choices were made.
+    """
+
+    options: str
+    runs: dict[str, Run]
+    file_bytes: dict[str, int]
+
+
+class _Reader:
+    """Gives ONNX Runtime the calibration images: one batch a call, then None."""
+
+    def __init__(self, batches: Iterator[Tensor]) -> None:
+        self.batches = batches
+
+    def get_next(self) -> dict[str, Any] | None:
+        batch = next(self.batches, None)
+        return None if batch is None else {"images": batch.numpy()}
+
+
+def onnxruntime(network: nn.Sequential, batches: Batches, threads: int) -> Engine:
+    """Export the float `network` to ONNX, and quantize that model by ONNX Runtime."""
+    import onnx
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        exported, prepared, quantized = (
+            folder / f"{step}.onnx" for step in ("exported", "prepared", "quantized")
+        )
+        example = next(batches())[:2]
+        program = torch.onnx.export(
+            network,
+            (example,),
+            dynamo=True,
+            verbose=False,
+            input_names=["images"],
+            output_names=["logits"],
+            dynamic_shapes=({0: torch.export.Dim("n")},),
+        )
+        assert program is not None
+        program.save(exported)
+        quant_pre_process(exported, prepared)
+        quantize_static(
+            prepared,
+            quantized,
+            _Reader(batches()),
+            quant_format=QuantFormat.QDQ,
+            per_channel=False,
+            activation_type=QuantType.QInt8,
+            weight_type=QuantType.QInt8,
+        )
+        models = {
+            precision: _plain(onnx.load(path)).SerializeToString()
+            for precision, path in {"float32": exported, "int8": quantized}.items()
+        }
+    return Engine(
+        options=ONNXRUNTIME_OPTIONS,
+        runs={precision: _onnxruntime_run(model, threads) for precision, model in models.items()},
+        file_bytes={precision: len(model) for precision, model in models.items()},
+    )
+
+
+def _plain(model: "onnx.ModelProto") -> "onnx.ModelProto":
+    """Strip the exporter's notes (source lines, shapes), which are no part of the model."""
+    for part in (model, model.graph, *model.graph.node, *model.graph.initializer):
+        del part.metadata_props[:]
+    for part in (model.graph, *model.graph.node, *model.graph.initializer):
+        part.doc_string = ""
+    del model.graph.value_info[:]
+    return model
+
+
+def _onnxruntime_run(model: bytes, threads: int) -> Run:
+    import onnxruntime as engine
+
+    options = engine.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    session = engine.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return lambda images: torch.from_numpy(session.run(None, {"images": images.numpy()})[0])
+
+
+@torch.no_grad()
+def torchao(network: nn.Sequential, batches: Batches, threads: int) -> Engine:
+    """Quantize the float `network` by PT2E; both are compiled for the batch they are called with.
+
+    Sets the number of threads of torch itself, whose Inductor is the engine.
+    """
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+    from torchao.quantization.pt2e.quantizer.x86_inductor_quantizer import (
+        X86InductorQuantizer,
+        get_default_x86_inductor_quantization_config,
+    )
+
+    torch.set_num_threads(threads)
+    example = next(batches())[:2].clone()
+    quantizer = X86InductorQuantizer()
+    quantizer.set_global(get_default_x86_inductor_quantization_config())
+    prepared = prepare_pt2e(_exported(network, example).module(), quantizer)
+    for batch in batches():
+        prepared(batch)
+    networks = {"float32": network, "int8": _without_unread(convert_pt2e(prepared))}
+    return Engine(
+        options=TORCHAO_OPTIONS,
+        runs={precision: _compiled_run(found) for precision, found in networks.items()},
+        file_bytes={
+            precision: _file_bytes(_exported(found, example))
+            for precision, found in networks.items()
+        },
+    )
+
+
+def _exported(network: nn.Module, example: Tensor) -> torch.export.ExportedProgram:
+    return torch.export.export(
+        network, (example,), dynamic_shapes=({0: torch.export.Dim("n", max=2**16)},)
+    )
+
+
+def _without_unread(network: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """Delete the float weights that the graph no longer reads, so that no file holds them."""
+    read = {str(node.target) for node in network.graph.nodes if node.op == "get_attr"}
+    for name in [name for name, _ in network.named_parameters() if name not in read]:
+        owner, _, attribute = name.rpartition(".")
+        delattr(network.get_submodule(owner), attribute)
+    return network
+
+
+def _file_bytes(program: torch.export.ExportedProgram) -> int:
+    program.example_inputs = None
+    archive = io.BytesIO()
+    torch.export.save(program, archive)
+    return len(archive.getvalue())
+
+
+def _compiled_run(network: nn.Module) -> Run:
+    from torch._inductor import config as inductor
+
+    compiled = torch.compile(network, dynamic=False)
+    ready: set[int] = set()
+
+    @torch.no_grad()
+    def run(images: Tensor) -> Tensor:
+        if len(images) in ready:
+            logits: Tensor = compiled(images)
+            return logits
+        # The first call with a batch size is what compiles; asking for freezing at each call would
+        # cost more than a small batch.
+        with inductor.patch(freezing=True):
+            logits = compiled(images)
+        ready.add(len(images))
+        return logits
+
+    return run

@@ -1,0 +1,269 @@
+"""Measures what quantization does to each layer: scales, clipping, noise, distributions.
+
+Noise is SQNR = 10 · log10(Σ x² / Σ (x - x̂)²) in dB, x the float32 value and x̂ the one quantized.
+For weights and for activations it is the noise of their own rounding and clipping: float values
+taken to integers and back. `propagated` compares what the quantized network passes on with what
+the float network does: with all noise that the layers before have added.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from scaling.core.quantization_records import Histogram, LayerHistogram, Quantity
+from scaling.quantization.calibration import (
+    IMAGES,
+    Calibration,
+    Layer,
+    layers,
+    observe_network,
+    observed_modules,
+    observer_points,
+    observing,
+)
+from scaling.quantization.integers import FLOAT32_EXACT, Levels, layer_bytes, weight_levels
+from scaling.quantization.network import QuantizedImages, QuantizedLayer
+from scaling.quantization.rounding import RoundedLayer
+
+
+@dataclass
+class Noise:
+    """Sums of squares of values and of their errors; how many values, and how many were clipped."""
+
+    signal: float = 0.0
+    error: float = 0.0
+    values: int = 0
+    clipped: int = 0
+
+    def compare(self, values: Tensor, quantized: Tensor) -> None:
+        """Add `values` and what stands for them, any shape."""
+        self.signal += values.square().sum().item()
+        self.error += (values - quantized).square_().sum().item()
+
+    def quantize(self, values: Tensor, scale: float | Tensor, levels: Levels) -> None:
+        """Add `values`, quantized at `scale` and back, and count those beyond `levels`."""
+        unbounded = (values * scale).round_()
+        clamped = levels.clamp(unbounded)
+        self.values += values.numel()
+        self.clipped += int((clamped != unbounded).sum())
+        self.compare(values, clamped.div_(scale))
+
+    @property
+    def sqnr_db(self) -> float | None:
+        """None without a value other than zero, or without any error."""
+        if not (self.signal > 0 and self.error > 0):
+            return None
+        return 10 * math.log10(self.signal / self.error)
+
+    @property
+    def clipped_share(self) -> float | None:
+        """None where nothing was counted."""
+        return self.clipped / self.values if self.values else None
+
+
+@dataclass
+class LayerNoise:
+    """The noise on one layer's outputs over a set of images."""
+
+    before_relu: Noise = field(default_factory=Noise)
+    passed: Noise = field(default_factory=Noise)
+    propagated: Noise = field(default_factory=Noise)
+
+    def row(self) -> dict[str, Any]:
+        """Return its figures for the record."""
+        return {
+            "clipped_share_test": self.passed.clipped_share,
+            "clipped_share_before_relu": self.before_relu.clipped_share,
+            "sqnr_before_relu_db": self.before_relu.sqnr_db,
+            "sqnr_after_relu_db": self.passed.sqnr_db,
+            "propagated_sqnr_db": self.propagated.sqnr_db,
+        }
+
+
+class NoiseMeter:
+    """Observes a float network and its quantized copy on the same batches, layer by layer."""
+
+    def __init__(self, network: nn.Sequential, quantized: nn.Sequential) -> None:
+        self.network = network
+        self.quantized = quantized
+        self.images = Noise()
+        self.layers = {name: LayerNoise() for name in layers(network)}
+        self._points = observer_points(network, after="relu")
+
+    @torch.no_grad()
+    def measure(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+        """Run both networks on `batch` and add what they pass on; returns both logits."""
+        floats: dict[str, Tensor] = {}
+        others: dict[str, Tensor] = {}
+        with (
+            observing(dict(self.network.named_children()), floats.__setitem__),
+            observing(dict(self.quantized.named_children()), others.__setitem__),
+        ):
+            logits = self.network(batch), self.quantized(batch)
+        entrance = getattr(self.quantized, "quantize", None)
+        if isinstance(entrance, QuantizedImages):
+            self.images.quantize(batch, entrance.scale, entrance.levels)
+        for name, point in self._points.items():
+            found, layer = self.layers[name], self.quantized.get_submodule(name)
+            scale = 1.0
+            if isinstance(layer, QuantizedLayer):
+                scale = layer.passed_scale
+                if layer.levels is not None:
+                    # Unsigned levels are none for values before ReLU.
+                    if layer.levels.low < 0:
+                        found.before_relu.quantize(floats[name], scale, layer.levels)
+                    found.passed.quantize(floats[point], scale, layer.levels)
+            found.propagated.compare(floats[point], others[point].float() / scale)
+        return logits
+
+
+def clipped_shares(
+    network: nn.Sequential, quantized: nn.Sequential, batches: Iterable[Tensor]
+) -> dict[str, float | None]:
+    """Measure the share of float values on `batches` that each layer (and `IMAGES`) would clip."""
+    counts = {name: [0, 0] for name in (IMAGES, *layers(network))}
+
+    def count(name: str, values: Tensor) -> None:
+        module = quantized.get_submodule("quantize" if name == IMAGES else name)
+        assert isinstance(module, QuantizedImages | QuantizedLayer)
+        if module.levels is None:
+            return
+        scale = module.scale if isinstance(module, QuantizedImages) else module.passed_scale
+        low, high = (module.levels.low - 0.5) / scale, (module.levels.high + 0.5) / scale
+        smallest, largest = torch.aminmax(values)
+        if smallest < low or largest > high:
+            counts[name][0] += int(((values < low) | (values > high)).sum())
+        counts[name][1] += values.numel()
+
+    observe_network(network, batches, observed_modules(network, "relu"), count)
+    return {name: clipped / seen if seen else None for name, (clipped, seen) in counts.items()}
+
+
+def weight_row(name: str, layer: Layer, rounded: RoundedLayer, bits: int) -> dict[str, Any]:
+    """Describe the weights of one layer: bits, scales, range, clipped share, SQNR and bytes."""
+    weight, scales = layer.weight.detach().flatten(1), rounded.scales.unsqueeze(1)
+    clipping, rounding = Noise(), Noise()
+    clipping.quantize(weight, scales, weight_levels(bits))
+    rounding.compare(weight, rounded.weight.flatten(1) / scales)
+    return {
+        "layer": name,
+        "weight_bits": bits,
+        "weight_scale": scales.min().item(),
+        "weight_scale_max": scales.max().item(),
+        "weight_range": [weight.min().item(), weight.max().item()],
+        "weight_clipped_share": clipping.clipped_share,
+        "weight_sqnr_db": rounding.sqnr_db,
+        "packed_bytes": layer_bytes(rounded.weight, bits, len(set(rounded.scales.tolist()))),
+        "float32_bytes": 4 * (weight.numel() + len(weight)),
+    }
+
+
+def scale_row(layer: QuantizedLayer, name: str, calibration: Calibration) -> dict[str, Any]:
+    """Describe the scales and bounds of one integer layer.
+
+    Scales are in levels per unit, except `output_scale`, the factor on the accumulator; with a
+    scale for each channel they are the first channel's. `output_range` is of the float values on
+    the calibration images after ReLU, `top_step` = S · o · max the level on which the largest of
+    them lands: the last one, unless ranges are clipped. `bias_error_steps` is the largest
+    |bias - b · S|: up to a half for an int32 bias.
+    """
+    found = calibration.outputs[name]
+    factor = None if layer.requantization is None else layer.requantization.factor[0].item()
+    exact = layer.rounded.bias * layer.accumulator_scale
+    return {
+        "input_scale": layer.scales.input,
+        "accumulator_scale": layer.accumulator_scale[0].item(),
+        "bias_error_steps": (layer.bias - exact).abs().max().item(),
+        "output_scale": factor,
+        "output_steps": None if layer.levels is None else [layer.levels.low, layer.levels.high],
+        "output_range": [found.minimum, found.maximum],
+        "top_step": None if factor is None else layer.passed_scale * found.max_abs,
+        "products_bound": layer.products_bound,
+        "accumulator_bound": layer.accumulator_bound,
+        "float32_exact": layer.accumulator_bound <= FLOAT32_EXACT,
+    }
+
+
+class Distribution:
+    """Counts one layer's values of one kind, as floats and as int8, in one set of bins.
+
+    Every bin is one level wide and centred on it, so a float and the level it is rounded to share a
+    bin. Floats beyond the levels, which are clipped, keep bins of their own.
+    """
+
+    def __init__(self, layer: str, quantity: Quantity, scale: float) -> None:
+        self.layer, self.quantity, self.scale = layer, quantity, scale
+        self.floats: Counter[int] = Counter()
+        self.int8: Counter[int] = Counter()
+
+    def count_floats(self, values: Tensor) -> None:
+        """Count float values of any shape, each at its nearest level."""
+        _count(torch.round(values.double() * self.scale), self.floats)
+
+    def count_int8(self, integers: Tensor) -> None:
+        """Count integers of any shape."""
+        _count(integers, self.int8)
+
+    def histograms(self) -> LayerHistogram:
+        """Return what has been counted."""
+        return {
+            "layer": self.layer,
+            "quantity": self.quantity,
+            "scale": self.scale,
+            "float": _histogram(self.floats, self.scale),
+            "int8": _histogram(self.int8, self.scale),
+        }
+
+
+@torch.no_grad()
+def distributions(
+    network: nn.Sequential, quantized: nn.Sequential, batches: Iterable[Tensor]
+) -> list[LayerHistogram]:
+    """Count every layer's weights, and its outputs on `batches` before and after ReLU.
+
+    `quantized` is the integer copy of `network`. The last layer has no ReLU and no after_relu.
+    """
+    weights: list[Distribution] = []
+    outputs: dict[str, Distribution] = {}
+    for name, point in observer_points(network, after="relu").items():
+        layer = quantized.get_submodule(name)
+        assert isinstance(layer, QuantizedLayer)
+        weights.append(Distribution(name, "weights", layer.rounded.scales[0].item()))
+        weights[-1].count_floats(network.get_parameter(f"{name}.weight").detach())
+        weights[-1].count_int8(layer.weight)
+        outputs[name] = Distribution(name, "before_relu", layer.passed_scale)
+        if point != name:
+            outputs[point] = Distribution(name, "after_relu", layer.passed_scale)
+    with (
+        observing(
+            {name: network.get_submodule(name) for name in outputs},
+            lambda name, values: outputs[name].count_floats(values),
+        ),
+        observing(
+            {name: quantized.get_submodule(name) for name in outputs},
+            lambda name, integers: outputs[name].count_int8(integers),
+        ),
+    ):
+        for batch in batches:
+            network(batch)
+            quantized(batch)
+    return [found.histograms() for found in (*weights, *outputs.values())]
+
+
+def _count(integers: Tensor, counts: Counter[int]) -> None:
+    flat = integers.flatten().long()
+    first = int(flat.min())
+    counts.update(dict(enumerate(torch.bincount(flat - first).tolist(), first)))
+
+
+def _histogram(counts: Counter[int], scale: float) -> Histogram:
+    bins = range(min(counts), max(counts) + 1)
+    return {
+        "bin_edges": [(level - 0.5) / scale for level in (*bins, bins.stop)],
+        "counts": [counts[level] for level in bins],
+    }

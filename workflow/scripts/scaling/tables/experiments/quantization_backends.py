@@ -1,0 +1,83 @@
+"""The tables of the reference backends and of ResNet-18, from the records of all seeds."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scaling.core.quantization_records import Document
+from scaling.tables import schema
+
+OURS = "this study"
+
+
+def backends(documents: list[Document]) -> pd.DataFrame:
+    """Make a row per seed, engine and precision, or one without figures if it was not measured.
+
+    The difference and agreement are to PyTorch's float32, `agreement_ours_percent` is with our
+    int8. `times_smaller` is the engine's own float32 file over this one. Seconds are medians of a
+    call's; a ratio is the time over that of the same engine's float32 in the same round, as the
+    median, smallest and largest of the rounds: below 1 is faster.
+    """
+    rows = [
+        {"seed": document["seed"], "threads": document["threads"], **row}
+        for document in documents
+        for row in _backend_rows(document)
+    ]
+    return pd.DataFrame(rows, columns=schema.columns("quantization_peers"))
+
+
+def resnet(documents: list[Document]) -> pd.DataFrame:
+    """Make a row per seed, stage and kind of weight scales; float32 has none.
+
+    Differences are to float32. `logits` were computed in integers too, `differing_logits` of them
+    came out otherwise than simulated; `accumulator_bound` is the worst of all layers.
+    """
+    rows = [
+        {
+            "seed": document["seed"],
+            **row,
+            "logits": row.get("exactness", {}).get("logits"),
+            "differing_logits": row.get("exactness", {}).get("differing"),
+        }
+        for document in documents
+        for row in document["stages"]
+    ]
+    return pd.DataFrame(rows, columns=schema.columns("quantization_resnet"))
+
+
+def _backend_rows(document: Document) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "engine": OURS,
+            "version": document["environment"]["torch"],
+            "precision": precision,
+            "status": "measured",
+            **_figures(network, document["ours"]["float32"]),
+        }
+        for precision, network in document["ours"].items()
+    ]
+    for backend in document["peers"]:
+        about = {"engine": backend["peer"], "version": backend["versions"][backend["peer"]]}
+        about |= {key: backend.get(key) for key in ("status", "note", "options")}
+        networks = backend["networks"]
+        rows += [
+            {**about, "precision": precision, **_figures(network, networks["float32"])}
+            for precision, network in networks.items()
+        ] or [about]
+    return rows
+
+
+def _figures(network: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Derive the figures of `network`, whose engine's float32 is `own`."""
+    figures = {key: value for key, value in network.items() if key != "seconds"}
+    figures["times_smaller"] = own["file_bytes"] / network["file_bytes"]
+    for batch, seconds in network.get("seconds", {}).items():
+        ratios = np.divide(seconds, own["seconds"][batch])
+        figures |= {
+            f"batch_{batch}_seconds": float(np.median(seconds)),
+            f"batch_{batch}_ratio": float(np.median(ratios)),
+            f"batch_{batch}_ratio_min": float(ratios.min()),
+            f"batch_{batch}_ratio_max": float(ratios.max()),
+        }
+    return figures
