@@ -9,6 +9,10 @@ configfile: "config/config.yaml"
 report: "report/captions/workflow.rst"
 
 
+# For `--sdm conda apptainer` alone; docs/environment.md says how to build it.
+containerized: "study.sif"
+
+
 include: "rules/common.smk"
 include: "rules/studies.smk"
 
