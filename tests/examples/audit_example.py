@@ -2,7 +2,7 @@
 
 from examples.records import GRADIENT_BYTES, TRAIN_IMAGES, timing_row, timing_table
 from scaling.audit.checks import audit
-from scaling.audit.study import Study
+from scaling.audit.finding import Study
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
 from scaling.tables.interconnect import interconnect

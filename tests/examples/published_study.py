@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from scaling.audit.study import Study
+from scaling.audit.finding import Study
 from scaling.published import study as published
 from scaling.tables.derive import PublishedTables, derive
 

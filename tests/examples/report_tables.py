@@ -22,7 +22,7 @@ import scaling.tables.utilization
 from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, provenance, startup
 from examples.report_machine import GRADIENT_BYTES, TOPOLOGY, peaks, sweeps
 from scaling.audit.checks import audit
-from scaling.audit.study import Study
+from scaling.audit.finding import Study
 from scaling.tables import io as tables
 from scaling.tables import schema
 

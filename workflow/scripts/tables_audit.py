@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from scaling.audit.checks import audit
-from scaling.audit.study import Study
+from scaling.audit.finding import Study
 from scaling.core import files
 from scaling.core.errors import run_script
 from scaling.published import printed

@@ -19,6 +19,9 @@ from scaling.published.timing import published_timing
 from scaling.report.sections.published import section
 from scaling.tables.derive import derive
 
+SECONDS = "the seconds of an epoch, 0.000001 to 1,000,000,000, or empty"
+FIGURE = "a number below 10^15 with at most 30 decimals, or empty"
+COUNT = "a whole number, 1 to 1,000,000,000,000"
 SWEEP = "study,gpus,batch_size,epoch_seconds\n"
 
 
@@ -65,41 +68,16 @@ def test_a_missing_column_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("column", "value", "wanted"),
     [
-        ("epoch_seconds", "fast", "a number, or empty"),
-        ("epoch_seconds", "-9.784", "a time above 0, or empty"),
-        ("epoch_seconds", "0", "a time above 0, or empty"),
-        ("epoch_seconds", "nan", "a number, or empty"),
-        *[
-            (
-                "epoch_seconds",
-                absurd,
-                "the seconds of an epoch, from 0.000001 to 1,000,000,000, or empty",
-            )
-            for absurd in ("1e14", "1e-300")
-        ],
-        *[
-            (
-                "printed_speedup",
-                absurd,
-                "a number below 10^15 with at most 30 decimals, or empty",
-            )
-            for absurd in ("1e16", "-1e16", "1e-400", "0e999")
-        ],
-        ("gpus", "1000001", "a number of GPUs, no more than 1,000,000"),
-        ("batch_size", "1e13", "a whole number, 1 or more, and no more than 1,000,000,000,000"),
-        ("epoch_seconds_without_loading", "1e999999999", "a number, or empty"),
-        ("printed_speedup", "1,84", "a number, or empty"),
-        ("gpus", "2.5", "a whole number, 1 or more"),
-        ("batch_size", "0", "a whole number, 1 or more"),
-        ("parameters", "11M", "a whole number, 1 or more"),
+        *[("epoch_seconds", value, SECONDS) for value in ("fast", "-9.784", "0", "nan", "1e14")],
+        *[("epoch_seconds", value, SECONDS) for value in ("1e-300", "1e999999999")],
+        *[("printed_speedup", value, FIGURE) for value in ("1e16", "-1e16", "1e-400", "0e999")],
+        ("printed_speedup", "1,84", FIGURE),
+        *[("gpus", value, "a number of GPUs, 1 to 1,000,000") for value in ("1000001", "2.5", "")],
+        *[("batch_size", value, COUNT) for value in ("0", "1e13", "")],
+        *[("parameters", "11M", f"{COUNT}, or empty"), ("count", "0", f"{COUNT}, or empty")],
         ("strategy", "fsdp", "one of dp, ddp"),
-        (
-            "status",
-            "failed",
-            "one of ok, oom, oom_host, infeasible, diverged, timeout",
-        ),
-        ("study", "../up", "a name of letters, digits, '.', '_' and '-'"),
-        ("count", "0", "a whole number, 1 or more"),
+        ("status", "failed", "one of ok, oom, oom_host, infeasible, diverged, timeout"),
+        ("study", "../up", "a name of letters, digits, '.', '_', '-'"),
     ],
 )
 def test_a_wrong_field_is_named_by_file_line_and_column(tmp_path, column, value, wanted):

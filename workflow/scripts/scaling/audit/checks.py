@@ -2,8 +2,8 @@
 
 A check is a function from the study to its findings; its name is the `check` column of audit.csv,
 its docstring says what it judges and how. A new check is a new function in `CHECKS`; those on
-what no machine can do are in `scaling.audit_limits`, those on figures that a document printed in
-`scaling.audit_printed`.
+what no machine can do are in `audit.limits`, those on figures that a document printed in
+`audit.printed`.
 
 Severities: `error` - a table contradicts a definition; `warning` - the arithmetic holds but the
 result is physically implausible, so the estimate behind it does not measure what it is named for;
@@ -11,16 +11,13 @@ result is physically implausible, so the estimate behind it does not measure wha
 the definition itself explains.
 """
 
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import wraps
 from typing import Any
 
 import pandas as pd
 
 from scaling.audit import limits, printed
-from scaling.audit.finding import TOLERANCE, Finding, finding
-from scaling.audit.study import Check, Study
+from scaling.audit.finding import TOLERANCE, Check, Finding, Study, finding
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import io, schema
 from scaling.tables.communication import SUBTRACTIONS
@@ -117,16 +114,6 @@ def single_measurement(study: Study) -> list[Finding]:
     ]
 
 
-def _on_printed(check: Callable[[pd.DataFrame, pd.DataFrame], list[Finding]]) -> Check:
-    """A check of `scaling.audit_printed`, as one of a study."""
-
-    @wraps(check)
-    def check_study(study: Study) -> list[Finding]:
-        return check(study.printed, study.timing)
-
-    return check_study
-
-
 CHECKS: list[Check] = [
     parts_differ_from_total,
     *limits.CHECKS,
@@ -135,7 +122,7 @@ CHECKS: list[Check] = [
     batch_exceeds_dataset,
     loading_does_not_add_up,
     single_measurement,
-    *map(_on_printed, printed.CHECKS),
+    *printed.CHECKS,
 ]
 
 

@@ -1,7 +1,13 @@
-"""One finding of the audit."""
+"""Findings of the audit, and the tables that its checks read."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import pandas as pd
+
+from scaling.published import printed
+from scaling.tables import utilization
 
 Severity = Literal["error", "warning", "info"]
 TOLERANCE = 1e-6
@@ -26,3 +32,25 @@ def finding(row: Any, severity: Severity, message: str, found: float, expected: 
     """The finding on the cell of a table's row."""
     cell = (row.recipe, row.strategy, row.gpus, row.batch_size)
     return Finding(*cell, severity, message, float(found), float(expected))
+
+
+@dataclass(frozen=True)
+class Study:
+    """Hold the tables under audit, and D: the number of images in the training set.
+
+    `printed` is the table of `scaling.printed`, empty for a study that prints no figures;
+    `utilization` that of `scaling.utilization`, empty for one without measured peaks.
+    """
+
+    timing: pd.DataFrame
+    speedup: pd.DataFrame
+    communication: pd.DataFrame
+    bandwidth: pd.DataFrame
+    train_images: int
+    printed: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=printed.COLUMNS))
+    utilization: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=utilization.COLUMNS)
+    )
+
+
+Check = Callable[[Study], list[Finding]]

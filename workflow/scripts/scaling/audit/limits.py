@@ -7,8 +7,7 @@ is beyond by no more than noise; the message then says so. A time measured once 
 
 from typing import Any
 
-from scaling.audit.finding import TOLERANCE, Finding, Severity, finding
-from scaling.audit.study import Check, Study
+from scaling.audit.finding import TOLERANCE, Check, Finding, Severity, Study, finding
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
 from scaling.tables.bandwidth import BLIND, blind

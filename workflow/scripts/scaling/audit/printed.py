@@ -1,15 +1,15 @@
-"""The audit's checks on the figures that a document printed, beside what its times give.
+"""Check the figures that a document printed against what its times give.
 
-A check is a function from the table `scaling.printed` and the timing table to its findings; it
-finds nothing in a study that prints no figures. A printed figure that is wrong by a known mistake
-is found by one check only: the one for that mistake, or `other_definition`.
+A study that prints no figures has no such findings. A printed figure that is wrong by a known
+mistake is found by one check only: the one for that mistake, or `other_definition`.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
-from scaling.audit.finding import Finding, finding
+from scaling.audit.finding import Check, Finding, Study, finding
 from scaling.core.grid import CELL_KEYS
 from scaling.published.mistakes import MISTAKES
 from scaling.published.printed_figures import WITHIN
@@ -23,31 +23,20 @@ WORDS = {
     "epoch_seconds": "time",
 }
 UNCHECKED = {"no_time", "no_single_time", "no_parameters", "no_peak"}
-OWN_CHECK = {
-    "one_iteration",
-    "batch_as_bandwidth",
-    "other_single_time",
-    "another_row",
-    "repeated_single_time",
-    "second_single_time",
-    "unexplained",
-    *UNCHECKED,
-}
-"""The mistakes that have a check of their own."""
 
 
-def printed_parts_differ_from_total(printed: pd.DataFrame, timing: pd.DataFrame) -> list[Finding]:
+def printed_parts_differ_from_total(study: Study) -> list[Finding]:
     """The printed compute + communication = the epoch, with or without loading, to the last digit.
 
     A difference of one unit in the last digit of each is rounding.
     """
     compute, rest = (
-        printed[printed["quantity"] == quantity]
+        study.printed[study.printed["quantity"] == quantity]
         for quantity in ("compute_seconds", "communication_seconds")
     )
-    both = compute.merge(rest, on=CELL_KEYS, suffixes=("", "_rest")).merge(timing, on=CELL_KEYS)
+    both = compute.merge(rest, on=CELL_KEYS, suffixes=("", "_rest"))
     found = []
-    for row in both.itertuples():
+    for row in both.merge(study.timing, on=CELL_KEYS).itertuples():
         parts = row.printed + row.printed_rest
         rounding = (row.last_digit + row.last_digit_rest) * (1 + 1e-9)
         totals = [row.epoch_seconds, row.epoch_seconds_without_loading]
@@ -57,71 +46,79 @@ def printed_parts_differ_from_total(printed: pd.DataFrame, timing: pd.DataFrame)
     return found
 
 
-def printed_communication_below_zero(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
-    """A printed communication time is not below 0."""
-    rows = _of(printed, "communication_seconds")
-    message = "the printed communication time is below 0"
-    return [
-        finding(row, "warning", message, row.printed, 0)
-        for row in rows[rows["printed"] < 0].itertuples()
-    ]
+def _beyond(quantity: str, message: str, limit: Callable[[Any], float], sign: int = 1) -> Check:
+    """Make a check that warns of printed figures above a cell's limit, below it for `sign` -1."""
+
+    def check(study: Study) -> list[Finding]:
+        rows = study.printed[study.printed["quantity"] == quantity]
+        return [
+            finding(row, "warning", message, row.printed, limit(row))
+            for row in rows.itertuples()
+            if sign * (row.printed - limit(row)) > (row.last_digit if quantity == "speedup" else 0)
+        ]
+
+    return check
 
 
-def printed_utilization_above_all(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
-    """A printed utilization is at most 100 %."""
-    rows = _of(printed, "utilization_percent")
-    message = "the printed utilization is above 100 %"
-    return [
-        finding(row, "warning", message, row.printed, 100)
-        for row in rows[rows["printed"] > 100].itertuples()
-    ]
+def _of_mistakes(*names: str) -> Check:
+    """Make a check that finds the printed figures with one of these mistakes."""
+    return lambda study: _by_mistake(study.printed, set(names))
 
 
-def printed_speedup_above_gpus(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
-    """A printed speedup is at most N, give or take its last digit."""
-    rows = _of(printed, "speedup")
-    above = rows["printed"] > rows["gpus"] + rows["last_digit"]
-    message = "the printed speedup is above the number of GPUs"
-    return [
-        finding(row, "warning", message, row.printed, row.gpus) for row in rows[above].itertuples()
-    ]
+OTHER_SINGLE = [
+    *("other_single_time", "another_row", "repeated_single_time", "second_single_time"),
+]
+OF_OWN_CHECKS = {"one_iteration", "batch_as_bandwidth", "unexplained", *OTHER_SINGLE, *UNCHECKED}
+MADE: dict[str, tuple[str, Check]] = {
+    "printed_communication_below_zero": (
+        "A printed communication time is not below 0.",
+        _beyond(
+            "communication_seconds", "the printed communication time is below 0", lambda _: 0, -1
+        ),
+    ),
+    "printed_utilization_above_all": (
+        "A printed utilization is at most 100 %.",
+        _beyond("utilization_percent", "the printed utilization is above 100 %", lambda _: 100),
+    ),
+    "printed_speedup_above_gpus": (
+        "A printed speedup is at most N, give or take its last digit.",
+        _beyond("speedup", "the printed speedup is above the number of GPUs", lambda row: row.gpus),
+    ),
+    "printed_bytes_of_one_iteration": (
+        "A printed bandwidth is bytes and seconds of the same thing: both of an epoch.",
+        _of_mistakes("one_iteration"),
+    ),
+    "printed_bandwidth_is_batch_size": (
+        "A printed bandwidth is not a batch size.",
+        _of_mistakes("batch_as_bandwidth"),
+    ),
+    # Where a printed figure follows from another T(1,b), `found` is that one.
+    "printed_single_time_differs": (
+        "One T(1,b) for one b: in the study's table, behind its derived figures, in its other "
+        "lists.",
+        _of_mistakes(*OTHER_SINGLE),
+    ),
+    "other_definition": (
+        "A printed figure follows the definition of its name, and not another one.",
+        _of_mistakes(*set(MISTAKES) - OF_OWN_CHECKS),
+    ),
+    "printed_cannot_be_checked": (
+        "The study has what a printed figure follows from: T(N,b), T(1,b), parameters, a peak.",
+        _of_mistakes(*UNCHECKED),
+    ),
+}
+"""Checks that only differ in what they look for: what each judges, and the check."""
+for _name, (_rule, _check) in MADE.items():
+    _check.__name__, _check.__doc__ = _name, _rule
 
 
-def printed_bytes_of_one_iteration(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
-    """A printed bandwidth is bytes and seconds of the same thing: both of an epoch."""
-    return _by_mistake(_of(printed, "bandwidth_gb_per_s"), {"one_iteration"})
-
-
-def printed_bandwidth_is_batch_size(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
-    """A printed bandwidth is not a batch size."""
-    return _by_mistake(printed, {"batch_as_bandwidth"})
-
-
-def printed_single_time_differs(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
-    """One T(1,b) for one b: in the study's table, behind its derived figures, in its other lists.
-
-    Where a printed figure follows from another T(1,b), found is that one.
-    """
-    names = {"other_single_time", "another_row", "repeated_single_time", "second_single_time"}
-    return _by_mistake(printed, names)
-
-
-def other_definition(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
-    """A printed figure follows the definition of its name, and not another one."""
-    return _by_mistake(printed, set(MISTAKES) - OWN_CHECK)
-
-
-def printed_cannot_be_checked(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
-    """The study has what a printed figure follows from: T(N,b), T(1,b), parameters, a peak."""
-    return _by_mistake(printed, UNCHECKED)
-
-
-def not_reproduced(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
+def not_reproduced(study: Study) -> list[Finding]:
     """A printed figure follows from the study's own times by the study's own definition.
 
     The definition is the one that gives most of its figures. Wrong by less than
     `printed_figures.NEARLY` is a remark, as it may have been rounded on the way.
     """
+    printed = study.printed
     near = printed[
         (printed["reproduced"] == "nearly")
         & (printed["explained_by"] == "")
@@ -140,22 +137,11 @@ def not_reproduced(printed: pd.DataFrame, _: pd.DataFrame) -> list[Finding]:
     ]
 
 
-CHECKS = [
+CHECKS: list[Check] = [
     printed_parts_differ_from_total,
-    printed_communication_below_zero,
-    printed_utilization_above_all,
-    printed_speedup_above_gpus,
-    printed_bytes_of_one_iteration,
-    printed_bandwidth_is_batch_size,
-    printed_single_time_differs,
-    other_definition,
-    printed_cannot_be_checked,
+    *(check for _, check in MADE.values()),
     not_reproduced,
 ]
-
-
-def _of(printed: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    return printed[printed["quantity"] == quantity]
 
 
 def _by_mistake(printed: pd.DataFrame, names: set[str]) -> list[Finding]:

@@ -1,19 +1,17 @@
 """Published studies: the times and the derived figures that someone printed, as data."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pandas as pd
 import yaml
 
 from scaling.core.errors import UserError
-from scaling.core.records import Status
-from scaling.published import study_csv
-from scaling.published.study_csv import Parser
+from scaling.published.rows import Accuracy, Quantization, Row, Sweep, Timing, read_rows
 from scaling.tables.timing import TIMED
 
 BYTES_PER_PARAMETER = 4
@@ -27,46 +25,6 @@ PRINTED = {
     "utilization_percent": "printed_utilization_percent",
 }
 """Every derived figure a document may print, and its column."""
-
-KEY: dict[str, Parser] = {
-    "study": study_csv.name,
-    "gpus": study_csv.gpus,
-    "batch_size": study_csv.count,
-}
-TIMINGS: dict[str, Parser] = {
-    **KEY,
-    "strategy": study_csv.one_of("dp", "ddp"),
-    "model": study_csv.name,
-    "parameters": study_csv.or_none(study_csv.count),
-    "status": study_csv.one_of(*get_args(Status)),
-    "epoch_seconds": study_csv.seconds,
-    "epoch_seconds_without_loading": study_csv.seconds,
-    **dict.fromkeys(PRINTED.values(), study_csv.figure),
-}
-REPEATED: dict[str, Parser] = {
-    "count": study_csv.or_none(study_csv.count),
-    "epoch_seconds_min": study_csv.seconds,
-    "epoch_seconds_max": study_csv.seconds,
-}
-"""Columns a study may add: how many epochs a time is the median of, and their range."""
-SWEEP: dict[str, Parser] = {
-    **KEY,
-    "gpus": study_csv.one,
-    "epoch_seconds": study_csv.seconds,
-}
-ACCURACY: dict[str, Parser] = {
-    **KEY,
-    "strategy": study_csv.name,
-    "epoch": study_csv.count,
-    "train_loss": study_csv.figure,
-    "train_accuracy": study_csv.figure,
-}
-QUANTIZATION: dict[str, Parser] = {
-    "study": study_csv.name,
-    "stage": study_csv.text,
-    "accuracy_percent": study_csv.figure,
-    "where": study_csv.text,
-}
 
 
 @dataclass(frozen=True)
@@ -83,9 +41,9 @@ class Description:
 class PublishedStudy:
     """One study as it was printed.
 
-    `rows` has the columns `TIMINGS` and `REPEATED`, printed figures as Decimal with the digits
-    they were printed with (None: not printed); `sweep` more single-GPU times, which may repeat a
-    cell of `rows`; `accuracy` and `quantization` the columns of their names above.
+    `rows` has the fields of `Timing`, printed figures as Decimal with the digits they were printed
+    with (None: not printed); `sweep` more single-GPU times, which may repeat a cell of `rows`;
+    `accuracy` and `quantization` the fields of their models.
     """
 
     name: str
@@ -134,15 +92,15 @@ def read_file(path: Path) -> list[PublishedStudy]:
 
 
 def _read(path: Path, folder: Path | None) -> list[PublishedStudy]:
-    rows = _table(path, TIMINGS, REPEATED)
+    rows = _table(path, Timing)
     if rows.empty:
         raise UserError(f"{path} has no row; write one for each cell of the study")
     for study, own in rows.groupby("study", sort=False):
         _check(path, str(study), own)
     table = partial(_beside, rows["study"].unique(), folder)
-    sweep = table("batch_sweep.csv", SWEEP)
-    accuracy = table("accuracy.csv", ACCURACY)
-    quantization = table("quantization.csv", QUANTIZATION)
+    sweep = table("batch_sweep.csv", Sweep)
+    accuracy = table("accuracy.csv", Accuracy)
+    quantization = table("quantization.csv", Quantization)
     descriptions = _descriptions(folder / "studies.yaml") if folder else {}
     return [
         PublishedStudy(
@@ -193,21 +151,18 @@ def by_name(
     return found
 
 
-def _table(
-    path: Path, columns: Mapping[str, Parser], optional: Mapping[str, Parser]
-) -> pd.DataFrame:
-    rows = list(study_csv.read_rows(path, columns, optional))
-    return pd.DataFrame(rows, columns=["line", *columns, *optional])
+def _table(path: Path, model: type[Row]) -> pd.DataFrame:
+    return pd.DataFrame(list(read_rows(path, model)), columns=["line", *model.model_fields])
 
 
 def _beside(
-    studies: Iterable[str], folder: Path | None, name: str, columns: Mapping[str, Parser]
+    studies: Iterable[str], folder: Path | None, name: str, model: type[Row]
 ) -> pd.DataFrame:
     """A table that a folder may have; its studies must be those of timings.csv."""
     if folder is None or not (folder / name).exists():
-        return pd.DataFrame(columns=["line", *columns])
+        return pd.DataFrame(columns=["line", *model.model_fields])
     path = folder / name
-    table = _table(path, columns, {})
+    table = _table(path, model)
     for row in table[~table["study"].isin(list(studies))].itertuples():
         raise UserError(
             f"{path}, line {row.line}, column study: timings.csv has no study {row.study}; "

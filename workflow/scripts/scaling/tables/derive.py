@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from scaling.audit.checks import audit
-from scaling.audit.study import Study
+from scaling.audit.finding import Study
 from scaling.published import printed
 from scaling.published.study import PublishedStudy
 from scaling.published.timing import published_timing
