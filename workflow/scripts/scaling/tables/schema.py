@@ -1,5 +1,6 @@
 """Registry of all tables: their columns and types, which rule makes them, how they are read."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -82,6 +83,15 @@ def read(name: str, path: Path) -> pd.DataFrame:
         raise UserError(f"{path} has no column {', '.join(absent)}; make it again or add it")
     truths = {column: table[column].eq(True) for column in kind.of_type("truth")}
     return table.fillna(dict.fromkeys(text, "")).assign(**truths)
+
+
+def frame(name: str, rows: Iterable[Any]) -> pd.DataFrame:
+    """Make the table called `name` of its rows, dictionaries or lists; columns left out are empty.
+
+    A gap turns a column of whole numbers into floats; Int64 has room for both.
+    """
+    whole = dict.fromkeys(TABLES[name].of_type("whole"), "Int64")
+    return pd.DataFrame(rows, columns=columns(name)).astype(whole)
 
 
 def write(name: str, table: pd.DataFrame, path: Path) -> None:

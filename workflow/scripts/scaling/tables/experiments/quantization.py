@@ -79,7 +79,7 @@ def variants(documents: list[Document]) -> pd.DataFrame:
         rows += older + [
             _variant(document, newer) | means[document["variant"]] for document in newer
         ]
-    return pd.DataFrame(rows, columns=schema.columns("quantization"))
+    return schema.frame("quantization", rows)
 
 
 def _means(documents: list[Document]) -> dict[str, dict[str, Any]]:
@@ -144,7 +144,7 @@ def layers(documents: list[Document]) -> pd.DataFrame:
         for document in sorted(newer, key=lambda document: document["seed"])
         for row in _layers(document)
     ]
-    return pd.DataFrame(rows, columns=schema.columns("quantization_layers"))
+    return schema.frame("quantization_layers", rows)
 
 
 def _layers(document: Document) -> list[dict[str, Any]]:
@@ -200,7 +200,7 @@ def paired(documents: list[Document]) -> pd.DataFrame:
             found = mean_difference(_labels(ours), _picked(theirs), _picked(ours))
             images = ours[0]["test_images"]
             rows.append([stage, reference, len(seeds), images, *found])
-    return pd.DataFrame(rows, columns=schema.columns("quantization_paired"))
+    return schema.frame("quantization_paired", rows)
 
 
 def _pairs(by_stage: dict[str, dict[int, Document]]) -> Iterator[tuple[str, str]]:

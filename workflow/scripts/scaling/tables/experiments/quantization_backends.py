@@ -24,7 +24,7 @@ def backends(documents: list[Document]) -> pd.DataFrame:
         for document in documents
         for row in _backend_rows(document)
     ]
-    return pd.DataFrame(rows, columns=schema.columns("quantization_peers"))
+    return schema.frame("quantization_peers", rows)
 
 
 def resnet(documents: list[Document]) -> pd.DataFrame:
@@ -43,7 +43,7 @@ def resnet(documents: list[Document]) -> pd.DataFrame:
         for document in documents
         for row in document["stages"]
     ]
-    return pd.DataFrame(rows, columns=schema.columns("quantization_resnet"))
+    return schema.frame("quantization_resnet", rows)
 
 
 def _backend_rows(document: Document) -> list[dict[str, Any]]:
