@@ -99,6 +99,16 @@ def options(section, *keys):
     return command_line.options({key: section[key] for key in keys or section})
 
 
+# The keys of the section `training` that every training has.
+TRAINING_KEYS = [
+    "learning_rate",
+    "momentum",
+    "weight_decay",
+    "crop_padding",
+    "horizontal_flip",
+]
+
+
 def option(name, value):
     """`--name value` for the shell, or nothing when the value is null."""
     return "" if value is None else f"{name} {shlex.quote(str(value))}"

@@ -36,33 +36,20 @@ if not REPLAY:
             ),
             records=subpath(output[0], ancestor=3),
             device=lookup(dpath="device", within=config),
-            precision=lookup(dpath="convergence/precision", within=config),
-            reference_batch=lookup(dpath="convergence/reference_batch", within=config),
-            gpus=lookup(dpath="convergence/gpus", within=config),
-            epochs=lookup(dpath="convergence/epochs", within=config),
-            max_epochs=lookup(dpath="convergence/max_epochs", within=config),
-            seeds=lookup(dpath="convergence/seeds", within=config),
-            factors=lookup(dpath="convergence/factors", within=config),
-            train_images=option("--train-images", config["convergence"]["train_images"]),
             model_width=lookup(dpath="model/width", within=config),
-            learning_rate=lookup(dpath="training/learning_rate", within=config),
-            momentum=lookup(dpath="training/momentum", within=config),
-            weight_decay=lookup(dpath="training/weight_decay", within=config),
-            crop_padding=lookup(dpath="training/crop_padding", within=config),
-            horizontal_flip="yes" if config["training"]["horizontal_flip"] else "no",
-            cpu_threads=lookup(dpath="machine/cpu_threads", within=config),
+            convergence=options(
+                config["convergence"],
+                *("reference_batch", "gpus", "epochs", "max_epochs", "seeds"),
+                *("factors", "precision", "train_images"),
+            ),
+            training=options(config["training"], *TRAINING_KEYS),
+            machine=options(config["machine"], "cpu_threads"),
         shell:
             "python workflow/scripts/convergence_train.py --remedies {params.remedy:q}"
-            " --global-batches {wildcards.global_batch}"
-            " --dataset {input.images} --manifest {input.manifest} --device {params.device}"
-            " --precision {params.precision} --reference-batch {params.reference_batch}"
-            " --gpus {params.gpus} --epochs {params.epochs} --max-epochs {params.max_epochs}"
-            " --seeds {params.seeds} --factors {params.factors}"
-            " {params.train_images} --model-width {params.model_width}"
-            " --learning-rate {params.learning_rate} --momentum {params.momentum}"
-            " --weight-decay {params.weight_decay} --crop-padding {params.crop_padding}"
-            " --horizontal-flip {params.horizontal_flip} --cpu-threads {params.cpu_threads}"
-            " --records {params.records} > {log} 2>&1"
+            " --global-batches {wildcards.global_batch} --dataset {input.images}"
+            " --manifest {input.manifest} --device {params.device}"
+            " --model-width {params.model_width} {params.convergence} {params.training}"
+            " {params.machine} --records {params.records} > {log} 2>&1"
 
 
 rule tables_convergence:

@@ -15,15 +15,10 @@ rule interconnect_sweep:
         nodes=node_count,
         device=lookup(dpath="device", within=config),
         model_width=lookup(dpath="model/width", within=config),
-        message_bytes=lookup(dpath="interconnect/message_bytes", within=config),
-        warmup=lookup(dpath="interconnect/warmup", within=config),
-        repeats=lookup(dpath="interconnect/repeats", within=config),
-        iterations=lookup(dpath="interconnect/iterations", within=config),
-        time_limit_seconds=lookup(dpath="machine/time_limit_seconds", within=config),
+        interconnect=options(config["interconnect"]),
+        machine=options(config["machine"], "time_limit_seconds"),
     shell:
         "python workflow/scripts/interconnect_sweep.py --gpus {wildcards.gpus}"
-        " --nodes {params.nodes}"
-        " --device {params.device} --message-bytes {params.message_bytes}"
-        " --model-width {params.model_width} --manifest {input.manifest}"
-        " --warmup {params.warmup} --repeats {params.repeats} --iterations {params.iterations}"
-        " --time-limit-seconds {params.time_limit_seconds} --output {output} > {log} 2>&1"
+        " --nodes {params.nodes} --device {params.device} --model-width {params.model_width}"
+        " --manifest {input.manifest} {params.interconnect} {params.machine}"
+        " --output {output} > {log} 2>&1"

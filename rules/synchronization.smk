@@ -26,37 +26,21 @@ if not REPLAY:
             device=lookup(dpath="device", within=config),
             model_width=lookup(dpath="model/width", within=config),
             world_sizes=lookup(dpath="grid/gpus", within=config),
-            seeds=lookup(dpath="synchronization/seeds", within=config),
-            epochs=lookup(dpath="synchronization/epochs", within=config),
-            batch_size=lookup(dpath="synchronization/batch_size", within=config),
-            train_images=option(
-                "--train-images", config["synchronization"]["train_images"]
-            ),
-            loader_workers=lookup(dpath="synchronization/loader_workers", within=config),
-            learning_rate=lookup(dpath="training/learning_rate", within=config),
-            momentum=lookup(dpath="training/momentum", within=config),
-            weight_decay=lookup(dpath="training/weight_decay", within=config),
-            crop_padding=lookup(dpath="training/crop_padding", within=config),
-            horizontal_flip="yes" if config["training"]["horizontal_flip"] else "no",
+            synchronization=options(config["synchronization"]),
+            training=options(config["training"], *TRAINING_KEYS),
             tuned_options=json.dumps(config["recipes"]["tuned"]),
-            cpu_threads=lookup(dpath="machine/cpu_threads", within=config),
-            time_limit_seconds=lookup(dpath="machine/time_limit_seconds", within=config),
-            collective_timeout_seconds=lookup(
-                dpath="machine/collective_timeout_seconds", within=config
+            machine=options(
+                config["machine"],
+                "cpu_threads",
+                "time_limit_seconds",
+                "collective_timeout_seconds",
             ),
         shell:
             "python workflow/scripts/synchronization_measure.py --gpus {wildcards.gpus}"
-            " --world-sizes {params.world_sizes} --seeds {params.seeds}"
-            " --epochs {params.epochs} --batch-size {params.batch_size} {params.train_images}"
-            " --loader-workers {params.loader_workers}"
-            " --dataset {input.images} --manifest {input.manifest} --device {params.device}"
-            " --model-width {params.model_width} --learning-rate {params.learning_rate}"
-            " --momentum {params.momentum} --weight-decay {params.weight_decay}"
-            " --crop-padding {params.crop_padding}"
-            " --horizontal-flip {params.horizontal_flip}"
-            " --tuned-options {params.tuned_options:q} --cpu-threads {params.cpu_threads}"
-            " --time-limit-seconds {params.time_limit_seconds}"
-            " --collective-timeout-seconds {params.collective_timeout_seconds}"
+            " --world-sizes {params.world_sizes} --dataset {input.images}"
+            " --manifest {input.manifest} --device {params.device}"
+            " --model-width {params.model_width} {params.synchronization} {params.training}"
+            " --tuned-options {params.tuned_options:q} {params.machine}"
             " --output {output} > {log} 2>&1"
 
 

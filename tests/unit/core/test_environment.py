@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from scaling.core import environment, process_environment
-from scaling.core.errors import UserError
-from scaling.launch import sweep_record
+from scaling.launch import measure
 from scaling.launch.launcher import Ending
 
 MACHINE = [("A40", "GPU-aaaa"), ("A40", "GPU-bbbb"), ("V100", "GPU-cccc")]
@@ -58,20 +57,16 @@ def test_a_process_names_the_gpu_it_computes_on_however_cuda_numbers_it(machine,
     assert (found["device_names"], found["device_ids"]) == (["V100"], ["GPU-cccc"])
 
 
-def test_a_sweep_names_the_gpus_it_had_and_not_the_others(machine):
+def test_a_measurement_names_the_gpus_it_had_and_not_the_others(machine):
     versions = {"host": "n1", "slurm_gpus": [], "cuda": "13.0", "nccl": "2.28.9"}
     starts = [{"kind": "start", "rank": 0, **versions}]
-    ends = [{"kind": "end", "rank": rank, "gradient_bytes": 40} for rank in (0, 1)]
+    ends = [{"kind": "end", "rank": rank} for rank in (0, 1)]
     surroundings = {"device": "cuda", "device_names": ["A40", "A40", "V100"]}
     ending = Ending(0, timed_out=False, gpus=("0", "2"))
-    document = sweep_record.assemble(2, surroundings, [*starts, *ends], ending)
-    assert document["environment"]["device_names"] == ["A40", "V100"]
-    assert document["environment"]["device_ids"] == ["GPU-aaaa", "GPU-cccc"]
-
-
-def test_a_sweep_that_lost_a_rank_is_one_clear_sentence():
-    with pytest.raises(UserError, match="over 2 GPUs ended early with exit status 1"):
-        sweep_record.assemble(2, {"device": "cpu"}, [], Ending(1, timed_out=False))
+    found = measure.collect(surroundings, [*starts, *ends], ending, 2, "the sweep")
+    assert found.environment["device_names"] == ["A40", "V100"]
+    assert found.environment["device_ids"] == ["GPU-aaaa", "GPU-cccc"]
+    assert found.gpus == 2
 
 
 def test_the_topology_is_text_without_the_terminals_codes(machine, monkeypatch):

@@ -12,8 +12,6 @@ import peaks_measure
 import tables_peaks
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.launch.launcher import Ending
-from scaling.launch.peaks_record import assemble
 from scaling.tables import io, limits
 
 COLUMNS = ["quantity", "precision", "unit", "value", "value_min", "value_max", "count", "peak"]
@@ -116,9 +114,3 @@ def test_nothing_half_measured_is_kept(tmp_path):
     with pytest.raises(UserError, match="ended early with its time limit: see the log above"):
         peaks_measure.main([*options, "--matrix-sizes", "16", "--time-limit-seconds", "0.01"])
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_process_that_failed_leaves_no_record():
-    start = {"kind": "start", "rank": 0, "host": "node01", "cuda": None, "nccl": None}
-    with pytest.raises(UserError, match=r"exit status 1: .* ask for smaller matrices or copies"):
-        assemble(1, {"device": "cuda"}, [start], Ending(1, timed_out=False))

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import torch
 
 from scaling.config.technique import Technique
 from scaling.convergence.engine import Engine, Epoch
-from scaling.convergence.plan import Run, Study, choose, reference_updates, run_of
+from scaling.convergence.plan import Run, Session, Study, choose, reference_updates, run_of
 from scaling.core import environment, files
 from scaling.core.environment import Device
 from scaling.core.records import convergence_path
@@ -30,49 +29,40 @@ CURVE_POINTS = 200
 NOT_FINITE, AT_CHANCE = "not finite", "at chance"
 
 
-@dataclass(frozen=True)
-class Session:
-    """What one process is to do; with `keep` records that exist are left alone."""
-
-    study: Study
-    techniques: dict[str, Technique]
-    global_batches: list[int]
-    device: Device
-    cpu_threads: int
-    keep: bool
-
-
-def run(session: Session, images: Path, manifest: Path, records: Path) -> None:
-    """Train all techniques and write each record below `records` as soon as it is complete.
+def run(session: Session) -> None:
+    """Train all techniques and write each record as soon as it is complete.
 
     Reads the images before leasing a GPU, so that a queued job can start at once.
     """
     torch.set_num_threads(session.cpu_threads)
-    statistics = files.read_json(manifest)
-    data, first = dataset.load(images), slice(session.study.train_images)
+    techniques, statistics = session.techniques, files.read_json(session.manifest)
+    data, first = dataset.load(session.dataset), slice(session.study.train_images)
     data = replace(
         data, train_images=data.train_images[first], train_labels=data.train_labels[first]
     )
     material = Material(data, np.array(statistics["mean"]), np.array(statistics["std"]))
     facts = {key: statistics[key] for key in ("source", "checksum", "train_images", "test_images")}
-    with _device(session.device) as (device, host_info):
+    with _device(environment.resolve_device(session.device)) as (device, host_info):
         for global_batch in session.global_batches:
+            paths = {
+                name: convergence_path(session.records, name, global_batch) for name in techniques
+            }
             wanted = {
                 name: technique
-                for name, technique in session.techniques.items()
-                if not (session.keep and convergence_path(records, name, global_batch).exists())
+                for name, technique in techniques.items()
+                if not (session.keep and paths[name].exists())
             }
-            for name, found in _results(session, wanted, global_batch, material, device):
+            for name, found in _results(session.study, wanted, global_batch, material, device):
                 document = {
                     "remedy": name,
                     "global_batch": global_batch,
-                    "options": asdict(session.techniques[name]),
+                    "options": asdict(techniques[name]),
                     "training": asdict(session.study),
                     "dataset": facts,
                     **found,
                     "environment": host_info | {"ended": environment.now()},
                 }
-                files.write_json(convergence_path(records, name, global_batch), document)
+                files.write_json(paths[name], document)
 
 
 @contextmanager
@@ -90,7 +80,7 @@ def _device(kind: Device) -> Iterator[tuple[torch.device, dict[str, Any]]]:
 
 
 def _results(
-    session: Session,
+    study: Study,
     techniques: dict[str, Technique],
     global_batch: int,
     material: Material,
@@ -112,9 +102,9 @@ def _results(
         result = None
         if status == "ok":
             try:
-                experiment = experiment or Experiment(
-                    Engine(session.study, material, global_batch, device), session.study
-                )
+                if experiment is None:
+                    engine = Engine(study, material, global_batch, device)
+                    experiment = Experiment(engine, study)
                 result = experiment.result(technique, f"{name}, global batch {global_batch}")
             except Exception as error:
                 lack = outcome.classify(error)

@@ -6,34 +6,45 @@ The rate is chosen by the training loss of the last epoch, never by the test set
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
-from scaling.config.technique import Decay, Technique, gpus_of
+from scaling.config.technique import Decay, Technique, from_options, gpus_of
+from scaling.core.environment import Device
 
 
 @dataclass(frozen=True)
 class Study:
-    """What all runs have in common.
+    """Options that all runs have in common."""
 
-    `reference_batch` is the batch on one GPU that every other is compared with, and at which every
-    scaling rule gives `learning_rate`. Global batches of at least `gpus` times as many images are
-    spread over `gpus` GPUs, smaller ones are on one. `max_epochs` bounds runs at equal updates.
-    They train on the first `train_images`, None for all.
-    """
-
-    reference_batch: int
-    gpus: int
-    epochs: int
-    max_epochs: int
-    seeds: tuple[int, ...]
-    factors: tuple[float, ...]
-    learning_rate: float
-    momentum: float
-    weight_decay: float
-    crop_padding: int
-    horizontal_flip: bool
-    model_width: int
-    precision: str
+    reference_batch: int = 128
+    """Batch on one GPU that every other is compared with, and at which every scaling rule gives the
+    learning rate."""
+    gpus: int = 4
+    """How many GPUs share a global batch of at least so many reference batches; smaller ones are on
+    one."""
+    epochs: int = 5
+    """Epochs of every run."""
+    max_epochs: int = 5
+    """The most epochs of a run at equal updates."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    """Seeds of the chosen rate's runs; the sweep has the first."""
+    factors: tuple[float, ...] = (1.0,)
+    """Multiples of the rule's rate."""
+    learning_rate: float = 0.1
+    """Learning rate of the reference batch."""
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    crop_padding: int = 4
+    """Pixels around a random crop."""
+    horizontal_flip: bool = True
+    """Flip half of the images."""
+    model_width: int = 64
+    """Channels of the first stage."""
+    precision: Literal["float32", "tf32", "bf16"] = "float32"
+    """Precision of convolutions and matrix products."""
     train_images: int | None = None
+    """How many images are trained on, the first ones (default: all)."""
 
     def gpus_of(self, global_batch: int) -> int:
         """Return over how many GPUs a global batch is spread."""
@@ -47,6 +58,33 @@ class Study:
         gpus = self.gpus_of(global_batch)
         full, rest = divmod(math.ceil(train_images / gpus), global_batch // gpus)
         return [global_batch // gpus] * full + ([rest] if rest else [])
+
+
+@dataclass(frozen=True)
+class Session:
+    """Options of one process, which trains techniques at global batches one after another."""
+
+    study: Study
+    remedies: dict[str, Any]
+    """Options of each technique, by name."""
+    global_batches: tuple[int, ...]
+    """Images of one update."""
+    dataset: Path
+    """images.npz, made by dataset_prepare.py."""
+    manifest: Path
+    """Its manifest.json."""
+    records: Path
+    """Folder of the records."""
+    device: Device = "auto"
+    cpu_threads: int = 1
+    """Threads of the process."""
+    keep: bool = False
+    """Leave existing records alone."""
+
+    @property
+    def techniques(self) -> dict[str, Technique]:
+        """The techniques by name; UserError for an option that there is not."""
+        return {name: from_options(name, options) for name, options in self.remedies.items()}
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,14 @@ T = TypeVar("T")
 WORDS = {"yes": True, "no": False}
 
 
-def parse(command: type[T], argv: list[str] | None = None) -> T:
+def parse(command: type[T], argv: list[str] | None = None, description: str | None = None) -> T:
     """Make a `command`, a dataclass, from the options in `argv` (default: those of the process).
 
     A field `learning_rate` is the option `--learning-rate`; the fields of a dataclass inside are
     options like the others. Lists take any number of values, truth values yes or no, dictionaries
-    and lists of them JSON. `--help` shows the docstrings of the script and of each field. An option
-    that is unknown, missing or has a bad value ends the process with status 2 and a message.
+    and lists of them JSON. `--help` shows the `description` (default: the docstring of the module
+    that defines the command) and the docstring of each field. An option that is unknown, missing or
+    has a bad value ends the process with status 2 and a message.
     """
     import tyro
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
@@ -48,7 +49,7 @@ def parse(command: type[T], argv: list[str] | None = None) -> T:
         return tyro.cli(
             command,
             args=argv,
-            description=sys.modules[command.__module__].__doc__,
+            description=description or sys.modules[command.__module__].__doc__,
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
         )
 

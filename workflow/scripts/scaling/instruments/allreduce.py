@@ -1,17 +1,15 @@
-"""How long an all-reduce takes: one process of the interconnect sweep."""
+"""Time all-reduces: one process of the interconnect sweep."""
 
-import os
-import traceback
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
 import torch
 import torch.distributed as dist
 
+from scaling.core import files
 from scaling.core.environment import Device
-from scaling.launch import launcher, ranks
-from scaling.launch.rank_log import RankLog
+from scaling.instruments.options import Sweep
+from scaling.launch import measure
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
 from scaling.training import distributed_data_parallel, flat_sgd
@@ -20,31 +18,15 @@ BYTES_PER_ELEMENT = 4
 SETTLING_STEPS = 3
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """What to measure. A repeat times `iterations` all-reduces back to back, as nccl-tests does."""
-
-    device: Device
-    message_bytes: list[int]
-    model_width: int
-    classes: int
-    warmup: int
-    repeats: int
-    iterations: int
-    timeout_seconds: float
-
-
-def run(sweep: Sweep, log_folder: Path) -> None:
+def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
     """Measure every size with the other ranks; rank 0 reports to `log_folder`.
 
-    Any error ends the process with status 1, so that the launcher ends the other ranks.
+    A `row` of the report has kind, message_bytes, seconds (one per repeat: of one all-reduce, the
+    slowest rank's) and correct; `model` has gradient_bytes.
     """
-    launcher.die_with_parent()
-    log = RankLog(log_folder, int(os.environ["RANK"]))
-    try:
-        rank = ranks.join(sweep.device, cpu_threads=1, timeout_seconds=sweep.timeout_seconds)
-        log.append("start", ranks.versions(sweep.device))
+    with measure.joined(log_folder, device, 1, sweep.time_limit_seconds) as (rank, log):
         gradient_bytes, buckets, tuned_buckets = _messages(sweep, rank)
+        log.append("model", {"gradient_bytes": gradient_bytes})
         messages = [
             *(("sweep", size) for size in sweep.message_bytes),
             *(("bucket", size) for size in buckets),
@@ -57,19 +39,14 @@ def run(sweep: Sweep, log_folder: Path) -> None:
             seconds, correct = _measure(sweep, rank, size)
             if rank.is_first:
                 row = {"message_bytes": size, "seconds": seconds, "correct": correct}
-                log.append(kind, row)
+                log.append("row", {"row": {"kind": kind, **row}})
                 print(f"{kind} {size} B: {min(seconds):.3e} to {max(seconds):.3e} s", flush=True)
-        log.append("end", {"gradient_bytes": gradient_bytes})
-        rank.barrier()
-        ranks.leave(rank)
-    except Exception:
-        traceback.print_exc()
-        os._exit(1)
 
 
 def _messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int], list[int]]:
-    """Bytes of all gradients, of DDP's buckets once it has settled, and of recipe tuned's."""
-    model = ResNet18(sweep.model_width, sweep.classes).to(rank.device)
+    """Return the bytes of all gradients, of DDP's settled buckets, and of recipe tuned's."""
+    classes = len(files.read_json(sweep.manifest)["classes"])
+    model = ResNet18(sweep.model_width, classes).to(rank.device)
     replica = distributed_data_parallel.wrap(model, rank, rank.processes)
     for _ in range(SETTLING_STEPS):
         replica.model(torch.randn(2, 3, 32, 32, device=rank.device)).sum().backward()
@@ -78,7 +55,7 @@ def _messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int], list[int]]:
 
 
 def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], bool]:
-    """Seconds of one all-reduce in each repeat, of the slowest rank, and whether sums are right."""
+    """Time one all-reduce in each repeat, as the slowest rank does; tell whether sums are right."""
     elements = message_bytes // BYTES_PER_ELEMENT
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1
     first_sum = rank.processes * (rank.processes + 1) / 2

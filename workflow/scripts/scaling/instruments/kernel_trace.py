@@ -1,4 +1,4 @@
-"""What ran when, on each device, while some iterations were traced."""
+"""Trace some iterations: what ran when on each device."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,6 @@ import numpy as np
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from scaling.instruments import intervals
 from scaling.launch.ranks import Rank
 from scaling.training.trainer import EpochResult, TrainIterations
 
@@ -20,7 +19,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Busy:
-    """Seconds in which anything runs on a device, those in which something but communication does.
+    """Seconds in which anything runs on a device, and in which anything but communication does.
 
     Overlaps count once. A communication kernel runs while it waits for other ranks. `spans` is how
     many kernels, copies and fills there are.
@@ -33,7 +32,7 @@ class Busy:
 
 @dataclass(frozen=True)
 class Trace:
-    """The spans of communication and of computation by device, the barrier before them left out.
+    """The spans of communication and of computation by device, without the barrier before them.
 
     On a GPU these are kernels, copies and fills; on a CPU the operations that call no other.
     """
@@ -42,26 +41,24 @@ class Trace:
     compute: dict[int, list[Span]]
 
     def communicating(self) -> tuple[float, float] | None:
-        """Seconds of communication and of the part under computation; None without communication.
+        """Return seconds of communication and of the part under computation; None without any.
 
         Of several devices of one process, those of the one which communicates longest.
         """
         found = [
-            (intervals.length(sent), intervals.overlap(sent, _seconds(self.compute.get(device))))
+            (length(sent), overlap(sent, _seconds(self.compute.get(device))))
             for device, spans in self.communication.items()
             if len(sent := _seconds(spans))
         ]
         return max(found, default=None)
 
     def busiest(self) -> Busy:
-        """How the device is used on which anything runs for the longest time."""
+        """Tell how the device is used on which anything runs for the longest time."""
         found = []
         for device in self.communication.keys() | self.compute.keys():
             own = self.compute.get(device, [])
             spans = [*self.communication.get(device, []), *own]
-            found.append(
-                Busy(intervals.length(_seconds(spans)), intervals.length(_seconds(own)), len(spans))
-            )
+            found.append(Busy(length(_seconds(spans)), length(_seconds(own)), len(spans)))
         return max(found, key=lambda busy: busy.seconds, default=Busy(0.0, 0.0, 0))
 
 
@@ -84,14 +81,38 @@ def record(train: TrainIterations, limit: int, rank: Rank) -> tuple[Trace, Epoch
             is_communication = any(word in name for word in CPU_COLLECTIVES)
             if not is_communication and (not name.startswith("aten::") or event.cpu_children):
                 continue
-        (communication if is_communication else compute).setdefault(event.device_index, []).append(
-            span
-        )
+        spans = communication if is_communication else compute
+        spans.setdefault(event.device_index, []).append(span)
     if rank.processes > 1 and on_gpu:
         # The barrier before the first iteration: it lasts until the last rank has its tracer.
-        for spans in communication.values():
-            spans.remove(min(spans))
+        for own in communication.values():
+            own.remove(min(own))
     return Trace(communication, compute), result
+
+
+def union(intervals: np.ndarray) -> np.ndarray:
+    """Return the instants of `intervals` [n, 2] (start, end) as disjoint, ordered ones [m, 2]."""
+    if len(intervals) == 0:
+        return np.empty((0, 2))
+    ordered = intervals[np.argsort(intervals[:, 0], kind="stable")]
+    latest = np.maximum.accumulate(ordered[:, 1])
+    first = np.concatenate([[True], ordered[1:, 0] > latest[:-1]])
+    last = np.concatenate([first[1:], [True]])
+    return np.column_stack([ordered[first, 0], latest[last]])
+
+
+def length(intervals: np.ndarray) -> float:
+    """Measure the time covered by `intervals` [n, 2], each instant once."""
+    disjoint = union(intervals)
+    return float((disjoint[:, 1] - disjoint[:, 0]).sum())
+
+
+def overlap(one: np.ndarray, other: np.ndarray) -> float:
+    """Measure the time covered by both `one` [n, 2] and `other` [m, 2]; exactly 0 for none."""
+    both = np.concatenate([union(one), union(other)])
+    times = np.sort(both, axis=0)
+    # In order of time, the k-th span may begin only after k ends: what is left is covered twice.
+    return float(np.clip(times[:-1, 1] - times[1:, 0], 0, None).sum())
 
 
 def _seconds(spans: list[Span] | None) -> np.ndarray:

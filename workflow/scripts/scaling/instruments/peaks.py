@@ -1,8 +1,7 @@
-"""How fast this machine multiplies matrices and copies bytes: the process that measures it."""
+"""Measure how fast this machine multiplies matrices and copies bytes."""
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 from time import perf_counter
@@ -11,48 +10,38 @@ from typing import Any
 import torch
 
 from scaling.core.environment import Device
-from scaling.launch import launcher, ranks
-from scaling.launch.rank_log import RankLog
+from scaling.instruments.options import Probe
+from scaling.launch import measure
 
 PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
-"""What one repeat takes at least, so that starting and stopping the clock weigh nothing."""
+"""The least duration of a repeat, so that starting and stopping the clock weigh nothing."""
 
 
-@dataclass(frozen=True)
-class Probe:
-    """What to measure: squares of `matrix_sizes`, copies of `copy_bytes`, each `repeats` times."""
-
-    device: Device
-    matrix_sizes: list[int]
-    copy_bytes: int
-    repeats: int
-    cpu_threads: int
-
-
-def run(probe: Probe, log_folder: Path) -> None:
-    """Measure everything on the visible GPUs (or the CPU) and report to `log_folder`."""
-    launcher.die_with_parent()
-    torch.set_num_threads(probe.cpu_threads)
-    log = RankLog(log_folder, 0)
-    log.append("start", ranks.versions(probe.device))
-    for row in measure(probe):
-        log.append("peak", row)
-        what = ", ".join(f"{key} {value}" for key, value in row.items() if key != "seconds")
-        print(f"{what}: {min(row['seconds']):.3e} to {max(row['seconds']):.3e} s", flush=True)
-    log.append("end", {})
+def run(probe: Probe, device: Device, log_folder: Path) -> None:
+    """Measure everything on the visible GPUs (or the CPU) and report each `row` to `log_folder`."""
+    with measure.joined(log_folder, device, probe.cpu_threads, probe.time_limit_seconds) as (
+        _,
+        log,
+    ):
+        for row in rows(probe, device):
+            log.append("row", {"row": row})
+            what = ", ".join(f"{key} {value}" for key, value in row.items() if key != "seconds")
+            print(f"{what}: {min(row['seconds']):.3e} to {max(row['seconds']):.3e} s", flush=True)
 
 
-def measure(probe: Probe) -> Iterator[dict[str, Any]]:
-    """Rows of `scaling.peaks_record`, one per matrix size and precision, and one per copy.
+def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
+    """Yield a row for each matrix size and precision, and for each copy.
 
-    Matrix products and the copy within a device run on the first GPU, copies between GPUs on
-    every ordered pair.
+    A row has `quantity` (matrix_product, device_copy, gpu_to_gpu_copy), `seconds` (one per repeat,
+    of one operation) and, where they apply, `precision`, `matrix_size` (n of n×n), `copy_bytes`,
+    `source_gpu`, `target_gpu`. Matrix products and the copy within a device run on the first GPU,
+    copies between GPUs on every ordered pair.
     """
     devices = [torch.device("cpu")]
-    if probe.device == "cuda":
+    if device == "cuda":
         devices = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
-    for precision in PRECISIONS[probe.device]:
+    for precision in PRECISIONS[device]:
         for size in probe.matrix_sizes:
             seconds = _matrix_product(precision, size, devices[0], probe.repeats)
             kind = {"quantity": "matrix_product", "precision": precision, "matrix_size": size}
@@ -84,7 +73,7 @@ def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: 
 def _repeated(
     operation: Callable[[], object], devices: list[torch.device], repeats: int
 ) -> list[float]:
-    """Seconds of one operation, the mean over a block of at least `BLOCK_SECONDS`, per repeat.
+    """Time one operation in each repeat: the mean over a block of at least `BLOCK_SECONDS`.
 
     Host seconds with the devices idle at both ends of a block. Before the repeats come one
     operation that is not timed, one that sets the length of a block, and a block of warm-up.

@@ -1,18 +1,13 @@
 """Turns one run of the grid into its record: decides, launches, watches, assembles."""
 
-import os
-import sys
-import tempfile
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from scaling.core import environment, files
-from scaling.core.environment import Device
 from scaling.core.records import RunRecord
-from scaling.launch import gpu_lease, launcher, rank_log, startup_clock
+from scaling.launch import rank_log, startup_clock
 from scaling.launch.launcher import Ending
+from scaling.launch.measure import launch_ranks
 from scaling.launch.rank_log import LinesByKind
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.verdict import verdict
@@ -45,43 +40,6 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
     record = assemble(spec, dataset, surroundings, lines, ending, reason)
     files.write_json(output, record)
     return record
-
-
-def launch_ranks(
-    command_line: list[str],
-    output: Path,
-    device: Device,
-    gpus: int,
-    cpu_threads: int,
-    time_limit: float,
-) -> tuple[Ending, list[dict[str, Any]]]:
-    """Run the processes of `command_line` on leased GPUs; how they ended and what they reported.
-
-    `gpus` are those of this machine: on the other nodes of a Slurm job Slurm itself gives them.
-    They report to a folder beside `output` (seen by all nodes of a cluster) that is theirs alone.
-    """
-    output.parent.mkdir(parents=True, exist_ok=True)
-    names: list[str] = []
-    with ExitStack() as held:
-        ranks_folder = Path(
-            held.enter_context(
-                tempfile.TemporaryDirectory(prefix=f".{output.stem}.ranks.", dir=output.parent)
-            )
-        )
-        variables = {
-            **os.environ,
-            "OMP_NUM_THREADS": str(cpu_threads),
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            launcher.WORKER_VARIABLE: str(ranks_folder),
-        }
-        if device == "cuda":
-            names = held.enter_context(gpu_lease.lease(gpus, environment.visible_gpus()))
-            variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
-        ending = launcher.launch(command_line, variables, time_limit)
-        lines = rank_log.read_lines(ranks_folder)
-    for stacks in rank_log.by_kind(lines)["stacks"]:
-        print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
-    return replace(ending, gpus=tuple(names)), lines
 
 
 def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:

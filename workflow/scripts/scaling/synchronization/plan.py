@@ -1,8 +1,13 @@
-"""What one job of the synchronization experiments does."""
+"""What one job of the synchronization experiments does, as its command line. Needs no torch."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+from scaling.core import environment, files
+from scaling.core.environment import Device
+from scaling.core.errors import UserError
+from scaling.core.grid import Cell
 from scaling.launch.run_spec import RunSpec
 
 Buffers = Literal["broadcast", "local", "sync_batch_norm"]
@@ -22,36 +27,93 @@ class Training:
 
 @dataclass(frozen=True)
 class Plan:
-    """All trainings share `spec` but for the seed; `world_sizes` are those whose orders are drawn.
+    """Options of the synchronization experiments; all trainings share them but for the seed."""
 
-    They train on the first `train_images`. `tuned_options` are those of recipe tuned, of which only
-    the messages are recorded.
-    """
-
-    spec: RunSpec
-    seeds: list[int]
-    world_sizes: list[int]
-    train_images: int
+    dataset: Path
+    """images.npz, made by dataset_prepare.py."""
+    manifest: Path
+    """Its manifest.json."""
     tuned_options: dict[str, Any]
+    """Options of recipe tuned, of which only the messages are recorded."""
+    output: Path
+    """The record to write."""
+    gpus: int = 2
+    """GPUs, 2 or more; on a CPU, processes."""
+    world_sizes: tuple[int, ...] = ()
+    """Other numbers of ranks whose image orders are drawn."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    """Seeds of the trainings."""
+    epochs: int = 5
+    """Epochs of each training, 2 or more."""
+    batch_size: int = 256
+    """Samples per GPU and step."""
+    train_images: int | None = None
+    """How many images are trained on, the first ones (default: all)."""
+    device: Device = "auto"
+    model_width: int = 64
+    """Channels of the first stage."""
+    learning_rate: float = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    crop_padding: int = 4
+    """Pixels around a random crop."""
+    horizontal_flip: bool = True
+    """Flip half of the images."""
+    loader_workers: int = 2
+    """DataLoader processes of each process."""
+    cpu_threads: int = 1
+    """Threads of each process."""
+    time_limit_seconds: float = 1800
+    """Time limit of the whole measurement."""
+    collective_timeout_seconds: float = 300
+    """How long a rank waits for another."""
+
+    def __post_init__(self) -> None:
+        if self.gpus < 2:
+            raise UserError(
+                f"--gpus is {self.gpus}: ranks can be compared where there are 2 or more"
+            )
+
+    @property
+    def images(self) -> int:
+        """The number of images that are trained on."""
+        there: int = files.read_json(self.manifest)["train_images"]
+        return min(there, self.train_images or there)
 
     @property
     def kinds(self) -> list[Buffers]:
         """What can become of buffers on these devices, DistributedDataParallel's default first."""
-        kinds: list[Buffers] = ["broadcast", "local"]
-        if self.spec.device == "cuda":
-            kinds.append("sync_batch_norm")
-        return kinds
+        on_gpu = environment.resolve_device(self.device) == "cuda"
+        of_any_device: list[Buffers] = ["broadcast", "local"]
+        return [*of_any_device, "sync_batch_norm"] if on_gpu else of_any_device
 
     @property
     def trainings(self) -> list[Training]:
         """With and without `set_epoch` for each seed; buffers otherwise than by default for one."""
         orders = [
-            Training("broadcast", told, seed) for seed in self.seeds for told in (True, False)
+            Training("broadcast", set_epoch, seed)
+            for seed in self.seeds
+            for set_epoch in (True, False)
         ]
         return [*orders, *(Training(kind, True, self.seeds[0]) for kind in self.kinds[1:])]
 
     def spec_of(self, recipe: str, strategy: str, seed: int) -> RunSpec:
-        """The parameters of one training, or of one step, on the plan's number of GPUs."""
-        cell = replace(self.spec.cell, recipe=recipe, strategy=strategy, seed=seed)
-        options = self.tuned_options if recipe == "tuned" else self.spec.recipe_options
-        return replace(self.spec, cell=cell, recipe_options=options)
+        """Return the parameters of one training, or of one step, on the plan's number of GPUs."""
+        own = {"loader_workers": self.loader_workers}
+        return RunSpec(
+            cell=Cell(recipe, strategy, self.gpus, self.batch_size, seed),
+            device=environment.resolve_device(self.device),
+            model_width=self.model_width,
+            warmup_epochs=1,
+            measured_epochs=self.epochs - 1,
+            instrumented_iterations=0,
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+            crop_padding=self.crop_padding,
+            horizontal_flip=self.horizontal_flip,
+            recipe_options=self.tuned_options if recipe == "tuned" else own,
+            cpu_threads=self.cpu_threads,
+            time_limit_seconds=self.time_limit_seconds,
+            collective_timeout_seconds=self.collective_timeout_seconds,
+        )

@@ -1,4 +1,4 @@
-"""Training steps of each way to train in parallel, with every message that they send."""
+"""Record every message of training steps, for each mode of parallel training."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,7 +7,6 @@ import torch.distributed as dist
 
 from scaling.instruments.messages import Messages, collectives, copies
 from scaling.launch.ranks import Rank
-from scaling.launch.run_spec import RunSpec
 from scaling.synchronization import training
 from scaling.synchronization.plan import Buffers, Plan
 from scaling.training.trainer import Material, Trainer
@@ -19,8 +18,8 @@ keeps to them from the third on."""
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to train in parallel: `name`, a recipe, a strategy, and what becomes of buffers."""
+class ParallelMode:
+    """A mode of parallel training: `name`, recipe, strategy, and what becomes of buffers."""
 
     name: str
     recipe: str
@@ -29,28 +28,23 @@ class Way:
 
 
 OF_RANKS = [
-    Way("ddp", "course", "ddp"),
-    Way("ddp, buffers local", "course", "ddp", "local"),
-    Way("ddp, SyncBatchNorm", "course", "ddp", "sync_batch_norm"),
-    Way("tuned", "tuned", "ddp"),
+    ParallelMode("ddp", "course", "ddp"),
+    ParallelMode("ddp, buffers local", "course", "ddp", "local"),
+    ParallelMode("ddp, SyncBatchNorm", "course", "ddp", "sync_batch_norm"),
+    ParallelMode("tuned", "tuned", "ddp"),
 ]
-DATA_PARALLEL = Way("dp", "course", "dp")
+DATA_PARALLEL = ParallelMode("dp", "course", "dp")
 WITHOUT_MESSAGES = ("compile", "cuda_graph", "fused_norms")
-"""Switches of recipe tuned that change no message."""
+"""Switches of recipe tuned that change no message; it runs without them here."""
 
 
-def record(plan: Plan, way: Way, rank: Rank, material: Material) -> dict[str, Any]:
-    """The messages of `STEPS` steps, and whether all ranks saw the same ones.
-
-    `batch_bytes` are those of one rank's images in float32 (of the whole batch for DataParallel).
-    Recipe tuned runs without the switches `WITHOUT_MESSAGES` here.
-    """
-    spec = plan.spec_of(way.recipe, way.strategy, plan.seeds[0])
+def record(plan: Plan, mode: ParallelMode, rank: Rank, material: Material) -> dict[str, Any]:
+    """Record the messages of `STEPS` steps, and whether all ranks saw the same ones."""
     messages = Messages()
     recording = collectives if rank.processes > 1 else copies
     with recording(messages):
         messages.phase = "start"
-        trainer = _trainer(spec, way, rank, material)
+        trainer = _trainer(plan, mode, rank, material)
         messages.phase = None
     train = trainer.in_memory(1)
     with messages.phases_of(trainer.model):
@@ -66,16 +60,17 @@ def record(plan: Plan, way: Way, rank: Rank, material: Material) -> dict[str, An
         everyone = [None] * rank.processes
         dist.all_gather_object(everyone, messages.rows)
     return {
-        "way": way.name,
+        "way": mode.name,
         "bucket_bytes": bucket_bytes,
         "ranks_agree": all(rows == messages.rows for rows in everyone),
         "messages": messages.rows,
     }
 
 
-def _trainer(spec: RunSpec, way: Way, rank: Rank, material: Material) -> Trainer:
-    if way.recipe == "tuned":
+def _trainer(plan: Plan, mode: ParallelMode, rank: Rank, material: Material) -> Trainer:
+    spec = plan.spec_of(mode.recipe, mode.strategy, plan.seeds[0])
+    if mode.recipe == "tuned":
         options = {**spec.recipe_options, **dict.fromkeys(WITHOUT_MESSAGES, False)}
         spec = replace(spec, recipe_options=options)
         return Tuned(spec, rank, training.build(spec, rank, material), material)
-    return training.course(spec, rank, material, way.buffers)[1]
+    return training.course(spec, rank, material, mode.buffers)[1]

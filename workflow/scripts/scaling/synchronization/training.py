@@ -1,41 +1,50 @@
-"""A training with recipe `course` whose ranks are compared with one another."""
+"""Train with recipe `course` and compare the ranks with one another."""
 
 import hashlib
+import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import nn
 
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.models.resnet import ResNet18
-from scaling.synchronization import samplers, shards
-from scaling.synchronization.drift import Statistics, drift
-from scaling.synchronization.plan import Buffers, Training
+from scaling.synchronization import orders
+from scaling.synchronization.plan import Buffers, Plan, Training
 from scaling.training import evaluation
 from scaling.training.course import Course
 from scaling.training.trainer import Material, finite
+
+ROUNDS = 5
+"""Timed epochs with each kind of buffers. Two kinds that take equally long then have disjoint
+ranges by chance in one of 126 comparisons, 2 / C(10, 5)."""
+
+Statistics = dict[str, NDArray[np.float64]]
+"""`mean` and `variance`: the running statistics of all channels of all batch norms of one rank."""
 
 
 def run(spec: RunSpec, training: Training, rank: Rank, material: Material) -> dict[str, Any]:
     """Train the epochs of `spec` and compare the ranks; the same on every rank.
 
     Returns the training; `epochs`, one row per epoch and rank (an EpochResult); `orders`, the rows
-    of `shards.describe` of what the training's own samplers drew; `ranks`, for each rank
+    of `orders.describe` of what the training's own samplers drew; `ranks`, for each rank
     `test_loss` and `test_accuracy` of its own copy of the model, SHA-256 of its parameters and of
-    its buffers; and the `drift` of their running statistics. Telling a sampler epoch 0 again and
-    again leaves it as it was made: that is what a training without `set_epoch` does.
+    its buffers; and the `drift` of their running statistics. A sampler that is set to epoch 0 again
+    and again stays as it was made: that is what a training without `set_epoch` does.
     """
     model, trainer = course(spec, rank, material, training.buffers)
     epochs, drawn = [], []
     for epoch in range(spec.epochs):
         result = trainer.run_epoch(epoch if training.set_epoch else 0)
         epochs.append({"epoch": epoch, "rank": rank.index, **asdict(result)})
-        drawn.append(samplers.order(trainer.sampler))
+        drawn.append(orders.drawn(trainer.sampler))
     own = {
         "rank": rank.index,
         **evaluation.evaluate(model, material, rank.device),
@@ -44,25 +53,48 @@ def run(spec: RunSpec, training: Training, rank: Rank, material: Material) -> di
     }
     everyone: list[Any] = [None] * rank.processes
     dist.all_gather_object(everyone, (epochs, drawn, own, running_statistics(model)))
-    epoch_rows, orders, ranks, statistics = zip(*everyone, strict=True)
+    epoch_rows, drawn_by_all, ranks, statistics = zip(*everyone, strict=True)
     images = len(material.data.train_labels)
     return {
         **asdict(training),
         "epochs": [row for rows in zip(*epoch_rows, strict=True) for row in rows],
         "orders": [
-            {"epoch": epoch, **row}
-            for epoch, of_ranks in enumerate(zip(*orders, strict=True))
-            for row in shards.describe(of_ranks, images)
+            row
+            for epoch, of_ranks in enumerate(zip(*drawn_by_all, strict=True))
+            for row in orders.describe(of_ranks, images, epoch)
         ],
         "ranks": list(ranks),
         "drift": {name: finite(value) for name, value in drift(statistics).items()},
     }
 
 
+def epoch_seconds(plan: Plan, rank: Rank, material: Material) -> list[dict[str, Any]]:
+    """Time epochs with each kind of buffers, without data loading; the same rows on every rank.
+
+    A row for each kind of buffers, round (from 1) and rank has the `seconds` of an epoch of recipe
+    `course` and its `iterations`, on batches that are in memory already. Each kind trains a model
+    of its own. The kinds take turns, every other round in the opposite order, after a round that is
+    not among the rows.
+    """
+    spec = plan.spec_of("course", "ddp", plan.seeds[0])
+    epochs = {
+        kind: course(spec, rank, material, kind)[1].in_memory(sys.maxsize) for kind in plan.kinds
+    }
+    own = []
+    for turn in range(1 + ROUNDS):
+        for kind in plan.kinds if turn % 2 else reversed(plan.kinds):
+            result = epochs[kind](sys.maxsize)
+            figures = {"seconds": result.seconds, "iterations": result.iterations}
+            own.append({"buffers": kind, "round": turn, "rank": rank.index, **figures})
+    everyone: list[Any] = [None] * rank.processes
+    dist.all_gather_object(everyone, own)
+    return [row for rows in zip(*everyone, strict=True) for row in rows if row["round"]]
+
+
 def course(
     spec: RunSpec, rank: Rank, material: Material, buffers: Buffers
 ) -> tuple[nn.Module, Course]:
-    """The study's model with the weights of its seed, and recipe `course` that trains it."""
+    """Make the study's model with the weights of its seed, and recipe `course` to train it."""
     model = build(spec, rank, material)
     if buffers == "sync_batch_norm":
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
@@ -75,13 +107,13 @@ def course(
 
 
 def build(spec: RunSpec, rank: Rank, material: Material) -> ResNet18:
-    """The study's model with the weights of its seed, on the rank's device."""
+    """Make the study's model with the weights of its seed, on the rank's device."""
     torch.manual_seed(spec.cell.seed)
     return ResNet18(spec.model_width, len(material.data.classes)).to(rank.device)
 
 
 def running_statistics(model: nn.Module) -> Statistics:
-    """The running mean and variance of every channel, in the order of the modules."""
+    """Collect the running mean and variance of every channel, in the order of the modules."""
     found: dict[str, list[np.ndarray]] = defaultdict(list)
     for name, buffer in model.named_buffers():
         for word, statistic in (("running_mean", "mean"), ("running_var", "variance")):
@@ -90,8 +122,31 @@ def running_statistics(model: nn.Module) -> Statistics:
     return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
+def drift(ranks: Sequence[Statistics]) -> dict[str, float]:
+    """Measure the range of each channel's running statistics over ranks, relative to their size.
+
+    A variance is relative to its mean over the ranks; a mean, which may be zero, to the standard
+    deviation that this variance gives. Returns `mean_max`, `mean_mean`, `variance_max` and
+    `variance_mean`: the largest and the mean over all channels, NaN where a training has diverged.
+    Channels that never vary (variance zero on every rank) have no relative difference and are left
+    out; 0 where none is left.
+    """
+    means, variances = (np.stack([rank[name] for rank in ranks]) for name in ("mean", "variance"))
+    variance = variances.mean(axis=0)
+    varies = variance != 0
+    relative = {
+        "mean": np.ptp(means, axis=0)[varies] / np.sqrt(variance[varies]),
+        "variance": np.ptp(variances, axis=0)[varies] / variance[varies],
+    }
+    return {
+        f"{name}_{of}": float(reduce(values)) if values.size else 0.0
+        for name, values in relative.items()
+        for of, reduce in (("max", np.max), ("mean", np.mean))
+    }
+
+
 def buffers_sha256(model: nn.Module) -> str:
-    """SHA-256 over the bytes of all buffers."""
+    """Hash the bytes of all buffers: SHA-256 in hexadecimal."""
     digest = hashlib.sha256()
     for buffer in model.buffers():
         digest.update(buffer.cpu().contiguous().numpy().tobytes())

@@ -6,7 +6,6 @@ import resource
 import sys
 import tempfile
 import time
-import traceback
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -20,8 +19,8 @@ from scaling.core import environment, files
 from scaling.core.power_cap import PowerCap, held_back
 from scaling.core.records import EpochRow, Role
 from scaling.data import dataset
-from scaling.instruments import instruments
-from scaling.launch import launcher, outcome, ranks, stall
+from scaling.instruments import communication
+from scaling.launch import measure, outcome, ranks, stall
 from scaling.launch.rank_log import RankLog
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StallError
@@ -49,21 +48,11 @@ def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path, clock: St
     failure: traceback and status 1. So is a wait inside captured steps that lasts longer than
     `spec.collective_timeout_seconds`.
     """
-    launcher.die_with_parent()
-    log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
-    with log.stacks_kept():
-        try:
-            _train(spec, images, manifest, log, clock)
-        except Exception as error:
-            traceback.print_exc()
-            try:
-                _report(log, spec, error)
-            finally:
-                # A rank that waits in a collective would block an orderly shutdown for ever.
-                os._exit(1)
+    with measure.rank_process(log_folder, partial(_report, spec)) as log:
+        _train(spec, images, manifest, log, clock)
 
 
-def _report(log: RankLog, spec: RunSpec, error: Exception, **more: int) -> None:
+def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
     """Say what ends this rank."""
     sys.stderr.flush()
     log.append(
@@ -82,7 +71,7 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
     """End this rank from a thread, whose main one waits for a device that does not get on."""
     try:
         at = error.position
-        _report(log, spec, error, launched=at.launched, finished=at.finished)
+        _report(spec, log, error, launched=at.launched, finished=at.finished)
         print(f"Rank {log.rank}, which does not get on:\n{_stacks()}", file=sys.stderr, end="")
         time.sleep(stall.LAST_WORDS_SECONDS)
     finally:
@@ -152,7 +141,7 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
     readings: dict[str, Any] = {"readings": [], "device_time": None}
     if spec.instrumented_iterations:
         limit = spec.instrumented_iterations
-        found, device_time = instruments.read_all(trainer, rank, spec.cell.gpus, limit)
+        found, device_time = communication.measure_all(trainer, rank, spec.cell.gpus, limit)
         readings = {"readings": found, "device_time": device_time}
     log.append("readings", {**readings, "seconds": clock.elapsed()})
     rank.barrier()

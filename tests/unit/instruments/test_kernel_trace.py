@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaling.instruments import intervals
+from scaling.instruments.kernel_trace import length, overlap, union
 
 
 def spans(*pairs):
@@ -11,29 +11,29 @@ def spans(*pairs):
 
 
 def test_touching_and_nested_intervals_become_one():
-    found = intervals.union(spans((5, 6), (0, 4), (1, 2), (4, 5), (8, 9)))
+    found = union(spans((5, 6), (0, 4), (1, 2), (4, 5), (8, 9)))
     assert found.tolist() == [[0, 6], [8, 9]]
 
 
 def test_each_instant_counts_once():
-    assert intervals.length(spans((0, 4), (2, 6), (10, 11))) == 7
+    assert length(spans((0, 4), (2, 6), (10, 11))) == 7
 
 
 def test_overlap_is_what_both_cover():
     communication = spans((0, 4), (6, 8))
     compute = spans((3, 7))
-    assert intervals.overlap(communication, compute) == 2
+    assert overlap(communication, compute) == 2
 
 
 @pytest.mark.parametrize("other", [spans(), spans((5, 6))])
 def test_nothing_overlaps_with_nothing_or_with_another_time(other):
-    assert intervals.overlap(spans((0, 1)), other) == 0
+    assert overlap(spans((0, 1)), other) == 0
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_rounding_is_left_where_nothing_overlaps(seed):
     times = np.random.default_rng(seed).uniform(0, 1e-2, (200, 1)).cumsum().reshape(-1, 2)
-    assert intervals.overlap(times[::2], times[1::2]) == 0
+    assert overlap(times[::2], times[1::2]) == 0
 
 
 seconds = st.integers(0, 30)
@@ -47,4 +47,4 @@ def test_overlap_agrees_with_counting_unit_steps(one, other):
     def steps(pairs):
         return {step for start, end in pairs for step in range(int(start), int(end))}
 
-    assert intervals.overlap(one, other) == pytest.approx(len(steps(one) & steps(other)))
+    assert overlap(one, other) == pytest.approx(len(steps(one) & steps(other)))

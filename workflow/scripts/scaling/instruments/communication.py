@@ -1,13 +1,13 @@
-"""How long a run communicates and how long its device works, in extra iterations at its end.
+"""Measure how long a run communicates and how long its device works, in extra iterations.
 
-Three instruments of communication, each over at most `limit` iterations on batches that are in
-memory already, so that no rank waits for another one's data: iterations without gradient
-synchronisation beside the same ones with it, a trace of the kernels, and the log that
-DistributedDataParallel keeps. A reading is a dict: `estimate`, `rank`, `iterations` it covers, and
-either `seconds` and `seconds_without` of them, one for each repeat, or their
-`communication_seconds`, `exposed_seconds` and `overlapped_seconds`; `note` says why a reading is
-missing. A communication kernel runs until all ranks have joined it: waiting for the slowest rank is
-part of its time. The same trace, on one GPU as well, tells how long the device works.
+Communication is measured in three ways, each over at most `limit` iterations on batches that are in
+memory already, so that no rank waits for another one's data: iterations with and without gradient
+synchronisation, a trace of the kernels, and the log that DistributedDataParallel keeps. A
+measurement is a dict: `estimate`, `rank`, `iterations` it covers, and either `seconds` and
+`seconds_without` of them, one for each repeat, or their `communication_seconds`, `exposed_seconds`
+and `overlapped_seconds`; `note` says why it is missing. A communication kernel runs until all ranks
+have joined it: waiting for the slowest rank is part of its time. The same trace, on one GPU as
+well, tells how long the device works.
 """
 
 from contextlib import nullcontext
@@ -20,39 +20,39 @@ from scaling.instruments.kernel_trace import Trace
 from scaling.launch.ranks import Rank
 from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
-Reading = dict[str, Any]
+Measurement = dict[str, Any]
 
 SETTLING_ITERATIONS = 2
 REPEATS = 3
 NANOSECOND = 1e-9
 
 
-def read_all(
+def measure_all(
     trainer: Trainer, rank: Rank, gpus: int, limit: int
-) -> tuple[list[Reading], dict[str, Any]]:
-    """What this rank of a run on `gpus` reads of its communication, and its device's time.
+) -> tuple[list[Measurement], dict[str, Any]]:
+    """Measure the communication of this rank of a run on `gpus` GPUs, and its device's time.
 
-    On one GPU nothing is communicated and there is no reading. The device's time is described in
-    `_device_time`; a CPU, which runs no kernels, has 0 iterations of it and a `note`.
+    On one GPU nothing is communicated and there is no measurement. The device's time is described
+    in `_device_time`; a CPU, which runs no kernels, has 0 iterations of it and a `note`.
     """
     on_gpu = rank.device.type == "cuda"
     device_time = {"rank": rank.index, "iterations": 0, "note": "a CPU runs no kernels"}
     if gpus == 1 and not on_gpu:
         return [], device_time
     train = trainer.in_memory(limit)
-    readings = [_without_communication(trainer, train, limit)] if gpus > 1 else []
+    found = [_without_communication(trainer, train, limit)] if gpus > 1 else []
     train(SETTLING_ITERATIONS)
     untraced = train(limit) if on_gpu else None
     trace, traced = kernel_trace.record(train, limit, rank)
     if untraced:
         device_time = {"rank": rank.index, **_device_time(trace, untraced)}
     if gpus > 1:
-        readings += [_profiler(trace, traced.iterations), _ddp_log(trainer, train, limit)]
-    return [{"rank": rank.index, **reading} for reading in readings], device_time
+        found += [_profiler(trace, traced.iterations), _ddp_log(trainer, train, limit)]
+    return [{"rank": rank.index, **one} for one in found], device_time
 
 
-def _without_communication(trainer: Trainer, train: TrainIterations, limit: int) -> Reading:
-    """Seconds of the same iterations with and without synchronisation, in turn."""
+def _without_communication(trainer: Trainer, train: TrainIterations, limit: int) -> Measurement:
+    """Time the same iterations with and without synchronisation, in turn."""
     if trainer.without_communication() is None:
         return _missing("without_communication", "the strategy cannot leave communication out")
     with_it, without = [], []
@@ -70,23 +70,16 @@ def _without_communication(trainer: Trainer, train: TrainIterations, limit: int)
     }
 
 
-def _profiler(trace: Trace, iterations: int) -> Reading:
-    """Time of communication kernels, and the part of it in which a compute kernel runs as well."""
+def _profiler(trace: Trace, iterations: int) -> Measurement:
+    """Add up the time of communication kernels, and its part under a compute kernel."""
     found = trace.communicating()
     if found is None:
         return _missing("profiler", "the trace shows no communication")
-    total, hidden = found
-    return {
-        "estimate": "profiler",
-        "iterations": iterations,
-        "communication_seconds": total,
-        "exposed_seconds": total - hidden,
-        "overlapped_seconds": hidden,
-    }
+    return _measured("profiler", iterations, *found)
 
 
-def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Reading:
-    """What the reducer says of its all-reduces, iteration by iteration.
+def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Measurement:
+    """Add up what DDP's reducer logs of its all-reduces, iteration by iteration.
 
     Its own averages reach back to the first epochs, where ranks waited for one another's data.
     """
@@ -105,17 +98,11 @@ def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Reading:
     )
     if total <= 0:
         return _missing("ddp_log", "DistributedDataParallel logged no communication time")
-    return {
-        "estimate": "ddp_log",
-        "iterations": iterations,
-        "communication_seconds": total,
-        "exposed_seconds": total - hidden,
-        "overlapped_seconds": hidden,
-    }
+    return _measured("ddp_log", iterations, total, hidden)
 
 
 def _device_time(trace: Trace, untraced: EpochResult) -> dict[str, Any]:
-    """Of the same iterations, the host's `seconds` untraced and the device's `busy_seconds`.
+    """Compare the host's `seconds` of the same iterations, untraced, with the device's.
 
     `busy_seconds` are those in which anything runs on the device (of several of one process, the
     busiest), `compute_seconds` those in which anything but communication does, `kernels` how many
@@ -134,5 +121,15 @@ def _device_time(trace: Trace, untraced: EpochResult) -> dict[str, Any]:
     }
 
 
-def _missing(estimate: str, note: str) -> Reading:
+def _measured(estimate: str, iterations: int, total: float, hidden: float) -> Measurement:
+    return {
+        "estimate": estimate,
+        "iterations": iterations,
+        "communication_seconds": total,
+        "exposed_seconds": total - hidden,
+        "overlapped_seconds": hidden,
+    }
+
+
+def _missing(estimate: str, note: str) -> Measurement:
     return {"estimate": estimate, "iterations": 0, "note": note}

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from scaling.synchronization import samplers, shards
+from scaling.synchronization import orders as image_orders
 
 IMAGES = range(10)
 
 
 def described(*orders, images=10):
-    return shards.describe([np.array(order) for order in orders], images)
+    return image_orders.describe([np.array(order) for order in orders], images, epoch=0)
 
 
 def test_an_order_is_known_by_the_bytes_of_its_positions():
@@ -37,6 +37,7 @@ def test_an_overlap_is_counted_pair_by_pair_and_the_largest_is_told():
 
 def test_a_lone_rank_has_nobody_to_share_with():
     assert described([3, 3, 1], images=4)[0] | {"order_sha256": ""} == {
+        "epoch": 0,
         "rank": 0,
         "samples": 3,
         "order_sha256": "",
@@ -52,7 +53,7 @@ def hashes(rows, rank):
 
 @pytest.mark.parametrize(("told", "different"), [(True, 4), (False, 1)])
 def test_distributed_sampler_draws_a_new_order_only_when_it_is_told_the_epoch(told, different):
-    rows = samplers.distributed(range(100), 2, seed=0, epochs=4, set_epoch=told)
+    rows = image_orders.distributed(range(100), 2, seed=0, epochs=4, set_epoch=told)
     assert len(rows) == 8
     for rank in (0, 1):
         assert len(set(hashes(rows, rank))) == different
@@ -61,13 +62,13 @@ def test_distributed_sampler_draws_a_new_order_only_when_it_is_told_the_epoch(to
 
 def test_where_ranks_do_not_divide_the_images_some_are_drawn_twice():
     # 10 images on 4 ranks: 3 each, so 2 of the 12 draws are repeats.
-    rows = samplers.distributed(IMAGES, 4, seed=1, epochs=1, set_epoch=True)
+    rows = image_orders.distributed(IMAGES, 4, seed=1, epochs=1, set_epoch=True)
     assert {(row["samples"], row["unseen"], row["repeated"]) for row in rows} == {(3, 0, 2)}
     assert max(row["overlap"] for row in rows) >= 1
 
 
 def test_random_sampler_draws_a_new_order_each_epoch_untold():
-    rows = samplers.random(range(100), seed=0, epochs=4)
+    rows = image_orders.random(range(100), seed=0, epochs=4)
     assert len(set(hashes(rows, 0))) == 4
     assert {(row["samples"], row["repeated"]) for row in rows} == {(100, 0)}
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scaling.synchronization.drift import drift
+from scaling.synchronization.training import drift
 
 
 def statistics(mean, variance):

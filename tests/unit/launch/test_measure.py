@@ -1,0 +1,39 @@
+"""The harness of measurements: what it makes of the processes' ends and reports."""
+
+import pytest
+
+from scaling.core.errors import UserError
+from scaling.launch import measure
+from scaling.launch.launcher import Ending
+
+START = {"kind": "start", "host": "node01", "slurm_gpus": [], "cuda": None, "nccl": None}
+WELL = Ending(0, timed_out=False, seconds=2.5)
+
+
+def lines(*ranks):
+    return [{**START, "rank": 0}, *({"kind": "end", "rank": rank} for rank in ranks)]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "ending", "cause"),
+    [
+        ((0, 1), Ending(1, timed_out=False), "exit status 1"),
+        ((0, 1), Ending(-9, timed_out=True), "its time limit"),
+        ((0,), WELL, "exit status 0"),
+    ],
+)
+def test_a_measurement_that_lost_a_process_is_one_clear_sentence(ranks, ending, cause):
+    sentence = f"the sweep over 2 GPUs ended early with {cause}: see the log above; ask for less"
+    with pytest.raises(UserError, match=sentence):
+        measure.collect(
+            {"device": "cpu"}, lines(*ranks), ending, 2, "the sweep over 2 GPUs", "; ask for less"
+        )
+
+
+def test_reports_are_told_by_their_kind_and_the_environment_by_who_saw_it():
+    rows = [{"kind": "row", "rank": 0, "seconds": second} for second in (3, 1)]
+    found = measure.collect({"device": "cpu", "cuda": "?"}, [*rows, *lines(0)], WELL, 1, "it")
+    assert found.of("row") == [{"seconds": 3}, {"seconds": 1}]
+    assert (found.seconds, found.gpus) == (2.5, 0)
+    assert found.environment["hosts"] == ["node01"] and found.environment["cuda"] is None
+    assert found.environment["ended"] and found.environment["device"] == "cpu"

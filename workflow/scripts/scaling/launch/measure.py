@@ -1,0 +1,168 @@
+"""The harness of measurements: launch processes, let them report, assemble what they found."""
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scaling.core import environment
+from scaling.core.environment import Device
+from scaling.core.errors import UserError
+from scaling.launch import gpu_lease, launcher, rank_log
+from scaling.launch.launcher import Ending
+from scaling.launch.rank_log import RankLog
+
+if TYPE_CHECKING:
+    from scaling.launch.ranks import Rank
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What the processes of a complete measurement reported, and where they ran.
+
+    `gpus` were leased on this machine; `seconds` passed from the start of the command to the end of
+    the last process; `environment` is as `core.environment` describes it.
+    """
+
+    lines: list[dict[str, Any]]
+    gpus: int
+    seconds: float
+    environment: dict[str, Any]
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Return the contents of the lines of this kind, in order."""
+        return [
+            {key: value for key, value in line.items() if key not in ("kind", "rank")}
+            for line in self.lines
+            if line["kind"] == kind
+        ]
+
+
+def run(
+    script: str,
+    argv: list[str] | None,
+    output: Path,
+    *,
+    name: str,
+    advice: str = "",
+    device: Device,
+    gpus: int,
+    processes: int,
+    nodes: int = 1,
+    cpu_threads: int = 1,
+    time_limit: float,
+) -> Reports:
+    """Run `script` again with its arguments in processes that measure, and collect their reports.
+
+    `gpus` and `processes` are those of all nodes. Raises UserError when a process fails; it calls
+    the measurement by `name` and adds `advice`.
+    """
+    host_info = environment.describe(device)
+    arguments = sys.argv[1:] if argv is None else argv
+    command = launcher.command(Path(script), arguments, processes, nodes)
+    ending, lines = launch_ranks(command, output, device, gpus // nodes, cpu_threads, time_limit)
+    return collect(host_info, lines, ending, processes, name, advice)
+
+
+def collect(
+    host_info: dict[str, Any],
+    lines: list[dict[str, Any]],
+    ending: Ending,
+    processes: int,
+    name: str,
+    advice: str = "",
+) -> Reports:
+    """Check that all processes ended well, and complete the environment by what they saw."""
+    ends = [line for line in lines if line["kind"] == "end"]
+    if ending.returncode != 0 or len(ends) < processes:
+        cause = "its time limit" if ending.timed_out else f"exit status {ending.returncode}"
+        raise UserError(f"{name} ended early with {cause}: see the log above{advice}")
+    whole = {
+        **host_info,
+        **environment.leased_gpus(ending.gpus),
+        **environment.seen_by([line for line in lines if line["kind"] == "start"]),
+        "ended": environment.now(),
+    }
+    return Reports(lines, len(ending.gpus), ending.seconds, whole)
+
+
+def launch_ranks(
+    command_line: list[str],
+    output: Path,
+    device: Device,
+    gpus: int,
+    cpu_threads: int,
+    time_limit: float,
+) -> tuple[Ending, list[dict[str, Any]]]:
+    """Run the processes of `command_line` on leased GPUs; return how they ended and their lines.
+
+    `gpus` are those of this machine: on the other nodes of a Slurm job Slurm itself gives them.
+    They report to a folder beside `output` (seen by all nodes of a cluster) that is theirs alone.
+    """
+    output.parent.mkdir(parents=True, exist_ok=True)
+    names: list[str] = []
+    with ExitStack() as held:
+        ranks_folder = Path(
+            held.enter_context(
+                tempfile.TemporaryDirectory(prefix=f".{output.stem}.ranks.", dir=output.parent)
+            )
+        )
+        variables = {
+            **os.environ,
+            "OMP_NUM_THREADS": str(cpu_threads),
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            launcher.WORKER_VARIABLE: str(ranks_folder),
+        }
+        if device == "cuda":
+            names = held.enter_context(gpu_lease.lease(gpus, environment.visible_gpus()))
+            variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
+        ending = launcher.launch(command_line, variables, time_limit)
+        lines = rank_log.read_lines(ranks_folder)
+    for stacks in rank_log.by_kind(lines)["stacks"]:
+        print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
+    return replace(ending, gpus=tuple(names)), lines
+
+
+@contextmanager
+def rank_process(
+    log_folder: Path, report: Callable[[RankLog, Exception], None] | None = None
+) -> Iterator[RankLog]:
+    """Be one process of a measurement, and yield the log to report to.
+
+    Any error in the block is passed to `report` and ends the process with status 1, so that the
+    launcher ends the others. It ends at once: an orderly shutdown would wait for ever for a rank
+    that is in a collective.
+    """
+    launcher.die_with_parent()
+    log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
+    with log.stacks_kept():
+        try:
+            yield log
+        except Exception as error:
+            traceback.print_exc()
+            try:
+                if report:
+                    report(log, error)
+            finally:
+                os._exit(1)
+
+
+@contextmanager
+def joined(
+    log_folder: Path, device: Device, cpu_threads: int, timeout_seconds: float
+) -> Iterator[tuple["Rank", RankLog]]:
+    """Be one process of a measurement that has joined the others; report its start and its end."""
+    from scaling.launch import ranks  # imports PyTorch, which the process that launches does not
+
+    with rank_process(log_folder) as log:
+        rank = ranks.join(device, cpu_threads, timeout_seconds)
+        log.append("start", ranks.versions(device))
+        yield rank, log
+        rank.barrier()
+        log.append("end", {})
+        ranks.leave(rank)
