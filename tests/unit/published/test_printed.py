@@ -6,9 +6,7 @@ from decimal import Decimal
 import pytest
 
 from examples.published_study import CLEAN, column, edited, everywhere, study
-from scaling.published import printed
 from scaling.published.printed_figures import closeness
-from scaling.tables import io
 
 
 def test_a_figure_is_exact_within_one_unit_of_its_last_digit():
@@ -32,34 +30,62 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
     assert found[~share].factor.between(0.999, 1.001).all()
 
 
-def test_speedups_times_the_number_of_gpus(tmp_path):
-    # 2 · 18/9.784, 2 · 17/8.696, 4 · 18/4.892, 4 · 17/4.35
+@pytest.mark.parametrize(
+    ("quantity", "values", "mistakes"),
+    [
+        # 2 · 18/9.784, 2 · 17/8.696, 4 · 18/4.892, 4 · 17/4.35
+        (
+            "speedup",
+            column("printed_speedup", "3.679", "3.910", "14.72", "15.63"),
+            everywhere("times_gpus"),
+        ),
+        # 9.784/4.892 = 2.000 and 8.696/4.35 = 1.999
+        (
+            "speedup",
+            column("printed_speedup", "", "", "2.000", "1.999"),
+            {(4, 128): "two_gpu_baseline", (4, 512): "two_gpu_baseline"},
+        ),
+        # 18/9.784, 18/8.696, 18/4.892, 18/4.35: right only where b is the smallest batch
+        (
+            "speedup",
+            column("printed_speedup", "1.840", "2.070", "3.679", "4.138"),
+            everywhere("") | {(2, 512): "one_baseline", (4, 512): "one_baseline"},
+        ),
+        # T(1,512)/4 = 17/4
+        (
+            "compute_seconds",
+            {(4, 128): {"printed_compute_seconds": "4.250"}},
+            everywhere("") | {(4, 128): "another_row"},
+        ),
+        # 2 · 9.1 = 18.2 where T(1,128) = 18.0
+        (
+            "compute_seconds",
+            {(2, 128): {"printed_compute_seconds": "9.100"}},
+            everywhere("") | {(2, 128): "other_single_time"},
+        ),
+        # 2 · 12.0 = 24 where T(1,128) = 18.0: any figure follows from some T(1,b)
+        (
+            "compute_seconds",
+            {(2, 128): {"printed_compute_seconds": "12.000"}},
+            everywhere("") | {(2, 128): "unexplained"},
+        ),
+        (
+            "bandwidth_gb_per_s",
+            {(4, 512): {"printed_bandwidth_gb_per_s": "99"}},
+            everywhere("") | {(4, 512): "unexplained"},
+        ),
+    ],
+)
+def test_each_mistake_is_named_in_the_cells_that_have_it(tmp_path, quantity, values, mistakes):
+    assert study(tmp_path, edited(values)).mistakes(quantity) == mistakes
+
+
+def test_the_definition_of_a_studys_figures_is_the_one_that_gives_them(tmp_path):
     values = column("printed_speedup", "3.679", "3.910", "14.72", "15.63")
-    found = study(tmp_path, edited(values))
-    assert found.mistakes("speedup") == everywhere("times_gpus")
-    cell = found.cell("speedup", 4, 512)
+    cell = study(tmp_path, edited(values)).cell("speedup", 4, 512)
     assert cell.definition == "N · T(1,b) / T(N,b)"
     assert (cell.reproduced, cell.agrees) == ("exactly", "no")
     assert cell.factor == pytest.approx(4, rel=1e-3)
-
-
-def test_speedups_over_two_gpus(tmp_path):
-    # 9.784/4.892 = 2.000 and 8.696/4.35 = 1.999
-    found = study(tmp_path, edited(column("printed_speedup", "", "", "2.000", "1.999")))
-    assert found.mistakes("speedup") == {
-        (4, 128): "two_gpu_baseline",
-        (4, 512): "two_gpu_baseline",
-    }
-
-
-def test_speedups_over_the_time_of_the_smallest_batch(tmp_path):
-    # 18/9.784, 18/8.696, 18/4.892, 18/4.35: right only where b is that batch
-    values = column("printed_speedup", "1.840", "2.070", "3.679", "4.138")
-    found = study(tmp_path, edited(values)).mistakes("speedup")
-    assert found == {
-        **{(2, 128): "", (4, 128): ""},
-        **{(2, 512): "one_baseline", (4, 512): "one_baseline"},
-    }
 
 
 def test_a_speedup_over_the_time_of_another_row(tmp_path):
@@ -68,26 +94,6 @@ def test_a_speedup_over_the_time_of_another_row(tmp_path):
     assert found.mistakes("speedup") == {**everywhere(""), (2, 128): "another_row"}
     cell = found.cell("speedup", 2, 128)
     assert (cell.reproduced, cell.explained_by) == ("no", "T(1,b') / T(N,b)")
-
-
-def test_a_compute_time_of_another_row(tmp_path):
-    # T(1,512)/4 = 17/4
-    found = study(tmp_path, edited({(4, 128): {"printed_compute_seconds": "4.250"}}))
-    assert found.mistakes("compute_seconds") == {**everywhere(""), (4, 128): "another_row"}
-
-
-def test_a_compute_time_of_no_single_gpu_time_that_the_study_has(tmp_path):
-    # 2 · 9.1 = 18.2 where T(1,128) = 18.0
-    found = study(tmp_path, edited({(2, 128): {"printed_compute_seconds": "9.100"}}))
-    assert found.mistakes("compute_seconds") == {**everywhere(""), (2, 128): "other_single_time"}
-    cell = found.cell("compute_seconds", 2, 128)
-    assert (cell.implied_single_seconds, cell.single_seconds) == (pytest.approx(18.2), 18.0)
-
-
-def test_a_compute_time_far_from_any_other_is_not_explained(tmp_path):
-    # 2 · 12.0 = 24 where T(1,128) = 18.0: any figure follows from some T(1,b)
-    found = study(tmp_path, edited({(2, 128): {"printed_compute_seconds": "12.000"}}))
-    assert found.mistakes("compute_seconds") == {**everywhere(""), (2, 128): "unexplained"}
 
 
 def test_two_figures_that_imply_one_single_gpu_time_explain_each_other(tmp_path):
@@ -209,11 +215,6 @@ def test_utilization_of_a_peak_that_nobody_knows_cannot_be_checked(tmp_path):
     assert found.mistakes("utilization_percent") == everywhere("no_peak")
 
 
-def test_a_figure_that_nothing_gives(tmp_path):
-    found = study(tmp_path, edited({(4, 512): {"printed_bandwidth_gb_per_s": "99"}}))
-    assert found.mistakes("bandwidth_gb_per_s") == {**everywhere(""), (4, 512): "unexplained"}
-
-
 def test_a_second_time_on_one_gpu_that_differs(tmp_path):
     sweep = "study,gpus,batch_size,epoch_seconds\nclean,1,128,18.2\nclean,1,512,18.0\n"
     found = study(tmp_path, batch_sweep=sweep)
@@ -221,11 +222,3 @@ def test_a_second_time_on_one_gpu_that_differs(tmp_path):
     assert found.cell("epoch_seconds", 1, 128).mistakes == "second_single_time"
     cell = found.cell("epoch_seconds", 1, 512)
     assert (cell.mistakes, cell.printed, cell.derived) == ("repeated_single_time", 18.0, 17.0)
-
-
-def test_the_table_survives_its_file(tmp_path):
-    found = study(tmp_path / "study").printed
-    io.write(found, tmp_path / "printed.csv")
-    again = printed.read(tmp_path / "printed.csv")
-    assert again.mistakes.tolist() == found.mistakes.tolist()
-    assert again.printed.tolist() == found.printed.tolist()

@@ -73,47 +73,28 @@ def test_loading_left_out_where_the_times_cannot_tell_it(tmp_path):
     assert found.cell("communication_seconds", 2, 128).derived == pytest.approx(1.784)
 
 
-def test_bytes_of_one_iteration_over_seconds_of_an_epoch(tmp_path):
-    # 44,695,848 / 0.784 = 0.05701 GB/s; for 4 GPUs 67,043,772 / 0.392 = 0.1710
-    values = column("printed_bandwidth_gb_per_s", "0.05701", "0.2280", "0.1710", "0.6704")
-    found = study(tmp_path, edited(values))
-    assert found.mistakes("bandwidth_gb_per_s") == everywhere("one_iteration")
-    assert found.cell("bandwidth_gb_per_s", 2, 128).factor == pytest.approx(1 / 196, rel=1e-3)
+DP = CLEAN.replace(",ddp,", ",dp,")
 
 
-def test_gib_printed_as_gb(tmp_path):
-    # 11.173962e9 / 2^30 = 10.4066, 16.760943e9 / 2^30 = 15.6098
-    values = column("printed_bandwidth_gb_per_s", "10.407", "10.407", "15.610", "15.610")
-    assert study(tmp_path, edited(values)).mistakes("bandwidth_gb_per_s") == everywhere("gib")
-
-
-def test_bytes_over_the_column_called_compute(tmp_path):
-    # 196 · 44,695,848 / 8.9, 49 · …/8.4, 98 · 67,043,772 / 4.45, 25 · …/4.2
-    values = column("printed_bandwidth_gb_per_s", "0.98431", "0.26073", "1.47647", "0.39907")
-    assert study(tmp_path, edited(values)).mistakes("bandwidth_gb_per_s") == everywhere(
-        "over_total"
-    )
-
-
-def test_dataparallel_taken_for_a_ring(tmp_path):
-    # The ring's bandwidth, where GPU 0 passes on 2(N-1)·K: 2 and 4 times as much.
-    found = study(tmp_path, CLEAN.replace(",ddp,", ",dp,"))
-    assert found.mistakes("bandwidth_gb_per_s") == everywhere("ring_for_dp")
-    assert found.cell("bandwidth_gb_per_s", 4, 128).factor == pytest.approx(1 / 4, rel=1e-3)
-
-
-def test_mistakes_that_come_together_are_all_named(tmp_path):
-    # One iteration of the ring in GiB: 44,695,848 / 0.784 / 2^30 = 0.053095
-    values = column("printed_bandwidth_gb_per_s", "0.053095", "0.21238", "0.15928", "0.62439")
-    text = edited(values, CLEAN.replace(",ddp,", ",dp,"))
-    assert study(tmp_path, text).mistakes("bandwidth_gb_per_s") == everywhere(
-        "ring_for_dp;one_iteration;gib"
-    )
-
-
-def test_a_batch_size_printed_as_bandwidth(tmp_path):
-    # 2(N-1)/N · b
-    values = column("printed_bandwidth_gb_per_s", "128", "512", "192", "768")
-    assert study(tmp_path, edited(values)).mistakes("bandwidth_gb_per_s") == everywhere(
-        "batch_as_bandwidth"
-    )
+@pytest.mark.parametrize(
+    ("text", "figures", "mistakes", "factor"),
+    [
+        # 44,695,848 / 0.784 = 0.05701 GB/s; for 4 GPUs 67,043,772 / 0.392 = 0.1710
+        (CLEAN, "0.05701 0.2280 0.1710 0.6704", "one_iteration", 1 / 196),
+        # 11.173962e9 / 2^30 = 10.4066, 16.760943e9 / 2^30 = 15.6098
+        (CLEAN, "10.407 10.407 15.610 15.610", "gib", 1e9 / 2**30),
+        # 196 · 44,695,848 / 8.9, 49 · …/8.4, 98 · 67,043,772 / 4.45, 25 · …/4.2
+        (CLEAN, "0.98431 0.26073 1.47647 0.39907", "over_total", 0.784 / 8.9),
+        # 2(N-1)/N · b
+        (CLEAN, "128 512 192 768", "batch_as_bandwidth", 128 / 11.173962),
+        # The ring's bandwidth, where GPU 0 passes on 2(N-1)·K: 2 and 4 times as much.
+        (DP, "11.174 11.174 16.761 16.761", "ring_for_dp", 1 / 2),
+        # One iteration of the ring in GiB: 44,695,848 / 0.784 / 2^30 = 0.053095
+        (DP, "0.053095 0.21238 0.15928 0.62439", "ring_for_dp;one_iteration;gib", 0.0023755),
+    ],
+)
+def test_the_mistakes_of_a_bandwidth_are_named(tmp_path, text, figures, mistakes, factor):
+    values = column("printed_bandwidth_gb_per_s", *figures.split())
+    found = study(tmp_path, edited(values, text))
+    assert found.mistakes("bandwidth_gb_per_s") == everywhere(mistakes)
+    assert found.cell("bandwidth_gb_per_s", 2, 128).factor == pytest.approx(factor, rel=1e-3)
