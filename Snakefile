@@ -28,8 +28,6 @@ if not REPLAY:
 
 
 include: "rules/tables.smk"
-include: "rules/prediction.smk"
-include: "rules/limits.smk"
 include: "rules/convergence.smk"
 include: "rules/synchronization.smk"
 include: "rules/claims.smk"

@@ -2,12 +2,6 @@
 from scaling.core.records import CONVERGENCE_PATTERN
 from scaling.config.technique import by_name
 
-
-localrules:
-    tables_convergence,
-    tables_time_to_accuracy,
-
-
 REMEDIES = by_name(config["convergence"]["remedies"])
 CONVERGENCE = [str(Path(RECORDS, path)) for path in stored.convergence_records(config)]
 
@@ -50,44 +44,3 @@ if not REPLAY:
             " --manifest {input.manifest} --device {params.device}"
             " --model-width {params.model_width} {params.convergence} {params.training}"
             " {params.machine} --records {params.records} > {log} 2>&1"
-
-
-rule tables_convergence:
-    input:
-        records=lambda wildcards: records_there(CONVERGENCE),
-    output:
-        runs="<results>/tables/convergence.csv",
-        epochs="<results>/tables/convergence_epochs.csv",
-        curves="<results>/tables/loss_curves.csv",
-        remedies="<results>/tables/remedies.csv",
-    log:
-        "<logs>/tables_convergence.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_convergence"),
-        margin=lookup(dpath="convergence/accuracy_margin", within=config),
-    shell:
-        "python workflow/scripts/tables_convergence.py --records {input.records}"
-        " --output {output.runs} --epochs {output.epochs} --curves {output.curves}"
-        " --remedies {output.remedies} --margin {params.margin} > {log} 2>&1"
-
-
-rule tables_time_to_accuracy:
-    input:
-        runs="<results>/tables/convergence.csv",
-        epochs="<results>/tables/convergence_epochs.csv",
-        timing=f"<results>/tables/{STUDY}/timing.csv",
-    output:
-        "<results>/tables/time_to_accuracy.csv",
-    log:
-        "<logs>/tables_time_to_accuracy.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_time_to_accuracy"),
-        margin=lookup(dpath="convergence/accuracy_margin", within=config),
-    shell:
-        "python workflow/scripts/tables_time_to_accuracy.py --runs {input.runs}"
-        " --epochs {input.epochs} --timing {input.timing} --margin {params.margin}"
-        " --output {output} > {log} 2>&1"

@@ -3,6 +3,7 @@ import re
 from functools import cache
 
 from scaling.published import study as published
+from scaling.published.derive import TABLES as PUBLISHED_TABLES
 from scaling.published.timing import CIFAR10_TRAIN_IMAGES
 
 
@@ -41,19 +42,6 @@ def published_sources(wildcards):
     folder = published_folder(wildcards)
     names = ("timings.csv", "batch_sweep.csv")
     return [str(folder / name) for name in names if (folder / name).exists()]
-
-
-def stated_gradient_bytes(study):
-    """K as a published study's number of parameters gives it; None for any other."""
-    if study == STUDY:
-        return None
-    _, found = published_studies()[study]
-    return found.gradient_bytes if found.parameters else None
-
-
-def printed_table(study):
-    """The table of what a study printed; a measured one has printed nothing."""
-    return [] if study == STUDY else f"{RESULTS}/tables/{study}/printed.csv"
 
 
 def compared(*tables):

@@ -1,7 +1,3 @@
-localrules:
-    tables_synchronization,
-
-
 if not REPLAY:
 
     rule synchronization_measure:
@@ -42,23 +38,3 @@ if not REPLAY:
             " --model-width {params.model_width} {params.synchronization} {params.training}"
             " --tuned-options {params.tuned_options:q} {params.machine}"
             " --output {output} > {log} 2>&1"
-
-
-rule tables_synchronization:
-    input:
-        records=lambda wildcards: records_there(SYNCHRONIZATION),
-    output:
-        sampler="<results>/tables/sampler.csv",
-        accuracy="<results>/tables/sampler_accuracy.csv",
-        collectives="<results>/tables/collectives.csv",
-        buffers="<results>/tables/buffers.csv",
-    log:
-        "<logs>/tables_synchronization.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_synchronization"),
-    shell:
-        "python workflow/scripts/tables_synchronization.py --records {input.records}"
-        " --sampler {output.sampler} --accuracy {output.accuracy}"
-        " --collectives {output.collectives} --buffers {output.buffers} > {log} 2>&1"

@@ -1,20 +1,7 @@
-localrules:
-    study_config,
-    grid_cells,
-    tables_timing,
-    tables_speedup,
-    tables_communication,
-    tables_bandwidth,
-    tables_audit,
-    tables_accuracy,
-    tables_provenance,
-    tables_readings,
-    tables_startup,
-    tables_interconnect,
-
-
+# Every table: of the runs, of the machine's limits, of the experiments, and what follows from them.
+# Which tables a rule makes, and their columns, says scaling/tables/columns.py.
 PARTIAL = "--partial" if config["partial"] else ""
-RUN_RECORDS = f"{RECORDS}/runs"
+TABLES = f"{RESULTS}/tables"
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
 
 
@@ -24,6 +11,7 @@ rule study_config:
         "<results>/config.yaml",
     log:
         "<logs>/study_config.log",
+    localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
@@ -34,231 +22,160 @@ rule study_config:
         " --output {output} > {log} 2>&1"
 
 
-rule grid_cells:
-    output:
-        "<results>/cells.csv",
-    log:
-        "<logs>/grid_cells.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("grid_cells"),
-        recipes=lookup(dpath="grid/recipes", within=config),
-        strategies=lookup(dpath="grid/strategies", within=config),
-        gpus=lookup(dpath="grid/gpus", within=config),
-        batch_sizes=lookup(dpath="grid/batch_sizes", within=config),
-        seeds=lookup(dpath="grid/seeds", within=config),
-    shell:
-        "python workflow/scripts/grid_cells.py --recipes {params.recipes}"
-        " --strategies {params.strategies} --gpus {params.gpus}"
-        " --batch-sizes {params.batch_sizes} --seeds {params.seeds} --output {output} > {log} 2>&1"
-
-
-rule tables_timing:
+rule tables_runs:
     input:
-        cells="<results>/cells.csv",
         records=records,
     output:
-        f"<results>/tables/{STUDY}/timing.csv",
-    log:
-        f"<logs>/tables_timing/{STUDY}.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_timing"),
-        runs=RUN_RECORDS,
-        partial=PARTIAL,
-    shell:
-        "python workflow/scripts/tables_timing.py --cells {input.cells} --runs {params.runs}"
-        " {params.partial} --output {output} > {log} 2>&1"
-
-
-rule tables_accuracy:
-    input:
+        tables=tables_by("tables_runs"),
         cells="<results>/cells.csv",
-        records=records,
-    output:
-        "<results>/tables/accuracy.csv",
     log:
-        "<logs>/tables_accuracy.log",
+        "<logs>/tables_runs.log",
+    localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=digest("tables_accuracy"),
-        runs=RUN_RECORDS,
+        code=digest("tables_runs"),
+        grid=json.dumps(config["grid"]),
+        runs=f"{RECORDS}/runs",
         partial=PARTIAL,
         study=STUDY,
+        tables=TABLES,
     shell:
-        "python workflow/scripts/tables_accuracy.py --cells {input.cells} --runs {params.runs}"
-        " --study {params.study} {params.partial} --output {output} > {log} 2>&1"
+        "python workflow/scripts/tables_runs.py --grid {params.grid:q} --runs {params.runs}"
+        " {params.partial} --study {params.study} --tables {params.tables}"
+        " --cells {output.cells} > {log} 2>&1"
 
 
-rule tables_provenance:
+rule tables_limits:
     input:
-        cells="<results>/cells.csv",
-        records=records,
+        sweeps=expand("<records>/interconnect/gpus~{gpus}/sweep.json", gpus=MULTI_GPU),
+        peaks="<records>/peaks/peaks.json",
     output:
-        f"<results>/tables/{STUDY}/provenance.csv",
+        tables=tables_by("tables_limits"),
+        topology="<results>/tables/topology.txt",
     log:
-        f"<logs>/tables_provenance/{STUDY}.log",
+        "<logs>/tables_limits.log",
+    localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=digest("tables_provenance"),
-        runs=RUN_RECORDS,
-        partial=PARTIAL,
+        code=digest("tables_limits"),
+        tables=TABLES,
     shell:
-        "python workflow/scripts/tables_provenance.py --cells {input.cells} --runs {params.runs}"
-        " {params.partial} --output {output} > {log} 2>&1"
+        "python workflow/scripts/tables_limits.py --sweeps {input.sweeps} --peaks {input.peaks}"
+        " --tables {params.tables} > {log} 2>&1"
 
 
-rule tables_readings:
+rule tables_derived:
     input:
-        cells="<results>/cells.csv",
-        records=records,
+        own=expand(
+            f"<results>/tables/{STUDY}/{{table}}.csv",
+            table=["timing", "readings", "costs"],
+        ),
+        limits=tables_by("tables_limits"),
+        manifest=f"{DATASET}/manifest.json",
     output:
-        readings=f"<results>/tables/{STUDY}/readings.csv",
-        device_time=f"<results>/tables/{STUDY}/device_time.csv",
+        tables_by("tables_derived"),
     log:
-        f"<logs>/tables_readings/{STUDY}.log",
+        "<logs>/tables_derived.log",
+    localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=digest("tables_readings"),
-        runs=RUN_RECORDS,
-        partial=PARTIAL,
+        code=digest("tables_derived"),
+        study=STUDY,
+        tables=TABLES,
     shell:
-        "python workflow/scripts/tables_readings.py --cells {input.cells} --runs {params.runs}"
-        " {params.partial} --output {output.readings} --device-time {output.device_time}"
+        "python workflow/scripts/tables_derived.py --study {params.study}"
+        " --tables {params.tables} --manifest {input.manifest} > {log} 2>&1"
+
+
+# The same tables, from what a published study prints.
+rule tables_published:
+    input:
+        sources=published_sources,
+    output:
+        expand("<results>/tables/{{study}}/{table}.csv", table=PUBLISHED_TABLES),
+    log:
+        "<logs>/tables_published/{study}.log",
+    wildcard_constraints:
+        study=f"(?!{re.escape(STUDY)}/)[^/]+",
+    localrule: True
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        code=digest("tables_published"),
+        folder=published_folder,
+        train_images=CIFAR10_TRAIN_IMAGES,
+        tables=subpath(output[0], ancestor=2),
+    shell:
+        "python workflow/scripts/tables_published.py --folder {params.folder}"
+        " --study {wildcards.study} --train-images {params.train_images}"
+        " --tables {params.tables} > {log} 2>&1"
+
+
+rule tables_comparison:
+    input:
+        tables=compared("timing", "speedup", "bandwidth"),
+        provenance=measured(f"{TABLES}/{STUDY}/provenance.csv"),
+        sources=published_files(),
+    output:
+        "<results>/tables/{study}/comparison.csv",
+    log:
+        "<logs>/tables_comparison/{study}.log",
+    localrule: True
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        code=digest("tables_comparison"),
+        tables=subpath(output[0], ancestor=2),
+        measured=lambda wildcards: option(
+            "--measured", STUDY if wildcards.study == STUDY else None
+        ),
+        folders=published_folders(),
+    shell:
+        "python workflow/scripts/tables_comparison.py --tables {params.tables}"
+        " {params.measured} --folders {params.folders} --output {output} > {log} 2>&1"
+
+
+rule tables_convergence:
+    input:
+        records=lambda wildcards: records_there(CONVERGENCE),
+        timing=f"<results>/tables/{STUDY}/timing.csv",
+    output:
+        tables_by("tables_convergence"),
+    log:
+        "<logs>/tables_convergence.log",
+    localrule: True
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        code=digest("tables_convergence"),
+        study=STUDY,
+        tables=TABLES,
+        margin=lookup(dpath="convergence/accuracy_margin", within=config),
+    shell:
+        "python workflow/scripts/tables_convergence.py --records {input.records}"
+        " --study {params.study} --tables {params.tables} --margin {params.margin}"
         " > {log} 2>&1"
 
 
-rule tables_startup:
+rule tables_synchronization:
     input:
-        cells="<results>/cells.csv",
-        records=records,
+        records=lambda wildcards: records_there(SYNCHRONIZATION),
     output:
-        f"<results>/tables/{STUDY}/startup.csv",
+        tables_by("tables_synchronization"),
     log:
-        f"<logs>/tables_startup/{STUDY}.log",
+        "<logs>/tables_synchronization.log",
+    localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=digest("tables_startup"),
-        runs=RUN_RECORDS,
-        partial=PARTIAL,
+        code=digest("tables_synchronization"),
+        tables=TABLES,
     shell:
-        "python workflow/scripts/tables_startup.py --cells {input.cells} --runs {params.runs}"
-        " {params.partial} --output {output} > {log} 2>&1"
-
-
-rule tables_interconnect:
-    input:
-        sweeps=expand("<records>/interconnect/gpus~{gpus}/sweep.json", gpus=MULTI_GPU),
-    output:
-        table="<results>/tables/interconnect.csv",
-        fit="<results>/tables/interconnect_fit.csv",
-    log:
-        "<logs>/tables_interconnect.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_interconnect"),
-    shell:
-        "python workflow/scripts/tables_interconnect.py --sweeps {input.sweeps}"
-        " --output {output.table} --fit {output.fit} > {log} 2>&1"
-
-
-rule tables_speedup:
-    input:
-        timing="<results>/tables/{study}/timing.csv",
-    output:
-        "<results>/tables/{study}/speedup.csv",
-    log:
-        "<logs>/tables_speedup/{study}.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_speedup"),
-    shell:
-        "python workflow/scripts/tables_speedup.py --timing {input.timing}"
-        " --output {output} > {log} 2>&1"
-
-
-rule tables_communication:
-    input:
-        timing="<results>/tables/{study}/timing.csv",
-        readings=measured(f"{RESULTS}/tables/{STUDY}/readings.csv"),
-    output:
-        "<results>/tables/{study}/communication.csv",
-    log:
-        "<logs>/tables_communication/{study}.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_communication"),
-        readings=lambda _, input: option("--readings", input.get("readings") or None),
-    shell:
-        "python workflow/scripts/tables_communication.py --timing {input.timing}"
-        " {params.readings} --output {output} > {log} 2>&1"
-
-
-rule tables_bandwidth:
-    input:
-        timing="<results>/tables/{study}/timing.csv",
-        communication="<results>/tables/{study}/communication.csv",
-        interconnect=measured(f"{RESULTS}/tables/interconnect.csv"),
-    output:
-        "<results>/tables/{study}/bandwidth.csv",
-    log:
-        "<logs>/tables_bandwidth/{study}.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_bandwidth"),
-        interconnect=lambda _, input: option(
-            "--interconnect", input.get("interconnect") or None
-        ),
-        gradient_bytes=lambda wildcards: option(
-            "--gradient-bytes", stated_gradient_bytes(wildcards.study)
-        ),
-    shell:
-        "python workflow/scripts/tables_bandwidth.py --timing {input.timing}"
-        " --communication {input.communication} {params.interconnect} {params.gradient_bytes}"
-        " --output {output} > {log} 2>&1"
-
-
-rule tables_audit:
-    input:
-        timing="<results>/tables/{study}/timing.csv",
-        speedup="<results>/tables/{study}/speedup.csv",
-        communication="<results>/tables/{study}/communication.csv",
-        bandwidth="<results>/tables/{study}/bandwidth.csv",
-        manifest=measured(f"{DATASET}/manifest.json"),
-        printed=lambda wildcards: printed_table(wildcards.study),
-        utilization=measured(f"<results>/tables/{STUDY}/utilization.csv"),
-    output:
-        "<results>/tables/{study}/audit.csv",
-    log:
-        "<logs>/tables_audit/{study}.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_audit"),
-        training_set=lambda _, input: (
-            option("--manifest", input.manifest)
-            if input.get("manifest")
-            else option("--train-images", CIFAR10_TRAIN_IMAGES)
-        ),
-        printed=lambda _, input: option("--printed", input.get("printed") or None),
-        utilization=lambda _, input: option(
-            "--utilization", input.get("utilization") or None
-        ),
-    shell:
-        "python workflow/scripts/tables_audit.py --timing {input.timing} --speedup {input.speedup}"
-        " --communication {input.communication} --bandwidth {input.bandwidth}"
-        " {params.training_set} {params.printed} {params.utilization}"
-        " --output {output} > {log} 2>&1"
+        "python workflow/scripts/tables_synchronization.py --records {input.records}"
+        " --tables {params.tables} > {log} 2>&1"
 
 
 # Of a study stored before there were any, the other quantizers' and ResNet-18's that it has.

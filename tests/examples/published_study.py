@@ -18,7 +18,7 @@ import pandas as pd
 
 from scaling.audit.finding import Study
 from scaling.published import study as published
-from scaling.tables.derive import PublishedTables, derive
+from scaling.published.derive import PublishedTables, derive
 
 TRAIN_IMAGES = 50_000
 HEADER = (

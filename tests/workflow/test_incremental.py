@@ -11,19 +11,12 @@ import pytest
 from scaling.core.code_digest import files_of
 from scaling.figures.registry import FIGURES
 
-TABLES_OF_RUNS = {
-    *("tables_timing", "tables_accuracy", "tables_provenance", "tables_readings"),
-    "tables_startup",
-}
-DERIVED_TABLES = {
-    *("tables_speedup", "tables_communication", "tables_bandwidth", "tables_audit"),
-    *("tables_utilization", "tables_prediction", "tables_time_to_accuracy"),
-}
+DERIVED_TABLES = {"tables_derived", "tables_convergence"}
 FIGURES_OF_RUNS = {"plot_epoch_time", "plot_speedup", "plot_communication", "plot_learning"}
 SIDE_BY_SIDE = {"tables_comparison", "plot_comparison"}
 CONVERGENCE = {"convergence_train", "tables_convergence", "plot_remedies", "plot_loss_curves"}
 PAGE = {"claims_evaluate", "report_render"}
-AFTER_RUNS = TABLES_OF_RUNS | DERIVED_TABLES | FIGURES_OF_RUNS | SIDE_BY_SIDE | PAGE
+AFTER_RUNS = {"tables_runs"} | DERIVED_TABLES | FIGURES_OF_RUNS | SIDE_BY_SIDE | PAGE
 
 
 def test_a_second_run_does_nothing(study):
@@ -38,7 +31,7 @@ def test_adding_a_batch_size_runs_its_cells_and_what_follows(study):
     study.configure({"grid.batch_sizes": [10, 20, 30]})
     planned = study.planned()
     assert planned["train_run"] == 1
-    assert set(planned) == AFTER_RUNS | {"train_run", "grid_cells", "study_config"}
+    assert set(planned) == AFTER_RUNS | {"train_run", "study_config"}
 
 
 def test_editing_a_figure_draws_it_alone_and_makes_the_report_again(study):
@@ -94,8 +87,8 @@ def test_editing_a_module_reruns_the_jobs_whose_scripts_import_it(study, monkeyp
     followers = {
         "training/course.py": AFTER_RUNS,
         "models/resnet.py": AFTER_RUNS | CONVERGENCE,
-        "tables/timing.py": AFTER_RUNS - TABLES_OF_RUNS - {"plot_learning"} | {"tables_timing"},
-        "tables/speedup.py": {"plot_speedup", "tables_audit", "report_render"} | SIDE_BY_SIDE,
+        "tables/timing.py": AFTER_RUNS,
+        "tables/speedup.py": AFTER_RUNS - {"tables_runs"},
         "figures/style.py": {"report_render"},
     }[module]
     assert planned <= importing | followers
@@ -130,7 +123,7 @@ def test_another_remedy_is_trained_alone(study):
     study.configure({"convergence.remedies": [*remedies, {"name": "lars", "lars": 0.001}]})
     assert study.planned() == {
         "convergence_train": 1,
-        **dict.fromkeys(CONVERGENCE - {"convergence_train"} | {"tables_time_to_accuracy"}, 1),
+        **dict.fromkeys(CONVERGENCE - {"convergence_train"}, 1),
         **dict.fromkeys(["claims_evaluate", "report_render", "study_config"], 1),
     }
 
@@ -138,7 +131,7 @@ def test_another_remedy_is_trained_alone(study):
 def test_another_margin_trains_nothing(study):
     study.configure({"convergence.accuracy_margin": 0.05})
     assert study.planned() == {
-        **dict.fromkeys(CONVERGENCE - {"convergence_train"} | {"tables_time_to_accuracy"}, 1),
+        **dict.fromkeys(CONVERGENCE - {"convergence_train"}, 1),
         **dict.fromkeys(["claims_evaluate", "report_render", "study_config"], 1),
     }
 

@@ -59,7 +59,7 @@ def test_a_second_run_does_nothing_and_an_edited_time_makes_its_study_again(publ
     path.write_text(path.read_text().replace("9.06,8.811", "9.07,8.811"))
     planned = published.planned(PAGE)
     # All four lie in one file; who reads a table that stayed as it was runs no further.
-    assert planned["published_timing"] == len(STUDIES)
+    assert planned["tables_published"] == len(STUDIES)
 
 
 def test_a_study_in_a_folder_of_its_own_is_one_more(published):

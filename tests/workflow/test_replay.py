@@ -83,7 +83,7 @@ def test_an_edited_record_changes_the_tables_that_depend_on_it(clone):
     record.write_text(json.dumps(document))
     edited = clone.snakemake("--", speedup)
     assert edited.returncode == 0, edited.stdout
-    assert "rule grid_cells" not in edited.stdout
+    assert "rule tables_limits" not in edited.stdout
     assert (clone.folder / speedup).read_text() != before
 
 
@@ -99,7 +99,7 @@ def test_a_replay_reads_the_stored_sweep_of_every_number_of_gpus(clone):
     (folder / "interconnect/gpus~2").mkdir(parents=True)
     (folder / "interconnect/gpus~2/sweep.json").write_text("{}")
     planned = clone.planned()
-    assert planned["tables_interconnect"] == 1
+    assert planned["tables_limits"] == 1
     assert not MEASURING & set(planned)
 
 

@@ -35,7 +35,7 @@ def test_the_claims_of_a_study_say_what_its_single_gpu_cannot_show(finished_stud
 
 def test_the_claims_need_neither_figures_nor_the_report_nor_part_b(new_study):
     planned = set(new_study().planned("claims"))
-    assert {"claims_evaluate", "train_run", "tables_speedup"} <= planned
+    assert {"claims_evaluate", "train_run", "tables_derived"} <= planned
     assert not {rule for rule in planned if rule.startswith(("plot_", "report_", "quantize_"))}
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from scaling.core import files
 from scaling.core.errors import run_script
+from scaling.published import derive
 from scaling.published import study as published
 from scaling.report import page
 from scaling.report.sections import published as report_published
-from scaling.tables import derive
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from examples.published_study import CLEAN, HEADER, edited, of_repository, study, write
 from scaling.core.errors import UserError
 from scaling.published import study as published
+from scaling.published.derive import derive
 from scaling.published.timing import published_timing
 from scaling.report.sections.published import section
-from scaling.tables.derive import derive
 
 SECONDS = "the seconds of an epoch, 0.000001 to 1,000,000,000, or empty"
 FIGURE = "a number below 10^15 with at most 30 decimals, or empty"

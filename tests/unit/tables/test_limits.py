@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import peaks_measure
-import tables_peaks
+import tables_limits
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.tables import io, limits
+from scaling.tables import limits, schema
 
 COLUMNS = ["quantity", "precision", "unit", "value", "value_min", "value_max", "count", "peak"]
 TOPOLOGY = "\tGPU0\tGPU1\nGPU0\t X \tNV18"
@@ -95,9 +95,8 @@ def test_a_larger_matrix_product_takes_longer(measured):
 
 
 def test_the_table_of_a_real_measurement_has_a_row_for_each_figure(measured, tmp_path):
-    outputs = ["--output", str(tmp_path / "peaks.csv"), "--topology", str(tmp_path / "topo.txt")]
-    tables_peaks.main(["--peaks", str(measured), *outputs])
-    table = io.read(tmp_path / "peaks.csv", limits.COLUMNS)
+    tables_limits.main(["--peaks", str(measured), "--tables", str(tmp_path), "--sweeps"])
+    table = schema.read("peaks", tmp_path / "peaks.csv")
     assert table.groupby("quantity")["count"].sum().to_dict() == {
         "device_copy": 3,
         "matrix_product": 12,
@@ -105,7 +104,7 @@ def test_the_table_of_a_real_measurement_has_a_row_for_each_figure(measured, tmp
     assert (table["value_min"] <= table["value"]).all()
     assert (table["value"] <= table["value_max"]).all()
     assert table[table["quantity"] == "matrix_product"]["peak"].sum() == 2
-    assert (tmp_path / "topo.txt").read_text() == ""
+    assert (tmp_path / "topology.txt").read_text() == ""
 
 
 def test_nothing_half_measured_is_kept(tmp_path):

@@ -1,26 +1,27 @@
-"""The table scripts as a rule calls them: files in, files out, one sentence when it cannot be."""
+"""The table scripts as a rule calls them: folders in, folders out, one sentence if they cannot."""
 
-import subprocess
-import sys
+import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-import tables_accuracy
-import tables_audit
-import tables_bandwidth
-import tables_communication
-import tables_interconnect
-import tables_provenance
-import tables_speedup
-import tables_timing
+import tables_derived
+import tables_limits
+import tables_runs
 from examples.records import epoch, record, save
-from scaling.core import files, grid
+from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
-from scaling.tables import bandwidth, communication, interconnect, io, speedup, timing
+from scaling.tables import schema
 
+GRID = {
+    "recipes": ["course"],
+    "strategies": ["ddp"],
+    "gpus": [1, 4],
+    "batch_sizes": [128, 8192],
+    "seeds": [0, 1],
+}
 CELLS = [
     Cell("course", "ddp", gpus, size, seed)
     for gpus in (1, 4)
@@ -44,10 +45,16 @@ SWEEP = {
 }
 
 
+PEAKS = {
+    "rows": [{"quantity": "matrix_product", "precision": "tf32", "matrix_size": 8192}],
+    "environment": {"topology": None},
+}
+PEAKS["rows"][0]["seconds"] = [1e-2, 2e-2]
+
+
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    """A folder with cells.csv, runs/ and sweep.json: b=128 measured, b=8192 out of memory."""
-    grid.write_table(CELLS, tmp_path / "cells.csv")
+    """A folder with records: b=128 measured, b=8192 out of memory, a sweep and peaks."""
     for cell in CELLS:
         if cell.batch_size == 8192:
             made = record(cell, [], status="oom", message="no room")
@@ -66,57 +73,61 @@ def study(tmp_path: Path) -> Path:
             made = record(cell, epochs, evaluation={"test_loss": 1.0, "test_accuracy": 0.5})
         save(tmp_path / "runs", made)
     files.write_json(tmp_path / "sweep.json", SWEEP)
+    files.write_json(tmp_path / "peaks.json", PEAKS)
+    files.write_json(tmp_path / "manifest.json", {"train_images": 50_000})
     return tmp_path
 
 
-def run(main, folder: Path, *options: str, **paths: str) -> None:
-    """Call a script with `options`, and with --name folder/file for each of `paths`."""
-    located = [part for name, file in paths.items() for part in (f"--{name}", str(folder / file))]
-    main([*options, *located])
-
-
-def test_every_table_follows_from_the_records_and_the_sweep(study: Path):
-    run(tables_timing.main, study, cells="cells.csv", runs="runs", output="timing.csv")
-    run(tables_speedup.main, study, timing="timing.csv", output="speedup.csv")
-    run(tables_communication.main, study, timing="timing.csv", output="communication.csv")
-    run(tables_interconnect.main, study, sweeps="sweep.json", output="net.csv", fit="fit.csv")
-    run(
-        tables_bandwidth.main,
-        study,
-        timing="timing.csv",
-        communication="communication.csv",
-        interconnect="net.csv",
-        output="bandwidth.csv",
+def tables(folder: Path, *options: str, sweeps: tuple[str, ...] = ("sweep.json",), **grid) -> Path:
+    """Make the tables of the study in `folder`; returns their folder."""
+    made = folder / "tables"
+    tables_runs.main(
+        [
+            *("--grid", json.dumps(GRID | grid), "--runs", str(folder / "runs"), *options),
+            *("--study", "mine", "--tables", str(made), "--cells", str(folder / "cells.csv")),
+        ]
     )
-    run(
-        tables_audit.main,
-        study,
-        *("--train-images", "50000"),
-        timing="timing.csv",
-        speedup="speedup.csv",
-        communication="communication.csv",
-        bandwidth="bandwidth.csv",
-        output="audit.csv",
+    tables_limits.main(
+        [
+            *("--sweeps", *(str(folder / name) for name in sweeps)),
+            *("--peaks", str(folder / "peaks.json"), "--tables", str(made)),
+        ]
     )
+    tables_derived.main(
+        [
+            *("--study", "mine", "--tables", str(made)),
+            *("--manifest", str(folder / "manifest.json")),
+        ]
+    )
+    return made
 
-    times = io.read(study / "timing.csv", timing.COLUMNS)
+
+def table(made: Path, name: str) -> pd.DataFrame:
+    return schema.read(name, schema.TABLES[name].path(made, "mine"))
+
+
+def test_every_table_follows_from_the_records_the_sweep_and_the_peaks(study: Path):
+    made = tables(study)
+    for rule in ("tables_runs", "tables_limits", "tables_derived"):
+        for kind in schema.made_by(rule):
+            assert table(made, kind.name).columns.tolist() == kind.columns
+    times = table(made, "timing")
     assert times.status.tolist() == ["ok", "oom", "ok", "oom"]
     assert times.epoch_seconds.tolist()[::2] == [18.311, 5.023]
     assert times["count"].tolist()[::2] == [6, 6]
-    assert io.read(study / "speedup.csv", speedup.COLUMNS).speedup[2] == 18.311 / 5.023
-    parts = io.read(study / "communication.csv", communication.COLUMNS)
-    assert parts.communication_seconds[0] == 5.023 - 18.311 / 4
-    rates = io.read(study / "bandwidth.csv", bandwidth.COLUMNS)
+    assert table(made, "speedup").speedup[2] == 18.311 / 5.023
+    assert table(made, "communication").communication_seconds[0] == 5.023 - 18.311 / 4
     # 98 · 67,043,772 B / 0.44525 s = 14.7564 GB/s of 33.521886 GB/s
-    assert rates.utilization[0] == pytest.approx(0.440202, abs=1e-6)
-    fitted = io.read(study / "fit.csv", interconnect.FIT_COLUMNS)
-    assert fitted.latency_seconds[0] == pytest.approx(1e-5)
-    assert pd.read_csv(study / "audit.csv").empty
+    assert table(made, "bandwidth").utilization[0] == pytest.approx(0.440202, abs=1e-6)
+    assert table(made, "interconnect_fit").latency_seconds[0] == pytest.approx(1e-5)
+    assert table(made, "audit").empty
+    assert table(made, "peaks").value[0] == pytest.approx(2 * 8192**3 / 15e-3)
+    assert table(made, "utilization").images_per_second[0] == pytest.approx(50_000 / 18.311)
+    assert (study / "cells.csv").read_text().splitlines()[1] == "course,ddp,1,128,0"
 
 
 def test_timing_csv_reads_as_its_contract_says(study: Path):
-    run(tables_timing.main, study, cells="cells.csv", runs="runs", output="timing.csv")
-    lines = (study / "timing.csv").read_text().splitlines()
+    lines = (tables(study) / "mine/timing.csv").read_text().splitlines()
     assert lines[0] == (
         "recipe,strategy,gpus,batch_size,status,epoch_seconds,epoch_seconds_without_loading,"
         "loader_seconds,epoch_seconds_min,epoch_seconds_max,epoch_seconds_without_loading_min,"
@@ -131,67 +142,37 @@ def test_timing_csv_reads_as_its_contract_says(study: Path):
 
 
 def test_accuracy_and_provenance_have_a_row_for_every_run(study: Path):
-    run(
-        tables_accuracy.main,
-        study,
-        *("--study", "measured"),
-        cells="cells.csv",
-        runs="runs",
-        output="accuracy.csv",
-    )
-    run(tables_provenance.main, study, cells="cells.csv", runs="runs", output="provenance.csv")
-    accuracies = pd.read_csv(study / "accuracy.csv")
+    made = tables(study)
+    accuracies = table(made, "accuracy")
     # 4 runs of 3 epochs, and 4 out of memory with one row each
     assert len(accuracies) == 16
-    assert set(accuracies.study) == {"measured"}
+    assert set(accuracies.study) == {"mine"}
     assert accuracies.test_accuracy.notna().sum() == 4
-    assert pd.read_csv(study / "provenance.csv").status.tolist() == ["ok", "ok", "oom", "oom"] * 2
+    assert table(made, "provenance").status.tolist() == ["ok", "ok", "oom", "oom"] * 2
 
 
-def test_a_missing_record_stops_the_script_with_one_sentence_and_status_1(study: Path):
+def test_missing_records_are_named_with_the_first_ones_log(study: Path):
     for cell in CELLS[4:6]:
         cell.record_path(study / "runs").unlink()
-    script = Path(tables_timing.__file__)
-    options = [
-        "--cells",
-        study / "cells.csv",
-        "--runs",
-        study / "runs",
-        "--output",
-        study / "t.csv",
-    ]
-    ended = subprocess.run(
-        [sys.executable, script, *options], capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 1
-    assert ended.stderr == (
-        "error: 2 of 8 runs have no record, the first is "
+    with pytest.raises(UserError) as refused:
+        tables(study)
+    assert str(refused.value) == (
+        "2 of 8 runs have no record, the first is "
         "course/ddp, 4 GPUs, batch 128 per GPU, seed 0: see "
         "logs/train_run/recipe~course/strategy~ddp/gpus~4/batch_size~128/seed~0.log, "
-        "run them again, or pass --partial\n"
+        "run them again, or pass --partial"
     )
-    assert not (study / "t.csv").exists()
+    assert not (study / "tables").exists()
 
 
 def test_a_partial_study_keeps_the_cells_that_have_no_record_yet(study: Path):
     for cell in CELLS[4:6]:
         cell.record_path(study / "runs").unlink()
-    sources = {"cells": "cells.csv", "runs": "runs"}
-    run(tables_timing.main, study, "--partial", **sources, output="timing.csv")
-    run(tables_provenance.main, study, "--partial", **sources, output="provenance.csv")
-    run(
-        tables_accuracy.main,
-        study,
-        *("--partial", "--study", "measured"),
-        **sources,
-        output="accuracy.csv",
-    )
-    run(tables_speedup.main, study, timing="timing.csv", output="speedup.csv")
-    for name in ("timing", "speedup"):
-        table = pd.read_csv(study / f"{name}.csv")
-        assert table.status.tolist() == ["ok", "oom", "missing", "oom"]
+    made = tables(study, "--partial")
+    for name in ("timing", "speedup", "utilization"):
+        assert table(made, name).status.tolist() == ["ok", "oom", "missing", "oom"]
     for name in ("provenance", "accuracy"):
-        assert (pd.read_csv(study / f"{name}.csv").status == "missing").sum() == 2
+        assert (table(made, name).status == "missing").sum() == 2
 
 
 def test_a_record_of_another_run_is_refused(study: Path):
@@ -200,93 +181,19 @@ def test_a_record_of_another_run_is_refused(study: Path):
     with pytest.raises(
         UserError, match=r"is the record of .*'gpus': 4.*, not of course/ddp, 1 GPU"
     ):
-        run(tables_timing.main, study, cells="cells.csv", runs="runs", output="timing.csv")
+        tables(study)
 
 
-def test_without_any_sweep_the_interconnect_tables_are_only_headers(tmp_path: Path):
-    tables_interconnect.main(
-        ["--output", str(tmp_path / "net.csv"), "--fit", str(tmp_path / "fit.csv"), "--sweeps"]
-    )
-    assert io.read(tmp_path / "net.csv", interconnect.COLUMNS).empty
-    assert io.read(tmp_path / "fit.csv", interconnect.FIT_COLUMNS).empty
+def test_without_any_sweep_there_are_bandwidths_neither_of_links_nor_of_cells(study: Path):
+    made = tables(study, sweeps=())
+    assert table(made, "interconnect").empty and table(made, "interconnect_fit").empty
+    rates = table(made, "bandwidth")
+    assert rates.bandwidth_gb_per_s.isna().all() and rates.peak_gb_per_s.isna().all()
+    assert rates.note.str.contains("size of the gradients unknown").all()
 
 
-def test_a_study_without_sweep_has_bandwidths_without_peak(study: Path):
-    run(tables_timing.main, study, cells="cells.csv", runs="runs", output="timing.csv")
-    run(tables_communication.main, study, timing="timing.csv", output="communication.csv")
-    io.write(interconnect.interconnect([]), study / "net.csv")
-    run(
-        tables_bandwidth.main,
-        study,
-        *("--gradient-bytes", "44695848"),
-        timing="timing.csv",
-        communication="communication.csv",
-        interconnect="net.csv",
-        output="bandwidth.csv",
-    )
-    table = pd.read_csv(study / "bandwidth.csv")
-    assert table.bandwidth_gb_per_s[0] == pytest.approx(14.7564, abs=1e-4)
-    assert table.peak_gb_per_s.isna().all()
-    assert table.bytes_per_epoch.tolist()[0] == 98 * 67_043_772
-
-
-def test_a_study_of_one_gpu_only_has_no_communication_and_no_findings(tmp_path: Path):
-    cells = [Cell("course", "ddp", 1, 128, 0)]
-    grid.write_table(cells, tmp_path / "cells.csv")
-    save(tmp_path / "runs", record(cells[0], [epoch(n, 18.0) for n in (2, 3, 4)]))
-    io.write(interconnect.interconnect([]), tmp_path / "net.csv")
-    files.write_json(tmp_path / "manifest.json", {"train_images": 50_000})
-    run(tables_timing.main, tmp_path, cells="cells.csv", runs="runs", output="timing.csv")
-    run(tables_speedup.main, tmp_path, timing="timing.csv", output="speedup.csv")
-    run(tables_communication.main, tmp_path, timing="timing.csv", output="communication.csv")
-    run(
-        tables_bandwidth.main,
-        tmp_path,
-        timing="timing.csv",
-        communication="communication.csv",
-        interconnect="net.csv",
-        output="bandwidth.csv",
-    )
-    run(
-        tables_audit.main,
-        tmp_path,
-        timing="timing.csv",
-        speedup="speedup.csv",
-        communication="communication.csv",
-        bandwidth="bandwidth.csv",
-        manifest="manifest.json",
-        output="audit.csv",
-    )
-    assert pd.read_csv(tmp_path / "speedup.csv").speedup.tolist() == [1.0]
-    for name in ("communication", "bandwidth", "audit"):
-        assert pd.read_csv(tmp_path / f"{name}.csv").empty
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (None, "does not exist"),
-        ("", "is not a CSV table"),
-        ("recipe,strategy\ncourse,ddp\n", "has no column gpus, batch_size, status"),
-    ],
-)
-def test_a_broken_table_is_named(tmp_path: Path, content: str | None, sentence: str):
-    path = tmp_path / "timing.csv"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(UserError, match=rf"{path} {sentence}"):
-        run(tables_speedup.main, tmp_path, timing="timing.csv", output="speedup.csv")
-
-
-def test_names_like_a_number_or_like_nothing_are_kept(tmp_path: Path):
-    table = pd.DataFrame({"recipe": ["007", "1e3"], "strategy": ["NA", "null"], "count": [1, 2]})
-    io.write(table, tmp_path / "table.csv")
-    back = io.read(tmp_path / "table.csv", ["recipe"])
-    assert back.recipe.tolist() == ["007", "1e3"]
-    assert back.strategy.tolist() == ["NA", "null"]
-
-
-def test_every_digit_of_a_time_survives_the_file(tmp_path: Path):
-    seconds = [0.1 + 0.2, 2.5e-5 / 3, *(n / 7919 for n in range(2000))]
-    io.write(pd.DataFrame({"seconds": seconds}), tmp_path / "table.csv")
-    assert io.read(tmp_path / "table.csv", ["seconds"]).seconds.tolist() == seconds
+def test_a_study_of_one_gpu_only_has_no_communication_and_no_findings(study: Path):
+    made = tables(study, sweeps=(), gpus=[1], batch_sizes=[128])
+    assert table(made, "speedup").speedup.tolist() == [1.0]
+    for name in ("readings", "communication", "bandwidth", "audit"):
+        assert table(made, name).empty

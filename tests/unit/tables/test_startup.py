@@ -3,14 +3,11 @@
 import pandas as pd
 import pytest
 
-import tables_startup
-from examples.records import epoch, record, save
-from scaling.core import grid
+from examples.records import epoch, record
 from scaling.core.grid import Cell
 from scaling.launch import startup_clock
 from scaling.launch.startup_clock import StartupClock
-from scaling.tables import io
-from scaling.tables.startup import COLUMNS, PARTS, PHASE_COLUMNS, startup
+from scaling.tables.startup import PARTS, PHASE_COLUMNS, startup
 
 CELL = Cell("course", "ddp", 2, 128, 0)
 PHASES = {"launch": 3.0, "imports": 4.0, "join": 1.0, "dataset": 0.5, "recipe": 1.5, "total": 10.0}
@@ -73,18 +70,6 @@ def test_a_record_from_before_this_was_measured_gives_empty_figures():
     row = only_row((CELL, record(CELL, [epoch(2, 5.0)])))
     assert (row.status, row["count"]) == ("ok", 0)
     assert pd.isna(row.startup_seconds)
-
-
-def test_the_script_writes_a_row_for_each_cell(tmp_path):
-    grid.write_table([CELL], tmp_path / "cells.csv")
-    save(tmp_path / "runs", timed())
-    arguments = {"cells": "cells.csv", "runs": "runs", "output": "startup.csv"}
-    tables_startup.main(
-        [part for name, file in arguments.items() for part in (f"--{name}", str(tmp_path / file))]
-    )
-    assert io.read(tmp_path / "startup.csv", COLUMNS).startup_seconds.tolist() == [10.0]
-    # The count is a whole number.
-    assert (tmp_path / "startup.csv").read_text().endswith(",1\n")
 
 
 def test_a_phase_ends_when_the_last_rank_has_ended_it():

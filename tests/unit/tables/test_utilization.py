@@ -5,14 +5,11 @@ import math
 import pandas as pd
 import pytest
 
-import tables_utilization
-from examples.records import epoch, record, save, timing_row, timing_table
-from scaling.core import grid
+from examples.records import epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
-from scaling.tables import io
 from scaling.tables import limits as peaks
 from scaling.tables.communication import communication as communicate
-from scaling.tables.utilization import COLUMNS, costs, utilization
+from scaling.tables.utilization import costs, utilization
 
 FLOPS = 4_000_000_000
 # Repeats of products of 1000×1000 matrices, 2e9 operations: 100 TFLOP/s in tf32, 400 in bf16.
@@ -137,25 +134,6 @@ def test_more_than_the_peak_is_flagged():
     row = used(timing_table(timing_row(1, 128, 1.0)), [run()]).iloc[0]
     assert row.utilization == pytest.approx(2)
     assert row.note == "utilization above 100 %"
-
-
-def test_the_script_makes_the_table_from_the_records_and_the_other_tables(tmp_path):
-    cells = [Cell("course", "ddp", 1, size, 0) for size in (128, 8192)]
-    grid.write_table(cells, tmp_path / "cells.csv")
-    save(tmp_path / "runs", run()[1])
-    times = timing_table(timing_row(1, 128, 10.0), timing_row(1, 8192, status="missing"))
-    io.write(times, tmp_path / "timing.csv")
-    io.write(communicate(times), tmp_path / "communication.csv")
-    io.write(PEAKS, tmp_path / "peaks.csv")
-    names = ["cells.csv", "runs", "timing.csv", "communication.csv", "peaks.csv"]
-    options = [f"--{name.partition('.')[0]}={tmp_path / name}" for name in names]
-    output = tmp_path / "utilization.csv"
-    tables_utilization.main([*options, f"--output={output}", "--partial"])
-    table = io.read(output, COLUMNS)
-    assert table["utilization"].tolist()[0] == pytest.approx(0.2)
-    assert table["note"].tolist()[1] == "no time (status missing)"
-    # Whole numbers as such, in spite of the empty field below.
-    assert f",{FLOPS},tf32," in output.read_text()
 
 
 def test_time_at_the_power_limit_is_that_of_the_gpu_held_back_longest():

@@ -7,7 +7,7 @@ import pytest
 
 import tables_synchronization
 from examples import synchronization_records as made
-from scaling.tables import io
+from scaling.tables import schema
 from scaling.tables.experiments import buffers, collectives, sampler
 
 
@@ -148,22 +148,15 @@ def test_sync_batch_norm_without_gpus_is_a_row_with_a_note():
     assert "GPUs only" in table["note"].tolist()[4]
 
 
-def test_without_a_record_the_tables_have_columns_and_no_rows(tmp_path):
-    names = ("sampler", "accuracy", "collectives", "buffers")
-    options = [text for name in names for text in (f"--{name}", str(tmp_path / f"{name}.csv"))]
-    tables_synchronization.main(["--records", *options])
-    for name, columns in (
-        ("sampler", sampler.COLUMNS),
-        ("accuracy", sampler.ACCURACY_COLUMNS),
-        ("collectives", collectives.COLUMNS),
-        ("buffers", buffers.COLUMNS),
-    ):
-        table = io.read(tmp_path / f"{name}.csv", columns)
-        assert table.empty and list(table.columns) == columns
-
-
 def test_whole_numbers_are_written_as_such(tmp_path):
     path = tmp_path / "collectives.csv"
-    io.write(collectives.collectives([made.document()]), path)
+    schema.write("collectives", collectives.collectives([made.document()]), path)
     assert "ddp,2,gloo,0,start,1,all_gather,shapes,float32,8,1000,40,True," in path.read_text()
     assert pd.read_csv(path)["bytes"].isna().sum() == 2
+
+
+def test_without_a_record_the_tables_have_columns_and_no_rows(tmp_path):
+    tables_synchronization.main(["--tables", str(tmp_path), "--records"])
+    for kind in schema.made_by("tables_synchronization"):
+        table = schema.read(kind.name, kind.path(tmp_path, ""))
+        assert table.empty and list(table.columns) == kind.columns

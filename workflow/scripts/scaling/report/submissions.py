@@ -10,11 +10,11 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.published import study as published
+from scaling.published.derive import derive
 from scaling.report import page as html
 from scaling.report.sections import published as report_published
 from scaling.report.sections.audit import SEVERITIES, counts
 from scaling.report.sections.published import StudySection
-from scaling.tables.derive import derive
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from scaling.core.records import EpochRow, RunRecord
 from scaling.tables import io, schema
-from scaling.tables.io import Run
+from scaling.tables.runs import Run
 
 COLUMNS = schema.columns("accuracy")
 

@@ -32,6 +32,9 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             {_CELL} step_seconds busy_seconds compute_seconds gap_seconds kernels
             gap_seconds_min gap_seconds_max count:whole note:text
         """,
+        "costs": f"""
+            {_CELL} flops_per_image:whole precision:text power_capped_share cost_note:text
+        """,
         "provenance": f"""
             {_CELL} seed:whole status:text measured_as:text model:text training:text
             recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text

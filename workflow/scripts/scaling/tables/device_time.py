@@ -9,7 +9,7 @@ import pandas as pd
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records import RunRecord
 from scaling.tables import io, schema
-from scaling.tables.io import Run
+from scaling.tables.runs import Run
 
 PARTS = ["step_seconds", "busy_seconds", "compute_seconds", "gap_seconds", "kernels"]
 COLUMNS = schema.columns("device_time")

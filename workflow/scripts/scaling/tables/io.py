@@ -1,22 +1,16 @@
 """What every table shares: keys, row order, the single-GPU rows, and how it is read and written."""
 
-import argparse
-from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 
-from scaling.core import files, grid
+from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.grid import CELL_KEYS, RUN_PATTERN, Cell
-from scaling.core.records import RunRecord, read_record
+from scaling.core.grid import CELL_KEYS
 
 KEYS = [*CELL_KEYS, "status"]
 GB = 1e9
 """Bytes of one GB: the decimal unit, as in nccl-tests."""
-
-Run = tuple[Cell, RunRecord | None]
-"""A run of the grid and its record, None while there is none."""
 
 _ORDER = [*CELL_KEYS, "seed", "epoch"]
 _BASELINE_KEYS = ["recipe", "strategy", "batch_size"]
@@ -77,39 +71,6 @@ def read(path: Path, columns: list[str]) -> pd.DataFrame:
     if absent:
         raise UserError(f"{path} has no column {', '.join(absent)}; make it again or add it")
     return table
-
-
-def run_options(description: str | None) -> argparse.ArgumentParser:
-    """A parser with the options of every script that reads run records, for `read_runs`."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--cells", type=Path, required=True, help="CSV: every run of the grid")
-    parser.add_argument("--runs", type=Path, required=True, help="folder of the run records")
-    parser.add_argument("--partial", action="store_true", help="accept runs without a record")
-    parser.add_argument("--output", type=Path, required=True, help="the table to write, CSV")
-    return parser
-
-
-def read_runs(cells: Path, runs: Path, partial: bool) -> list[Run]:
-    """Every run that the table `cells` asks for, with its record below the folder `runs`.
-
-    With `partial` a run may have no record (None); without, that is a UserError, as is a record
-    that says it belongs to another run.
-    """
-    found: list[Run] = []
-    for cell in grid.read_table(cells):
-        path = cell.record_path(runs)
-        record = read_record(path) if path.exists() else None
-        if record is not None and not asdict(cell).items() <= record["cell"].items():
-            raise UserError(f"{path} is the record of {record['cell']}, not of {cell}; delete it")
-        found.append((cell, record))
-    absent = [cell for cell, record in found if record is None]
-    if absent and not partial:
-        log = f"logs/train_run/{RUN_PATTERN}.log".format(**asdict(absent[0]))
-        raise UserError(
-            f"{len(absent)} of {len(found)} runs have no record, the first is {absent[0]}: "
-            f"see {log}, run them again, or pass --partial"
-        )
-    return found
 
 
 def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:

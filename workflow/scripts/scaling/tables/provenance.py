@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling.core.records import RunRecord
 from scaling.tables import io, schema
-from scaling.tables.io import Run
+from scaling.tables.runs import Run
 
 _LISTS = ["hosts", "device_names", "device_ids", "slurm_gpus"]
 _FIELDS = [

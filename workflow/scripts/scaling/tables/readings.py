@@ -9,7 +9,7 @@ import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import io, schema
-from scaling.tables.io import Run
+from scaling.tables.runs import Run
 
 ESTIMATES = ["without_communication", "profiler", "ddp_log"]
 PARTS = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]

@@ -1,6 +1,6 @@
 """Registry of all tables: their columns and types, which rule makes them, how they are read."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -63,6 +63,11 @@ def made_by(*rules: str) -> list[Table]:
     return [table for table in TABLES.values() if table.rule in rules]
 
 
+def empty(name: str) -> pd.DataFrame:
+    """The table called `name` without rows."""
+    return pd.DataFrame(columns=columns(name))
+
+
 def read(name: str, path: Path) -> pd.DataFrame:
     """The table called `name` from the CSV at `path`; an empty text is "", an empty truth False.
 
@@ -104,6 +109,17 @@ def write(name: str, table: pd.DataFrame, path: Path) -> None:
     whole = dict.fromkeys(kind.of_type("whole"), "Int64")
     text = table[kind.columns].astype(whole).to_csv(index=False, lineterminator="\n")
     files.write_text(path, text)
+
+
+def read_all(names: Iterable[str], tables: Path, study: str = "") -> dict[str, pd.DataFrame]:
+    """These tables by their names, from where they lie below the folder `tables`; see `read`."""
+    return {name: read(name, TABLES[name].path(tables, study)) for name in names}
+
+
+def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
+    """Write tables, by their names, to where they lie below the folder `tables`; see `write`."""
+    for name, table in found.items():
+        write(name, table, TABLES[name].path(tables, study))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.records import Role, RunRecord
 from scaling.launch.startup_clock import PHASES
 from scaling.tables import io, schema
-from scaling.tables.io import Run
+from scaling.tables.runs import Run
 from scaling.tables.timing import TIMED, WORST_FIRST
 
 PHASE_COLUMNS = [f"{phase}_seconds" for phase in PHASES]

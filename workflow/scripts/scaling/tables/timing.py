@@ -13,7 +13,8 @@ import pandas as pd
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records import RunRecord
 from scaling.tables import io, schema
-from scaling.tables.io import KEYS, Run
+from scaling.tables.io import KEYS
+from scaling.tables.runs import Run
 
 COLUMNS = schema.columns("timing")
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]

@@ -8,12 +8,11 @@ import pandas as pd
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records import RunRecord
 from scaling.tables import io, schema
-from scaling.tables.io import Run
 from scaling.tables.limits import peak_flops_per_second
+from scaling.tables.runs import Run
 from scaling.tables.timing import measured_epochs
 
 COLUMNS = schema.columns("utilization")
-COST_COLUMNS = [*CELL_KEYS, "flops_per_image", "precision", "power_capped_share", "cost_note"]
 ESTIMATES = ["without_communication", "subtraction_without_loading"]
 """Which estimate a cell's communication is taken from: the first that has a value.
 
@@ -22,7 +21,7 @@ Both see exposed communication alone, in an epoch without loading.
 
 
 def costs(runs: list[Run]) -> pd.DataFrame:
-    """What one image costs in each cell, and in which precision: `COST_COLUMNS`, from the records.
+    """What one image costs in each cell, and in which precision: from the records.
 
     A figure that the records of a cell's seeds lack, or in which they differ, is empty; `cost_note`
     says so. `power_capped_share` is the part of all measured epochs in which the GPU that was held
@@ -47,12 +46,12 @@ def costs(runs: list[Run]) -> pd.DataFrame:
             {
                 **dict(zip(CELL_KEYS, key, strict=True)),
                 "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
-                "precision": precisions.pop() if len(precisions) == 1 else None,
+                "precision": precisions.pop() if len(precisions) == 1 else "",
                 "power_capped_share": _power_capped_share(records),
                 "cost_note": "; ".join(notes),
             }
         )
-    return pd.DataFrame(rows, columns=COST_COLUMNS)
+    return io.arrange(pd.DataFrame(rows, columns=schema.columns("costs")), schema.columns("costs"))
 
 
 def utilization(
@@ -115,7 +114,7 @@ def _note(row: Any) -> str:
     if math.isnan(row.epoch_seconds):
         return f"no time (status {row.status})"
     notes = [row.cost_note] if row.cost_note else []
-    if isinstance(row.precision, str) and math.isnan(row.peak_flops_per_second):
+    if row.precision and math.isnan(row.peak_flops_per_second):
         notes.append(f"no matrix product was measured in {row.precision}")
     if row.utilization > 1:
         notes.append("utilization above 100 %")

@@ -11,6 +11,7 @@ import pandas as pd
 
 from scaling.audit.printed import WORDS
 from scaling.core import numbers as fmt
+from scaling.published.derive import PublishedTables
 from scaling.published.mistakes import MISTAKES
 from scaling.published.printed_figures import WITHIN
 from scaling.published.study import PublishedStudy
@@ -21,7 +22,6 @@ from scaling.report.sections.audit import SEVERITIES, checks_table, counts, find
 from scaling.report.sections.comparison import what_is_compared
 from scaling.report.table import Table, TableCell, head, status, text
 from scaling.tables import comparison
-from scaling.tables.derive import PublishedTables
 
 ANY_PEAK = "bandwidth / a constant"
 

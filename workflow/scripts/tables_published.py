@@ -1,16 +1,17 @@
-"""Seconds per epoch of every cell of a published study, from what it printed."""
+"""Tables of a published study: its times, what follows from them, and what it printed."""
 
 import argparse
 from pathlib import Path
 
 from scaling.core.errors import run_script
 from scaling.published import study as published
-from scaling.published.timing import CIFAR10_TRAIN_IMAGES, published_timing
-from scaling.tables import io
+from scaling.published.derive import tables_of
+from scaling.published.timing import CIFAR10_TRAIN_IMAGES
+from scaling.tables import schema
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write timing.csv: one row per cell."""
+    """Write the tables that a measured study has too, and printed.csv."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="folder with a timings.csv")
     parser.add_argument("--study", required=True, help="name of the study there")
@@ -20,10 +21,10 @@ def main(argv: list[str] | None = None) -> None:
         default=CIFAR10_TRAIN_IMAGES,
         help="images of its training set (default: CIFAR-10's %(default)s)",
     )
-    parser.add_argument("--output", type=Path, required=True, help="timing.csv to write")
+    parser.add_argument("--tables", type=Path, required=True, help="folder of all tables")
     args = parser.parse_args(argv)
-    study = published.read_study(args.folder, args.study)
-    io.write(published_timing(study, args.train_images), args.output)
+    tables = tables_of(published.read_study(args.folder, args.study), args.train_images)
+    schema.write_all(tables, args.tables, args.study)
 
 
 if __name__ == "__main__":
