@@ -12,7 +12,7 @@ import torch
 
 import train_run
 from scaling.launch import ranks
-from scaling.launch.step_progress import StepProgress
+from scaling.launch.stall import StepProgress
 from scaling.training import course, tuned
 from scaling.training.course import Course
 from scaling.training.tuned import Tuned

@@ -13,7 +13,7 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 INTERPRET = {} if DEVICE.type == "cuda" else {"TRITON_INTERPRET": "1"}
 
 os.environ.update(INTERPRET)
-from scaling.models import norm_kernels, stem_patches  # noqa: E402, F401
+from scaling.models import norm_kernels  # noqa: E402, F401
 
 for name in INTERPRET:
     del os.environ[name]

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from scaling.core import environment, process_environment
+from scaling.core import environment
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a GPU")
 
 
 def test_the_driver_knows_the_gpu_by_the_uuid_that_torch_tells():
-    found = process_environment.describe(torch.device("cuda"))
+    found = environment.describe_process(torch.device("cuda"))
     assert found["device_names"] == [torch.cuda.get_device_name()]
     assert found["device_ids"][0] in map(environment.gpu_uuid, environment.visible_gpus())
     assert found["cuda"] == torch.version.cuda

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from scaling.core import environment
+from scaling.core.environment import PowerCap, held_back
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
-from scaling.core.power_cap import PowerCap, held_back
 from scaling.data.dataset import ImageDataset
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
-from scaling.launch.step_progress import StepProgress
+from scaling.launch.stall import StepProgress
 from scaling.models.resnet import ResNet18
 from scaling.training.trainer import Material
 from scaling.training.tuned import Tuned

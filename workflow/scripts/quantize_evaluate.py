@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from scaling.config.scheme import Scheme
-from scaling.core import environment, files, process_environment
+from scaling.core import environment, files
 from scaling.core.errors import UserError, run_script
 from scaling.data.batches import read_images
 from scaling.models.tutorial_cnn import load_weights
@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> None:
     # TF32 keeps 10 bits of a float32: "float32" would not be what the other stages are held to.
     torch.backends.cudnn.allow_tf32 = False
     device = pick_device(options.device)
-    surroundings = process_environment.describe(device)
+    surroundings = environment.describe_process(device)
     network = load_weights(options.weights).to(device)
     training, test, identity = read_images(options.dataset, options.manifest, device)
     chosen = training.sample(options.calibration_images, options.seed)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from scaling.core import environment, files, process_environment
+from scaling.core import environment, files
 from scaling.core.errors import run_script
 from scaling.data.batches import read_images
 from scaling.models.resnet import ResNet18
@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False
     device = pick_device(options.device)
-    surroundings = process_environment.describe(device)
+    surroundings = environment.describe_process(device)
     training, test, identity = read_images(options.dataset, options.manifest, device)
     classes = len(files.read_json(options.manifest)["classes"])
     network = ResNet18(options.model_width, classes)

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from scaling.core import environment, files, process_environment
+from scaling.core import environment, files
 from scaling.core.errors import run_script
 from scaling.data.batches import read_images
 from scaling.models.tutorial_cnn import save_weights
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     device = pick_device(options.device)
-    surroundings = process_environment.describe(device)
+    surroundings = environment.describe_process(device)
     training, test, identity = read_images(options.dataset, options.manifest, device)
     chosen = {
         key: getattr(options, key)

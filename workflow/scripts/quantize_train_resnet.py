@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from scaling.core import environment, files, process_environment
+from scaling.core import environment, files
 from scaling.core.errors import UserError, run_script
 from scaling.core.grid import Cell
 from scaling.data import dataset
@@ -70,7 +70,7 @@ def spec_from(args: argparse.Namespace) -> RunSpec:
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     spec, device = spec_from(args), pick_device(args.device)
-    surroundings = process_environment.describe(device)
+    surroundings = environment.describe_process(device)
     described = files.read_json(args.manifest)
     statistics = (np.array(described[key]) for key in ("mean", "std"))
     material = Material(dataset.load(args.dataset), *statistics)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from scaling.core import environment, process_environment
+from scaling.core import environment
 from scaling.launch import measure
 from scaling.launch.launcher import Ending
 
@@ -52,7 +52,7 @@ def test_a_gpu_the_driver_does_not_know_keeps_its_entry(machine):
 def test_a_process_names_the_gpu_it_computes_on_however_cuda_numbers_it(machine, monkeypatch):
     own = SimpleNamespace(uuid="cccc")
     monkeypatch.setattr(torch.cuda, "get_device_properties", {torch.device("cuda"): own}.get)
-    found = process_environment.describe(torch.device("cuda"))
+    found = environment.describe_process(torch.device("cuda"))
     assert (found["device"], found["cuda"]) == ("cuda", torch.version.cuda)
     assert (found["device_names"], found["device_ids"]) == (["V100"], ["GPU-cccc"])
 

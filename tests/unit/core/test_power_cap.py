@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from scaling.core import environment, power_cap
-from scaling.core.power_cap import PowerCap, held_back
+from scaling.core import environment
+from scaling.core.environment import PowerCap, held_back
 
 COUNTED = {"GPU-a": 3_000_000_000, "GPU-b": 500_000_000, "old": None}
 """Nanoseconds of each GPU; None for one whose driver does not count."""
@@ -14,7 +14,7 @@ COUNTED = {"GPU-a": 3_000_000_000, "GPU-b": 500_000_000, "old": None}
 @pytest.fixture(autouse=True)
 def driver(monkeypatch):
     """Where a handle is the GPU's name."""
-    nvml = power_cap.pynvml
+    nvml = environment.pynvml
 
     def read(handle, fields):
         assert fields == [nvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP]

@@ -6,48 +6,47 @@ import pytest
 import torch
 
 from scaling.launch import stall
-from scaling.launch.stall import Patience, Position
-from scaling.launch.step_progress import REPORTS, StepProgress
+from scaling.launch.stall import REPORTS, Progress, StallDetector, StepProgress
 
 
 def at(finished, training=1, launched=20, epoch=2):
-    return Position(training, epoch, launched, finished, awaited=finished + 2)
+    return Progress(training, epoch, launched, finished, awaited=finished + 2)
 
 
-def looks(patience, *positions):
-    """What `patience` says of these positions, seen every 4 seconds from second 100 on."""
-    return [patience.look(position, 100 + 4 * n) for n, position in enumerate(positions)]
+def looks(detector, *positions):
+    """What `detector` says of these positions, seen every 4 seconds from second 100 on."""
+    return [detector.look(position, 100 + 4 * n) for n, position in enumerate(positions)]
 
 
 def test_steps_that_end_in_time_are_no_stall():
-    assert looks(Patience(10), at(0), at(0), at(0), at(2), at(2), at(2), at(4)) == [None] * 7
+    assert looks(StallDetector(10), at(0), at(0), at(0), at(2), at(2), at(2), at(4)) == [None] * 7
 
 
 def test_no_step_for_the_timeout_is_a_stall_that_names_the_step():
-    *before, error = looks(Patience(10), at(0), at(4), at(4), at(4), at(4))
+    *before, error = looks(StallDetector(10), at(0), at(4), at(4), at(4), at(4))
     assert before == [None] * 4
     assert str(error) == "timed out: waited 12 s for step 6 of epoch 2"
     assert error.position == at(4)
 
 
 def test_a_step_that_was_never_launched_is_told():
-    (*_, error) = looks(Patience(4), at(4, launched=4), at(4, launched=4))
+    (*_, error) = looks(StallDetector(4), at(4, launched=4), at(4, launched=4))
     assert str(error) == "timed out: waited 4 s for step 6 of epoch 2, only 4 launched"
 
 
 def test_launching_more_steps_is_no_progress():
-    (*_, error) = looks(Patience(8), *(at(4, launched=launched) for launched in (4, 8, 16)))
+    (*_, error) = looks(StallDetector(8), *(at(4, launched=launched) for launched in (4, 8, 16)))
     assert error.position.launched == 16
 
 
 def test_another_training_or_none_begins_the_wait_again():
-    patience = Patience(8)
-    assert looks(patience, at(0), at(0, training=2), None, at(0, training=3)) == [None] * 4
-    assert looks(Patience(8), *[None] * 4) == [None] * 4
+    detector = StallDetector(8)
+    assert looks(detector, at(0), at(0, training=2), None, at(0, training=3)) == [None] * 4
+    assert looks(StallDetector(8), *[None] * 4) == [None] * 4
 
 
 def test_the_instruments_steps_belong_to_no_epoch():
-    (*_, error) = looks(Patience(4), at(0, epoch=0), at(0, epoch=0))
+    (*_, error) = looks(StallDetector(4), at(0, epoch=0), at(0, epoch=0))
     assert str(error).endswith("for step 2 of the steps after the last epoch")
 
 
@@ -64,7 +63,7 @@ def test_progress_is_known_at_some_steps_and_not_between_trainings(steps):
     progress = StepProgress(steps, torch.device("cpu"))
     assert progress.position() is None
     progress.start(3, steps)
-    assert progress.position() == Position(1, 3, 0, 0, min(steps, -(-steps // REPORTS)))
+    assert progress.position() == Progress(1, 3, 0, 0, min(steps, -(-steps // REPORTS)))
     reports = set()
     for step in range(1, steps + 1):
         progress.launch(step)
@@ -77,4 +76,4 @@ def test_progress_is_known_at_some_steps_and_not_between_trainings(steps):
     progress.end()
     assert progress.position() is None
     progress.start(4, 1)
-    assert progress.position() == Position(2, 4, 0, 0, 1)
+    assert progress.position() == Progress(2, 4, 0, 0, 1)

@@ -11,7 +11,7 @@ import pytest
 
 from scaling.core import environment
 from scaling.core.errors import UserError
-from scaling.launch import launcher, oom_killer
+from scaling.launch import launcher
 from training_runs import TUNED, arguments, run, supervise_faulty
 
 SCRIPT = Path(__file__).parents[3] / "workflow/scripts/train_run.py"
@@ -172,7 +172,7 @@ def test_a_command_that_is_ended_leaves_no_process_behind(tmp_path, left_behind)
 
 
 def test_an_ending_counts_the_processes_the_kernel_killed_meanwhile(monkeypatch):
-    monkeypatch.setattr(oom_killer, "kills_so_far", iter([2, 5]).__next__)
+    monkeypatch.setattr(launcher, "oom_kills_so_far", iter([2, 5]).__next__)
     ending = launcher.launch([sys.executable, "-c", "raise SystemExit(4)"], {}, time_limit=60)
     assert (ending.returncode, ending.timed_out, ending.oom_kills) == (4, False, 3)
     assert ending.seconds > 0

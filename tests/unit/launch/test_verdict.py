@@ -8,8 +8,8 @@ from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.launch import rank_log
 from scaling.launch.launcher import Ending
+from scaling.launch.outcome import verdict
 from scaling.launch.run_spec import RunSpec
-from scaling.launch.verdict import verdict
 
 FAILED = Ending(1, timed_out=False)
 OUT_OF_MEMORY = Ending(1, timed_out=False, oom_kills=1)

@@ -7,8 +7,7 @@ import torch
 from torch.nn import functional
 
 from fused_kernels import DEVICE
-from scaling.models import stem_patches
-from scaling.models.fused_resnet import FusedResNet
+from scaling.models.fused import FusedResNet, stem_convolution
 from scaling.models.resnet import ResNet18
 
 pytestmark = pytest.mark.usefixtures("interpreter")
@@ -64,7 +63,7 @@ def test_the_stem_is_a_padded_convolution(dtype):
     images = images[:, :, :11, :6]
     weight = torch.randn(5, 3, 3, 3, device=DEVICE).to(dtype)
     weight = weight.to(memory_format=torch.channels_last).requires_grad_()
-    found = stem_patches.convolution(images, weight)
+    found = stem_convolution(images, weight)
     upstream = torch.randn_like(found)
     (gradient,) = torch.autograd.grad(found, weight, upstream)
     wide = weight.detach().double().requires_grad_()

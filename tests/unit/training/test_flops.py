@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from scaling.models.resnet import ResNet18
-from scaling.training.flops import training_flops_per_image
+from scaling.training.evaluation import training_flops_per_image
 
 
 def test_resnet18_for_cifar_costs_3_329_gflop_per_image():

@@ -3,9 +3,9 @@
 import pytest
 
 import train_run
-from scaling.launch.startup_clock import PHASES
+from scaling.core.records import PHASES
 from scaling.models.resnet import ResNet18
-from scaling.training import flops
+from scaling.training import evaluation
 from training_runs import TUNED, arguments, run
 
 
@@ -72,7 +72,7 @@ def test_the_record_says_where_the_time_outside_the_epochs_went(single, double):
 
 
 def test_the_record_counts_the_operations_of_an_image(single, double):
-    expected = flops.training_flops_per_image(ResNet18(1, 2))
+    expected = evaluation.training_flops_per_image(ResNet18(1, 2))
     assert single["model"]["flops_per_image"] == double["model"]["flops_per_image"] == expected
 
 

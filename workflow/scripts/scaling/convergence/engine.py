@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -21,9 +22,8 @@ from scaling.convergence.flat_optimizer import FlatOptimizer
 from scaling.convergence.plan import Run, Study
 from scaling.data.resident import ResidentImages
 from scaling.models.resnet import BasicBlock, ResNet18
+from scaling.training.captured_steps import CapturedSteps
 from scaling.training.trainer import Material
-
-WARMUP_UPDATES = 3
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Engine:
         self._update = torch.zeros(1, dtype=torch.long, device=device)
         self._loss_sum = torch.zeros((), device=device)
         self._correct = torch.zeros((), device=device, dtype=torch.long)
-        self._graphs: dict[tuple[int, float], torch.cuda.CUDAGraph] = {}
+        self._captured = CapturedSteps()
         self._fresh: dict[int, dict[str, Tensor]] = {}
 
     def start(self, run: Run) -> None:
@@ -115,11 +115,7 @@ class Engine:
         first = (epoch - 1) * len(self._sizes)
         for rate, size in zip(run.rates[first:], self._sizes, strict=False):
             self._optimizer.rate.fill_(rate)
-            graph = self._graphs.get((size, run.lars))
-            if graph is not None:
-                graph.replay()
-            else:
-                self._launch(size, run.lars)
+            self._captured.run((size, run.lars), partial(self._launch, size, run.lars))
         images = self._gpus * sum(self._sizes)
         return Epoch(
             losses=self._losses.tolist(),
@@ -170,23 +166,12 @@ class Engine:
 
     def _capture(self, size: int, lars: float) -> None:
         """Record the update as a CUDA graph, unless there is one; weights are lost."""
-        if (size, lars) in self._graphs:
+        if (size, lars) in self._captured:
             return
         self.model.train()
         with algorithm_search(size == self._sizes[0]):
-            side = torch.cuda.Stream()
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                for _ in range(WARMUP_UPDATES):
-                    self._draw(0)
-                    self._launch(size, lars)
-            torch.cuda.current_stream().wait_stream(side)
-            self._draw(0)
-            graph = torch.cuda.CUDAGraph()
-            memory = next(iter(self._graphs.values())).pool() if self._graphs else None
-            with torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"):
-                self._launch(size, lars)
-        self._graphs[size, lars] = graph
+            update = partial(self._launch, size, lars)
+            self._captured.capture((size, lars), partial(self._draw, 0), update)
 
     def _draw(self, epoch: int) -> None:
         """Begin an epoch: its order and crops, its first update."""

@@ -6,7 +6,7 @@ The rate is a tensor on the device, so that a schedule needs no new graph.
 import torch
 from torch import Tensor, nn
 
-from scaling.training.flat_sgd import room_of, views_of
+from scaling.training.flat_sgd import FlatWeights, views_of
 
 
 class FlatOptimizer:
@@ -22,19 +22,15 @@ class FlatOptimizer:
         self._parameters = list(model.parameters())
         self._momentum, self._weight_decay = momentum, weight_decay
         device = self._parameters[0].device
-        self._weights = torch.zeros(sum(map(room_of, self._parameters)), device=device)
-        self._gradients = torch.zeros_like(self._weights)
-        self._momenta = torch.zeros_like(self._weights)
+        flat = FlatWeights(self._parameters)
+        self._weights, self._gradients, self._momenta = flat.values, flat.gradients, flat.momenta
         self._decay = torch.zeros_like(self._weights)
-        self._weight_views = views_of(self._weights, self._parameters)
+        self._weight_views = flat.views
         self._gradient_views = views_of(self._gradients, self._parameters)
         self._decay_views = views_of(self._decay, self._parameters)
         self._decay_of_tensor = torch.zeros(len(self._parameters), device=device)
         self.rate = torch.zeros((), device=device)
-        for parameter, weights, gradients in zip(
-            self._parameters, self._weight_views, self._gradient_views, strict=True
-        ):
-            parameter.data = weights.copy_(parameter.detach())
+        for parameter, gradients in zip(self._parameters, self._gradient_views, strict=True):
             parameter.grad = gradients
 
     def reset(self, decay_batch_norm: bool) -> None:

@@ -1,4 +1,4 @@
-"""Where a run took place: hosts, devices, versions, commit. Needs no torch."""
+"""Where a run took place: hosts, devices, versions, commit. Imports no torch by itself."""
 
 import os
 import platform
@@ -49,6 +49,19 @@ def describe(device: Device) -> dict[str, Any]:
         "started": now(),
         "ended": None,
     }
+
+
+def describe_process(device: Any) -> dict[str, Any]:
+    """Describe where this process computes, on the one `device` (a torch.device) it picked.
+
+    A GPU is asked for its UUID: CUDA need not number the GPUs as their driver does.
+    """
+    import torch
+
+    if device.type == "cpu":
+        return describe("cpu")
+    own = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+    return describe("cuda") | leased_gpus([own]) | {"cuda": torch.version.cuda}
 
 
 def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -135,6 +148,35 @@ def resolve_device(requested: Device) -> Device:
     if requested == "auto":
         return "cuda" if visible_gpus() else "cpu"
     return requested
+
+
+class PowerCap:
+    """The driver's counters of GPUs, given as CUDA_VISIBLE_DEVICES names them.
+
+    At the limit the driver lowers the clocks: the same work takes longer than on a GPU that has
+    only begun to work.
+    """
+
+    def __init__(self, gpus: Sequence[str]) -> None:
+        self._handles = [gpu_handle(gpu) for gpu in gpus]
+
+    def seconds(self) -> list[float]:
+        """Seconds that each GPU has been held back so far; empty where no driver counts them."""
+        read = [_capped_nanoseconds(handle) for handle in self._handles if handle is not None]
+        known = [value / 1e9 for value in read if value is not None]
+        return known if len(known) == len(self._handles) else []
+
+
+def held_back(before: list[float], after: list[float]) -> float | None:
+    """Seconds between two readings of the GPU that was held back longest; None without readings."""
+    return max((late - early for early, late in zip(before, after, strict=True)), default=None)
+
+
+def _capped_nanoseconds(handle: object) -> int | None:
+    (field,) = pynvml.nvmlDeviceGetFieldValues(
+        handle, [pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP]
+    )
+    return int(field.value.ullVal) if field.nvmlReturn == pynvml.NVML_SUCCESS else None
 
 
 def _driver_version() -> str | None:

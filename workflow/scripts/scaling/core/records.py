@@ -7,6 +7,8 @@ from scaling.core import files
 
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]
+PHASES = ["launch", "imports", "join", "dataset", "recipe"]
+"""The phases of a run's start-up; see `scaling.launch.startup_clock`."""
 CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 

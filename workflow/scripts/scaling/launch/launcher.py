@@ -19,11 +19,12 @@ from typing import NoReturn
 import psutil
 
 from scaling.core.errors import UserError
-from scaling.launch import oom_killer
 
 KILL_GRACE_SECONDS = 3.0
 WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
+MEMBERSHIPS = Path("/proc/self/cgroup")
+MOUNT = Path("/sys/fs/cgroup")
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -111,7 +112,7 @@ def launch(command_line: list[str], environment: dict[str, str], time_limit: flo
     """Run a command with its output on ours; kill it and all it started after `time_limit` s."""
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
-    kills_before = oom_killer.kills_so_far()
+    kills_before = oom_kills_so_far()
     start = time.time()
     variables = {**environment, STARTED_VARIABLE: repr(start)}
     with (
@@ -128,8 +129,36 @@ def launch(command_line: list[str], environment: dict[str, str], time_limit: flo
         returncode,
         timed_out,
         seconds=time.time() - start,
-        oom_kills=oom_killer.kills_so_far() - kills_before,
+        oom_kills=oom_kills_so_far() - kills_before,
     )
+
+
+def count_oom_kills(counters: str) -> int:
+    """The value of `oom_kill` in the text of memory.events (cgroup v2) or memory.oom_control (v1).
+
+    0 where the text has no such line, as before Linux 4.13.
+    """
+    values = dict(line.split() for line in counters.splitlines() if line.strip())
+    return int(values.get("oom_kill", 0))
+
+
+def oom_kills_so_far(memberships: Path = MEMBERSHIPS, mount: Path = MOUNT) -> int:
+    """The counter of this process's own control group; 0 where there is none to read.
+
+    `memberships` has lines `id:controllers:path` (cgroups(7)). Without a cgroup namespace a
+    container sees the path that the host uses, and its own group at the root of the mount.
+    """
+    try:
+        groups = [line.split(":", 2) for line in memberships.read_text().splitlines()]
+        paths = {name: path for _, names, path in groups for name in names.split(",")}
+        if "memory" in paths:
+            base, path, name = mount / "memory", paths["memory"], "memory.oom_control"
+        else:
+            base, path, name = mount, paths.get("", "/"), "memory.events"
+        own = base / path.lstrip("/") / name
+        return count_oom_kills((own if own.exists() else base / name).read_text())
+    except OSError:
+        return 0
 
 
 def _end_all_but(before: list[psutil.Process]) -> None:

@@ -10,7 +10,7 @@ compiled and searched for in capturing CUDA graphs. Without a graph that is in t
 import time
 from itertools import pairwise
 
-PHASES = ["launch", "imports", "join", "dataset", "recipe"]
+from scaling.core.records import PHASES
 
 
 class StartupClock:

@@ -8,9 +8,9 @@ from scaling.core.records import RunRecord
 from scaling.launch import rank_log, startup_clock
 from scaling.launch.launcher import Ending
 from scaling.launch.measure import launch_ranks
+from scaling.launch.outcome import verdict
 from scaling.launch.rank_log import LinesByKind
 from scaling.launch.run_spec import RunSpec
-from scaling.launch.verdict import verdict
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 

@@ -1,4 +1,4 @@
-"""Batch norm, residual and rectifier as one step of a training pass, with few passes over memory.
+"""A ResNet18 whose norm, residual and rectifier are one step, with few passes over memory.
 
 Beside the convolutions this is what a ResNet spends its time on, and what counts is how often the
 activations are read and written. Forward they are read for the sums, then read and written for the
@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 import torch
 import triton
 from torch import Tensor, nn
+from torch.nn import functional
 
 from scaling.models import norm_kernels as kernels
+from scaling.models.resnet import BasicBlock, ResNet18
 
 SUMS = 4
 """Of each channel: values, their squares, gradients, gradients times normalized values."""
@@ -32,7 +34,7 @@ class FusedNorm(NamedTuple):
     def __call__(self, x: Tensor, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Normalized `x` [images, channels, height, width], plus `residual`, rectified: twice.
 
-        Both results are the same array. Who uses it in two places takes one for each: their
+        Both results are the same array. A caller that needs it twice uses one copy each: their
         gradients then arrive apart, and no pass is needed to add them up.
         """
         result: tuple[Tensor, Tensor] = _Normalized.apply(
@@ -136,3 +138,66 @@ class _Launch:
         tiles, parts = triton.cdiv(self.rows, tile_rows), channels // columns
         self.each = (tiles, parts)
         self.shared = (min(tiles, triton.cdiv(kernels.BLOCKS, parts)), parts)
+
+
+def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
+    """`functional.conv2d(images, weight, padding=1)` in channels-last order and weight's type.
+
+    As a matrix product: convolutions of three channels leave matrix units idle.
+    `images` are [images, 3, height, width] and get no gradient, `weight` is [channels, 3, 3, 3].
+    """
+    count, _, height, width = images.shape
+    images = images.contiguous(memory_format=torch.channels_last)
+    positions = count * height * width
+    shape = {"ROWS": kernels.PATCH_ROWS, "COLUMNS": kernels.PATCH_COLUMNS}
+    patches = torch.empty(positions, shape["COLUMNS"], dtype=weight.dtype, device=images.device)
+    blocks = triton.cdiv(positions, shape["ROWS"])
+    kernels.gather_patches[(blocks,)](images, patches, positions, height, width, **shape)
+    values = weight.permute(0, 2, 3, 1).flatten(1)
+    matrix = functional.pad(values, (0, shape["COLUMNS"] - values.shape[1]))
+    return (patches @ matrix.t()).view(count, height, width, -1).permute(0, 3, 1, 2)
+
+
+Twice = tuple[Tensor, Tensor]
+"""One array as two results: see `FusedNorm.__call__`."""
+
+
+class FusedResNet(nn.Module):
+    """What `model` computes in training mode, on a GPU, in channels-last order.
+
+    Input [batch, 3, height, width], output logits [batch, classes]. Parameters and running
+    statistics are the model's own; the count of batches, which nothing reads, stays as it is. The
+    backward pass has to end, and the norms' gradients to be read, before the next forward pass.
+    With `compiled` the head is compiled.
+    """
+
+    def __init__(self, model: ResNet18, compiled: bool) -> None:
+        super().__init__()
+        self._model = model
+        norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
+        sizes = [SUMS * norm.num_features for norm in norms]
+        self._sums = torch.zeros(sum(sizes), device=norms[0].weight.device)
+        self._sums_of = dict(zip(norms, self._sums.split(sizes), strict=True))
+        self._head = torch.compile(model.head, dynamic=False) if compiled else model.head
+
+    def forward(self, images: Tensor) -> Tensor:
+        self._sums.zero_()
+        stem: Any = self._model.stem
+        x = self._fused(stem[1])(stem_convolution(images, stem[0].weight))
+        for stage in self._model.stages:
+            blocks: Any = stage
+            for block in blocks:
+                x = self._block(block, x)
+        logits: Tensor = self._head(x[0])
+        return logits
+
+    def _block(self, block: BasicBlock, x: Twice) -> Twice:
+        inner, _ = self._fused(block.bn1)(block.conv1(x[0]))
+        residual = x[1]
+        if len(block.shortcut):
+            shortcut: Any = block.shortcut
+            residual, _ = self._fused(shortcut[1], rectifies=False)(shortcut[0](residual))
+        return self._fused(block.bn2)(block.conv2(inner), residual)
+
+    def _fused(self, norm: nn.BatchNorm2d, rectifies: bool = True) -> FusedNorm:
+        return FusedNorm(norm, rectifies, self._sums_of[norm])

@@ -1,4 +1,4 @@
-"""Triton kernels of batch norm and of what follows it, on activations [rows, channels].
+"""Triton kernels: batch norm and what follows it on activations [rows, channels], a stem's patches.
 
 A row is a position of an image: channels-last memory read as a matrix. Each kernel passes over its
 arrays once. Sums over rows are float32, added up atomically, so their last bits depend on the order
@@ -21,6 +21,9 @@ Tile, warps and blocks are the best of those tried on one H200 with batches of 3
 WARPS = 4
 BLOCKS = 528
 """Blocks that share all rows where sums are taken: four for each of 132 multiprocessors."""
+PATCH_COLUMNS = 32
+"""27 values of a patch and zeros: matrix units want a multiple of 8."""
+PATCH_ROWS = 128
 
 
 @triton.jit
@@ -175,3 +178,18 @@ def gradient_of_values(
         gradient = tl.where(value * scale[None, :] + shift[None, :] > 0, gradient, 0.0)
     result = gradient - plain[None, :] - (value - mean[None, :]) * weighted[None, :]
     tl.store(dx + offsets, (result * scale[None, :]).to(dx.dtype.element_ty), mask=exists)
+
+
+@triton.jit
+def gather_patches(
+    images, patches, positions, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):
+    """The values under each position of a 3×3 kernel, side by side: rows of `patches`."""
+    position = (tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64))[:, None]
+    column = tl.arange(0, COLUMNS)[None, :]
+    down, right = column // 9 - 1, column % 9 // 3 - 1
+    y, x = position // width % height + down, position % width + right
+    exists = position < positions
+    inside = exists & (column < 27) & (y >= 0) & (y < height) & (x >= 0) & (x < width)
+    value = tl.load(images + (position + down * width) * 3 + column % 9 - 3, mask=inside, other=0.0)
+    tl.store(patches + position * COLUMNS + column, value.to(patches.dtype.element_ty), mask=exists)

@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records import Role, RunRecord
-from scaling.launch.startup_clock import PHASES
+from scaling.core.records import PHASES, Role, RunRecord
 from scaling.tables import io, schema
 from scaling.tables.runs import Run
 from scaling.tables.timing import TIMED, WORST_FIRST

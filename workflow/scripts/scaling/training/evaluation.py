@@ -1,13 +1,18 @@
-"""What a trained model is worth: loss and accuracy on the test images, and which model it is."""
+"""What a trained model is worth: loss, accuracy, which model it is, and what training it costs."""
 
 import hashlib
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 
 from scaling.training.trainer import Material, finite
+
+FLOP_IMAGES = 2
+"""Batch normalisation refuses a single value per channel."""
 
 
 def normalized(images: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Tensor:
@@ -40,3 +45,21 @@ def parameters_sha256(model: nn.Module) -> str:
     for parameter in model.parameters():
         digest.update(parameter.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def training_flops_per_image(model: nn.Module, image_shape: tuple[int, ...] = (3, 32, 32)) -> int:
+    """Floating-point operations of one forward and backward pass of `model`, per image.
+
+    `image_shape` is that of one input, without the batch. Counted are convolutions and matrix
+    products, a multiplication and an addition as two, with the gradients of every parameter; the
+    images themselves need no gradient. ResNet-18 for CIFAR costs 3.329e9. Nothing is computed:
+    the pass runs on shapes alone (PyTorch's meta device), and `model` stays as it is.
+    """
+    shapes = {
+        name: torch.empty_like(tensor, device="meta", requires_grad=tensor.requires_grad)
+        for name, tensor in [*model.named_parameters(), *model.named_buffers()]
+    }
+    images = torch.empty(FLOP_IMAGES, *image_shape, device="meta")
+    with FlopCounterMode(display=False) as counter:
+        functional_call(model, shapes, (images,)).sum().backward()
+    return counter.get_total_flops() // FLOP_IMAGES

@@ -21,6 +21,19 @@ ALIGNED_ELEMENTS = 64
 """Every tensor begins at a multiple of this: cuDNN's fast kernels want aligned weights."""
 
 
+class FlatWeights:
+    """The float32 `parameters` as views of one array, with room for gradients and momenta."""
+
+    def __init__(self, parameters: list[nn.Parameter]) -> None:
+        size = sum(map(room_of, parameters))
+        self.values = torch.zeros(size, device=parameters[0].device)
+        self.gradients = torch.zeros_like(self.values)
+        self.momenta = torch.zeros_like(self.values)
+        self.views = views_of(self.values, parameters)
+        for parameter, view in zip(parameters, self.views, strict=True):
+            parameter.data = view.copy_(parameter.detach())
+
+
 @dataclass
 class Bucket:
     """Parameters whose gradients travel together, and where in `flat` their gradients lie."""
@@ -56,15 +69,11 @@ class FlatSGD:
         self._sent: list[dist.Work] = []
         groups = model.backward_order
         order = [parameter for group in groups for parameter in group]
-        self._weights = torch.zeros(sum(map(room_of, order)), device=order[0].device)
-        self._momenta = torch.zeros_like(self._weights)
-        self._gradients = torch.zeros_like(self._weights)
-        for parameter, view in zip(order, views_of(self._weights, order), strict=True):
-            parameter.data = view.copy_(parameter.detach())
+        self._flat = FlatWeights(order)
         self.trained = model
         self._working: Tensor | None = None
         if working_dtype is not None:
-            self._working = self._weights.to(working_dtype)
+            self._working = self._flat.values.to(working_dtype)
             shared = {id(m): m for m in model.modules() if isinstance(m, nn.BatchNorm2d)}
             self.trained = copy.deepcopy(model, shared)
             groups = self.trained.backward_order
@@ -77,7 +86,7 @@ class FlatSGD:
         if compiled:
             self._update = torch.compile(_update, dynamic=False)
             self._collect = torch.compile(_collect, dynamic=False)
-        parts = self._gradients.split([sum(map(room_of, group)) for group in groups])
+        parts = self._flat.gradients.split([sum(map(room_of, group)) for group in groups])
         self._buckets = [
             Bucket(group, views_of(flat, group), flat, len(group))
             for group, flat in zip(groups, parts, strict=True)
@@ -89,19 +98,20 @@ class FlatSGD:
     @property
     def state(self) -> list[Tensor]:
         """Weights and momenta; after changing them by other means, `refresh`."""
-        return [self._weights, self._momenta]
+        return [self._flat.values, self._flat.momenta]
 
     def refresh(self) -> None:
         """Copy the weights to `trained`."""
         if self._working is not None:
-            self._working.copy_(self._weights)
+            self._working.copy_(self._flat.values)
 
     def step(self) -> None:
         """Wait on the device for what was sent, then update all weights."""
         for work in self._sent:
             work.wait()
         self._sent.clear()
-        self._update(self._weights, self._momenta, self._gradients, self._working, *self._rates)
+        flat = self._flat
+        self._update(flat.values, flat.momenta, flat.gradients, self._working, *self._rates)
 
     def _arrival(self, bucket: Bucket) -> Callable[[Tensor], None]:
         def arrived(_: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -9,9 +10,8 @@ from torch.nn import functional
 
 from scaling.data.resident import ResidentImages
 from scaling.registry.recipes.tuned import Options
+from scaling.training.captured_steps import CapturedSteps
 from scaling.training.flat_sgd import FlatSGD
-
-WARMUP_STEPS = 3
 
 
 class InPrecision(nn.Module):
@@ -59,40 +59,25 @@ class Step:
             self._losses = torch.compile(_losses, dynamic=False)
         self.loss_sum = torch.zeros((), device=device)
         self.correct = torch.zeros((), device=device, dtype=torch.long)
-        self._graphs: dict[tuple[bool, int], torch.cuda.CUDAGraph] = {}
+        self._captured = CapturedSteps()
 
     def run(self, size: int) -> None:
         """Train on the next `size` images; only launches work."""
-        graph = self._graphs.get((self._optimizer.enabled, size))
-        if graph is not None:
-            graph.replay()
-        else:
-            self._launch(size)
+        self._captured.run((self._optimizer.enabled, size), lambda: self._launch(size))
 
     def capture(self, sizes: list[int]) -> None:
         """Record a graph for each of the batch sizes, sending or not as the optimizer does now.
 
-        The model and its optimizer stay as they were. The graphs share their memory: only one of
-        them runs at a time, and none needs what another one left.
+        The model and its optimizer stay as they were.
         """
-        sizes = sorted(set(sizes), reverse=True)
         held = [*self._model.state_dict().values(), *self._optimizer.state]
         saved = [tensor.clone() for tensor in held]
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for size in sizes:
-                for _ in range(WARMUP_STEPS):
-                    self._images.draw(0)
-                    self._launch(size)
-        torch.cuda.current_stream().wait_stream(side)
-        for size in sizes:
-            self._images.draw(0)
-            graph = torch.cuda.CUDAGraph()
-            memory = next(iter(self._graphs.values())).pool() if self._graphs else None
-            with torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"):
-                self._launch(size)
-            self._graphs[self._optimizer.enabled, size] = graph
+        for size in sorted(set(sizes), reverse=True):
+            self._captured.capture(
+                (self._optimizer.enabled, size),
+                partial(self._images.draw, 0),
+                partial(self._launch, size),
+            )
         with torch.no_grad():
             for tensor, value in zip(held, saved, strict=True):
                 tensor.copy_(value)
@@ -100,8 +85,8 @@ class Step:
         self.reset()
 
     def release(self) -> None:
-        """Forget the graphs. NCCL does not end a process group that a graph still uses."""
-        self._graphs.clear()
+        """Forget the graphs."""
+        self._captured.clear()
 
     def reset(self) -> None:
         """Start new sums of loss and right answers."""

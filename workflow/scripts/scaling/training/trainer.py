@@ -9,7 +9,7 @@ import numpy as np
 from torch import nn
 
 from scaling.data.dataset import ImageDataset
-from scaling.launch.step_progress import StepProgress
+from scaling.launch.stall import StepProgress
 
 
 @dataclass(frozen=True)

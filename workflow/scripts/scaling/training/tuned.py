@@ -21,7 +21,7 @@ from torch import nn
 from scaling.data.resident import ResidentImages
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
-from scaling.launch.step_progress import StepProgress
+from scaling.launch.stall import StepProgress
 from scaling.models.resnet import ResNet18
 from scaling.registry.recipes.tuned import Options
 from scaling.registry.strategy import STRATEGIES
@@ -176,7 +176,7 @@ def _options(spec: RunSpec, rank: Rank) -> Options:
 def _forward_pass(model: ResNet18, options: Options) -> nn.Module:
     """What computes the same as `model` in training mode, the way the switches say."""
     if options.fused_norms:
-        from scaling.models.fused_resnet import FusedResNet  # needs Triton, which comes with CUDA
+        from scaling.models.fused import FusedResNet  # needs Triton, which comes with CUDA
 
         return FusedResNet(model, options.compile)
     if options.compile:

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from scaling.core import environment, files
-from scaling.core.power_cap import PowerCap, held_back
+from scaling.core.environment import PowerCap, held_back
 from scaling.core.records import EpochRow, Role
 from scaling.data import dataset
 from scaling.instruments import communication
@@ -28,7 +28,7 @@ from scaling.launch.startup_clock import StartupClock
 from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
-from scaling.training import evaluation, flops
+from scaling.training import evaluation
 from scaling.training.trainer import Material, Trainer
 
 
@@ -72,14 +72,18 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
     try:
         at = error.position
         _report(spec, log, error, launched=at.launched, finished=at.finished)
-        print(f"Rank {log.rank}, which does not get on:\n{_stacks()}", file=sys.stderr, end="")
-        time.sleep(stall.LAST_WORDS_SECONDS)
+        print(
+            f"Rank {log.rank} made no progress; stacks of all threads:\n{_stacks()}",
+            file=sys.stderr,
+            end="",
+        )
+        time.sleep(stall.REPORT_GRACE_SECONDS)
     finally:
         os._exit(1)
 
 
 def _stacks() -> str:
-    """Where every thread is, as one text: what ranks write at once does not mix then."""
+    """Stacks of all threads as one string, so that output of several ranks does not interleave."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
         faulthandler.dump_traceback(file)
         file.seek(0)
@@ -135,7 +139,9 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
             },
             "applied": trainer.applied,
             "compiled_batch_sizes": trainer.compiled_batch_sizes,
-            "flops_per_image": flops.training_flops_per_image(model) if rank.is_first else None,
+            "flops_per_image": evaluation.training_flops_per_image(model)
+            if rank.is_first
+            else None,
         },
     )
     readings: dict[str, Any] = {"readings": [], "device_time": None}

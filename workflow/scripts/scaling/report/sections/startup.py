@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.launch.startup_clock import PHASES
+from scaling.core.records import PHASES
 from scaling.report.table import Column, TableCell, flags_of, status, table_by_cell
 from scaling.tables.schema import StudyTables, by_configuration
 from scaling.tables.startup import PARTS, PHASE_COLUMNS

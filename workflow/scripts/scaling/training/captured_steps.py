@@ -1,0 +1,49 @@
+"""Steps of a training recorded as CUDA graphs."""
+
+from collections.abc import Callable, Hashable
+
+import torch
+
+WARMUP_STEPS = 3
+
+
+class CapturedSteps:
+    """CUDA graphs of steps, by a key each.
+
+    The graphs share their memory: only one of them runs at a time, and none needs what another one
+    left.
+    """
+
+    def __init__(self) -> None:
+        self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._graphs
+
+    def run(self, key: Hashable, step: Callable[[], None]) -> None:
+        """Replay the graph of `key`, or call `step` where there is none."""
+        graph = self._graphs.get(key)
+        if graph is None:
+            step()
+        else:
+            graph.replay()
+
+    def capture(self, key: Hashable, begin: Callable[[], None], step: Callable[[], None]) -> None:
+        """Record `step`, after steps that warm up; `begin` goes before each of them."""
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(WARMUP_STEPS):
+                begin()
+                step()
+        torch.cuda.current_stream().wait_stream(side)
+        begin()
+        graph = torch.cuda.CUDAGraph()
+        memory = next(iter(self._graphs.values())).pool() if self._graphs else None
+        with torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"):
+            step()
+        self._graphs[key] = graph
+
+    def clear(self) -> None:
+        """Forget the graphs. NCCL does not end a process group that a graph still uses."""
+        self._graphs.clear()
