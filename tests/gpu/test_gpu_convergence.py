@@ -9,7 +9,7 @@ import torch
 from examples import ddp_training as real
 from scaling.convergence import engine as engine_module
 from scaling.convergence.engine import Engine
-from scaling.training.trainer import Material
+from scaling.training.trainer import TrainingData
 from unit.convergence.test_engine import RUN, STUDY, distance, trained
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a GPU")
@@ -20,7 +20,7 @@ def engine(monkeypatch):
     """A function that makes an engine on the GPU whose convolutions give the same sum twice."""
 
     def make(gpus):
-        material = Material(real.images(), real.MEAN, real.STD)
+        material = TrainingData(real.images(), real.MEAN, real.STD)
         device = torch.device("cuda", 0)
         made = Engine(replace(STUDY, gpus=gpus), material, real.GLOBAL_BATCH, device)
         monkeypatch.setattr(engine_module, "algorithm_search", lambda on: nullcontext())
@@ -67,7 +67,7 @@ def test_cudnn_searches_for_the_main_size_alone(monkeypatch):
         return nullcontext()
 
     monkeypatch.setattr(engine_module, "algorithm_search", noted)
-    material = Material(real.images(), real.MEAN, real.STD)
+    material = TrainingData(real.images(), real.MEAN, real.STD)
     made = Engine(STUDY, material, real.GLOBAL_BATCH, torch.device("cuda", 0))
     trained(RUN, made)
     assert asked == [True, False]

@@ -17,7 +17,7 @@ from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
 from scaling.models.resnet import ResNet18
-from scaling.training.trainer import Material
+from scaling.training.trainer import TrainingData
 from scaling.training.tuned import Tuned
 from training_runs import run, supervise_faulty
 
@@ -40,7 +40,7 @@ def material():
     pixels = rng.integers(0, 255, (100, 32, 32, 3), dtype=np.uint8)
     labels = np.arange(100) % 2
     data = ImageDataset(pixels, labels, pixels[:10], labels[:10], ["a", "b"])
-    return Material(data, np.full(3, 0.5), np.full(3, 0.25))
+    return TrainingData(data, np.full(3, 0.5), np.full(3, 0.25))
 
 
 def trainer(global_batch=32, gpus=1, strategy="ddp", **options):

@@ -22,7 +22,7 @@ from scaling.models.tutorial_cnn import save_weights
 from scaling.quantization.training import pick_device
 from scaling.training import evaluation
 from scaling.training.course import Course
-from scaling.training.trainer import Material
+from scaling.training.trainer import TrainingData
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> None:
     surroundings = environment.describe_process(device)
     described = files.read_json(args.manifest)
     statistics = (np.array(described[key]) for key in ("mean", "std"))
-    material = Material(dataset.load(args.dataset), *statistics)
+    material = TrainingData(dataset.load(args.dataset), *statistics)
     torch.manual_seed(args.seed)
     network = ResNet18(args.model_width, len(material.data.classes)).to(device)
     trainer = Course(spec, Rank(0, 0, 1, device), network, material)

@@ -39,12 +39,20 @@ def main(argv: list[str] | None = None) -> None:
     if ranks_folder is not None:
         clock = StartupClock(launcher.started())
         clock.end("launch")
+        from scaling.instruments import communication
         from scaling.launch import ranks
         from scaling.training import worker
 
         worker.load(spec)
         clock.end("imports")
-        job = (spec, command.dataset, command.manifest, ranks_folder, clock)
+        job = (
+            spec,
+            command.dataset,
+            command.manifest,
+            ranks_folder,
+            clock,
+            communication.measure_all,
+        )
         ranks.start(spec.processes, worker.run, *job)
         return
     if launcher.under_torchrun():

@@ -13,7 +13,7 @@ from examples import ddp_training as real
 from scaling.convergence.engine import Engine, algorithm_search
 from scaling.convergence.plan import Run, Study
 from scaling.models.resnet import BasicBlock, ResNet18
-from scaling.training.trainer import Material
+from scaling.training.trainer import TrainingData
 
 STUDY = Study(
     reference_batch=8,
@@ -43,7 +43,7 @@ RUN = Run(
 
 
 def engine(study=STUDY):
-    material = Material(real.images(), real.MEAN, real.STD)
+    material = TrainingData(real.images(), real.MEAN, real.STD)
     return Engine(study, material, real.GLOBAL_BATCH, torch.device("cpu"))
 
 
@@ -121,7 +121,7 @@ def test_precise_statistics_change_no_training():
 
 def test_precise_statistics_are_those_of_the_training_images():
     """With one batch of all images and momentum 1, running statistics are those of the images."""
-    material = Material(real.images(), real.MEAN, real.STD)
+    material = TrainingData(real.images(), real.MEAN, real.STD)
     made = Engine(replace(STUDY, gpus=1), material, 43, torch.device("cpu"))
     for module in made.model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):

@@ -7,7 +7,7 @@ import torch
 
 from scaling.core import environment
 from scaling.launch import measure
-from scaling.launch.launcher import Ending
+from scaling.launch.launcher import ProcessResult
 
 MACHINE = [("A40", "GPU-aaaa"), ("A40", "GPU-bbbb"), ("V100", "GPU-cccc")]
 
@@ -62,7 +62,7 @@ def test_a_measurement_names_the_gpus_it_had_and_not_the_others(machine):
     starts = [{"kind": "start", "rank": 0, **versions}]
     ends = [{"kind": "end", "rank": rank} for rank in (0, 1)]
     surroundings = {"device": "cuda", "device_names": ["A40", "A40", "V100"]}
-    ending = Ending(0, timed_out=False, gpus=("0", "2"))
+    ending = ProcessResult(0, timed_out=False, gpus=("0", "2"))
     found = measure.collect(surroundings, [*starts, *ends], ending, 2, "the sweep")
     assert found.environment["device_names"] == ["A40", "V100"]
     assert found.environment["device_ids"] == ["GPU-aaaa", "GPU-cccc"]

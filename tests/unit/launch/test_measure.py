@@ -4,10 +4,10 @@ import pytest
 
 from scaling.core.errors import UserError
 from scaling.launch import measure
-from scaling.launch.launcher import Ending
+from scaling.launch.launcher import ProcessResult
 
 START = {"kind": "start", "host": "node01", "slurm_gpus": [], "cuda": None, "nccl": None}
-WELL = Ending(0, timed_out=False, seconds=2.5)
+WELL = ProcessResult(0, timed_out=False, seconds=2.5)
 
 
 def lines(*ranks):
@@ -17,8 +17,8 @@ def lines(*ranks):
 @pytest.mark.parametrize(
     ("ranks", "ending", "cause"),
     [
-        ((0, 1), Ending(1, timed_out=False), "exit status 1"),
-        ((0, 1), Ending(-9, timed_out=True), "its time limit"),
+        ((0, 1), ProcessResult(1, timed_out=False), "exit status 1"),
+        ((0, 1), ProcessResult(-9, timed_out=True), "its time limit"),
         ((0,), WELL, "exit status 0"),
     ],
 )

@@ -7,12 +7,13 @@ import pytest
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.launch import rank_log
-from scaling.launch.launcher import Ending
+from scaling.launch.launcher import ProcessResult
 from scaling.launch.outcome import verdict
 from scaling.launch.run_spec import RunSpec
 
-FAILED = Ending(1, timed_out=False)
-OUT_OF_MEMORY = Ending(1, timed_out=False, oom_kills=1)
+SOUND = ProcessResult(0, timed_out=False)
+FAILED = ProcessResult(1, timed_out=False)
+OUT_OF_MEMORY = ProcessResult(1, timed_out=False, oom_kills=1)
 ABORTED = "Fatal Python error: Aborted\n\nThread 0x1 (most recent call first):\n"
 TRAINED = {"parameters_sha256": "equal"}
 ENDED = "Current thread 0x1 (most recent call first):\n"
@@ -72,7 +73,10 @@ def test_data_parallel_is_one_process_and_ddp_one_per_gpu():
 
 
 def test_ranks_that_all_reach_their_end_are_ok():
-    assert of(2, Ending(0, False), rank(0, 3, end=TRAINED), rank(1, 3, end=TRAINED)) == ("ok", None)
+    assert of(2, SOUND, rank(0, 3, end=TRAINED), rank(1, 3, end=TRAINED)) == (
+        "ok",
+        None,
+    )
 
 
 def test_a_rank_the_kernel_killed_for_its_memory_is_a_result():
@@ -83,7 +87,7 @@ def test_a_rank_the_kernel_killed_for_its_memory_is_a_result():
 
 
 def test_a_single_process_the_kernel_killed_for_its_memory_is_a_result():
-    ending = Ending(-signal.SIGKILL, timed_out=False, oom_kills=1)
+    ending = ProcessResult(-signal.SIGKILL, timed_out=False, oom_kills=1)
     assert of(4, ending, rank(0, 0), strategy="dp")[0] == "oom_host"
 
 
@@ -170,7 +174,7 @@ def test_of_ranks_that_got_equally_far_none_is_accused():
 def test_a_rank_that_a_library_aborted_is_named_with_the_signal():
     # NCCL's watchdog ends a rank whose collective timed out so, without an exception.
     aborted, stuck = rank(0, 1, stacks={"text": ABORTED}), rank(1, 1, stacks={"text": ENDED})
-    assert causes(2, Ending(-signal.SIGABRT, False), aborted, stuck) == (
+    assert causes(2, ProcessResult(-signal.SIGABRT, False), aborted, stuck) == (
         "rank 0: Fatal Python error: Aborted; rank 1 hung in epoch 2"
     )
 
@@ -190,7 +194,7 @@ def test_lack_of_memory_on_one_rank_outweighs_the_errors_it_causes_on_others():
 
 def test_the_time_limit_names_the_ranks_that_were_behind():
     ranks = [rank(0, 2, stacks={"text": ENDED}), rank(1, 1, stacks={"text": ENDED})]
-    assert of(2, Ending(-signal.SIGKILL, timed_out=True), *ranks) == (
+    assert of(2, ProcessResult(-signal.SIGKILL, timed_out=True), *ranks) == (
         "timeout",
         "stopped at the time limit of 60 s after 1 of 3 epochs; rank 1 did not finish epoch 2",
     )
@@ -199,25 +203,33 @@ def test_the_time_limit_names_the_ranks_that_were_behind():
 def test_a_loss_that_is_not_finite_is_diverged_from_the_first_such_epoch():
     lines = rank(0, 3, end=TRAINED)
     lines[2]["train_loss"] = lines[3]["train_loss"] = None
-    assert of(1, Ending(0, False), lines) == ("diverged", "the loss was not finite in epoch 2")
+    assert of(1, SOUND, lines) == (
+        "diverged",
+        "the loss was not finite in epoch 2",
+    )
 
 
 def test_a_rank_that_ends_in_peace_without_its_report_is_a_failure():
-    assert causes(2, Ending(0, False), rank(0, 3, end=TRAINED), rank(1, 3)) == (
+    assert causes(2, SOUND, rank(0, 3, end=TRAINED), rank(1, 3)) == (
         "rank 1 ended without a word in the steps after its last epoch"
     )
 
 
 def test_ranks_that_end_with_different_parameters_are_a_failure():
     with pytest.raises(UserError, match="its ranks ended with different parameters"):
-        of(2, Ending(0, False), rank(0, 3, end=TRAINED), rank(1, 3, end={"parameters_sha256": "x"}))
+        of(
+            2,
+            SOUND,
+            rank(0, 3, end=TRAINED),
+            rank(1, 3, end={"parameters_sha256": "x"}),
+        )
 
 
 @pytest.mark.parametrize(
     ("ending", "last", "why"),
     [
         (FAILED, {"outcome": failed("no CUPTI")}, "rank 1: no CUPTI"),
-        (Ending(-9, timed_out=True), {}, "the time limit of 60 s was reached"),
+        (ProcessResult(-9, timed_out=True), {}, "the time limit of 60 s was reached"),
         (FAILED, {}, "exit status 1"),
     ],
 )

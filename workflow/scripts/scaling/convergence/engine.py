@@ -23,7 +23,7 @@ from scaling.convergence.plan import Run, Study
 from scaling.data.resident import ResidentImages
 from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training.captured_steps import CapturedSteps
-from scaling.training.trainer import Material
+from scaling.training.trainer import TrainingData
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Engine:
     """
 
     def __init__(
-        self, study: Study, material: Material, global_batch: int, device: torch.device
+        self, study: Study, material: TrainingData, global_batch: int, device: torch.device
     ) -> None:
         gpus = study.gpus_of(global_batch)
         self._study, self._device, self._gpus = study, device, gpus

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from scaling.training.evaluation import normalized
-from scaling.training.trainer import Material
+from scaling.training.trainer import TrainingData
 
 BATCH_SIZE = 2000
 """The most images of an evaluation's batch."""
@@ -25,7 +25,7 @@ class Quality(NamedTuple):
 class EvaluationImages:
     """All test images, float32 [n, 3, 32, 32], and their labels."""
 
-    def __init__(self, material: Material, device: torch.device) -> None:
+    def __init__(self, material: TrainingData, device: torch.device) -> None:
         images = normalized(material.data.test_images, material.mean, material.std)
         self._images = images.to(device)
         self._labels = torch.from_numpy(material.data.test_labels).to(device)

@@ -22,7 +22,7 @@ from scaling.core.environment import Device
 from scaling.core.records import convergence_path
 from scaling.data import dataset
 from scaling.launch import gpu_lease, outcome
-from scaling.training.trainer import Material, finite
+from scaling.training.trainer import TrainingData, finite
 
 CURVE_POINTS = 200
 """The most points of a loss curve in a record; a longer one has means over equal stretches."""
@@ -40,7 +40,7 @@ def run(session: Session) -> None:
     data = replace(
         data, train_images=data.train_images[first], train_labels=data.train_labels[first]
     )
-    material = Material(data, np.array(statistics["mean"]), np.array(statistics["std"]))
+    material = TrainingData(data, np.array(statistics["mean"]), np.array(statistics["std"]))
     facts = {key: statistics[key] for key in ("source", "checksum", "train_images", "test_images")}
     with _device(environment.resolve_device(session.device)) as (device, host_info):
         for global_batch in session.global_batches:
@@ -83,7 +83,7 @@ def _results(
     study: Study,
     techniques: dict[str, Technique],
     global_batch: int,
-    material: Material,
+    material: TrainingData,
     device: torch.device,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each technique's name and the part of its record that the runs decide.

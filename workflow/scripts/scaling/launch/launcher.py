@@ -30,7 +30,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True)
-class Ending:
+class ProcessResult:
     """How the processes ended.
 
     The exit status, negative for a signal; whether time was up; the seconds from the start to the
@@ -108,7 +108,9 @@ def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) 
     return [*srun, "sh", "-c", agent]
 
 
-def launch(command_line: list[str], environment: dict[str, str], time_limit: float) -> Ending:
+def launch(
+    command_line: list[str], environment: dict[str, str], time_limit: float
+) -> ProcessResult:
     """Run a command with its output on ours; kill it and all it started after `time_limit` s."""
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
@@ -125,7 +127,7 @@ def launch(command_line: list[str], environment: dict[str, str], time_limit: flo
             returncode, timed_out = -signal.SIGKILL, True
         finally:
             _end_all_but(before)
-    return Ending(
+    return ProcessResult(
         returncode,
         timed_out,
         seconds=time.time() - start,

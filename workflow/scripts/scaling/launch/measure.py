@@ -14,7 +14,7 @@ from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.launch import gpu_lease, launcher, rank_log
-from scaling.launch.launcher import Ending
+from scaling.launch.launcher import ProcessResult
 from scaling.launch.rank_log import RankLog
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def run(
 def collect(
     host_info: dict[str, Any],
     lines: list[dict[str, Any]],
-    ending: Ending,
+    ending: ProcessResult,
     processes: int,
     name: str,
     advice: str = "",
@@ -98,7 +98,7 @@ def launch_ranks(
     gpus: int,
     cpu_threads: int,
     time_limit: float,
-) -> tuple[Ending, list[dict[str, Any]]]:
+) -> tuple[ProcessResult, list[dict[str, Any]]]:
     """Run the processes of `command_line` on leased GPUs; return how they ended and their lines.
 
     `gpus` are those of this machine: on the other nodes of a Slurm job Slurm itself gives them.

@@ -10,7 +10,7 @@ from typing import Any
 
 from scaling.core.errors import UserError
 from scaling.core.records import Status
-from scaling.launch.launcher import Ending
+from scaling.launch.launcher import ProcessResult
 from scaling.launch.rank_log import LinesByKind
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
@@ -71,7 +71,7 @@ def _status(error: BaseException) -> Status | None:
     return None
 
 
-def verdict(spec: RunSpec, lines: LinesByKind, ending: Ending) -> tuple[Status, str | None]:
+def verdict(spec: RunSpec, lines: LinesByKind, ending: ProcessResult) -> tuple[Status, str | None]:
     """The status of a run that was started, and one sentence when it is not ok.
 
     Raises UserError for a failure: an error other than a lack of memory, a rank that was killed
@@ -96,7 +96,7 @@ def verdict(spec: RunSpec, lines: LinesByKind, ending: Ending) -> tuple[Status, 
 
 
 def _measured(
-    spec: RunSpec, lines: LinesByKind, ending: Ending, outcomes: list[dict[str, Any]]
+    spec: RunSpec, lines: LinesByKind, ending: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
     """The status of a run that has all its epochs, whatever became of its instruments then."""
     unfinite = [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]

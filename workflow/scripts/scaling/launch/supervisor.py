@@ -6,7 +6,7 @@ from typing import Any
 from scaling.core import environment, files
 from scaling.core.records import RunRecord
 from scaling.launch import rank_log, startup_clock
-from scaling.launch.launcher import Ending
+from scaling.launch.launcher import ProcessResult
 from scaling.launch.measure import launch_ranks
 from scaling.launch.outcome import verdict
 from scaling.launch.rank_log import LinesByKind
@@ -27,7 +27,7 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
     surroundings = environment.describe(spec.device)
     reason = infeasible_reason(spec, dataset["train_images"])
     lines: list[dict[str, Any]] = []
-    ending = Ending(0, timed_out=False)
+    ending = ProcessResult(0, timed_out=False)
     if reason is None:
         ending, lines = launch_ranks(
             command_line,
@@ -66,7 +66,7 @@ def assemble(
     dataset: dict[str, Any],
     surroundings: dict[str, Any],
     lines: list[dict[str, Any]],
-    ending: Ending,
+    ending: ProcessResult,
     infeasible: str | None,
 ) -> RunRecord:
     """The record from what the ranks reported; UserError when the processes failed."""

@@ -9,7 +9,7 @@ from scaling.instruments.messages import Messages, collectives, copies
 from scaling.launch.ranks import Rank
 from scaling.synchronization import training
 from scaling.synchronization.plan import Buffers, Plan
-from scaling.training.trainer import Material, Trainer
+from scaling.training.trainer import Trainer, TrainingData
 from scaling.training.tuned import Tuned
 
 STEPS = 3
@@ -38,7 +38,7 @@ WITHOUT_MESSAGES = ("compile", "cuda_graph", "fused_norms")
 """Switches of recipe tuned that change no message; it runs without them here."""
 
 
-def record(plan: Plan, mode: ParallelMode, rank: Rank, material: Material) -> dict[str, Any]:
+def record(plan: Plan, mode: ParallelMode, rank: Rank, material: TrainingData) -> dict[str, Any]:
     """Record the messages of `STEPS` steps, and whether all ranks saw the same ones."""
     messages = Messages()
     recording = collectives if rank.processes > 1 else copies
@@ -67,7 +67,7 @@ def record(plan: Plan, mode: ParallelMode, rank: Rank, material: Material) -> di
     }
 
 
-def _trainer(plan: Plan, mode: ParallelMode, rank: Rank, material: Material) -> Trainer:
+def _trainer(plan: Plan, mode: ParallelMode, rank: Rank, material: TrainingData) -> Trainer:
     spec = plan.spec_of(mode.recipe, mode.strategy, plan.seeds[0])
     if mode.recipe == "tuned":
         options = {**spec.recipe_options, **dict.fromkeys(WITHOUT_MESSAGES, False)}

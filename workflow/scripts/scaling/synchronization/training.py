@@ -20,7 +20,7 @@ from scaling.synchronization import orders
 from scaling.synchronization.plan import Buffers, Plan, Training
 from scaling.training import evaluation
 from scaling.training.course import Course
-from scaling.training.trainer import Material, finite
+from scaling.training.trainer import TrainingData, finite
 
 ROUNDS = 5
 """Timed epochs with each kind of buffers. Two kinds that take equally long then have disjoint
@@ -30,7 +30,7 @@ Statistics = dict[str, NDArray[np.float64]]
 """`mean` and `variance`: the running statistics of all channels of all batch norms of one rank."""
 
 
-def run(spec: RunSpec, training: Training, rank: Rank, material: Material) -> dict[str, Any]:
+def run(spec: RunSpec, training: Training, rank: Rank, material: TrainingData) -> dict[str, Any]:
     """Train the epochs of `spec` and compare the ranks; the same on every rank.
 
     Returns the training; `epochs`, one row per epoch and rank (an EpochResult); `orders`, the rows
@@ -68,7 +68,7 @@ def run(spec: RunSpec, training: Training, rank: Rank, material: Material) -> di
     }
 
 
-def epoch_seconds(plan: Plan, rank: Rank, material: Material) -> list[dict[str, Any]]:
+def epoch_seconds(plan: Plan, rank: Rank, material: TrainingData) -> list[dict[str, Any]]:
     """Time epochs with each kind of buffers, without data loading; the same rows on every rank.
 
     A row for each kind of buffers, round (from 1) and rank has the `seconds` of an epoch of recipe
@@ -92,7 +92,7 @@ def epoch_seconds(plan: Plan, rank: Rank, material: Material) -> list[dict[str, 
 
 
 def course(
-    spec: RunSpec, rank: Rank, material: Material, buffers: Buffers
+    spec: RunSpec, rank: Rank, material: TrainingData, buffers: Buffers
 ) -> tuple[nn.Module, Course]:
     """Make the study's model with the weights of its seed, and recipe `course` to train it."""
     model = build(spec, rank, material)
@@ -106,7 +106,7 @@ def course(
     return model, trainer
 
 
-def build(spec: RunSpec, rank: Rank, material: Material) -> ResNet18:
+def build(spec: RunSpec, rank: Rank, material: TrainingData) -> ResNet18:
     """Make the study's model with the weights of its seed, on the rank's device."""
     torch.manual_seed(spec.cell.seed)
     return ResNet18(spec.model_width, len(material.data.classes)).to(rank.device)

@@ -15,7 +15,7 @@ from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
 from scaling.synchronization import orders, steps, training
 from scaling.synchronization.plan import Plan
-from scaling.training.trainer import Material
+from scaling.training.trainer import TrainingData
 
 
 def run(plan: Plan, log_folder: Path) -> None:
@@ -62,14 +62,14 @@ def _joined(plan: Plan, log_folder: Path) -> AbstractContextManager[tuple[Rank, 
     return measure.joined(log_folder, device, plan.cpu_threads, plan.collective_timeout_seconds)
 
 
-def _material(plan: Plan) -> Material:
+def _material(plan: Plan) -> TrainingData:
     statistics = files.read_json(plan.manifest)
     data = dataset.load(plan.dataset)
     first = slice(plan.images)
     data = replace(
         data, train_images=data.train_images[first], train_labels=data.train_labels[first]
     )
-    return Material(data, np.array(statistics["mean"]), np.array(statistics["std"]))
+    return TrainingData(data, np.array(statistics["mean"]), np.array(statistics["std"]))
 
 
 def _permutations(plan: Plan) -> list[dict[str, Any]]:

@@ -19,13 +19,13 @@ from torchvision import transforms
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
-from scaling.training.trainer import EpochResult, Material, TrainIterations, Wrapped, finite
+from scaling.training.trainer import EpochResult, TrainingData, TrainIterations, Wrapped, finite
 
 
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
     """The training images, augmented by torchvision, as (float [3, 32, 32], label)."""
 
-    def __init__(self, material: Material, spec: RunSpec) -> None:
+    def __init__(self, material: TrainingData, spec: RunSpec) -> None:
         self._images = material.data.train_images
         self._labels = material.data.train_labels.tolist()
         steps: list[Callable[..., object]] = [
@@ -71,7 +71,7 @@ class WaitingClock:
 class Course:
     """The course's training of one model; see `recipes.trainer.Trainer`."""
 
-    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, material: Material) -> None:
+    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, material: TrainingData) -> None:
         self._spec, self._rank = spec, rank
         cell = spec.cell
         images = TrainingImages(material, spec)

@@ -9,7 +9,7 @@ from torch.func import functional_call
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from scaling.training.trainer import Material, finite
+from scaling.training.trainer import TrainingData, finite
 
 FLOP_IMAGES = 2
 """Batch normalisation refuses a single value per channel."""
@@ -23,7 +23,7 @@ def normalized(images: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Tensor:
 
 @torch.inference_mode()
 def evaluate(
-    model: nn.Module, material: Material, device: torch.device, batch_size: int = 500
+    model: nn.Module, material: TrainingData, device: torch.device, batch_size: int = 500
 ) -> dict[str, float | None]:
     """`test_loss` (mean cross-entropy, null if not finite) and `test_accuracy` (0 to 1)."""
     model.eval()

@@ -13,7 +13,7 @@ from scaling.launch.stall import StepProgress
 
 
 @dataclass(frozen=True)
-class Material:
+class TrainingData:
     """The dataset and the three channels' mean and deviation of its training images in [0, 1]."""
 
     data: ImageDataset

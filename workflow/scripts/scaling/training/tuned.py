@@ -27,7 +27,7 @@ from scaling.registry.recipes.tuned import Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
 from scaling.training.step import InPrecision, Step
-from scaling.training.trainer import EpochResult, Material, TrainIterations, finite
+from scaling.training.trainer import EpochResult, TrainingData, TrainIterations, finite
 
 CUDNN_ALGORITHMS = 10
 """How many algorithms cuDNN tries for a convolution (PyTorch's default)."""
@@ -47,7 +47,7 @@ class Tuned:
     epoch's order.
     """
 
-    def __init__(self, spec: RunSpec, rank: Rank, model: ResNet18, material: Material) -> None:
+    def __init__(self, spec: RunSpec, rank: Rank, model: ResNet18, material: TrainingData) -> None:
         options = _options(spec, rank)
         cell = spec.cell
         replicated = rank.processes == 1 and cell.gpus > 1

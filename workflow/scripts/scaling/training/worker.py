@@ -6,6 +6,7 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -19,9 +20,9 @@ from scaling.core import environment, files
 from scaling.core.environment import PowerCap, held_back
 from scaling.core.records import EpochRow, Role
 from scaling.data import dataset
-from scaling.instruments import communication
 from scaling.launch import measure, outcome, ranks, stall
 from scaling.launch.rank_log import RankLog
+from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StallError
 from scaling.launch.startup_clock import StartupClock
@@ -29,7 +30,7 @@ from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 from scaling.training import evaluation
-from scaling.training.trainer import Material, Trainer
+from scaling.training.trainer import Trainer, TrainingData
 
 
 def load(spec: RunSpec) -> None:
@@ -40,16 +41,27 @@ def load(spec: RunSpec) -> None:
         STRATEGIES.find(spec.cell.strategy).wrap.load()
 
 
-def run(spec: RunSpec, images: Path, manifest: Path, log_folder: Path, clock: StartupClock) -> None:
+Instruments = Callable[[Trainer, Rank, int, int], tuple[list[dict[str, Any]], dict[str, Any]]]
+"""Reads the communication and the device's time of a trainer on (rank, GPUs, iterations)."""
+
+
+def run(
+    spec: RunSpec,
+    images: Path,
+    manifest: Path,
+    log_folder: Path,
+    clock: StartupClock,
+    instruments: Instruments,
+) -> None:
     """Train this process's part of `spec` and report to `log_folder`.
 
-    `clock` knows the phases up to the imports. A lack of memory is reported as an outcome and ends
-    the process with status 1, so that the launcher ends the other ranks; any other error is a
-    failure: traceback and status 1. So is a wait inside captured steps that lasts longer than
-    `spec.collective_timeout_seconds`.
+    `clock` knows the phases up to the imports; `instruments` follow the last epoch. A lack of
+    memory is reported as an outcome and ends the process with status 1, so that the launcher ends
+    the other ranks; any other error is a failure: traceback and status 1. So is a wait inside
+    captured steps that lasts longer than `spec.collective_timeout_seconds`.
     """
     with measure.rank_process(log_folder, partial(_report, spec)) as log:
-        _train(spec, images, manifest, log, clock)
+        _train(spec, images, manifest, log, clock, instruments)
 
 
 def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
@@ -90,11 +102,18 @@ def _stacks() -> str:
         return file.read()
 
 
-def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: StartupClock) -> None:
+def _train(
+    spec: RunSpec,
+    images: Path,
+    manifest: Path,
+    log: RankLog,
+    clock: StartupClock,
+    instruments: Instruments,
+) -> None:
     rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
     clock.end("join")
     statistics = files.read_json(manifest)
-    material = Material(
+    material = TrainingData(
         dataset.load(images), np.array(statistics["mean"]), np.array(statistics["std"])
     )
     clock.end("dataset")
@@ -147,7 +166,7 @@ def _train(spec: RunSpec, images: Path, manifest: Path, log: RankLog, clock: Sta
     readings: dict[str, Any] = {"readings": [], "device_time": None}
     if spec.instrumented_iterations:
         limit = spec.instrumented_iterations
-        found, device_time = communication.measure_all(trainer, rank, spec.cell.gpus, limit)
+        found, device_time = instruments(trainer, rank, spec.cell.gpus, limit)
         readings = {"readings": found, "device_time": device_time}
     log.append("readings", {**readings, "seconds": clock.elapsed()})
     rank.barrier()
