@@ -8,7 +8,10 @@ for name, figure in FIGURES.items():
         name:
             f"plot_{name}"
         input:
-            tables=[f"<results>/tables/{table}.csv" for table in figure.tables],
+            tables=[
+                str(schema.TABLES[table].path(Path("<results>/tables"), "{study}"))
+                for table in figure.tables
+            ],
             record=(
                 []
                 if figure.tables

@@ -14,10 +14,9 @@ from scaling.tables import schema
 
 
 def _read(table: str, folder: Path, study: str) -> pd.DataFrame:
-    path = folder / f"{table.format(study=study)}.csv"
-    found = schema.read(path.stem, path)
-    # What several studies share may have rows of others.
-    is_shared = "study" in found and "{study}" not in table
+    found = schema.read(table, schema.TABLES[table].path(folder, study))
+    # A table of all studies may have rows of others.
+    is_shared = "study" in found and schema.TABLES[table].scope != "study"
     return schema.of_study(found, study) if is_shared else found
 
 

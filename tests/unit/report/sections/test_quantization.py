@@ -5,8 +5,8 @@ import pytest
 
 from examples import quantization_example, report_tables
 from examples.report_page import Page, render
-from scaling.report.sections.ledger import share
-from scaling.report.sections.quantization_mistakes import known_mistakes
+from scaling.report.sections.quantization_columns import share
+from scaling.report.sections.quantization_variants import known_mistakes
 from scaling.tables.experiments import quantization_cost
 from scaling.tables.experiments.quantization_cost import bits, low_bits, method
 
@@ -73,7 +73,7 @@ def test_two_standard_errors_are_the_limit() -> None:
     assert quantization_cost.cost(limit).within_noise is False
 
 
-def test_the_ledger_names_the_layers_at_its_ends(page: Page) -> None:
+def test_layer_statistics_name_the_layers_at_their_ends(page: Page) -> None:
     text = words(page)
     assert "The weights of conv1 reach furthest, to ±1.00, those of fc3 least, to ±0.400;" in text
     assert "The lowest SQNR of a layer’s weights is 38.0 dB (conv1, seed 2)." in text
@@ -227,12 +227,12 @@ def test_resnet_is_beside_its_float32(page: Page) -> None:
     ]
 
 
-def test_a_study_from_before_the_ledger_says_what_it_lacks(older: Page) -> None:
+def test_a_study_from_before_layer_statistics_says_what_is_missing(older: Page) -> None:
     text = words(older)
     assert "by seed, with no standard error in this study’s records" in text
-    assert "hold no ledger of layers for a stage with quantized weights." in text
-    assert "hold no ledger of layers for a stage with quantized activations." in text
-    assert "hold no ledger of layers for a stage with integer accumulators." in text
+    assert "hold no layer statistics for a stage with quantized weights." in text
+    assert "hold no layer statistics for a stage with quantized activations." in text
+    assert "hold no layer statistics for a stage with integer accumulators." in text
     assert "No known mistake was evaluated in this study." in text
     assert "No variant of this study has fewer than 8 bits." in text
     assert "This study has no other variants of 8 bits." in text

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 class FigureSpec:
     """A figure; its name is that of its SVG, its rule (`plot_…`) and its caption.
 
-    The function `draw_{name}` of `module` draws it from its `tables`, in this order. A table is the
-    path of a CSV below the folder of tables, without suffix; `{study}` is a study's own folder. A
-    figure without tables is drawn from the record of a quantized variant, or from None without one.
+    The function `draw_{name}` of `module` draws it from its `tables` (names of the schema), in this
+    order; without tables, from the record of a quantized variant, or from None where there is none.
     `category` is where Snakemake's own report lists it.
     """
 
@@ -23,11 +22,9 @@ class FigureSpec:
 
 
 FIGURES = {
-    "epoch_time": FigureSpec("scaling.figures.scaling", "Timing", ("{study}/timing",)),
-    "speedup": FigureSpec("scaling.figures.scaling", "Timing", ("{study}/speedup",)),
-    "communication": FigureSpec(
-        "scaling.figures.scaling", "Communication", ("{study}/communication",)
-    ),
+    "epoch_time": FigureSpec("scaling.figures.scaling", "Timing", ("timing",)),
+    "speedup": FigureSpec("scaling.figures.scaling", "Timing", ("speedup",)),
+    "communication": FigureSpec("scaling.figures.scaling", "Communication", ("communication",)),
     "collectives": FigureSpec("scaling.figures.synchronization", "Communication", ("collectives",)),
     "learning": FigureSpec("scaling.figures.learning", "Accuracy", ("accuracy",)),
     "remedies": FigureSpec("scaling.figures.convergence", "Accuracy", ("remedies",)),
@@ -38,5 +35,5 @@ FIGURES = {
     "quantization_sizes": FigureSpec(
         "scaling.figures.quantization", "Int8 quantization", ("quantization",)
     ),
-    "comparison": FigureSpec("scaling.figures.comparison", "Side by side", ("{study}/comparison",)),
+    "comparison": FigureSpec("scaling.figures.comparison", "Side by side", ("comparison",)),
 }
