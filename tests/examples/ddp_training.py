@@ -1,7 +1,5 @@
 """Real data-parallel training by torch's own parts, to compare the emulation with."""
 
-import sys
-
 import numpy as np
 import torch
 import torch.distributed as dist
@@ -51,7 +49,3 @@ def train(rank: int, rendezvous: str, target: str) -> None:
     if rank == 0:
         torch.save(model.state_dict(), target)
     dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    train(int(sys.argv[1]), sys.argv[2], sys.argv[3])

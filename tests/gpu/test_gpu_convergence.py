@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from examples import ddp_training as real
+from examples import small_convergence
+from examples.small_convergence import RUN, STUDY, distance, trained
 from scaling.convergence import engine as engine_module
 from scaling.convergence.engine import Engine
-from scaling.training.trainer import TrainingData
-from unit.convergence.test_engine import RUN, STUDY, distance, trained
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a GPU")
 
@@ -20,9 +19,7 @@ def engine(monkeypatch):
     """A function that makes an engine on the GPU whose convolutions give the same sum twice."""
 
     def make(gpus):
-        material = TrainingData(real.images(), real.MEAN, real.STD)
-        device = torch.device("cuda", 0)
-        made = Engine(replace(STUDY, gpus=gpus), material, real.GLOBAL_BATCH, device)
+        made = small_convergence.engine(replace(STUDY, gpus=gpus), "cuda:0")
         monkeypatch.setattr(engine_module, "algorithm_search", lambda on: nullcontext())
         monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
         return made
@@ -67,8 +64,6 @@ def test_cudnn_searches_for_the_main_size_alone(monkeypatch):
         return nullcontext()
 
     monkeypatch.setattr(engine_module, "algorithm_search", noted)
-    material = TrainingData(real.images(), real.MEAN, real.STD)
-    made = Engine(STUDY, material, real.GLOBAL_BATCH, torch.device("cuda", 0))
-    trained(RUN, made)
+    trained(RUN, small_convergence.engine(device="cuda:0"))
     assert asked == [True, False]
     assert not torch.backends.cudnn.benchmark

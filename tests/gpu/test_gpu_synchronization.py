@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from examples.small_synchronization import measure
 from scaling.tables.experiments.buffers import buffers
 from scaling.tables.experiments.collectives import collectives
-from unit.synchronization.test_synchronization import measure
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two
 @pytest.fixture(scope="module")
 def document(images, tmp_path_factory):
     output = tmp_path_factory.mktemp("synchronization") / "synchronization.json"
-    return measure(images, output, **{"device": "cuda", "loader-workers": 1})
+    return measure(images, output, device="cuda", loader_workers=1)
 
 
 def settled(document, way):

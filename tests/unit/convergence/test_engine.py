@@ -1,73 +1,20 @@
-"""The emulation of several GPUs on one, and what each option of a remedy changes."""
+"""The emulation of several GPUs on one, and what each option of a technique changes."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
+import torch.multiprocessing as mp
 
 from examples import ddp_training as real
-from scaling.convergence.engine import Engine, algorithm_search
-from scaling.convergence.plan import Run, Study
+from examples.small_convergence import RUN, STUDY, distance, engine, trained
+from scaling.convergence.engine import algorithm_search
 from scaling.models.resnet import BasicBlock, ResNet18
-from scaling.training.trainer import TrainingData
-
-STUDY = Study(
-    reference_batch=8,
-    gpus=real.GPUS,
-    epochs=real.EPOCHS,
-    max_epochs=real.EPOCHS,
-    seeds=(real.SEED,),
-    factors=(1.0,),
-    learning_rate=0.1,
-    momentum=real.MOMENTUM,
-    weight_decay=real.WEIGHT_DECAY,
-    crop_padding=real.PADDING,
-    horizontal_flip=True,
-    model_width=real.WIDTH,
-    precision="float32",
-)
-RUN = Run(
-    seed=real.SEED,
-    epochs=real.EPOCHS,
-    rates=tuple(real.RATES),
-    zero_gamma=False,
-    decay_batch_norm=True,
-    label_smoothing=0.0,
-    lars=0.0,
-    precise_batch_norm=False,
-)
-
-
-def engine(study=STUDY):
-    material = TrainingData(real.images(), real.MEAN, real.STD)
-    return Engine(study, material, real.GLOBAL_BATCH, torch.device("cpu"))
-
-
-def trained(run, made):
-    """The model's state after the run, and its epochs."""
-    made.start(run)
-    epochs = [made.train_epoch(run, number) for number in range(1, run.epochs + 1)]
-    return {name: value.clone() for name, value in made.model.state_dict().items()}, epochs
-
-
-def distance(first, second):
-    return max(float((first[name].float() - second[name].float()).abs().max()) for name in first)
 
 
 def test_the_emulation_gives_what_ddp_over_two_processes_gives(tmp_path):
-    script, code = Path(real.__file__), Path("workflow/scripts").absolute()
-    processes = [
-        subprocess.Popen(
-            [sys.executable, script, str(rank), tmp_path / "rendezvous", tmp_path / "state.pt"],
-            env={**os.environ, "PYTHONPATH": str(code)},
-        )
-        for rank in range(real.GPUS)
-    ]
-    assert [process.wait() for process in processes] == [0, 0]
+    files = str(tmp_path / "rendezvous"), str(tmp_path / "state.pt")
+    mp.start_processes(real.train, files, nprocs=real.GPUS, start_method="fork")
     by_ddp = torch.load(tmp_path / "state.pt")
     emulated, _ = trained(RUN, engine())
     assert emulated.keys() == by_ddp.keys()
@@ -95,7 +42,7 @@ def test_an_epoch_tells_the_loss_of_each_update_and_their_mean_over_images():
     assert 0 <= epoch.test.accuracy <= 1 and epoch.test.loss > 0
 
 
-def test_each_option_of_a_remedy_changes_the_training():
+def test_each_option_of_a_technique_changes_the_training():
     made = engine()
     plain, _ = trained(RUN, made)
     for option in (
@@ -121,8 +68,7 @@ def test_precise_statistics_change_no_training():
 
 def test_precise_statistics_are_those_of_the_training_images():
     """With one batch of all images and momentum 1, running statistics are those of the images."""
-    material = TrainingData(real.images(), real.MEAN, real.STD)
-    made = Engine(replace(STUDY, gpus=1), material, 43, torch.device("cpu"))
+    made = engine(replace(STUDY, gpus=1), global_batch=43)
     for module in made.model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = 1.0

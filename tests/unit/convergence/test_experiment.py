@@ -72,7 +72,7 @@ def test_precise_batch_norms_are_another_evaluation_of_the_same_training(train, 
     assert sum(line.endswith("shared") for line in lines) == 3
     # A record without is no stand-in for one with it.
     convergence_path(records, "precise", 16).unlink()
-    train({"none": {}, "precise": precise}, 16, options=["--keep"])
+    train({"none": {}, "precise": precise}, 16, options=["--keep", "yes"])
     again = read_convergence(convergence_path(records, "precise", 16))["result"]["runs"]
     assert again[0]["epochs"] == other[0]["epochs"]
 
@@ -81,7 +81,7 @@ def test_records_that_are_there_may_be_kept(train):
     records = train({"none": {}}, 8)
     path = convergence_path(records, "none", 8)
     path.write_text("{}")
-    train({"none": {}, "sqrt": {"scaling": "sqrt"}}, 8, options=["--keep"])
+    train({"none": {}, "sqrt": {"scaling": "sqrt"}}, 8, options=["--keep", "yes"])
     assert path.read_text() == "{}"
     assert convergence_path(records, "sqrt", 8).exists()
     train({"none": {}}, 8)

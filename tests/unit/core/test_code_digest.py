@@ -56,6 +56,7 @@ def test_a_change_of_meaning_changes_the_digest(project, path, text):
     ("path", "text"),
     [
         ("package/far.py", '"""What it is for."""\nimport json\n# Why three.\nLIMIT = (3)\n'),
+        ("package/far.py", 'import json\n\nLIMIT = 3\n"""Three is enough."""\n'),
         (
             "package/near.py",
             'def f():\n    """Say more."""\n    from package import far\n\n    return far\n',

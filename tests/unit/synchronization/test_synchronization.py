@@ -8,46 +8,11 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch.profiler import ProfilerActivity, profile
 
-import synchronization_measure
+from examples.small_synchronization import measure
 from scaling.core.errors import UserError
 from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
-
-OPTIONS = {
-    "gpus": 2,
-    "epochs": 2,
-    "batch-size": 10,
-    "model-width": 1,
-    "device": "cpu",
-    "loader-workers": 0,
-    "tuned-options": json.dumps(
-        {
-            "precision": "float32",
-            "channels_last": True,
-            # Change no message, so they are left out; two of them could not be on here.
-            "compile": True,
-            "cuda_graph": True,
-            "fused_norms": True,
-        }
-    ),
-}
-
-
-def measure(folder, output, **changed):
-    options = {
-        **OPTIONS,
-        "dataset": folder / "images.npz",
-        "manifest": folder / "manifest.json",
-        "output": output,
-        **changed,
-    }
-    lists = {"world-sizes": ["1", "2", "3"], "seeds": ["0", "1", "2"]}
-    argv = [text for key, value in options.items() for text in (f"--{key}", str(value))]
-    for key, values in lists.items():
-        argv += [f"--{key}", *values]
-    synchronization_measure.main(argv)
-    return json.loads(output.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +106,7 @@ def test_epochs_with_each_kind_of_buffers_are_timed_in_turn_and_equally_often(do
 
 
 def test_a_training_that_diverges_is_recorded_without_numbers(images, tmp_path):
-    document = measure(images, tmp_path / "out.json", **{"learning-rate": 1e30})
+    document = measure(images, tmp_path / "out.json", learning_rate=1e30, seeds=[0])
     one = document["trainings"][0]
     assert one["epochs"][-1]["train_loss"] is None and one["ranks"][0]["test_loss"] is None
     assert set(one["drift"].values()) == {None}
@@ -154,12 +119,12 @@ def test_one_gpu_has_no_ranks_to_compare(images, tmp_path):
 
 def test_a_batch_larger_than_the_images_is_refused_with_the_key_to_change(images, tmp_path):
     with pytest.raises(UserError, match=r"2·10 = 20 .*synchronization\.batch_size"):
-        measure(images, tmp_path / "out.json", **{"train-images": 15})
+        measure(images, tmp_path / "out.json", train_images=15)
 
 
 def test_a_rank_that_fails_leaves_no_record(images, tmp_path):
     with pytest.raises(UserError, match="2 GPUs ended early with exit status 1"):
-        measure(images, tmp_path / "out.json", **{"collective-timeout-seconds": 0.001})
+        measure(images, tmp_path / "out.json", collective_timeout_seconds=0.001)
     assert not (tmp_path / "out.json").exists()
 
 

@@ -74,11 +74,19 @@ def _tree(path: Path) -> ast.Module:
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
-    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    """Remove every statement that is a text alone: those that document fields and constants too."""
     for node in list(_statements(tree)):
-        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
-            del node.body[0]
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            body[:] = [statement for statement in body if not _is_text(statement)]
     return tree
+
+
+def _is_text(statement: ast.AST) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+    return False
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:

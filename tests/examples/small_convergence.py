@@ -1,0 +1,46 @@
+"""Trainings of a small network at one global batch by the emulation of several GPUs."""
+
+import torch
+
+from examples import ddp_training as real
+from scaling.convergence.engine import Engine
+from scaling.convergence.plan import Run, Study
+from scaling.training.trainer import TrainingData
+
+STUDY = Study(
+    reference_batch=8,
+    gpus=real.GPUS,
+    epochs=real.EPOCHS,
+    max_epochs=real.EPOCHS,
+    seeds=(real.SEED,),
+    momentum=real.MOMENTUM,
+    weight_decay=real.WEIGHT_DECAY,
+    crop_padding=real.PADDING,
+    model_width=real.WIDTH,
+)
+RUN = Run(
+    seed=real.SEED,
+    epochs=real.EPOCHS,
+    rates=tuple(real.RATES),
+    zero_gamma=False,
+    decay_batch_norm=True,
+    label_smoothing=0.0,
+    lars=0.0,
+    precise_batch_norm=False,
+)
+
+
+def engine(study=STUDY, device="cpu", global_batch=real.GLOBAL_BATCH):
+    material = TrainingData(real.images(), real.MEAN, real.STD)
+    return Engine(study, material, global_batch, torch.device(device))
+
+
+def trained(run, made):
+    """The model's state after the run, and its epochs."""
+    made.start(run)
+    epochs = [made.train_epoch(run, number) for number in range(1, run.epochs + 1)]
+    return {name: value.clone() for name, value in made.model.state_dict().items()}, epochs
+
+
+def distance(first, second):
+    return max(float((first[name].float() - second[name].float()).abs().max()) for name in first)
