@@ -2,9 +2,17 @@
 
 import ast
 import hashlib
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+from scaling.core import files
+from scaling.core.errors import UserError
+
+KEPT = Path(".snakemake/code_digests")
+"""What is known of texts read before, in Snakemake's own folder: parsing all takes a second."""
 
 
 @cache
@@ -17,8 +25,8 @@ def digest(script: Path, *modules: str) -> str:
     """
     root = script.parent
     named = [path for module in modules for path in _files(root, module)]
-    files = sorted(_reached(root, [script, *named]))
-    parts = [f"{path.relative_to(root)} {_meaning(path)}" for path in files]
+    covered = sorted(_reached(root, [script, *named]))
+    parts = [f"{path.relative_to(root)} {_understood(path)[0]}" for path in covered]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -41,16 +49,7 @@ def _reached(root: Path, start: list[Path]) -> set[Path]:
 
 @cache
 def _imported(root: Path, path: Path) -> list[Path]:
-    return [file for name in _names(_tree(path)) for file in _files(root, name)]
-
-
-def _names(tree: ast.Module) -> Iterator[str]:
-    for node in _statements(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            # What is imported from a package may be a module of it.
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    return [file for name in _understood(path)[1] for file in _files(root, name)]
 
 
 @cache
@@ -64,13 +63,34 @@ def _files(root: Path, name: str) -> list[Path]:
 
 
 @cache
-def _meaning(path: Path) -> str:
-    return hashlib.sha256(ast.unparse(_without_docstrings(_tree(path))).encode()).hexdigest()
+def _understood(path: Path) -> tuple[str, list[str]]:
+    """Digest what a file means, and list the dotted names that it imports; keep both."""
+    text = path.read_bytes()
+    kept = KEPT / hashlib.sha256(_own_text() + text).hexdigest()
+    with suppress(OSError, ValueError):
+        meaning, names = json.loads(kept.read_text())
+        return meaning, names
+    tree = ast.parse(text)
+    names = list(_names(tree))
+    meaning = hashlib.sha256(ast.unparse(_without_docstrings(tree)).encode()).hexdigest()
+    if KEPT.parent.exists():
+        with suppress(UserError):
+            files.write_json(kept, [meaning, names])
+    return meaning, names
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def _own_text() -> bytes:
+    return Path(__file__).read_bytes()
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    for node in _statements(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            # What is imported from a package may be a module of it.
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
