@@ -74,6 +74,7 @@ rule tables_derived:
         ),
         limits=tables_by("tables_limits"),
         manifest=f"{DATASET}/manifest.json",
+        mistakes="report/mistakes.yaml",
     output:
         tables_by("tables_derived"),
     log:
@@ -94,6 +95,7 @@ rule tables_derived:
 rule tables_published:
     input:
         sources=published_sources,
+        mistakes="report/mistakes.yaml",
     output:
         expand("<results>/tables/{{study}}/{table}.csv", table=PUBLISHED_TABLES),
     log:

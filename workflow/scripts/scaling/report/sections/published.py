@@ -20,7 +20,7 @@ from scaling.report.sections import communication, scaling
 from scaling.report.sections import prediction as report_prediction
 from scaling.report.sections.audit import SEVERITIES, checks_table, counts, findings_table
 from scaling.report.sections.comparison import what_is_compared
-from scaling.report.table import Table, TableCell, head, status, text
+from scaling.report.table import Column, Table, head, make_table, status, text
 from scaling.tables import comparison
 
 ANY_PEAK = "bandwidth / a constant"
@@ -83,43 +83,48 @@ def _compared(studies: list[PublishedTables]) -> Table:
 
 
 def overview(sections: list[StudySection], refused: Sequence[tuple[str, str]]) -> Table:
-    """One row per study: its cells, how many printed figures hold, and its findings.
+    """Make a row per study: its cells, how many printed figures hold, and its findings.
 
     Then one for each folder that could not be read.
     """
-    rows = []
-    for one in sections:
-        study = one.tables
-        printed = _derived_figures(study)
-        rows.append(
-            [
-                head(study.study),
-                text(one.folder),
-                TableCell(str(len(study.timing))),
-                TableCell(str(len(printed))),
-                _share(printed, "reproduced"),
-                _share(printed, "agrees"),
-                text(counts(study.audit)),
-            ]
-        )
-    for folder, sentence in refused:
-        rows.append([head("–"), text(folder), status(f"cannot be read: {sentence}", columns=5)])
-    return Table(
-        title="All studies",
-        columns=[
-            *("study", "folder", "cells", "derived figures printed"),
-            *("as its own definition gives", "as ours gives", "audit"),
-        ],
-        rows=rows,
-        text_columns=frozenset({"folder", "audit"}),
+    rows = pd.DataFrame({"section": sections})
+    table = make_table("All studies", rows, OVERVIEW)
+    table.rows.extend(
+        [head("–"), text(folder), status(f"cannot be read: {sentence}", columns=5)]
+        for folder, sentence in refused
     )
+    return table
+
+
+def _given(label: str, verdict: str) -> Column:
+    """Make a column of how many printed figures a definition gives, by the column `verdict`."""
+
+    def count(row: Any, closeness: str) -> int:
+        return int((_derived_figures(row.section.tables)[verdict] == closeness).sum())
+
+    def nearly(row: Any) -> str:
+        near = count(row, "nearly")
+        return f"{near} more {WITHIN}" if near else ""
+
+    return Column(label, lambda row: count(row, "exactly"), detail=nearly)
+
+
+OVERVIEW = [
+    Column("study", lambda row: row.section.tables.study, kind="head"),
+    Column("folder", lambda row: row.section.folder, kind="text"),
+    Column("cells", lambda row: len(row.section.tables.timing)),
+    Column("derived figures printed", lambda row: len(_derived_figures(row.section.tables))),
+    _given("as its own definition gives", "reproduced"),
+    _given("as ours gives", "agrees"),
+    Column("audit", lambda row: row.section.counts, kind="text"),
+]
 
 
 def mistakes(sections: list[StudySection]) -> Table:
-    """Every mistake that occurs: what it is, and in how many figures of each study."""
+    """Make a row for every mistake that occurs: what it is, and in how many figures of a study."""
     names = Counter(one.tables.study for one in sections)
     rows = []
-    for name, mistake in MISTAKES.items():
+    for name in MISTAKES:
         places = []
         for one in sections:
             study = one.tables
@@ -127,22 +132,22 @@ def mistakes(sections: list[StudySection]) -> Table:
             of = study.study if names[study.study] == 1 else f"{study.study} in {one.folder}"
             places += [f"{of} ({fmt.plural(found, 'figure')})"] if found else []
         if places:
-            rows.append(
-                [
-                    head(_label(name)),
-                    text(SEVERITIES[mistake.severity]),
-                    text(f"The printed figure {mistake.sentence.format(rule=ANY_PEAK)}."),
-                    text(", ".join(places)),
-                ]
-            )
-    columns = ["mistake", "gravity", "what happened", "where"]
-    return Table(
-        title="What explains the differences",
-        columns=columns,
-        rows=rows,
-        notes=["a figure with several mistakes counts once for each of them"],
-        text_columns=frozenset(columns),
-    )
+            rows.append({"name": name, "where": ", ".join(places)})
+    note = "a figure with several mistakes counts once for each of them"
+    found_ones = pd.DataFrame(rows, columns=["name", "where"])
+    return make_table("What explains the differences", found_ones, EXPLAINED, notes=[note])
+
+
+EXPLAINED = [
+    Column("mistake", lambda row: _label(row.name), kind="head"),
+    Column("gravity", lambda row: SEVERITIES[MISTAKES[row.name].severity], kind="text"),
+    Column(
+        "what happened",
+        lambda row: f"The printed figure {MISTAKES[row.name].sentence.format(rule=ANY_PEAK)}.",
+        kind="text",
+    ),
+    Column("where", "where", kind="text"),
+]
 
 
 def section(study: PublishedTables, folder: str) -> StudySection:
@@ -188,57 +193,53 @@ def _derived_figures(study: PublishedTables) -> pd.DataFrame:
     return printed[(printed["gpus"] > 1) & (printed["quantity"] != "epoch_seconds")]
 
 
-def _share(printed: pd.DataFrame, column: str) -> TableCell:
-    exact, near = ((printed[column] == verdict).sum() for verdict in ("exactly", "nearly"))
-    return TableCell(str(exact), detail=f"{near} more {WITHIN}" if near else "")
-
-
 def _printed(study: PublishedTables) -> list[Table]:
     printed = _derived_figures(study)
-    lines = []
-    for (quantity, strategy, definition), same in printed.groupby(
-        ["quantity", "strategy", "definition"], sort=False
-    ):
-        rows = [_figure(row) for row in same.itertuples()]
-        rule = str(definition) or "no one definition gives half of these figures"
-        lead = [head(WORDS[str(quantity)], len(rows)), text(f"{strategy}: {rule}", len(rows))]
-        rows[0] = [*lead, *rows[0]]
-        lines += rows
-    table = Table(
-        title=f"Printed against derived: {study.study}",
-        columns=[
-            *("figure", "definition it follows", "GPUs × b", "printed"),
-            *("by that definition", "by ours", "printed / ours", "explained by"),
-        ],
-        rows=lines,
-        text_columns=frozenset({"definition it follows", "explained by"}),
-    )
-    return [table] if lines else []
+    groups = [same for _, same in printed.groupby(list(_RULE), sort=False)]
+    title = f"Printed against derived: {study.study}"
+    return [make_table(title, pd.concat(groups), FIGURES)] if groups else []
 
 
-def _figure(row: Any) -> list[TableCell]:
-    decimals = max(0, -round(math.log10(row.last_digit)))
-    verdict = {"nearly": (WITHIN,), "no": ("not reproduced",)}.get(row.reproduced, ())
+def _explained(row: Any) -> str:
     explained = [", ".join(map(_label, row.mistakes.split(";")))] if row.mistakes else []
     if row.inherited:
         of_time = ", ".join(map(_label, row.inherited.split(";")))
         explained.append(f"its communication time: {of_time}")
     if row.agrees == "nearly" and not explained:
         explained = [f"rounding, or loading in or out: {WITHIN}"]
-    return [
-        TableCell(f"{row.gpus} × {row.batch_size}"),
-        TableCell(f"{row.printed:,.{decimals}f}"),
-        TableCell(fmt.significant(row.by_definition, 4), flags=verdict),
-        TableCell(fmt.significant(row.derived, 4), detail=row.note),
-        _factor(row),
-        text("; ".join(explained) or "–"),
-    ]
+    return "; ".join(explained) or "–"
 
 
-def _factor(row: Any) -> TableCell:
-    if row.derived < 0:
-        return status("ours is negative")
-    return TableCell("–" if pd.isna(row.factor) else fmt.times(row.factor))
+_RULE = ("quantity", "strategy", "definition")
+FIGURES = [
+    Column("figure", lambda row: WORDS[row.quantity], kind="head", per=_RULE),
+    Column(
+        "definition it follows",
+        lambda row: (
+            f"{row.strategy}: {row.definition or 'no one definition gives half of these figures'}"
+        ),
+        kind="text",
+        per=_RULE,
+    ),
+    Column("GPUs × b", lambda row: f"{row.gpus} × {row.batch_size}"),
+    Column(
+        "printed",
+        lambda row: f"{row.printed:,.{max(0, -round(math.log10(row.last_digit)))}f}",
+    ),
+    Column(
+        "by that definition",
+        lambda row: fmt.significant(row.by_definition, 4),
+        flags=lambda row: {"nearly": (WITHIN,), "no": ("not reproduced",)}.get(row.reproduced, ()),
+    ),
+    Column("by ours", lambda row: fmt.significant(row.derived, 4), detail=lambda row: row.note),
+    Column(
+        "printed / ours",
+        "factor",
+        fmt.times,
+        instead=lambda row: status("ours is negative") if row.derived < 0 else None,
+    ),
+    Column("explained by", _explained, kind="text"),
+]
 
 
 def _label(mistake: str) -> str:
@@ -246,25 +247,29 @@ def _label(mistake: str) -> str:
 
 
 def _quantization(source: PublishedStudy) -> list[Table]:
-    rows = [
-        [head(row.stage), TableCell(f"{row.accuracy_percent} %"), text(row.where)]
-        for row in source.quantization.itertuples()
-    ]
-    columns = ["stage", "accuracy", "where it is printed"]
-    words = frozenset({"where it is printed"})
     title = f"Int8 quantization as printed: {source.name}"
-    return [Table(title, columns, rows, text_columns=words)] if rows else []
+    return [make_table(title, source.quantization, STAGES)] if len(source.quantization) else []
+
+
+STAGES = [
+    Column("stage", "stage", kind="head"),
+    Column("accuracy", "accuracy_percent", lambda value: f"{value} %"),
+    Column("where it is printed", "where", kind="text"),
+]
 
 
 def _accuracy(source: PublishedStudy) -> list[Table]:
-    rows = [
-        [
-            head(f"{row.strategy}, {fmt.gpus(row.gpus)}, b\u00a0=\u00a0{row.batch_size}"),
-            TableCell(str(row.epoch)),
-            TableCell(str(row.train_loss)),
-            TableCell(f"{100 * row.train_accuracy:.2f} %"),
-        ]
-        for row in source.accuracy.itertuples()
-    ]
-    columns = ["cell", "epoch", "training loss", "training accuracy"]
-    return [Table(f"Learning as printed: {source.name}", columns, rows)] if rows else []
+    title = f"Learning as printed: {source.name}"
+    return [make_table(title, source.accuracy, LEARNING)] if len(source.accuracy) else []
+
+
+LEARNING = [
+    Column(
+        "cell",
+        lambda row: f"{row.strategy}, {fmt.gpus(row.gpus)}, b\u00a0=\u00a0{row.batch_size}",
+        kind="head",
+    ),
+    Column("epoch", "epoch"),
+    Column("training loss", "train_loss"),
+    Column("training accuracy", lambda row: f"{100 * row.train_accuracy:.2f} %"),
+]
