@@ -12,10 +12,10 @@ sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 
 from scaling.config import config as configuration
 from scaling.config import devices, stored
+from scaling.config.scheme import scheme_options
 from scaling.core import code_digest, command_line, grid
 from scaling.core.errors import UserError
 from scaling.registry.dataset import DATASETS
-from scaling.config.scheme import scheme_options
 from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
@@ -122,21 +122,9 @@ def variant_options(wildcards):
     return json.dumps(scheme_options(variants[wildcards.variant]), sort_keys=True)
 
 
-def record(run):
-    return str(run.record_path(Path(RECORDS, "runs")))
-
-
 def single_gpu_run(strategy):
     """The place of a strategy's runs on one GPU; recipe, batch size and seed are wildcards."""
     return grid.RUN_PATTERN.replace("{strategy}", strategy).replace("{gpus}", "1")
-
-
-def records(wildcards):
-    """The records the tables need: all of the grid, or those that exist for a partial report."""
-    paths = [record(run) for run in RUNS]
-    return (
-        [path for path in paths if Path(path).exists()] if config["partial"] else paths
-    )
 
 
 # On the most GPUs of one machine; a study of single GPUs has no ranks to compare.
@@ -152,10 +140,16 @@ def tables_by(*rules):
 
 
 def records_there(paths):
-    """An experiment's records; a replay or a partial report takes those that there are."""
+    """Those of `paths` that exist, for a replay or a partial report; all for any other study."""
     if REPLAY or config["partial"]:
         return [path for path in paths if Path(path).exists()]
     return paths
+
+
+def records(wildcards):
+    """The records of all runs of the grid."""
+    folder = Path(RECORDS, "runs")
+    return records_there([str(run.record_path(folder)) for run in RUNS])
 
 
 def gpus_of(wildcards):

@@ -12,13 +12,12 @@ rule dataset_fetch:
     params:
         code=digest("dataset_fetch", *DATASETS.modules(SOURCE.name)),
         source=SOURCE.name,
-        path=option("--path", config["dataset"]["path"]),
-        mirror_url=option("--mirror-url", config["dataset"]["mirror_url"]),
+        places=options(config["dataset"], "path", "mirror_url"),
         attempts=lookup(dpath="dataset/download_attempts", within=config),
         raw=f"{DATASET}/raw",
     shell:
-        "python workflow/scripts/dataset_fetch.py --source {params.source} {params.path}"
-        " {params.mirror_url} --attempts {params.attempts} --raw-folder {params.raw}"
+        "python workflow/scripts/dataset_fetch.py --source {params.source} {params.places}"
+        " --attempts {params.attempts} --raw-folder {params.raw}"
         " --output {output} > {log} 2>&1"
 
 
@@ -35,9 +34,8 @@ rule dataset_prepare:
         "../workflow/envs/study.yaml"
     params:
         code=digest("dataset_prepare", *DATASETS.modules(SOURCE.name)),
-        options=" ".join(
-            option(f"--{key.replace('_', '-')}", config["dataset"][key])
-            for key in SOURCE.options
+        options=command_line.options(
+            {key: config["dataset"][key] for key in SOURCE.options}
         ),
     shell:
         "python workflow/scripts/dataset_prepare.py --fetched {input.fetched} {params.options}"

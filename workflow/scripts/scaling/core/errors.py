@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 class UserError(Exception):
-    """Something the user can mend. Its message is one sentence: what, where, what to do instead."""
+    """A mistake that the user can fix. Its message is one sentence: what, where, what to do."""
 
 
 def run_script(main: Callable[[], None]) -> None:
