@@ -114,14 +114,6 @@ def option(name, value):
     return "" if value is None else f"{name} {shlex.quote(str(value))}"
 
 
-def variant_options(wildcards):
-    """The options of a quantized variant as JSON, as the configuration gives them."""
-    variants = {
-        variant["name"]: variant for variant in config["quantization"]["variants"]
-    }
-    return json.dumps(scheme_options(variants[wildcards.variant]), sort_keys=True)
-
-
 def single_gpu_run(strategy):
     """The place of a strategy's runs on one GPU; recipe, batch size and seed are wildcards."""
     return grid.RUN_PATTERN.replace("{strategy}", strategy).replace("{gpus}", "1")

@@ -1,3 +1,25 @@
+from scaling.config.scheme import scheme_options
+from scaling.registry.quantized_model import QUANTIZED_MODELS
+
+
+def variant_options(wildcards):
+    """The options of quantize_evaluate.py for a variant of the configuration."""
+    section, name = config["quantization"], wildcards.variant
+    variants = {variant["name"]: variant for variant in section["variants"]}
+    return command_line.options(
+        {
+            "variant": name,
+            "scheme": scheme_options(variants[name]),
+            "histograms": name == section["histograms"],
+        }
+    )
+
+
+def quantization_code(script, model, part):
+    """A digest of a script with the module that trains or evaluates one model."""
+    return digest(script, getattr(QUANTIZED_MODELS.find(model), part).module)
+
+
 rule quantize_train:
     input:
         images=ancient(f"{DATASET}/images.npz"),
@@ -10,18 +32,45 @@ rule quantize_train:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=digest("quantize_train"),
+        code=quantization_code("quantize_train", "tutorial-cnn", "training"),
+        model="tutorial-cnn",
         device=lookup(dpath="device", within=config),
-        epochs=lookup(dpath="quantization/epochs", within=config),
-        batch_size=lookup(dpath="quantization/batch_size", within=config),
-        learning_rate=lookup(dpath="quantization/learning_rate", within=config),
-        momentum=lookup(dpath="quantization/momentum", within=config),
+        training=options(
+            config["quantization"],
+            *("epochs", "batch_size", "learning_rate", "momentum"),
+        ),
     shell:
-        "python workflow/scripts/quantize_train.py --dataset {input.images}"
-        " --manifest {input.manifest} --seed {wildcards.seed} --device {params.device}"
-        " --epochs {params.epochs} --batch-size {params.batch_size}"
-        " --learning-rate {params.learning_rate} --momentum {params.momentum}"
+        "python workflow/scripts/quantize_train.py --model {params.model}"
+        " --dataset {input.images} --manifest {input.manifest} --seed {wildcards.seed}"
+        " --device {params.device} {params.training}"
         " --output {output.weights} --summary {output.summary} > {log} 2>&1"
+
+
+use rule quantize_train as quantize_train_resnet with:
+    output:
+        weights="<records>/quantization/seed~{seed}/resnet18.pt",
+        summary="<records>/quantization/seed~{seed}/resnet18_training.json",
+    log:
+        "logs/quantize_train_resnet/seed~{seed}.log",
+    params:
+        code=quantization_code("quantize_train", "resnet18-cifar", "training"),
+        model="resnet18-cifar",
+        device=lookup(dpath="device", within=config),
+        training=options(
+            {
+                "model_width": config["model"]["width"],
+                "epochs": config["training"]["warmup_epochs"]
+                + config["training"]["measured_epochs"],
+                "batch_size": min(config["grid"]["batch_sizes"]),
+                "recipe_options": config["recipes"]["course"],
+            }
+        )
+        + " "
+        + options(
+            config["training"],
+            *("learning_rate", "momentum", "weight_decay", "crop_padding"),
+            "horizontal_flip",
+        ),
 
 
 # One job for each seed and variant, so that a new variant runs alone.
@@ -37,23 +86,37 @@ rule quantize_evaluate:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=digest("quantize_evaluate"),
+        code=quantization_code("quantize_evaluate", "tutorial-cnn", "evaluation"),
+        model="tutorial-cnn",
         device=lookup(dpath="device", within=config),
-        scheme=variant_options,
         calibration_images=lookup(
             dpath="quantization/calibration_images", within=config
         ),
-        histograms=lambda wildcards: (
-            "--histograms"
-            if wildcards.variant == config["quantization"]["histograms"]
-            else ""
-        ),
+        own=variant_options,
     shell:
-        "python workflow/scripts/quantize_evaluate.py --dataset {input.images}"
-        " --manifest {input.manifest} --weights {input.weights} --seed {wildcards.seed}"
-        " --variant {wildcards.variant} --scheme {params.scheme:q} {params.histograms}"
-        " --calibration-images {params.calibration_images} --device {params.device}"
-        " --output {output} > {log} 2>&1"
+        "python workflow/scripts/quantize_evaluate.py --model {params.model}"
+        " --dataset {input.images} --manifest {input.manifest} --weights {input.weights}"
+        " --seed {wildcards.seed} --calibration-images {params.calibration_images}"
+        " --device {params.device} {params.own} --output {output} > {log} 2>&1"
+
+
+use rule quantize_evaluate as quantize_evaluate_resnet with:
+    input:
+        images=ancient(f"{DATASET}/images.npz"),
+        manifest=f"{DATASET}/manifest.json",
+        weights="<records>/quantization/seed~{seed}/resnet18.pt",
+    output:
+        "<records>/quantization/seed~{seed}/resnet18.json",
+    log:
+        "logs/quantize_evaluate_resnet/seed~{seed}.log",
+    params:
+        code=quantization_code("quantize_evaluate", "resnet18-cifar", "evaluation"),
+        model="resnet18-cifar",
+        device=lookup(dpath="device", within=config),
+        calibration_images=lookup(
+            dpath="quantization/calibration_images", within=config
+        ),
+        own=options({"model_width": config["model"]["width"]}),
 
 
 # Timed, but on the CPU: it has the machine to itself and takes no GPU.
@@ -84,63 +147,3 @@ rule quantize_peers:
         " --manifest {input.manifest} --weights {input.weights} --seed {wildcards.seed}"
         " --calibration-images {params.calibration_images} --peers {params.peers}"
         " --threads {params.cpu_threads} --output {output} > {log} 2>&1"
-
-
-rule quantize_train_resnet:
-    input:
-        images=ancient(f"{DATASET}/images.npz"),
-        manifest=f"{DATASET}/manifest.json",
-    output:
-        weights="<records>/quantization/seed~{seed}/resnet18.pt",
-        summary="<records>/quantization/seed~{seed}/resnet18_training.json",
-    log:
-        "logs/quantize_train_resnet/seed~{seed}.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("quantize_train_resnet"),
-        device=lookup(dpath="device", within=config),
-        model_width=lookup(dpath="model/width", within=config),
-        epochs=config["training"]["warmup_epochs"]
-        + config["training"]["measured_epochs"],
-        batch_size=min(config["grid"]["batch_sizes"]),
-        learning_rate=lookup(dpath="training/learning_rate", within=config),
-        momentum=lookup(dpath="training/momentum", within=config),
-        weight_decay=lookup(dpath="training/weight_decay", within=config),
-        crop_padding=lookup(dpath="training/crop_padding", within=config),
-        horizontal_flip="yes" if config["training"]["horizontal_flip"] else "no",
-        recipe_options=json.dumps(config["recipes"]["course"]),
-    shell:
-        "python workflow/scripts/quantize_train_resnet.py --dataset {input.images}"
-        " --manifest {input.manifest} --seed {wildcards.seed} --device {params.device}"
-        " --model-width {params.model_width} --epochs {params.epochs}"
-        " --batch-size {params.batch_size} --learning-rate {params.learning_rate}"
-        " --momentum {params.momentum} --weight-decay {params.weight_decay}"
-        " --crop-padding {params.crop_padding} --horizontal-flip {params.horizontal_flip}"
-        " --recipe-options {params.recipe_options:q}"
-        " --output {output.weights} --summary {output.summary} > {log} 2>&1"
-
-
-rule quantize_resnet:
-    input:
-        images=ancient(f"{DATASET}/images.npz"),
-        manifest=f"{DATASET}/manifest.json",
-        weights="<records>/quantization/seed~{seed}/resnet18.pt",
-    output:
-        "<records>/quantization/seed~{seed}/resnet18.json",
-    log:
-        "logs/quantize_resnet/seed~{seed}.log",
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("quantize_resnet"),
-        device=lookup(dpath="device", within=config),
-        model_width=lookup(dpath="model/width", within=config),
-        calibration_images=lookup(
-            dpath="quantization/calibration_images", within=config
-        ),
-    shell:
-        "python workflow/scripts/quantize_resnet.py --dataset {input.images}"
-        " --manifest {input.manifest} --weights {input.weights} --seed {wildcards.seed}"
-        " --model-width {params.model_width} --device {params.device}"
-        " --calibration-images {params.calibration_images} --output {output} > {log} 2>&1"

@@ -167,7 +167,7 @@ def test_asking_for_resnet18_trains_and_quantizes_it_alone(study):
     seeds = len(study.config["quantization"]["seeds"])
     assert study.planned() == {
         "quantize_train_resnet": seeds,
-        "quantize_resnet": seeds,
+        "quantize_evaluate_resnet": seeds,
         "tables_quantization": 1,
         "plot_quantization_sizes": 1,
         "report_render": 1,

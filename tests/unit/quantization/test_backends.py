@@ -36,11 +36,6 @@ def by_brightness(batch: Tensor) -> Tensor:
     return torch.nn.functional.one_hot((255 * batch[:, 0, 0, 0]).round().long() % 3, 3).float()
 
 
-@pytest.fixture(scope="module")
-def study(quantized_digits: Path) -> Path:
-    return quantized_digits
-
-
 def run_script(folder: Path, *names: str) -> dict[str, Any]:
     quantize_peers.main(
         [
@@ -105,17 +100,17 @@ def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(
 
 
 def test_a_peer_that_is_not_installed_is_noted_and_the_rest_is_measured(
-    study: Path, monkeypatch: pytest.MonkeyPatch
+    quantized_digits: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = backends.Backend(("onnxruntime", ABSENT), backends.BACKENDS["onnxruntime"].build)
     monkeypatch.setitem(backends.BACKENDS, "onnxruntime", gone)
-    found = run_script(study, "onnxruntime")
+    found = run_script(quantized_digits, "onnxruntime")
     assert_made_here(found["environment"])
     (peer,) = found["peers"]
     assert peer["status"] == "not installed"
     assert peer["note"].endswith(f"{ABSENT} not installed")
     assert peer["networks"] == {}
-    table = written_table(study)
+    table = written_table(quantized_digits)
     assert list(table["engine"]) == ["this study", "this study", "onnxruntime"]
     assert list(table["status"]) == ["measured", "measured", "not installed"]
     ours, missing = table.iloc[1], table.iloc[2]
@@ -126,24 +121,24 @@ def test_a_peer_that_is_not_installed_is_noted_and_the_rest_is_measured(
 
 
 def test_a_peer_that_breaks_is_noted_with_its_own_words(
-    study: Path, monkeypatch: pytest.MonkeyPatch
+    quantized_digits: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def build(_network: Any, _batches: Batches, _threads: int) -> Engine:
         raise RuntimeError("needs another torch\nand more")
 
     monkeypatch.setitem(backends.BACKENDS, "torchao", backends.Backend((), build))
-    (peer,) = run_script(study, "torchao")["peers"]
+    (peer,) = run_script(quantized_digits, "torchao")["peers"]
     assert (peer["status"], peer["note"]) == ("failed", "RuntimeError: needs another torch")
 
 
 @pytest.mark.parametrize("name", list(backends.BACKENDS))
-def test_a_peer_quantizes_the_same_network_about_as_well(name: str, study: Path) -> None:
+def test_a_peer_quantizes_the_same_network_about_as_well(name: str, quantized_digits: Path) -> None:
     for package, installed in backends.versions(backends.BACKENDS[name].packages).items():
         if installed is None:
             pytest.skip(f"{package} is not installed; see requirements-peers.txt")
-    (peer,) = run_script(study, name)["peers"]
+    (peer,) = run_script(quantized_digits, name)["peers"]
     assert (peer["status"], peer["note"]) == ("measured", None)
-    table = written_table(study).set_index(["engine", "precision"])
+    table = written_table(quantized_digits).set_index(["engine", "precision"])
     float32, int8 = table.loc[(name, "float32")], table.loc[(name, "int8")]
     assert float32["agreement_percent"] == 100
     assert float32["batch_1_ratio"] == float32["batch_256_ratio_max"] == 1

@@ -4,48 +4,23 @@ import json
 from typing import Any, get_args
 
 import pytest
-import torch
 from torch import nn
 
 from scaling.config.scheme import MISTAKES, Mistake, Scheme
 from scaling.core.paired_accuracy import decode
-from scaling.data import dataset, digits
 from scaling.data.batches import Images
-from scaling.quantization.training import train
 from scaling.quantization.variant import make, measure
 from scaling.tables.experiments.quantization_diagnostics import DIAGNOSTICS, revealed_by
 
-Trained = tuple[nn.Sequential, Images, Images]
-
-
-@pytest.fixture(scope="module")
-def trained() -> Trained:
-    found = digits.read()[0]
-    described = dataset.manifest(found, "digits", "scikit-learn")
-    seen = tuple(described["mean"]), tuple(described["std"]), torch.device("cpu")
-    training = Images(found.train_images, found.train_labels, *seen)
-    test = Images(found.test_images, found.test_labels, *seen)
-    settings = {"epochs": 6, "batch_size": 32, "learning_rate": 0.02, "momentum": 0.9}
-    network, _ = train(training, seed=0, **settings, report=lambda epoch: None)
-    return network, training, test
-
-
-@pytest.fixture(scope="module")
-def records(trained: Trained) -> dict[str | None, dict[str, Any]]:
-    network, training, test = trained
-    found = {}
-    for mistake in (None, *MISTAKES):
-        variant = make(network, Scheme(mistake=mistake), training, test, seed=0)
-        found[mistake] = measure(network, variant, training, test)
-    return found
+Records = dict[str | None, dict[str, Any]]
 
 
 def test_every_mistake_of_the_scheme_is_described() -> None:
     assert list(MISTAKES) == list(get_args(Mistake))
 
 
-def test_the_sound_variant_keeps_every_invariant(records: dict[Any, dict[str, Any]]) -> None:
-    sound = records[None]
+def test_the_sound_variant_keeps_every_invariant(mistakes: Records) -> None:
+    sound = mistakes[None]
     json.dumps(sound, allow_nan=False)
     assert sound["input"]["clipped_share_calibration"] == 0
     for row in sound["layers"]:
@@ -61,16 +36,16 @@ def test_the_sound_variant_keeps_every_invariant(records: dict[Any, dict[str, An
 
 
 def test_no_mistake_makes_the_integer_pipeline_disagree(
-    records: dict[Any, dict[str, Any]],
+    mistakes: Records,
 ) -> None:
-    for record in records.values():
+    for record in mistakes.values():
         assert record["exactness"] == {"logits": 2970, "differing": 0}
 
 
 def test_255_for_127_costs_no_accuracy_and_many_decibels(
-    records: dict[Any, dict[str, Any]],
+    mistakes: Records,
 ) -> None:
-    sound, wrong = records[None], records["255_for_127"]
+    sound, wrong = mistakes[None], mistakes["255_for_127"]
     assert abs(wrong["difference_points"]) < 2
     assert "accuracy" not in revealed_by(wrong, sound)
     for column in ("sqnr_after_relu_db", "propagated_sqnr_db"):
@@ -93,23 +68,21 @@ def test_255_for_127_costs_no_accuracy_and_many_decibels(
         ("test_data", {"clipped share", "calibration images", "calibration checksum"}),
     ],
 )
-def test_every_mistake_is_revealed(
-    records: dict[Any, dict[str, Any]], mistake: str, expected: set[str]
-) -> None:
-    found = revealed_by(records[mistake], records[None])
+def test_every_mistake_is_revealed(mistakes: Records, mistake: str, expected: set[str]) -> None:
+    found = revealed_by(mistakes[mistake], mistakes[None])
     assert expected <= set(found) <= set(DIAGNOSTICS)
 
 
 def test_calibration_on_test_data_shows_where_the_data_differ(
-    records: dict[Any, dict[str, Any]],
+    mistakes: Records,
 ) -> None:
-    rows = records["test_data"]["layers"]
+    rows = mistakes["test_data"]["layers"]
     assert all(row["clipped_share_test"] == 0 for row in rows)
     assert any(row["clipped_share_calibration"] > 0 for row in rows)
 
 
 def test_as_many_test_images_as_training_images_are_told_by_their_checksum(
-    trained: Trained,
+    trained: tuple[nn.Sequential, Images, Images],
 ) -> None:
     network, training, test = trained
     few = training.sample(len(test), seed=3)
@@ -125,9 +98,9 @@ def test_as_many_test_images_as_training_images_are_told_by_their_checksum(
 
 
 def test_the_record_keeps_the_classes_that_its_figures_come_from(
-    records: dict[Any, dict[str, Any]],
+    mistakes: Records,
 ) -> None:
-    record = records["bias_unscaled"]
+    record = mistakes["bias_unscaled"]
     classes = {name: decode(text) for name, text in record["classes"].items()}
     right = {name: 100 * (each == classes["labels"]).mean() for name, each in classes.items()}
     assert right["variant"] == pytest.approx(record["accuracy_percent"])

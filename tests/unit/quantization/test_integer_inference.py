@@ -5,7 +5,6 @@ import torch
 from torch import Tensor, nn
 
 from scaling.config.scheme import Scheme
-from scaling.models.tutorial_cnn import tutorial_cnn
 from scaling.quantization.calibration import calibrate, count_magnitudes
 from scaling.quantization.integer_inference import BitExactness, accumulate, integer_logits
 from scaling.quantization.network import QuantizedLayer, with_integers
@@ -24,17 +23,6 @@ SCHEMES = [
     Scheme(mistake="no_product"),
     Scheme(mistake="bias_scale"),
 ]
-
-
-@pytest.fixture(scope="module")
-def images() -> Tensor:
-    return torch.randn(40, 3, 32, 32, generator=torch.Generator().manual_seed(1))
-
-
-@pytest.fixture(scope="module")
-def network() -> nn.Sequential:
-    torch.manual_seed(0)
-    return tutorial_cnn().eval()
 
 
 def quantize(network: nn.Sequential, images: Tensor, scheme: Scheme) -> nn.Sequential:

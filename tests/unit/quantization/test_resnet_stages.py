@@ -1,6 +1,5 @@
 """ResNet-18 from its training to the table of stages, as the rules run them, at a small width."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +7,23 @@ import pandas as pd
 import pytest
 import torch
 
-import quantize_resnet
-import quantize_train_resnet
 import tables_quantization
+from examples import quantized_digits as examples
 from examples.made_here import assert_made_here
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.data import dataset, digits
+from scaling.data import digits
 from scaling.data.dataset import ImageDataset
 from scaling.quantization.integer_inference import BitExactness
+
+MODEL = {"model": "resnet18-cifar", "model_width": 4}
+
+
+def train(folder: Path, name: str, **changes: Any) -> None:
+    options = {"epochs": 3, "batch_size": 20, "learning_rate": 0.05, "weight_decay": 5e-4}
+    options |= {"crop_padding": 0, "horizontal_flip": False}
+    options["recipe_options"] = {"loader_workers": 0}
+    examples.train(folder, name, **MODEL, **(options | changes))
 
 
 @pytest.fixture(scope="module")
@@ -25,73 +32,33 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     torch.set_num_threads(1)
     images = digits.read()[0]
-    images = ImageDataset(
-        images.train_images[:600],
-        images.train_labels[:600],
-        images.test_images[:200],
-        images.test_labels[:200],
-        images.classes,
-    )
-    dataset.save(images, folder / "images.npz")
-    files.write_json(folder / "manifest.json", dataset.manifest(images, "digits", "scikit-learn"))
+    parts = [images.train_images[:600], images.train_labels[:600]]
+    parts += [images.test_images[:200], images.test_labels[:200]]
+    examples.write_images(folder, ImageDataset(*parts, images.classes))
     train(folder, "weights.pt")
-    quantize(folder, width=4)
+    examples.evaluate(folder, "resnet.json", **MODEL, calibration_images=200)
     tables_quantization.main(["--stages", str(folder / "resnet.json"), "--output", str(folder)])
     return folder
 
 
-def common(folder: Path, width: int) -> list[str]:
-    paths = "--dataset", str(folder / "images.npz"), "--manifest", str(folder / "manifest.json")
-    return [*paths, "--seed", "0", "--device", "cpu", "--model-width", str(width)]
-
-
-def train(folder: Path, name: str, learning_rate: float = 0.1) -> None:
-    quantize_train_resnet.main(
-        [
-            *common(folder, width=4),
-            *("--epochs", "3", "--batch-size", "20", "--learning-rate", str(learning_rate)),
-            *("--momentum", "0.9", "--weight-decay", "5e-4", "--crop-padding", "2"),
-            *("--horizontal-flip", "no", "--recipe-options", '{"loader_workers": 0}'),
-            *("--output", str(folder / name), "--summary", str(folder / f"{name}.json")),
-        ]
-    )
-
-
-def quantize(folder: Path, width: int) -> None:
-    quantize_resnet.main(
-        [
-            *common(folder, width),
-            *("--weights", str(folder / "weights.pt"), "--calibration-images", "200"),
-            *("--output", str(folder / "resnet.json")),
-        ]
-    )
-
-
-def document(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "resnet.json").read_text())
-    return found
-
-
-def test_every_logit_is_the_same_from_integers(study: Path) -> None:
-    held = [row["exactness"] for row in document(study)["stages"] if "exactness" in row]
-    assert held == [{"logits": 2000, "differing": 0}] * 2
-
-
-def test_both_records_name_commit_versions_and_times(study: Path) -> None:
-    summary = json.loads((study / "weights.pt.json").read_text())
-    assert_made_here(summary["environment"])
-    assert_made_here(document(study)["environment"])
-
-
-def test_a_logit_that_differs_is_counted() -> None:
+def test_a_logit_that_differs_is_counted_and_the_pipeline_has_none(study: Path) -> None:
+    stages = examples.document(study, "resnet")["stages"]
+    assert [row["exactness"] for row in stages if "exactness" in row] == [
+        {"logits": 2000, "differing": 0}
+    ] * 2
     found = BitExactness()
     found.count(torch.tensor([[1, 2], [3, 4]], dtype=torch.int8), torch.tensor([[1.0, 2], [3, 5]]))
     assert (found.logits, found.differing) == (4, 1)
 
 
+def test_both_records_name_commit_versions_and_times(study: Path) -> None:
+    for name in ("weights.pt", "resnet"):
+        assert_made_here(examples.document(study, name)["environment"])
+
+
 def test_the_trained_network_has_learned_and_keeps_it_through_the_stages(study: Path) -> None:
     table = pd.read_csv(study / "quantization_resnet.csv")
-    summary = json.loads((study / "weights.pt.json").read_text())
+    summary = examples.document(study, "weights.pt")
     stages = ["weights", "weights+activations", "weights+activations+bias"]
     assert list(table["stage"]) == ["float32", *stages, *stages]
     assert list(table["weight_scales"][1:]) == ["tensor"] * 3 + ["channel"] * 3
@@ -108,7 +75,7 @@ def test_packed_it_is_about_a_quarter_and_no_accumulator_leaves_int32(study: Pat
     row = table.loc[("weights+activations+bias", "tensor")]
     assert 3.7 < row["float32_bytes"] / row["packed_bytes"] < 4
     assert (row["logits"], row["differing_logits"]) == (2000, 0)
-    layers = document(study)["layers"]
+    layers = examples.document(study, "resnet")["layers"]
     assert len(layers) == 2 * 21
     bounds = [each["accumulator_bound"] for each in layers if each["weight_scales"] == "tensor"]
     assert row["accumulator_bound"] == max(bounds) < 2**31
@@ -116,8 +83,9 @@ def test_packed_it_is_about_a_quarter_and_no_accumulator_leaves_int32(study: Pat
 
 
 def test_the_same_seed_gives_the_same_weights(study: Path) -> None:
-    train(study, "again.pt")
-    assert (study / "again.pt").read_bytes() == (study / "weights.pt").read_bytes()
+    for name in ("one.pt", "again.pt"):
+        train(study, name, epochs=1)
+    assert (study / "again.pt").read_bytes() == (study / "one.pt").read_bytes()
 
 
 def test_a_training_that_diverges_says_what_to_do(study: Path) -> None:
@@ -125,12 +93,13 @@ def test_a_training_that_diverges_says_what_to_do(study: Path) -> None:
         train(study, "diverged.pt", learning_rate=1e20)
 
 
-def test_weights_of_another_width_are_refused(study: Path) -> None:
+def test_weights_of_another_width_and_other_records_are_refused(
+    study: Path, tmp_path: Path
+) -> None:
     with pytest.raises(UserError, match="of another network than a ResNet-18 of width 8"):
-        quantize(study, width=8)
-
-
-def test_a_record_of_something_else_is_refused(tmp_path: Path) -> None:
+        examples.evaluate(
+            study, "never.json", **(MODEL | {"model_width": 8}), calibration_images=200
+        )
     files.write_json(tmp_path / "other.json", {"seed": 0, "stages": []})
     with pytest.raises(UserError, match=r"not written by quantize_evaluate\.py --model resnet18"):
         tables_quantization.main(

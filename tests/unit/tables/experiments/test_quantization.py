@@ -11,26 +11,21 @@ from scaling.core import files
 from scaling.core.errors import UserError
 
 
-@pytest.fixture(scope="module")
-def study(quantized_digits: Path) -> Path:
-    return quantized_digits
-
-
-def tabulate(study: Path, folder: Path, records: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def tabulate(folder: Path, records: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
     tables_quantization.main(["--records", *map(str, records), "--output", str(folder)])
     names = "quantization.csv", "quantization_layers.csv"
     return tuple(pd.read_csv(folder / name) for name in names)
 
 
 def test_the_table_has_a_row_per_seed_and_variant_in_the_order_of_the_seeds(
-    study: Path, tmp_path: Path
+    quantized_digits: Path, tmp_path: Path
 ) -> None:
     for name, scheme in STAGES.items():
-        evaluate(study, f"second-{name}.json", name, scheme, seed=1)
-    evaluate(study, "wrong.json", "wrong", {"mistake": "255_for_127"})
-    records = [study / f"second-{name}.json" for name in STAGES]
-    records += [study / f"{name}.json" for name in [*STAGES, "wrong"]]
-    table, layers = tabulate(study, tmp_path, records)
+        evaluate(quantized_digits, f"second-{name}.json", variant=name, scheme=scheme, seed=1)
+    evaluate(quantized_digits, "wrong.json", variant="wrong", scheme={"mistake": "255_for_127"})
+    records = [quantized_digits / f"second-{name}.json" for name in STAGES]
+    records += [quantized_digits / f"{name}.json" for name in [*STAGES, "wrong"]]
+    table, layers = tabulate(tmp_path, records)
     assert (
         (tmp_path / "quantization.csv")
         .read_text()
@@ -40,7 +35,9 @@ def test_the_table_has_a_row_per_seed_and_variant_in_the_order_of_the_seeds(
     )
     assert table["seed"].tolist() == [0] * 5 + [1] * 4
     assert table["stage"].tolist() == ["float32", *STAGES, "wrong", "float32", *STAGES]
-    assert table["accuracy_percent"][3] == pytest.approx(document(study)["accuracy_percent"])
+    assert table["accuracy_percent"][3] == pytest.approx(
+        document(quantized_digits)["accuracy_percent"]
+    )
     assert table["compression"].round(2).tolist() == [1, *[3.95] * 4, 1, *[3.95] * 3]
     assert table["logits_differing"].dropna().tolist() == [0] * 5
     assert table["sqnr_after_relu_db"][4] < table["sqnr_after_relu_db"][3] - 3
@@ -59,28 +56,28 @@ def test_the_table_has_a_row_per_seed_and_variant_in_the_order_of_the_seeds(
     assert own["layer"].tolist() == ["images", "conv1", "conv2", "fc1", "fc2", "fc3"]
     assert own["top_step"].tolist() == pytest.approx([127] * 6)
     assert own["step_minimum"].tolist() == [-128] * 6 and own["step_maximum"].tolist() == [127] * 6
-    assert own["packed_bytes"].sum() + 4 == document(study)["packed_bytes"]
+    assert own["packed_bytes"].sum() + 4 == document(quantized_digits)["packed_bytes"]
     assert len(layers) == 5 + 6 + 6 + 6 + 5 + 6 + 6
 
 
 def test_records_from_before_they_said_where_they_were_made_give_the_same_tables(
-    study: Path, tmp_path: Path
+    quantized_digits: Path, tmp_path: Path
 ) -> None:
     older = tmp_path / "older"
     for name in STAGES:
-        found = document(study, name)
+        found = document(quantized_digits, name)
         del found["environment"]
         files.write_json(older / f"{name}.json", found)
     tables = [
-        tabulate(study, tmp_path, [folder / f"{name}.json" for name in STAGES])
-        for folder in (study, older)
+        tabulate(tmp_path, [folder / f"{name}.json" for name in STAGES])
+        for folder in (quantized_digits, older)
     ]
     for new, old in zip(*tables, strict=True):
         pd.testing.assert_frame_equal(new, old)
 
 
 def test_a_study_from_before_there_were_variants_keeps_the_rows_it_has(
-    study: Path, tmp_path: Path
+    quantized_digits: Path, tmp_path: Path
 ) -> None:
     columns = ["stage", "accuracy_percent", "difference_points", "agreement_percent"]
     columns += ["test_images"]
@@ -88,9 +85,9 @@ def test_a_study_from_before_there_were_variants_keeps_the_rows_it_has(
         dict(zip(columns, row, strict=True))
         for row in (("float32", 55.0, 0.0, 100.0, 297), (LAST, 54.0, -1.0, 97.0, 297))
     ]
-    kept = {key: document(study)[key] for key in ("dataset", "layers", "histograms")}
+    kept = {key: document(quantized_digits)[key] for key in ("dataset", "layers", "histograms")}
     files.write_json(tmp_path / "stages.json", {"seed": 0, "stages": stages, **kept})
-    table, layers = tabulate(study, tmp_path, [tmp_path / "stages.json"])
+    table, layers = tabulate(tmp_path, [tmp_path / "stages.json"])
     assert table["stage"].tolist() == ["float32", LAST]
     assert table["difference_points"].tolist() == [0, -1]
     assert table["standard_error_points"].isna().all()
@@ -99,19 +96,19 @@ def test_a_study_from_before_there_were_variants_keeps_the_rows_it_has(
 
 
 def test_the_tables_refuse_a_variant_twice_another_dataset_or_network_and_other_files(
-    study: Path, tmp_path: Path
+    quantized_digits: Path, tmp_path: Path
 ) -> None:
-    own = document(study)
+    own = document(quantized_digits)
     other = own | {"seed": 7, "dataset": {"source": "cifar10", "checksum": "0"}}
     files.write_json(tmp_path / "other.json", other)
     network = own | {"variant": "new", "float32": {"accuracy_percent": 12.0}}
     files.write_json(tmp_path / "network.json", network)
     files.write_json(tmp_path / "stranger.json", {"seed": 0})
     for second, complaint in (
-        (study / f"{LAST}.json", r"are of seed 0, weights\+activations\+bias"),
+        (quantized_digits / f"{LAST}.json", r"are of seed 0, weights\+activations\+bias"),
         (tmp_path / "other.json", "made on different datasets"),
         (tmp_path / "network.json", "of seed 0 are of different networks, .* 12.00 %, "),
         (tmp_path / "stranger.json", "was not written by quantize_evaluate.py"),
     ):
         with pytest.raises(UserError, match=complaint):
-            tabulate(study, tmp_path, [study / f"{LAST}.json", second])
+            tabulate(tmp_path, [quantized_digits / f"{LAST}.json", second])

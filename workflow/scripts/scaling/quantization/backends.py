@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor, nn
@@ -36,7 +36,8 @@ class Backend:
     build: Callable[[nn.Sequential, Batches, int], Engine]
 
 
-BACKENDS = {
+Name = Literal["onnxruntime", "torchao"]
+BACKENDS: dict[Name, Backend] = {
     "onnxruntime": Backend(
         ("onnx", "onnxscript", "onnxruntime", "sympy"), backend_engines.onnxruntime
     ),
@@ -56,7 +57,7 @@ def versions(packages: Iterable[str]) -> dict[str, str | None]:
 
 
 def measure(
-    name: str,
+    name: Name,
     network: nn.Sequential,
     calibration: Images,
     test: Images,

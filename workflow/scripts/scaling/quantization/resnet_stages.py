@@ -1,16 +1,19 @@
 """Takes a trained ResNet-18 through the stages of quantization, and measures what each costs."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
 from scaling.config.scheme import STAGES, Scheme
+from scaling.core import files
 from scaling.core.paired_accuracy import paired
 from scaling.data.batches import Images
 from scaling.models.resnet import ResNet18
+from scaling.models.tutorial_cnn import load_into
+from scaling.quantization.commands import Evaluation
 from scaling.quantization.integer_inference import BitExactness
 from scaling.quantization.integers import FLOAT32_EXACT, layer_bytes
 from scaling.quantization.network import QuantizedLayer
@@ -27,6 +30,30 @@ from scaling.quantization.training import predict
 KINDS: tuple[Literal["tensor", "channel"], ...] = ("tensor", "channel")
 
 
+@dataclass(frozen=True, kw_only=True)
+class StagesEvaluation(Evaluation):
+    """Take a ResNet-18 through all stages of int8 quantization."""
+
+    model_width: int
+    """Channels of its first stage."""
+
+    def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
+        network = ResNet18(self.model_width, len(files.read_json(self.manifest)["classes"]))
+        name = f"a ResNet-18 of width {self.model_width}"
+        load_into(network, self.weights, name, f"quantize_train.py --model {self.model}")
+        about = {"model_width": self.model_width, "calibration_images": len(chosen)}
+        return {**about, **measure_stages(network.to(device).eval(), chosen, test)}
+
+    def sentences(self, record: dict[str, Any]) -> list[str]:
+        return [
+            f"{row['stage']:24} {row.get('weight_scales', ''):8} "
+            f"accuracy {row['accuracy_percent']:6.2f} %  "
+            f"difference {row['difference_points']:+6.2f} points  "
+            f"agreement {row['agreement_percent']:6.2f} %"
+            for row in record["stages"]
+        ]
+
+
 def stage_schemes(weight_scales: Literal["tensor", "channel"]) -> dict[str, Scheme]:
     """Return the scheme of every stage but float32."""
     _, weights, activations, bias = STAGES
@@ -38,7 +65,7 @@ def stage_schemes(weight_scales: Literal["tensor", "channel"]) -> dict[str, Sche
 
 
 @torch.no_grad()
-def evaluate(network: ResNet18, chosen: Images, test: Images) -> dict[str, Any]:
+def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str, Any]:
     """Measure the `stages` on the `test` images, calibrated on the `chosen` ones; and `layers`.
 
     float32 is `network` as it was trained, with its batch norms.

@@ -1,7 +1,7 @@
-"""Training of the tutorial CNN, and its predictions."""
+"""Trains the tutorial CNN that every quantization stage is made from."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,65 +10,70 @@ from torch.nn import functional
 
 from scaling.core.errors import UserError
 from scaling.core.paired_accuracy import Classes
-from scaling.data.batches import Images
+from scaling.data.batches import Images, read_images
 from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
+from scaling.quantization.commands import Training
 
 
-@dataclass(frozen=True)
-class EpochResult:
-    """One epoch as it went: mean loss and share of right predictions while the weights moved."""
+@dataclass(frozen=True, kw_only=True)
+class TutorialTraining(Training):
+    """Train the tutorial CNN by SGD with momentum and a constant learning rate.
 
-    epoch: int
-    train_loss: float
-    train_accuracy: float
-
-
-def pick_device(name: str) -> torch.device:
-    """The device `name` (auto, cpu or cuda) stands for; auto is CUDA where there is one."""
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise UserError("--device cuda: this machine has no CUDA device; use --device cpu or auto")
-    return torch.device("cuda" if available and name != "cpu" else "cpu")
-
-
-def train(
-    images: Images,
-    *,
-    seed: int,
-    epochs: int,
-    batch_size: int,
-    learning_rate: float,
-    momentum: float,
-    report: Callable[[EpochResult], None],
-) -> tuple[nn.Sequential, list[EpochResult]]:
-    """Train a fresh tutorial CNN by SGD with momentum; `report` sees each epoch as it ends.
-
-    `seed` decides the first weights and the order of the images, so that on the CPU with a fixed
-    number of threads the same seed gives the same weights, bit for bit. Raises UserError for
-    unusable parameters and when the loss stops being finite.
+    On the CPU with a fixed number of threads the same seed gives the same weights, bit for bit.
     """
-    if epochs < 1 or batch_size < 1 or seed < 0:
-        raise UserError(
-            f"cannot train for {epochs} epochs of batches of {batch_size} with seed {seed}; give "
-            "--epochs and --batch-size of at least 1 and --seed of at least 0"
+
+    def train(self, device: torch.device) -> tuple[nn.Sequential, dict[str, Any]]:
+        self.check()
+        images, test, identity = read_images(self.dataset, self.manifest, device)
+        if images.labels.max() >= CLASSES:
+            raise UserError(
+                f"the dataset has {images.labels.max() + 1} classes, the tutorial CNN tells "
+                f"{CLASSES} apart; choose a dataset of at most {CLASSES}"
+            )
+        torch.manual_seed(self.seed)
+        network = tutorial_cnn().to(device)
+        optimizer = torch.optim.SGD(
+            network.parameters(), lr=self.learning_rate, momentum=self.momentum
         )
-    if images.labels.max() >= CLASSES:
-        raise UserError(
-            f"the dataset has {images.labels.max() + 1} classes, the tutorial CNN tells "
-            f"{CLASSES} apart; choose a dataset of at most {CLASSES}"
+        order = np.random.default_rng(self.seed)
+        epochs = []
+        for epoch in range(1, self.epochs + 1):
+            loss, accuracy = self._train_epoch(network, optimizer, images, order)
+            if not np.isfinite(loss):
+                raise self.diverged(epoch)
+            epochs.append({"epoch": epoch, "train_loss": loss, "train_accuracy": accuracy})
+            print(f"epoch {epoch}: training loss {loss:.4f}, accuracy {accuracy:.2%}", flush=True)
+        network.eval()
+        parameters = sum(parameter.numel() for parameter in network.parameters())
+        right = int((predict(network, test) == test.labels).sum())
+        print(
+            f"tutorial CNN, {parameters:,} parameters, seed {self.seed}: {right} of {len(test)} "
+            f"test images right ({right / len(test):.2%}) after {self.epochs} epochs"
         )
-    torch.manual_seed(seed)
-    network = tutorial_cnn().to(images.device)
-    optimizer = torch.optim.SGD(network.parameters(), lr=learning_rate, momentum=momentum)
-    order = np.random.default_rng(seed)
-    labels = torch.from_numpy(images.labels).to(images.device)
-    results = []
-    for epoch in range(1, epochs + 1):
+        chosen = ("seed", "epochs", "batch_size", "learning_rate", "momentum")
+        return network, {
+            "training": {key: getattr(self, key) for key in chosen},
+            "dataset": identity,
+            "parameters": parameters,
+            "train_images": len(images),
+            "test_images": len(test),
+            "epochs": epochs,
+            "test_accuracy": right / len(test),
+        }
+
+    def _train_epoch(
+        self,
+        network: nn.Sequential,
+        optimizer: torch.optim.Optimizer,
+        images: Images,
+        order: np.random.Generator,
+    ) -> tuple[float, float]:
+        """Train on all images once; returns mean loss and accuracy while the weights moved."""
         loss_sum, right = 0.0, 0
         shuffled = order.permutation(len(images))
-        for start in range(0, len(images), batch_size):
-            chosen = shuffled[start : start + batch_size]
-            target = labels[torch.from_numpy(chosen).to(images.device)]
+        for start in range(0, len(images), self.batch_size):
+            chosen = shuffled[start : start + self.batch_size]
+            target = torch.from_numpy(images.labels[chosen]).to(images.device)
             logits = network(images.normalised(chosen))
             loss = functional.cross_entropy(logits, target)
             optimizer.zero_grad()
@@ -76,14 +81,7 @@ def train(
             optimizer.step()
             loss_sum += loss.item() * len(chosen)
             right += int((logits.argmax(dim=1) == target).sum())
-        if not np.isfinite(loss_sum):
-            raise UserError(
-                f"training diverged in epoch {epoch} (the loss is {loss_sum}); "
-                f"lower --learning-rate, now {learning_rate}"
-            )
-        results.append(EpochResult(epoch, loss_sum / len(images), right / len(images)))
-        report(results[-1])
-    return network.eval(), results
+        return loss_sum / len(images), right / len(images)
 
 
 @torch.no_grad()

@@ -1,6 +1,6 @@
-"""Makes one variant of a trained network (calibrated, quantized) and measures it."""
+"""Makes one variant of the trained tutorial CNN (calibrated, quantized) and measures it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,9 @@ from torch import nn
 
 from scaling.config.scheme import Scheme
 from scaling.core import paired_accuracy
+from scaling.core.errors import UserError
 from scaling.data.batches import Images
+from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization.calibration import (
     IMAGES,
     Calibration,
@@ -18,12 +20,14 @@ from scaling.quantization.calibration import (
     count_magnitudes,
     layers,
 )
+from scaling.quantization.commands import Evaluation
 from scaling.quantization.integer_inference import BitExactness
 from scaling.quantization.integers import WORD_BYTES
 from scaling.quantization.layer_statistics import (
     Noise,
     NoiseMeter,
     clipped_shares,
+    distributions,
     scale_row,
     weight_row,
 )
@@ -38,6 +42,50 @@ from scaling.quantization.rounding import LayerInputs, RoundedLayer
 MOMENT_IMAGES = 10_000
 """Calibration images whose inputs GPTQ and a corrected bias look at: for hundreds of inputs of a
 layer some ten thousand rows, of which a regression makes little noise its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantEvaluation(Evaluation):
+    """Quantize the tutorial CNN one way."""
+
+    variant: str
+    """What to call it."""
+    scheme: dict[str, Any] = field(default_factory=dict)
+    """Its options where they differ from int8 weights, activations and logits with one scale for
+    each tensor, and int32 biases: {"weight_bits": 4, "rounding": "gptq"}."""
+    histograms: bool = False
+    """Whether to count how the weights and activations are distributed, too."""
+
+    def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
+        scheme = Scheme.of(self.scheme)
+        if self.histograms and not scheme.has_histograms:
+            raise UserError(
+                f"--histograms: {self.variant} has no int8 activations, logits and weights with "
+                "one scale for each tensor; choose a variant that has"
+            )
+        network = load_weights(self.weights).to(device)
+        variant = make(network, scheme, chosen, test, self.seed)
+        record: dict[str, Any] = {"variant": self.variant, "scheme": scheme.as_options()}
+        record |= measure(network, variant, chosen, test)
+        if self.histograms:
+            record["histograms"] = distributions(network, variant.network, test.batches())
+        return record
+
+    def sentences(self, record: dict[str, Any]) -> list[str]:
+        exactness = record["exactness"]
+        checked = (
+            "no integer pipeline, as activations are floats"
+            if exactness is None
+            else f"{exactness['differing']} of {exactness['logits']} logits differ from those "
+            "computed in integers"
+        )
+        smaller = record["float32_bytes"] / record["packed_bytes"]
+        return [
+            f"{self.variant}: accuracy {record['accuracy_percent']:.2f} %, "
+            f"{record['difference_points']:+.2f} ± {record['standard_error_points']:.2f} points "
+            f"to float32, agreement {record['agreement_percent']:.2f} %, {smaller:.2f} times "
+            f"smaller; {checked}"
+        ]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,108 @@
+"""The options of quantize_train.py and quantize_evaluate.py that all models share."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from scaling.core import command_line
+from scaling.core.environment import Device
+from scaling.core.errors import UserError
+from scaling.data.batches import Images
+from scaling.registry.quantized_model import QUANTIZED_MODELS
+
+DEFAULT = "tutorial-cnn"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """One network of Part B, on one device."""
+
+    dataset: Path
+    """images.npz, made by dataset_prepare.py."""
+    manifest: Path
+    """Its manifest.json."""
+    seed: int
+    """Of the first weights, the order of the images and the choice of calibration images."""
+    output: Path
+    """What to write."""
+    model: str = DEFAULT
+    """What is quantized; it decides which options there are."""
+    device: Device = "auto"
+    """Where to compute; `auto` means CUDA where there is one."""
+
+    def pick_device(self) -> torch.device:
+        """Return the device that `device` stands for; UserError without the CUDA asked for."""
+        available = torch.cuda.is_available()
+        if self.device == "cuda" and not available:
+            raise UserError(
+                "--device cuda: this machine has no CUDA device; use --device cpu or auto"
+            )
+        return torch.device("cuda" if available and self.device != "cpu" else "cpu")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Command):
+    """A training whose weights go to `output`."""
+
+    summary: Path
+    """The JSON file to write on how it went."""
+    epochs: int
+    """Passes over the training images."""
+    batch_size: int
+    """Images per update."""
+    learning_rate: float
+    """Of SGD, constant."""
+    momentum: float
+    """Of SGD, 0 for none."""
+
+    def train(self, device: torch.device) -> tuple[nn.Module, dict[str, Any]]:
+        """Train a fresh network; returns it in evaluation mode, and the summary.
+
+        Raises UserError for unusable parameters and when the loss stops being finite.
+        """
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raise UserError for parameters that no training can have."""
+        if self.epochs < 1 or self.batch_size < 1 or self.seed < 0:
+            raise UserError(
+                f"cannot train for {self.epochs} epochs of batches of {self.batch_size} with seed "
+                f"{self.seed}; give --epochs and --batch-size of at least 1 and --seed of at "
+                "least 0"
+            )
+
+    def diverged(self, epoch: int) -> UserError:
+        """Make the error of a loss that is not finite."""
+        return UserError(
+            f"training diverged in epoch {epoch}; lower --learning-rate, now {self.learning_rate}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(Command):
+    """A quantization of trained weights, and its measurement."""
+
+    weights: Path
+    """What quantize_train.py wrote for this model and seed."""
+    calibration_images: int
+    """Training images to calibrate on, 0 for all."""
+
+    def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
+        """Quantize with the `chosen` training images, measure on the `test` images."""
+        raise NotImplementedError
+
+    def sentences(self, record: dict[str, Any]) -> list[str]:
+        """Sum the record up, for the log."""
+        raise NotImplementedError
+
+
+def parse(part: Literal["training", "evaluation"], argv: list[str] | None) -> Any:
+    """Read the command line of the model that --model names; UserError for an unknown one."""
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--model", default=DEFAULT)
+    model = QUANTIZED_MODELS.find(first.parse_known_args(argv)[0].model)
+    return command_line.parse(getattr(model, part).load(), argv)

@@ -1,0 +1,77 @@
+"""Trains the ResNet-18 that is quantized: the study's model, recipe `course`, one GPU.
+
+The runs of the grid keep times and no weights, so this is a training of its own.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from scaling.core import files
+from scaling.core.grid import Cell
+from scaling.data import dataset
+from scaling.launch.ranks import Rank
+from scaling.launch.run_spec import RunSpec
+from scaling.models.resnet import ResNet18
+from scaling.quantization.commands import Training
+from scaling.training import evaluation
+from scaling.training.course import Course
+from scaling.training.trainer import TrainingData
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResNetTraining(Training):
+    """Train a ResNet-18 as a cell of the grid on one GPU."""
+
+    model_width: int
+    """Channels of the first stage."""
+    weight_decay: float
+    """Of SGD."""
+    crop_padding: int
+    """Pixels of padding around an image before a random crop."""
+    horizontal_flip: bool
+    """Whether half of the images are mirrored."""
+    recipe_options: dict[str, Any]
+    """Of recipe course."""
+
+    def train(self, device: torch.device) -> tuple[ResNet18, dict[str, Any]]:
+        self.check()
+        spec = RunSpec(
+            cell=Cell("course", "ddp", 1, self.batch_size, self.seed),
+            device="cuda" if device.type == "cuda" else "cpu",
+            model=self.model,
+            model_width=self.model_width,
+            warmup_epochs=0,
+            measured_epochs=self.epochs,
+            instrumented_iterations=0,
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+            crop_padding=self.crop_padding,
+            horizontal_flip=self.horizontal_flip,
+            recipe_options=self.recipe_options,
+            cpu_threads=torch.get_num_threads(),
+            time_limit_seconds=0,
+            collective_timeout_seconds=0,
+        )
+        described = files.read_json(self.manifest)
+        statistics = (np.array(described[key]) for key in ("mean", "std"))
+        images = TrainingData(dataset.load(self.dataset), *statistics)
+        torch.manual_seed(self.seed)
+        network = ResNet18(self.model_width, len(images.data.classes)).to(device)
+        trainer = Course(spec, Rank(0, 0, 1, device), network, images)
+        epochs = []
+        for epoch in range(1, self.epochs + 1):
+            result = trainer.run_epoch(epoch)
+            if result.train_loss is None:
+                raise self.diverged(epoch)
+            epochs.append({"epoch": epoch, **asdict(result)})
+            print(f"epoch {epoch}: training loss {result.train_loss:.4f}", flush=True)
+        return network, {
+            "training": spec.parameters() | {"seed": self.seed, "batch_size": self.batch_size},
+            "dataset": {key: described[key] for key in ("source", "checksum")},
+            "epochs": epochs,
+            "evaluation": evaluation.evaluate(network, images, device),
+        }

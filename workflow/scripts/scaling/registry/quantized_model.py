@@ -1,0 +1,22 @@
+"""Quantized models: networks that Part B trains and takes to integers."""
+
+from dataclasses import dataclass
+
+from scaling.registry.registry import Reference, Registry
+
+
+@dataclass(frozen=True)
+class QuantizedModel:
+    """How a model of Part B is trained and evaluated.
+
+    `training` and `evaluation` refer to the subclasses of `Training` and `Evaluation` (in
+    `scaling.quantization.commands`) whose fields are the options of quantize_train.py and
+    quantize_evaluate.py for this model.
+    """
+
+    name: str
+    training: Reference
+    evaluation: Reference
+
+
+QUANTIZED_MODELS = Registry[QuantizedModel]("quantized model", "scaling.registry.quantized_models")
