@@ -15,8 +15,10 @@ from scaling.report.sections.quantization_columns import (
     ERROR,
     by_group,
     mean,
+    of_seed,
     over_seeds,
     share,
+    spread,
 )
 from scaling.report.table import Column, SectionPart, Table, make_table
 from scaling.tables.experiments.quantization_cost import (
@@ -78,43 +80,14 @@ def _stage(table: pd.DataFrame, paired: pd.DataFrame, name: str, before: str) ->
         sentences.append(_against_stage(table, paired, rows, before))
     shown = pd.concat([table[table["stage"] == there], rows])
     seeds = sorted(int(seed) for seed in shown["seed"].unique())
-    over = "mean over the seeds"
+    means = (replace(ACCURACY, detail=spread), DIFFERENCE, ERROR, AGREEMENT)
     columns = [
         Column("stage", "stage", kind="head"),
-        *(_of_seed(seed) for seed in seeds),
-        replace(ACCURACY, detail=_spread, group=over),
-        *(replace(column, group=over) for column in (DIFFERENCE, ERROR, AGREEMENT)),
+        *(of_seed(seed) for seed in seeds),
+        *(replace(column, group="mean over the seeds") for column in means),
     ]
-    lines = by_group(shown, "stage")
-    return SectionPart(
-        sentences, [make_table(f"Accuracy with {STAGE_WORDS[name]}", lines, columns)]
-    )
-
-
-def _of_seed(seed: int) -> Column:
-    def row(line: Any) -> Any:
-        return next(line.rows[line.rows["seed"] == seed].itertuples(), None)
-
-    def to_float32(line: Any) -> str:
-        found = row(line)
-        is_float32 = line.stage == "float32"
-        return (
-            "" if is_float32 else difference(found.difference_points, found.standard_error_points)
-        )
-
-    return Column(
-        str(seed),
-        lambda line: getattr(row(line), "accuracy_percent", None),
-        "{:.2f}".format,
-        detail=to_float32,
-        missing="not evaluated",
-        group="seed",
-    )
-
-
-def _spread(line: Any) -> str:
-    low, high = cost(line.rows).accuracy_range
-    return f"{low:.2f}–{high:.2f}" if len(line.rows) > 1 else "one seed"
+    title = f"Accuracy with {STAGE_WORDS[name]}"
+    return SectionPart(sentences, [make_table(title, by_group(shown, "stage"), columns)])
 
 
 def _against_float32(rows: pd.DataFrame) -> str:

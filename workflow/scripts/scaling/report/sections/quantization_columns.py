@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.report.table import Column
-from scaling.tables.experiments.quantization_cost import cost
+from scaling.tables.experiments.quantization_cost import cost, difference
 
 FLOAT32 = "float32"
 
@@ -72,3 +72,30 @@ WITH_ERROR = Column(
 """The mean difference with its standard error in one cell."""
 ERROR = Column("standard error, points", _of_cost("standard_error_points"), "{:.2f}".format)
 AGREEMENT = Column("same class as float32, %", _of_cost("agreement_percent"), "{:.1f}".format)
+
+
+def of_seed(seed: int) -> Column:
+    """Show the accuracy in one seed, and below it the difference to float32."""
+
+    def row(line: Any) -> Any:
+        return next(line.rows[line.rows["seed"] == seed].itertuples(), None)
+
+    def to_float32(line: Any) -> str:
+        found = row(line)
+        own = difference(found.difference_points, found.standard_error_points)
+        return "" if line.stage == FLOAT32 else own
+
+    return Column(
+        str(seed),
+        lambda line: getattr(row(line), "accuracy_percent", None),
+        "{:.2f}".format,
+        detail=to_float32,
+        missing="not evaluated",
+        group="seed",
+    )
+
+
+def spread(line: Any) -> str:
+    """Write the extent of the accuracy over the seeds."""
+    low, high = cost(line.rows).accuracy_range
+    return f"{low:.2f}–{high:.2f}" if len(line.rows) > 1 else "one seed"
