@@ -27,6 +27,7 @@ if not REPLAY:
     include: "rules/quantize.smk"
 
 
+include: "rules/study.smk"
 include: "rules/tables.smk"
 include: "rules/convergence.smk"
 include: "rules/synchronization.smk"

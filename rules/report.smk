@@ -1,7 +1,3 @@
-localrules:
-    report_render,
-
-
 TEMPLATE = sorted(
     str(path)
     for path in Path("report").rglob("*.*")
@@ -28,6 +24,7 @@ rule report_render:
         ),
     log:
         "<logs>/report_render.log",
+    localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
@@ -39,7 +36,5 @@ rule report_render:
         results=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/report_render.py --study {params.study}"
-        " --tables {params.results}/tables/{params.study} --shared-tables {params.results}/tables"
-        " --figures {params.results}/figures/{params.study} --manifest {input.manifest}"
-        " --claims {input.claims} --template report/report.html.j2 {params.partial} {params.side_by_side}"
-        " {params.replayed_from} --output {output} > {log} 2>&1"
+        " --results {params.results} --manifest {input.manifest} --template report/report.html.j2"
+        " {params.partial} {params.side_by_side} {params.replayed_from} --output {output} > {log} 2>&1"

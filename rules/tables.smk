@@ -5,23 +5,6 @@ TABLES = f"{RESULTS}/tables"
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
 
 
-# Nothing here reads its output, so the whole configuration may be its parameter.
-rule study_config:
-    output:
-        "<results>/config.yaml",
-    log:
-        "<logs>/study_config.log",
-    localrule: True
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("study_config"),
-        config=json.dumps(config),
-    shell:
-        "python workflow/scripts/study_config.py --config {params.config:q}"
-        " --output {output} > {log} 2>&1"
-
-
 rule tables_runs:
     input:
         records=records,

@@ -4,13 +4,49 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
+import traceback
 from collections import Counter
 from pathlib import Path
 
 import yaml
+from snakemake import cli
 
 ROOT = Path(__file__).parents[1]
 JOB = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)
+
+
+def forked(arguments, folder):
+    """Run Snakemake in a copy of this process, which has imported it already."""
+    with tempfile.TemporaryFile("w+") as output:
+        child = os.fork()
+        if not child:
+            _become_snakemake(arguments, folder, output.fileno())
+        _, status = os.waitpid(child, 0)
+        output.seek(0)
+        code = os.waitstatus_to_exitcode(status)
+        return subprocess.CompletedProcess(arguments, code, stdout=output.read())
+
+
+def _become_snakemake(arguments, folder, output):
+    """Never returns. The project's own modules are imported anew, from the folder."""
+    try:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.stdout = sys.stderr = os.fdopen(os.dup(output), "w", buffering=1)
+        os.chdir(folder)
+        for name in [name for name in sys.modules if name.split(".")[0] == "scaling"]:
+            del sys.modules[name]
+        cli.main(arguments)
+    except SystemExit as ended:
+        code = ended.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(bool(code)))
 
 
 class Study:
@@ -47,13 +83,7 @@ class Study:
 
     def snakemake(self, *options):
         """Run Snakemake; stdout and stderr together in .stdout."""
-        return subprocess.run(
-            self.command(*options),
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        return forked(self.command(*options)[1:], self.folder)
 
     def planned(self, *options):
         """How many jobs of each rule would run, the targets `all` and so on left out."""

@@ -1,5 +1,6 @@
 """Rendering the report of made-up tables, and reading the page as a person would."""
 
+from collections import defaultdict
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,12 +11,13 @@ import report_render
 from examples import report_tables
 from examples.report_tables import STUDY
 from scaling.figures.registry import FIGURES
+from scaling.report import report
 
 REPORT = Path(__file__).parents[2] / "report"
 
 
 class Page(HTMLParser):
-    """A page as its titled tables (title, rows of cell texts), its text, and its elements."""
+    """A page as its titled tables (title, rows of cell texts), its lists, text and elements."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -26,6 +28,7 @@ class Page(HTMLParser):
         self._open: list[str] = []
         self._title: str | None = None
         self._skipped = 0
+        self.items: list[str] = []
         self.feed(source)
 
     def handle_starttag(self, tag, attributes):
@@ -38,6 +41,8 @@ class Page(HTMLParser):
         elif tag in ("td", "th"):
             self.tables[self._heading][-1].append("")
             self._open.append(tag)
+        elif tag == "li":
+            self._item = len(self.text)
         elif tag in ("style", "title"):
             self._skipped += 1
         elif tag in ("small", "span") and self._open:
@@ -50,6 +55,8 @@ class Page(HTMLParser):
             self._title = None
         elif tag in ("td", "th"):
             self._open.pop()
+        elif tag == "li":
+            self.items.append(" ".join(self.text[self._item :].split()))
         elif tag in ("style", "title"):
             self._skipped -= 1
 
@@ -74,11 +81,8 @@ class Page(HTMLParser):
 def arguments(folder: Path, *more: str) -> list[str]:
     return [
         *("--study", STUDY),
-        *("--tables", str(folder / "tables" / STUDY)),
-        *("--shared-tables", str(folder / "tables")),
-        *("--figures", str(folder / "figures")),
+        *("--results", str(folder)),
         *("--manifest", str(folder / "manifest.json")),
-        *("--claims", str(folder / "tables" / "claims.json")),
         *("--template", str(REPORT / "report.html.j2")),
         *("--output", str(folder / "report.html")),
         *more,
@@ -91,12 +95,24 @@ def lay_out(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
     made = [str(path) for path in sorted((folder / "tables").rglob("*.csv"))]
     claims = folder / "tables" / "claims.json"
     claims_evaluate.main(["--study", STUDY, "--tables", *made, "--output", str(claims)])
-    (folder / "figures").mkdir()
+    figures = folder / "figures" / STUDY
+    figures.mkdir(parents=True)
     for name in FIGURES:
-        (folder / "figures" / f"{name}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+        (figures / f"{name}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
 
 
 def render(folder: Path, tables: dict[str, pd.DataFrame], *more: str) -> Page:
+    """The whole page by the script, with its claims."""
     lay_out(folder, tables)
     report_render.main(arguments(folder, *more))
     return Page((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def section(folder: Path, names: str | tuple[str, ...], tables: dict[str, pd.DataFrame]) -> Page:
+    """The page with this one section, or these, and without claims."""
+    chosen = (names,) if isinstance(names, str) else names
+    wanted = [one for one in report.SECTIONS if one.name in chosen]
+    study = report_tables.study(folder, tables)
+    figures: dict[str, str] = defaultdict(str)
+    template = REPORT / "report.html.j2"
+    return Page(report.render(study, [], figures, template, sections=wanted, partial=True))

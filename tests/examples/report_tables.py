@@ -23,7 +23,6 @@ from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, p
 from examples.report_machine import GRADIENT_BYTES, TOPOLOGY, peaks, sweeps
 from scaling.audit.checks import audit
 from scaling.audit.finding import Study
-from scaling.tables import io as tables
 from scaling.tables import schema
 
 
@@ -142,12 +141,30 @@ def make(
 
 
 def write(folder: Path, study: dict[str, pd.DataFrame]) -> None:
-    """Lay the tables and the manifest out as the pipeline does, below `folder`."""
-    shared = ["accuracy", "quantization", "interconnect", "interconnect_fit", "peaks"]
-    shared += ["convergence", "loss_curves", "remedies", "time_to_accuracy", "quantization_layers"]
-    shared += ["quantization_paired", "quantization_peers", "quantization_resnet"]
+    """Lay the tables and the manifest out as the pipeline does, below `folder`.
+
+    A column that a table does not have is empty.
+    """
     for name, table in study.items():
-        place = folder / "tables" / ("" if name in shared else STUDY)
-        tables.write(table, place / f"{name}.csv")
+        whole = table.reindex(columns=schema.columns(name))
+        schema.write(name, whole, schema.TABLES[name].path(folder / "tables", STUDY))
     (folder / "tables" / "topology.txt").write_text(TOPOLOGY)
     (folder / "manifest.json").write_text(json.dumps(manifest()))
+
+
+def study(folder: Path, tables: dict[str, pd.DataFrame]) -> schema.StudyTables:
+    """The study of these tables, through their files below `folder`."""
+    write(folder, tables)
+    shared = folder / "tables"
+    return schema.read_study(STUDY, shared / STUDY, shared, folder / "manifest.json")
+
+
+def only(tables: dict[str, pd.DataFrame], **columns: object) -> dict[str, pd.DataFrame]:
+    """The tables with just the cells that have these values."""
+    kept = {}
+    for name, table in tables.items():
+        for column, value in columns.items():
+            if column in table and name not in ("interconnect", "interconnect_fit"):
+                table = table[table[column] == value]
+        kept[name] = table
+    return kept

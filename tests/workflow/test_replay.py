@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from small_study import forked
+
 MEASURING = {"dataset_fetch", "dataset_prepare", "train_run", "interconnect_sweep"}
 MEASURING |= {"quantize_train", "quantize_evaluate", "peaks_measure", "synchronization_measure"}
 MEASURING |= {"convergence_train", "quantize_peers", "quantize_train_resnet"}
@@ -88,44 +90,6 @@ def test_an_edited_record_changes_the_tables_that_depend_on_it(clone):
     assert (clone.folder / speedup).read_text() != before
 
 
-def test_a_replay_reads_the_stored_sweep_of_every_number_of_gpus(clone):
-    folder = clone.folder / "studies/tiny"
-    config = yaml.safe_load((folder / "config.yaml").read_text())
-    config["grid"]["gpus"] = [1, 2]
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    shutil.copytree(folder / RUNS / "gpus~1", folder / RUNS / "gpus~2")
-    refused = clone.snakemake("--dry-run")
-    assert refused.returncode != 0
-    assert "the first is interconnect/gpus~2/sweep.json" in refused.stdout
-    (folder / "interconnect/gpus~2").mkdir(parents=True)
-    (folder / "interconnect/gpus~2/sweep.json").write_text("{}")
-    planned = clone.planned()
-    assert planned["tables_limits"] == 1
-    assert not MEASURING & set(planned)
-
-
-def test_a_study_from_before_the_experiments_is_replayed_without_them(clone):
-    folder = clone.folder / "studies/tiny"
-    config = yaml.safe_load((folder / "config.yaml").read_text())
-    del config["synchronization"]
-    config["grid"]["gpus"] = [1, 2]
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    shutil.copytree(folder / RUNS / "gpus~1", folder / RUNS / "gpus~2")
-    (folder / "interconnect/gpus~2").mkdir(parents=True)
-    (folder / "interconnect/gpus~2/sweep.json").write_text("{}")
-    table = "results/replay/tiny/tables/sampler.csv"
-    replayed = clone.snakemake("--", table)
-    assert replayed.returncode == 0, replayed.stdout
-    assert pd.read_csv(clone.folder / table).empty
-
-    record = folder / "experiments/gpus~2/synchronization.json"
-    record.parent.mkdir(parents=True)
-    record.write_text('{"permutations": [], "trainings": []}')
-    there = clone.snakemake("--dry-run", "--", table)
-    assert "tables_synchronization" in there.stdout
-    assert "experiments/gpus~2/synchronization.json" in there.stdout
-
-
 def test_a_study_of_another_machine_needs_neither_its_gpus_nor_its_images(clone):
     folder = clone.folder / "studies/tiny"
     config = yaml.safe_load((folder / "config.yaml").read_text())
@@ -135,50 +99,12 @@ def test_a_study_of_another_machine_needs_neither_its_gpus_nor_its_images(clone)
     config["dataset"] |= {"source": "cifar10", "path": "/no/such/folder"}
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     (folder / "runs/recipe~course").rename(folder / "runs/recipe~tuned")
-    replayed = clone.snakemake("--", "results/replay/tiny/cells.csv")
-    assert replayed.returncode == 0, replayed.stdout
-
-
-def test_a_study_packed_before_there_were_remedies_is_replayed_without_them(clone):
-    folder = clone.folder / "studies/tiny"
-    shutil.rmtree(folder / "convergence")
-    config = yaml.safe_load((folder / "config.yaml").read_text())
-    del config["convergence"]
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    replayed = clone.snakemake("--", "results/replay/tiny/report.html")
-    assert replayed.returncode == 0, replayed.stdout
-    page = (clone.folder / "results/replay/tiny/report.html").read_text()
-    assert "The study has no runs of remedies." in page
-
-
-def test_a_study_without_part_b_is_replayed_and_says_so(clone):
-    folder = clone.folder / "studies/tiny"
-    shutil.rmtree(folder / "quantization")
-    config = yaml.safe_load((folder / "config.yaml").read_text())
-    config["quantization"] |= {"seeds": [], "peers": []}
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    replayed = clone.snakemake("--", "results/replay/tiny/report.html")
-    assert replayed.returncode == 0, replayed.stdout
-    page = (clone.folder / "results/replay/tiny/report.html").read_text()
-    assert "This study has no Part B: nothing was quantized." in page
-    assert "Part B, question 1" not in page
-    assert pd.read_csv(clone.folder / "results/replay/tiny/tables/quantization.csv").empty
-
-
-def test_a_study_stored_before_other_quantizers_has_a_table_without_rows(stored, clone):
-    config = yaml.safe_load((stored / "config.yaml").read_text())
-    del config["quantization"]["peers"], config["quantization"]["resnet18"]
-    (clone.folder / "studies/tiny/config.yaml").write_text(yaml.safe_dump(config))
-    peers = "results/replay/tiny/tables/quantization_peers.csv"
-    assert clone.planned()["tables_quantization"] == 1
-    replayed = clone.snakemake("--", peers)
-    assert replayed.returncode == 0, replayed.stdout
-    assert len(pd.read_csv(clone.folder / peers)) == 0
+    assert not MEASURING & set(clone.planned())
 
 
 def test_a_study_that_is_not_there_is_answered_with_those_that_are(clone):
     for name in ("large", ""):
-        refused = make(clone, "replay", f"STUDY={name}")
+        refused = forked(["--cores", "2", "--config", f"replay={name}"], clone.folder)
         assert refused.returncode != 0
         assert re.search(f"studies has no study '{name}': there are .*tiny", refused.stdout)
     assert not (clone.folder / "results").exists()
@@ -194,45 +120,3 @@ def test_a_stored_study_that_lacks_a_run_is_replayed_only_as_a_partial_report(cl
     partial = clone.snakemake("partial=true", "--", timing)
     assert partial.returncode == 0, partial.stdout
     assert pd.read_csv(clone.folder / timing)["status"].tolist() == ["ok", "missing"]
-
-
-def test_a_study_from_before_quantized_variants_replays_with_the_stages_it_has(clone):
-    folder = clone.folder / "studies/tiny"
-    config = yaml.safe_load((folder / "config.yaml").read_text())
-    variants = config["quantization"].pop("variants")
-    del config["quantization"]["histograms"]
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    places = [folder / f"quantization/seed~0/variant~{entry['name']}" for entry in variants]
-    record = json.loads((places[0] / "quantization.json").read_text())
-    for place in places:
-        shutil.rmtree(place)
-    columns = ["accuracy_percent", "difference_points", "agreement_percent", "test_images"]
-    record["stages"] = [
-        {"stage": entry["name"]} | {key: record[key] for key in columns} for entry in variants
-    ]
-    for key in ("variant", "scheme", "exactness", "float32", "classes"):
-        del record[key]
-    (places[0].parent / "stages.json").write_text(json.dumps(record))
-    replayed = clone.snakemake()
-    assert replayed.returncode == 0, replayed.stdout
-    tables = clone.folder / "results/replay/tiny/tables"
-    table = pd.read_csv(tables / "quantization.csv")
-    assert table["stage"].tolist() == [entry["name"] for entry in variants]
-    assert table["logits_compared"].isna().all()
-    assert pd.read_csv(tables / "quantization_layers.csv").empty
-
-
-def test_a_record_outside_the_grid_is_refused(clone):
-    extra = clone.folder / RECORD.replace("batch_size~20", "batch_size~30")
-    extra.parent.mkdir(parents=True)
-    shutil.copy(clone.folder / RECORD, extra)
-    refused = clone.snakemake()
-    assert refused.returncode != 0
-    assert "batch_size~30/seed~0/run.json is no part of the study" in refused.stdout
-
-
-def test_packing_needs_the_name_of_the_study_in_results(finished_study):
-    refused = make(finished_study, "pack", "STUDY=other")
-    assert refused.returncode != 0
-    assert "results holds the study tiny, not 'other'" in refused.stdout
-    assert not (finished_study.folder / "studies/other").exists()

@@ -6,54 +6,33 @@ from pathlib import Path
 from scaling.claims import claim
 from scaling.core import files
 from scaling.core.errors import run_script
-from scaling.figures.registry import FIGURES
 from scaling.report import report
+from scaling.report.page import Figures
 from scaling.tables import schema
 
 
 def main(argv: list[str] | None = None) -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--study", required=True, help="name of the study")
-    parser.add_argument("--tables", type=Path, required=True, help="folder of the study's tables")
-    parser.add_argument(
-        "--shared-tables",
-        type=Path,
-        required=True,
-        help="folder of accuracy, quantization, interconnect, interconnect_fit and peaks (CSV)",
-    )
-    parser.add_argument(
-        "--figures",
-        type=Path,
-        required=True,
-        help=f"folder of the study's figures (SVG): {', '.join(FIGURES)}",
-    )
-    parser.add_argument("--manifest", type=Path, required=True, help="the dataset's manifest.json")
-    parser.add_argument("--claims", type=Path, required=True, help="the study's claims.json")
-    parser.add_argument(
-        "--template", type=Path, required=True, help="report.html.j2, beside its sections"
-    )
-    parser.add_argument(
-        "--partial", action="store_true", help="accept missing cells, and say so at the top"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--study", required=True, help="name of the study")
+    add("--results", type=Path, required=True, help="folder with its tables/ and figures/")
+    add("--manifest", type=Path, required=True, help="the dataset's manifest.json")
+    add("--template", type=Path, required=True, help="report.html.j2, beside its sections")
+    add("--partial", action="store_true", help="accept missing cells, and say so at the top")
+    add(
         "--side-by-side",
         action="store_true",
         help="say at the top that runs may have shared one machine, so that times say little",
     )
-    parser.add_argument(
-        "--replayed-from", help="the stored study that the tables were made from, to be said so"
-    )
-    parser.add_argument("--output", type=Path, required=True, help="the HTML file to write")
+    add("--replayed-from", help="the stored study that the tables were made from, to be said so")
+    add("--output", type=Path, required=True, help="the HTML file to write")
     arguments = parser.parse_args(argv)
-    tables = schema.read_study(
-        arguments.study, arguments.tables, arguments.shared_tables, arguments.manifest
-    )
-    figures = report.read_figures(arguments.figures)
+    shared = arguments.results / "tables"
     page = report.render(
-        tables,
-        claim.read(arguments.claims),
-        figures,
+        schema.read_study(arguments.study, shared / arguments.study, shared, arguments.manifest),
+        claim.read(shared / "claims.json"),
+        Figures(arguments.results / "figures" / arguments.study),
         arguments.template,
         partial=arguments.partial,
         side_by_side=arguments.side_by_side,

@@ -72,3 +72,13 @@ def test_comments_layout_docstrings_and_other_modules_do_not(project, path, text
 def test_a_module_that_is_imported_by_its_name_counts_where_it_is_named(project):
     edited = {"package/by_name.py": "LIMIT = 5\n"}
     assert project("package.by_name", edited=edited) != project("package.by_name")
+
+
+def test_what_was_read_before_is_not_parsed_again(project, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".snakemake").mkdir()
+    before = project()
+    edited = project(edited={"package/far.py": "LIMIT = 4\n"})
+    monkeypatch.setattr(code_digest.ast, "parse", None)
+    assert project() == before != edited
+    assert project(edited={"package/far.py": "LIMIT = 4\n"}) == edited

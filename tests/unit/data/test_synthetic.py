@@ -51,7 +51,7 @@ def spectra(images: NDArray[np.uint8]) -> NDArray[np.float64]:
 
 
 def test_pixels_alone_do_not_tell_the_class_but_stripes_do() -> None:
-    data = synthetic.generate(2_000, 1_000, seed=0)
+    data = synthetic.generate(1_000, 500, seed=0)
 
     def accuracy(describe: Callable[[NDArray[np.uint8]], NDArray[np.float64]]) -> float:
         fitted = RidgeClassifier(alpha=1e4).fit(describe(data.train_images), data.train_labels)

@@ -10,7 +10,7 @@ import published_render
 import tables_comparison
 from examples import report_tables
 from examples.published_study import CLEAN, edited, study, write
-from examples.report_page import REPORT, Page, render
+from examples.report_page import REPORT, Page, section
 from scaling.report.sections.comparison import caveats, side_by_side
 from scaling.tables import comparison
 from scaling.tables import io as tables
@@ -20,7 +20,7 @@ BANDWIDTH = "Bandwidth, GB/s, and seconds of communication"
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    return render(tmp_path_factory.mktemp("study"), report_tables.make())
+    return section(tmp_path_factory.mktemp("study"), "side_by_side", report_tables.make())
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_bandwidth_above_the_measured_peak_is_flagged(tmp_path):
     tables = report_tables.make()
     known = tables["comparison"]["bandwidth_gb_per_s"].notna()
     tables["comparison"].loc[known, "utilization"] = [1.5, *[0.5] * (int(known.sum()) - 1)]
-    rows = render(tmp_path, tables).rows(BANDWIDTH)
+    rows = section(tmp_path, "side_by_side", tables).rows(BANDWIDTH)
     assert sum("above peak" in entry for row in rows for entry in row) == 1
 
 
@@ -136,7 +136,7 @@ def test_a_negative_communication_stands_in_the_report_instead_of_a_bandwidth(tm
     table = made["comparison"]
     cell = (table["study"] == "lab") & (table["gpus"] == 4) & (table["batch_size"] == 32)
     table.loc[cell, ["communication_seconds", "bandwidth_gb_per_s"]] = [-0.5, math.nan]
-    shown = render(tmp_path, made).row(BANDWIDTH, "32 × 4")
+    shown = section(tmp_path, "side_by_side", made).row(BANDWIDTH, "32 × 4")
     assert shown[-1] == "– in −0.500 s negative"
 
 
@@ -187,7 +187,7 @@ def test_without_another_study_the_report_says_so(tmp_path):
     made = report_tables.make()
     own = made["comparison"]
     made["comparison"] = own[own["study"] == report_tables.STUDY]
-    assert "There is no published study" in render(tmp_path, made).text
+    assert "There is no published study" in section(tmp_path, "side_by_side", made).text
 
 
 def test_the_script_sets_the_published_studies_side_by_side(tmp_path):

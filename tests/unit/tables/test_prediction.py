@@ -1,17 +1,14 @@
 """The cost model on times whose parameters are known, and what is said of its predictions."""
 
 import math
-import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from examples import report_tables
 from examples.published_study import of_repository
 from examples.records import GRADIENT_BYTES, timing_row, timing_table
-from examples.report_page import render
-from scaling.report.recommendation import recommend
+from scaling.report.sections.prediction import recommendation
 from scaling.tables import cost_model, io, schema
 from scaling.tables.cost_model import from_sweep, without_sweep
 from scaling.tables.derived import DerivedTables
@@ -181,72 +178,49 @@ def study(*rows):
     return DerivedTables("made", timing, speedup(timing), empty, empty, empty, predictions, model)
 
 
-def sentences(*rows):
-    return [found.text.replace("\u00a0", " ") for found in recommend(study(*rows))]
+def test_an_efficiency_above_one_is_recommended_with_its_doubt():
+    found = recommendation(study(timing_row(1, 512, 17.0), timing_row(2, 512, 8.0)))
+    assert found["efficient"].efficiency == pytest.approx(17 / 16)
 
 
-def test_an_efficiency_above_one_is_not_recommended_without_a_word():
-    found = sentences(timing_row(1, 512, 17.0), timing_row(2, 512, 8.0))
-    assert found[2] == (
-        "Most GPUs at 80 % efficiency or more: 2 GPUs "
-        "(course/ddp, 2 GPUs, b = 512: 106 %, above 100 %: see the audit)."
-    )
-
-
-def test_the_recommendation_names_the_fastest_the_cheapest_and_the_most_efficient():
+def test_the_recommendation_has_the_fastest_the_cheapest_and_the_most_efficient():
     # T(1,512) = 98 · 2 ms + 16 s = 16.196; T(4,512) = 25 · 9.5 ms + 4 s = 4.2375, of which
     # 16.196/4.2375/4 = 96 %
-    fastest, cheapest, efficient, beyond = sentences(*(row(*cell) for cell in GRID))
-    assert fastest == "Fastest: course/ddp, 4 GPUs, b = 512, 4.24 s an epoch."
-    assert cheapest == "Cheapest: course/ddp, 1 GPU, b = 512, 16.2 GPU-seconds an epoch."
-    assert efficient == (
-        "Most GPUs at 80 % efficiency or more: 4 GPUs (course/ddp, 4 GPUs, b = 512: 96 %)."
-    )
-    assert re.search(r"would take \S+ s \(95 % interval \S+–\S+\) an epoch", beyond)
-    assert "Fitted without the cells on 4 GPUs, it missed them by 0.0 % (median)" in beyond
-    assert beyond.endswith(
-        "No all-reduce was measured, so its latency, which grows with the number of GPUs, is not "
-        "in the model: more GPUs take longer than it says."
-    )
+    found = recommendation(study(*(row(*cell) for cell in GRID)))
+    assert (found["fastest"].gpus, found["fastest"].batch_size) == (4, 512)
+    assert (found["cheapest"].gpus, found["cheapest"].batch_size) == (1, 512)
+    assert found["efficient"].efficiency == pytest.approx(0.9555, abs=1e-3)
+    (beyond,) = found["beyond"]
+    assert beyond["model"].held_out_gpus == 4 and not beyond["bad"]
+    assert beyond["limit"].startswith("no all-reduce was measured")
 
 
 def test_the_recommendation_says_why_dataparallel_ends_with_the_machine():
-    beyond = sentences(*(row(*cell, "dp") for cell in GRID))[-1]
-    assert "DataParallel is one process on one machine, so nothing is predicted beyond 8" in beyond
+    (beyond,) = recommendation(study(*(row(*cell, "dp") for cell in GRID)))["beyond"]
+    assert "nothing is predicted beyond 8 GPUs" in beyond["limit"]
 
 
-def test_a_model_that_predicts_badly_is_said_to_do_so():
-    slow = [row(*cell) for cell in GRID]
-    for cell in slow:
-        if cell["gpus"] == 4:
-            for column in ("epoch_seconds", "epoch_seconds_without_loading"):
-                cell[column] *= 2
-    beyond = sentences(*slow)[-1]
-    # Half of the doubled times is predicted.
-    assert "it missed them by 50 % (median), at worst 50 %: it predicts badly" in beyond
-
-
-def test_one_cell_far_off_is_enough_to_predict_badly():
+@pytest.mark.parametrize("far_off", [(32, 128, 512), (512,)])
+def test_a_model_that_predicts_one_cell_badly_predicts_badly(far_off):
     cells = [row(*cell) for cell in GRID]
     for cell in cells:
-        if (cell["gpus"], cell["batch_size"]) == (4, 512):
+        if cell["gpus"] == 4 and cell["batch_size"] in far_off:
             for column in ("epoch_seconds", "epoch_seconds_without_loading"):
                 cell[column] *= 2
-    beyond = sentences(*cells)[-1]
-    # The other two of the three left out are predicted to the point.
-    assert "it missed them by 0.0 % (median), at worst 50 %: it predicts badly" in beyond
+    (beyond,) = recommendation(study(*cells))["beyond"]
+    # Half of the doubled times is predicted.
+    assert beyond["model"].worst_error == pytest.approx(0.5, abs=1e-3) and beyond["bad"]
 
 
 def test_a_batch_larger_than_the_training_set_is_not_recommended():
     impossible = row(1, 131_072, epoch_seconds=1.0)
-    assert sentences(*(row(*cell) for cell in GRID), impossible)[0].startswith(
-        "Fastest: course/ddp, 4 GPUs, b = 512"
-    )
+    found = recommendation(study(*(row(*cell) for cell in GRID), impossible))
+    assert found["fastest"].batch_size == 512
 
 
 def test_a_study_without_an_efficient_cell_is_told_to_stay_on_one_gpu():
-    found = sentences(row(1, 32), row(1, 128), row(2, 32, epoch_seconds=30.0))
-    assert found[2].startswith("On no more than one GPU: no cell on several is known to be 80 %")
+    found = recommendation(study(row(1, 32), row(1, 128), row(2, 32, epoch_seconds=30.0)))
+    assert found["efficient"] is None
 
 
 def test_the_published_studies_are_predicted_as_badly_as_they_are():
@@ -265,20 +239,3 @@ def test_both_tables_survive_their_files(tmp_path):
         again = schema.read(name, tmp_path / f"{name}.csv")
         assert len(again) == len(getattr(made, name))
     assert again["unit"].tolist() == ["s a step", "s an image", "s of travel", "s an image"]
-
-
-def test_the_report_shows_the_model_its_test_and_its_predictions(tmp_path):
-    page = render(tmp_path, report_tables.make())
-    assert page.row("Cost model: course, ddp", "fixed")[1:] == [
-        *("µs a step", "a step, whatever its batch"),
-    ]
-    assert "of the all-reduce" in page.row("Cost model: course, ddp", "communication")[1]
-    judged = page.rows("Predicted without having seen them: course, ddp")
-    assert [line[:2] for line in judged] == [
-        *(["4 × 32", "3.10"], ["4 × 128", "1.25"], ["4 × 512", "0.900"], ["4 × 2048", "0.950"]),
-    ]
-    predicted = page.rows("Not measured, predicted: course, ddp")
-    # 40,000 images: 1,024 GPUs take b=32, 16 take b=2048
-    heads = [line[0] for line in predicted]
-    assert "32 × 1024" in heads and "2048 × 16" in heads and "2048 × 32" not in heads
-    assert "Fastest: fast/ddp, 4 GPUs, b\u00a0=\u00a0512, 0.320 s an epoch." in page.text

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from examples import report_tables
-from examples.report_page import Page, render
+from examples.report_page import Page, section
 from scaling.tables.device_time import COLUMNS
 
 TITLE = "A step on the device: course, ddp"
@@ -12,7 +12,7 @@ CELLS = {"recipe": "course", "strategy": "ddp", "batch_size": 32}
 
 def page(folder, *rows: dict) -> Page:
     table = pd.DataFrame(rows, columns=COLUMNS)
-    return render(folder, report_tables.make() | {"device_time": table})
+    return section(folder, "limits", report_tables.make() | {"device_time": table})
 
 
 def traced(gpus: int, **values: object) -> dict:

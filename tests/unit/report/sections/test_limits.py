@@ -1,18 +1,15 @@
-"""Physical limits on the page: what the machine can do, how much each cell uses, in words too."""
+"""Physical limits on the page: what the machine can do, how much each cell uses."""
 
 import pandas as pd
 import pytest
 
 from examples import report_tables
-from examples.findings_study import study
-from examples.report_page import Page, render
-from scaling.report import findings_limits
-from scaling.report.sections import limits
+from examples.report_page import Page, section
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> Page:
-    return render(tmp_path_factory.mktemp("study"), report_tables.make())
+    return section(tmp_path_factory.mktemp("study"), "limits", report_tables.make())
 
 
 def cell(page: Page, title: str, batch: str, gpus: str) -> list[str]:
@@ -20,19 +17,6 @@ def cell(page: Page, title: str, batch: str, gpus: str) -> list[str]:
     rows = page.rows(next(name for name in page.tables if name.startswith(title)))
     start = next(index for index, row in enumerate(rows) if len(row) > 2 and row[0] == batch)
     return next(row[-7:][1:] for row in rows[start : start + 3] if row[-7] == gpus)
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "written"),
-    [
-        (797e12, "FLOP/s", "797 TFLOP/s"),
-        (51.2e9, "FLOP/s", "51.2 GFLOP/s"),
-        (4.27e12, "B/s", "4.27 TB/s"),
-        (20e3, "FLOP/s", "0.0200 MFLOP/s"),
-    ],
-)
-def test_a_rate_has_the_prefix_that_suits_it(value, unit, written):
-    assert limits.rate(value, unit) == written
 
 
 def test_each_size_of_a_precision_stands_beside_its_share_of_the_largest(page):
@@ -61,11 +45,7 @@ def test_on_one_gpu_there_are_no_copies_between_gpus(tmp_path):
     tables = report_tables.make()
     measured = tables["peaks"]
     tables["peaks"] = measured[measured["quantity"] != "gpu_to_gpu_copy"]
-    assert not any("between GPUs" in title for title in render(tmp_path, tables).tables)
-
-
-def test_the_topology_is_shown_as_it_was_printed(page):
-    assert report_tables.TOPOLOGY.strip() in page.text
+    assert not any("between GPUs" in title for title in section(tmp_path, "limits", tables).tables)
 
 
 def test_each_cell_has_its_share_of_the_peak_and_what_the_rest_is(page):
@@ -101,7 +81,7 @@ def test_what_an_old_study_did_not_record_is_not_made_up(tmp_path):
     unknown = ["flops_per_image", "flops_per_second_per_gpu", "utilization"]
     used.loc[used["recipe"] == "course", unknown] = pd.NA
     used.loc[used["recipe"] == "course", "note"] = "the runs did not record the precision"
-    page = render(tmp_path, tables)
+    page = section(tmp_path, "limits", tables)
     row = page.rows(next(t for t in page.tables if t.startswith("Utilization: course, ddp")))[0]
     assert row[-1] == "operations not recorded"
     assert "4 GPUs × 2048: the runs did not record the precision" in page.text
@@ -110,7 +90,7 @@ def test_what_an_old_study_did_not_record_is_not_made_up(tmp_path):
 def test_a_precision_without_a_measured_peak_has_no_share(tmp_path):
     tables = report_tables.make()
     tables["utilization"][["peak_flops_per_second", "utilization"]] = pd.NA
-    page = render(tmp_path, tables)
+    page = section(tmp_path, "limits", tables)
     title = "Utilization: course, ddp (peak: not known)"
     assert page.rows(title)[0][2:] == ["4,082 4,002–4,165", "13.6 TFLOP/s", "no peak"]
 
@@ -120,46 +100,13 @@ def test_the_time_at_the_power_limit_is_shown_where_a_driver_counted_it(tmp_path
     used = tables["utilization"]
     best = (used["recipe"] == "fast") & (used["batch_size"] == 2048) & (used["gpus"] == 1)
     used.loc[best, "power_capped_share"] = 0.37
-    page = render(tmp_path, tables)
+    page = section(tmp_path, "limits", tables)
     ends = [row[-1] for row in page.rows("Utilization: fast, ddp (peak: bf16, 797 TFLOP/s)")]
     assert ends.count("37 %") == 1 and ends.count("–") > 1
-    text = findings_limits.utilization(study(tmp_path, tables)).text
-    assert text.endswith("For 37 % of its measured epochs a GPU was held back by its power limit.")
     assert "37 %" not in page.rows("Utilization: course, ddp (peak: tf32, 417 TFLOP/s)")[0]
 
 
 def test_without_limits_the_page_says_so(tmp_path):
     tables = report_tables.make()
     tables["peaks"] = tables["peaks"][:0]
-    assert "The limits of the machine were not measured" in render(tmp_path, tables).text
-
-
-def test_the_summary_names_the_cell_that_is_nearest_to_its_peak(tmp_path):
-    # fast/ddp, batch 2048 on one GPU: 40,000 images in 1.24 s, 107 of 797 TFLOP/s.
-    found = findings_limits.utilization(study(tmp_path, report_tables.make()))
-    assert found.text == (
-        "At best, training uses 13 % of the measured bf16 matrix product peak, 107 TFLOP/s of "
-        "797 TFLOP/s per GPU: fast/ddp, 1 GPU, b\u00a0=\u00a02048, at 32,258 images/s. The rest "
-        "of that epoch: waiting for data 0 %, everything else 87 %."
-    )
-    assert found.source == "utilization.csv: fast/ddp, 1 GPU, b\u00a0=\u00a02048"
-
-
-def test_the_summary_says_that_communication_may_be_noise(tmp_path):
-    tables = report_tables.make()
-    used = tables["utilization"]
-    # fast/ddp, batch 512 on 2 GPUs: 0.66 - 1.32 / 2 = 0.
-    noisy = (used["recipe"] == "fast") & (used["strategy"] == "ddp") & (used["gpus"] == 2)
-    used.loc[noisy & (used["batch_size"] == 512), "utilization"] = 0.9
-    found = findings_limits.utilization(study(tmp_path, tables))
-    assert "communication 0 % (by “subtraction without loading”, within noise), " in found.text
-
-
-def test_the_summary_says_which_evidence_is_missing(tmp_path):
-    tables = report_tables.make()
-    tables["utilization"]["utilization"] = pd.NA
-    found = findings_limits.utilization(study(tmp_path, tables))
-    assert not found.supported
-    assert "no cell has both a time and a peak of its precision" in found.text
-    tables["peaks"] = tables["peaks"][:0]
-    assert "was not measured" in findings_limits.utilization(study(tmp_path, tables)).text
+    assert "The limits of the machine were not measured" in section(tmp_path, "limits", tables).text

@@ -2,23 +2,29 @@
 
 import pytest
 
-from examples import report_page, report_tables
+from examples import report_tables
 from examples import synchronization_records as made
-from scaling.tables import io
+from examples.report_page import section
 from scaling.tables.experiments.buffers import buffers
 from scaling.tables.experiments.collectives import collectives
 from scaling.tables.experiments.sampler import accuracy, orders
 
+NAMES = ("set_epoch", "collectives", "buffers")
+
+
+def show(folder, document):
+    tables = {
+        "sampler": orders([document]),
+        "sampler_accuracy": accuracy([document]),
+        "collectives": collectives([document]),
+        "buffers": buffers([document]),
+    }
+    return section(folder, NAMES, report_tables.make() | tables)
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("report")
-    document = made.document()
-    experiments = {"sampler": orders, "sampler_accuracy": accuracy}
-    experiments |= {"collectives": collectives, "buffers": buffers}
-    for name, table in experiments.items():
-        io.write(table([document]), folder / "tables" / f"{name}.csv")
-    return report_page.render(folder, report_tables.make())
+    return show(tmp_path_factory.mktemp("report"), made.document())
 
 
 def test_a_row_for_each_sampler_says_how_many_orders_a_rank_has(page):
@@ -58,23 +64,17 @@ def test_trainings_that_should_be_equal_and_are_not_are_no_measure_of_buffers(pa
     local = next(one for one in document["trainings"] if one["buffers"] == "local")
     for rank in local["ranks"]:
         rank["parameters_sha256"] = "q"
-    io.write(buffers([document]), tmp_path / "tables" / "buffers.csv")
-    assert words in report_page.render(tmp_path, report_tables.make()).text
+    assert words in show(tmp_path, document).text
 
 
 def test_a_share_too_small_for_three_digits_is_bounded(tmp_path):
     document = made.document()
     document["model"]["parameter_bytes"] = 10**8
-    io.write(collectives([document]), tmp_path / "tables" / "collectives.csv")
-    rows = report_page.render(tmp_path, report_tables.make()).rows("Messages of a training step")
+    rows = show(tmp_path, document).rows("Messages of a training step")
     assert rows[0][-3:] == ["1", "8", "< 0.001 %"]
 
 
-def test_the_claims_stand_in_their_sections(page):
-    assert 'id="claim-Q5-repeats"' in page.source and 'id="claim-Q7-parameters"' in page.source
-
-
 def test_a_study_without_these_experiments_says_so(tmp_path):
-    text = report_page.render(tmp_path, report_tables.make()).text
+    text = section(tmp_path, NAMES, report_tables.make()).text
     assert "no record of image orders" in text and "no record of the messages of a step" in text
     assert "no record of ranks that were compared" in text

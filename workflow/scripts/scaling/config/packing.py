@@ -11,20 +11,12 @@ from typing import Any
 
 import yaml
 
-from scaling.config.stored import (
-    CONFIG,
-    MANIFEST,
-    RECORDS,
-    convergence_records,
-    optional_records,
-    other_records,
-    own_files,
-    run_records,
-)
+from scaling.config import stored
+from scaling.config.stored import CONFIG, MANIFEST
 from scaling.config.technique import by_name, from_options
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.records import RunRecord, read_convergence, read_record
+from scaling.core.records import read_convergence, read_record
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -37,67 +29,65 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path, Path]:
-    """Where each file of the study lies now, by its place in the study's folder.
+    """Find where each file of the study lies now, by its place in the study's folder.
 
     A run without a record is left out when the configuration says `partial`; anything else that
     is missing, or that was not made with this configuration, is a UserError.
     """
-    remedies = {path: results / path for path in convergence_records(config)}
-    runs = {path: results / path for path in run_records(config)} | remedies
+    runs, remedies, others = (
+        {path: results / path for path in paths}
+        for paths in (
+            stored.run_records(config),
+            stored.convergence_records(config),
+            [Path(CONFIG), *stored.other_records(config), *stored.optional_records(config)],
+        )
+    )
     if config["partial"]:
-        runs = {path: source for path, source in runs.items() if source.exists()}
-    measured = [*other_records(config), *optional_records(config)]
-    others = {path: results / path for path in [Path(CONFIG), *measured]}
+        runs, remedies = (
+            {path: source for path, source in found.items() if source.exists()}
+            for found in (runs, remedies)
+        )
     others[Path(MANIFEST)] = datasets / config["dataset"]["source"] / MANIFEST
-    missing = [source for source in [*runs.values(), *others.values()] if not source.exists()]
+    found = runs | remedies | others
+    missing = [source for source in found.values() if not source.exists()]
     if missing:
         raise UserError(
             f"study {config['study']} is not finished: it lacks {len(missing)} of its "
-            f"{len(runs) + len(others)} files, the first is {missing[0]}; run it to its end, or "
+            f"{len(found)} files, the first is {missing[0]}; run it to its end, or "
             "to its partial report (--config partial=true) where only runs are missing"
         )
     checksum = files.read_json(others[Path(MANIFEST)])["checksum"]
-    for path, source in runs.items():
-        if path in remedies:
-            _check_convergence(source, config, checksum)
-        else:
-            _check_record(source, read_record(source), config, checksum)
-    return runs | others
+    for source in runs.values():
+        _check_run(source, config, checksum)
+    for source in remedies.values():
+        _check_convergence(source, config, checksum)
+    return found
 
 
-def _check_record(path: Path, record: RunRecord, config: dict[str, Any], checksum: str) -> None:
-    """Raise UserError where the run used another value than the configuration or dataset says."""
-    asked = {
-        **config["training"],
-        **config["machine"],
-        "model_width": config["model"]["width"],
-        "recipe_options": config["recipes"][record["cell"]["recipe"]],
-        "dataset checksum": checksum,
-    }
-    used = {**record["training"], "dataset checksum": record["dataset"]["checksum"]}
+def _check_run(path: Path, config: dict[str, Any], checksum: str) -> None:
+    record = read_record(path)
+    asked = config["recipes"][record["cell"]["recipe"]]
     # A switch that a record does not know came later: it was off.
-    off = {name: False for name, value in asked["recipe_options"].items() if value is False}
-    used["recipe_options"] = off | used["recipe_options"]
-    _check_used(path, asked, used)
+    off = {name: False for name, value in asked.items() if value is False}
+    used = record["training"] | {"recipe_options": off | record["training"]["recipe_options"]}
+    _check_used(path, record, used, config["machine"] | {"recipe_options": asked}, config, checksum)
 
 
 def _check_convergence(path: Path, config: dict[str, Any], checksum: str) -> None:
-    """The same for a remedy at a global batch."""
-    found = read_convergence(path)
-    options = by_name(config["convergence"]["remedies"])[found["remedy"]]
-    asked = {
-        **config["training"],
-        **config["convergence"],
-        "model_width": config["model"]["width"],
-        "options": asdict(from_options(found["remedy"], options)),
-        "dataset checksum": checksum,
-    }
-    used = {**found["training"], "options": found["options"]}
-    used["dataset checksum"] = found["dataset"]["checksum"]
-    _check_used(path, json.loads(json.dumps(asked)), used)
+    record = read_convergence(path)
+    options = by_name(config["convergence"]["remedies"])[record["remedy"]]
+    asked = json.loads(json.dumps(asdict(from_options(record["remedy"], options))))
+    used = record["training"] | {"options": record["options"]}
+    _check_used(path, record, used, config["convergence"] | {"options": asked}, config, checksum)
 
 
-def _check_used(path: Path, asked: dict[str, Any], used: dict[str, Any]) -> None:
+def _check_used(
+    path: Path, record: Any, used: Any, asked: dict[str, Any], config: dict[str, Any], checksum: str
+) -> None:
+    """Raise UserError where a record was made with another value than the study asks for."""
+    asked = config["training"] | asked
+    asked |= {"model_width": config["model"]["width"], "dataset checksum": checksum}
+    used = used | {"dataset checksum": record["dataset"]["checksum"]}
     for key, value in asked.items():
         # A record need not have all: machine.share is no parameter of a run.
         if used.get(key, value) != value:
@@ -113,7 +103,7 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
     The folder appears whole or not at all. A study in it that differs is a UserError without
     `force`, and with it is replaced; what else a person keeps there stays.
     """
-    there = own_files(folder)
+    there = stored.own_files(folder)
     if there == set(found) and all(
         (folder / path).read_bytes() == source.read_bytes() for path, source in found.items()
     ):
@@ -134,7 +124,7 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
 
 def _ignore_own(folder: Path) -> Callable[[str, list[str]], list[str]]:
     """For copytree: what in `folder` is the study's own, not the person's."""
-    return lambda at, _: [CONFIG, MANIFEST, *RECORDS] if Path(at) == folder else []
+    return lambda at, _: [CONFIG, MANIFEST, *stored.RECORDS] if Path(at) == folder else []
 
 
 @contextmanager

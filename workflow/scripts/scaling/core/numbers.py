@@ -1,6 +1,7 @@
 """How numbers and cells are written in the report."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -89,9 +90,24 @@ def integer(value: float) -> str:
     return str(int(value))
 
 
-def gpus(count: int) -> str:
+def rate(value: float, unit: str) -> str:
+    """A rate with the prefix that suits it: `797 TFLOP/s`, `4.27 TB/s`."""
+    prefix, size = next(
+        (pair for pair in (("T", 1e12), ("G", 1e9)) if value >= pair[1]), ("M", MILLION)
+    )
+    return f"{significant(value / size)} {prefix}{unit}"
+
+
+def whole_span(values: Iterable[float], between: str = " to ") -> str:
+    """Smallest and largest of whole numbers: `3`, `1 to 9`, `–` where none is known."""
+    known = [int(value) for value in values if not pd.isna(value)]
+    ends = dict.fromkeys(f"{end:,}" for end in (min(known), max(known))) if known else ["–"]
+    return between.join(ends)
+
+
+def gpus(count: float) -> str:
     """`1 GPU`, `4 GPUs`."""
-    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+    return "1 GPU" if count == 1 else f"{int(count)} GPUs"
 
 
 def _exponent(value: float, digits: int = 2) -> int:
@@ -103,9 +119,9 @@ def _whole(value: float) -> str:
     return "–" if pd.isna(value) else f"{value:,.0f}".replace("-", "−")
 
 
-def plural(count: int, noun: str) -> str:
+def plural(count: float, noun: str) -> str:
     """`1 cell`, `3 cells`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{count:,.0f} {noun}" if count == 1 else f"{count:,.0f} {noun}s"
 
 
 def cell_name(row: Any) -> str:
@@ -113,6 +129,11 @@ def cell_name(row: Any) -> str:
     return (
         f"{row.recipe}/{row.strategy}, {gpus(int(row.gpus))}, b\u00a0=\u00a0{int(row.batch_size)}"
     )
+
+
+def cell_names(rows: Iterable[Any]) -> str:
+    """The names of several cells: `course/ddp, 1 GPU, b = 512; course/ddp, 2 GPUs, b = 512`."""
+    return "; ".join(map(cell_name, rows))
 
 
 def estimate(name: str) -> str:

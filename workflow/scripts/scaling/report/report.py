@@ -3,7 +3,7 @@
 A section is a context function and a template of its name below report/sections/.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,23 +11,22 @@ from typing import Any
 from scaling.claims.claim import Claim
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
-from scaling.figures.registry import FIGURES
 from scaling.report import claims as report_claims
 from scaling.report import page
 from scaling.report.sections import (
     audit,
     communication,
     comparison,
+    fixed_cost,
     learning,
     limits,
     prediction,
     provenance,
     quantization,
     scaling,
-    startup,
     synchronization,
 )
-from scaling.report.summary import findings
+from scaling.report.summary import summary
 from scaling.tables.schema import StudyTables
 
 
@@ -44,10 +43,6 @@ class Section:
     questions: tuple[str, ...] = ()
 
 
-def _summary(tables: StudyTables) -> dict[str, Any]:
-    return {"findings": findings(tables)}
-
-
 def _method(tables: StudyTables) -> dict[str, Any]:
     counts = sorted({int(count) for count in tables.timing["count"].dropna()}) or [0]
     low, high = counts[0], counts[-1]
@@ -58,7 +53,7 @@ def _method(tables: StudyTables) -> dict[str, Any]:
 
 
 SECTIONS = [
-    Section("summary", "Summary", _summary),
+    Section("summary", "Summary", summary),
     Section("batch_size", "Question 1. Batch size and epoch time", scaling.batch_size, ("Q1",)),
     Section("speedup", "Question 2. Time and speedup", scaling.speedup, ("Q2",)),
     Section(
@@ -88,7 +83,7 @@ SECTIONS = [
     Section("audit", "Audit", audit.findings),
     Section("prediction", "Prediction and recommendation", prediction.prediction),
     Section("method", "Method", _method),
-    Section("fixed_cost", "Fixed cost of a run", startup.fixed_cost),
+    Section("fixed_cost", "Fixed cost of a run", fixed_cost.fixed_cost),
     Section("provenance", "Provenance", provenance.provenance),
 ]
 
@@ -99,16 +94,17 @@ def render(
     figures: dict[str, str],
     template: Path,
     *,
+    sections: Sequence[Section] = SECTIONS,
     partial: bool = False,
     side_by_side: bool = False,
     replayed_from: str | None = None,
 ) -> str:
     """The page as HTML, from `template` and its neighbours (sections/, macros, style.css).
 
-    `claims` are those of the study, `figures` data URIs by name. A study with missing cells is
-    refused unless `partial`; the page then says so at its top, where it also warns of the times of
-    runs that went `side_by_side` and names the stored study it was `replayed_from`.
-    Raises UserError for missing cells, and for a template that does not fit.
+    `claims` are those of the study, `figures` data URIs by name; the page has these `sections`. A
+    study with missing cells is refused unless `partial`; the page then says so at its top, where it
+    also warns of the times of runs that went `side_by_side` and names the stored study it was
+    `replayed_from`. Raises UserError for missing cells, and for a template that does not fit.
     """
     missing = [fmt.cell_name(row) for row in tables.missing.itertuples()]
     if missing and not partial:
@@ -116,15 +112,6 @@ def render(
             f"{fmt.plural(len(missing), 'cell')} of {tables.study} are missing, the first is "
             f"{missing[0]}; run them, or ask for a partial report with --partial"
         )
-    sections = [
-        {
-            "name": section.name,
-            "title": section.title,
-            "context": section.context(tables),
-            "answers": report_claims.answers(claims, section.questions),
-        }
-        for section in SECTIONS
-    ]
     return page.render(
         template,
         study=tables.study,
@@ -135,15 +122,18 @@ def render(
         missing=missing,
         side_by_side=side_by_side,
         replayed_from=replayed_from,
-        sections=sections,
+        sections=[
+            {
+                "name": section.name,
+                "title": section.title,
+                "context": section.context(tables),
+                "answers": report_claims.answers(claims, section.questions),
+            }
+            for section in sections
+        ],
         verdicts=report_claims.verdicts(claims),
         verdict_symbols=report_claims.SYMBOLS,
         figures_of=report_claims.figures,
         first_clause=report_claims.first_clause,
         figures=figures,
     )
-
-
-def read_figures(folder: Path) -> dict[str, str]:
-    """The SVG files of `FIGURES` in `folder` as data URIs, by name."""
-    return {name: page.figure_uri(folder / f"{name}.svg") for name in FIGURES}

@@ -53,10 +53,10 @@ class Column:
     """One column: its label, and how a row of the data becomes a cell.
 
     `value` is a column of the data or a function of its row, `write` makes text of it; `detail`
-    and `flags` are functions of the row. Without a value the cell is the status `missing`, or a
-    dash. Where `instead` gives a cell, that one stands in place of the value, once for neighbours
-    that give the same. Rows that follow one another and agree in the columns `per` share a cell.
-    `group` is the label in an upper header row.
+    and `flags` are functions of the row. Without a value the cell is the status `missing`, which
+    may depend on the row, or a dash. Where `instead` gives a cell, that one stands in place of the
+    value, once for neighbours that give the same. Rows that follow one another and agree in the
+    columns `per` share a cell. `group` is the label in an upper header row.
     """
 
     label: str
@@ -65,7 +65,7 @@ class Column:
     kind: Kind = "number"
     detail: Callable[[Any], str] | None = None
     flags: Callable[[Any], tuple[str, ...]] | None = None
-    missing: str = ""
+    missing: str | Callable[[Any], str] = ""
     instead: Callable[[Any], TableCell | None] | None = None
     per: tuple[str, ...] = ()
     group: str = ""
@@ -74,7 +74,8 @@ class Column:
         """Make the cell of `row`, leaving `instead` aside."""
         value = getattr(row, self.value) if isinstance(self.value, str) else self.value(row)
         if value is None or value is pd.NA or value != value:
-            return status(self.missing) if self.missing else TableCell("–", kind=self.kind)
+            words = self.missing(row) if callable(self.missing) else self.missing
+            return status(words) if words else TableCell("–", kind=self.kind)
         return TableCell(
             self.write(value),
             detail=self.detail(row) if self.detail else "",
@@ -98,9 +99,9 @@ def status(name: str, columns: int = 1) -> TableCell:
     return TableCell(name, kind="status", columns=columns)
 
 
-def no_single(batch_size: int, columns: int = 1) -> TableCell:
-    """A cell for a figure that needs a single GPU's time, where that time is missing."""
-    return status(f"no T(1, {batch_size})", columns)
+def no_single_gpu(row: Any) -> str:
+    """The status of a figure that needs a single GPU's time at the batch size of `row`."""
+    return f"no T(1, {row.batch_size})"
 
 
 def flags_of(row: Any, **conditions: bool) -> tuple[str, ...]:
@@ -193,46 +194,6 @@ def table_by_gpus(
         notes=list(notes),
         text_columns=heads.text_columns | _text_columns(columns),
     )
-
-
-def by_batch_and_gpus(
-    title: str,
-    rows: pd.DataFrame,
-    columns: Sequence[str],
-    entries: Callable[[Any], list[TableCell]],
-    note: str = "message",
-) -> Table:
-    """The lab's layout: a row for each batch size per GPU, a group of `columns` for each GPU count.
-
-    `entries` makes the group's entries from a table row; `note` is the column whose texts are
-    listed below the table.
-    """
-    counts = sorted(int(count) for count in rows["gpus"].unique())
-    cells = {(row.batch_size, row.gpus): row for row in rows.itertuples()}
-    lines = []
-    for batch in sorted(int(size) for size in rows["batch_size"].unique()):
-        line = [head(str(batch))]
-        for count in counts:
-            found = cells.get((batch, count))
-            line += entries(found) if found else [status("not in the grid", len(columns))]
-        lines.append(line)
-    return Table(
-        title=title,
-        groups=[("", 1), *((fmt.gpus(count), len(columns)) for count in counts)],
-        columns=["batch size per GPU", *(list(columns) * len(counts))],
-        rows=lines,
-        notes=collect_notes(rows, note),
-    )
-
-
-def cell_lines(rows: pd.DataFrame, cell: Callable[[Any], list[TableCell]]) -> list[list[TableCell]]:
-    """A line for each cell: batch size, written once for its GPU counts, GPUs, and `cell(row)`."""
-    lines = []
-    for batch, same in rows.sort_values(["batch_size", "gpus"]).groupby("batch_size"):
-        for index, row in enumerate(same.itertuples()):
-            line = [head(str(batch), rows=len(same))] if index == 0 else []
-            lines.append([*line, TableCell(str(int(row.gpus))), *cell(row)])
-    return lines
 
 
 def collect_notes(rows: pd.DataFrame, column: str) -> list[str]:

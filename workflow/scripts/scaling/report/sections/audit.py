@@ -1,16 +1,28 @@
 """The report's section on the audit: what was checked, and what it found."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
 from scaling.audit.checks import CHECKS
 from scaling.core import numbers as fmt
-from scaling.report.table import Table, TableCell, head, text
+from scaling.report.table import Column, Table, make_table
 from scaling.tables.derived import DerivedTables
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
+FINDING = ("severity", "message")
+FINDINGS = [
+    Column("severity", "severity", SEVERITIES.__getitem__, "head", per=FINDING),
+    Column("finding", "message", lambda name: name.replace("_", " "), "text", per=FINDING),
+    Column("cell", "places", "; ".join, "text"),
+    Column("found", lambda row: row.figures[0]),
+    Column("expected", lambda row: row.figures[1]),
+]
+CHECK_COLUMNS = [
+    Column("check", "check", lambda name: name.replace("_", " "), "head"),
+    Column("what it holds the tables against", "rule", kind="text"),
+    Column("findings", "findings", fmt.integer),
+]
 
 
 def counts(audit: pd.DataFrame) -> str:
@@ -34,54 +46,35 @@ def findings(tables: DerivedTables) -> dict[str, Any]:
 
 
 def findings_table(title: str, audit: pd.DataFrame) -> list[Table]:
-    """One table, errors first, each finding once with its cells; none when nothing was found."""
-    rows: list[list[TableCell]] = []
-    for severity, name in SEVERITIES.items():
-        same_severity = audit[audit["severity"] == severity]
-        for message, cells in same_severity.groupby("message", sort=False):
-            rows += _rows(name, str(message).replace("_", " "), cells)
-    table = Table(
-        title=title,
-        columns=["severity", "finding", "cell", "found", "expected"],
-        rows=rows,
-        text_columns=frozenset({"cell", "finding"}),
-    )
-    return [table] if rows else []
+    """One table, errors first, each finding once with its cells; none when nothing was found.
+
+    Cells of which all say the same are in one line.
+    """
+    lines = []
+    order = audit["severity"].map(list(SEVERITIES).index)
+    for key, cells in audit.assign(order=order).groupby(["order", "message"], sort=False):
+        place = [
+            "whole study" if pd.isna(cell.gpus) else fmt.cell_name(cell)
+            for cell in cells.itertuples()
+        ]
+        figures = [fmt.told_apart(cell.found, cell.expected) for cell in cells.itertuples()]
+        some = list(zip([[name] for name in place], figures, strict=True))
+        alike = len(set(figures)) == 1
+        lines += [(*key, *line) for line in ([(place, figures[0])] if alike else some)]
+    columns = ["order", "message", "places", "figures"]
+    rows = pd.DataFrame(lines, columns=columns).sort_values("order", kind="stable")
+    rows["severity"] = rows["order"].map(list(SEVERITIES).__getitem__)
+    return [make_table(title, rows, FINDINGS)] if lines else []
 
 
 def checks_table(audit: pd.DataFrame) -> Table:
     """Every check with what it judges and the number of its findings in `audit`."""
-    return Table(
-        title="Checks",
-        columns=["check", "what it holds the tables against", "findings"],
-        rows=[_check(check, audit) for check in CHECKS],
-        text_columns=frozenset({"what it holds the tables against"}),
-    )
-
-
-def _rows(severity: str, message: str, cells: pd.DataFrame) -> list[list[TableCell]]:
-    """The cells of one finding below each other; in one line where all say the same."""
-    figures = [
-        [TableCell(figure) for figure in fmt.told_apart(row.found, row.expected)]
-        for row in cells.itertuples()
+    rows = [
+        {
+            "check": check.__name__,
+            "rule": " ".join((check.__doc__ or "").partition("\n\n")[0].split()),
+            "findings": (audit["check"] == check.__name__).sum(),
+        }
+        for check in CHECKS
     ]
-    places = [text(_place(row)) for row in cells.itertuples()]
-    if all(pair == figures[0] for pair in figures):
-        figures = figures[:1]
-        places = [text("; ".join(place.text for place in places))]
-    lines = [[place, *pair] for place, pair in zip(places, figures, strict=True)]
-    lines[0] = [head(severity, len(lines)), text(message, len(lines)), *lines[0]]
-    return lines
-
-
-def _place(row: Any) -> str:
-    return "whole study" if pd.isna(row.gpus) else fmt.cell_name(row)
-
-
-def _check(check: Callable[..., Any], audit: pd.DataFrame) -> list[TableCell]:
-    rule = (check.__doc__ or "").partition("\n\n")[0]
-    return [
-        head(check.__name__.replace("_", " ")),
-        text(" ".join(rule.split())),
-        TableCell(str((audit["check"] == check.__name__).sum())),
-    ]
+    return make_table("Checks", pd.DataFrame(rows), CHECK_COLUMNS)

@@ -6,28 +6,23 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.report.sections import interconnect
 from scaling.report.table import (
+    BATCH_SIZE,
+    Column,
     Table,
     TableCell,
     collect_notes,
     flags_of,
-    head,
-    no_single,
+    make_table,
+    no_single_gpu,
     status,
-    text,
+    table_by_gpus,
 )
 from scaling.tables import noise
 from scaling.tables.communication import SUBTRACTIONS, with_values
 from scaling.tables.derived import DerivedTables
 from scaling.tables.schema import StudyTables, by_configuration
 
-CELL = ["batch_size", "gpus"]
-CELL_COLUMNS = ["batch size per GPU", "GPUs"]
-RATE_COLUMNS = [
-    *("bytes per iteration", "iterations", "bytes per epoch", "estimate"),
-    *("communication, s", "GB/s", "peak measured, GB/s", "utilization"),
-]
 ESTIMATES = {
     "subtraction": "compute is T(1, b) / N, communication what is left of T(N, b): whatever does "
     "not shrink with N, waiting for data included",
@@ -40,6 +35,8 @@ ESTIMATES = {
     "backward pass overlaps",
 }
 """What each estimate of the communication measures."""
+MESSAGES = {"bucket": "bucket of DDP", "gradients": "all gradients"}
+"""What a message of the sweep is, where its kind does not say so itself."""
 
 
 def compute_and_communication(tables: DerivedTables) -> dict[str, Any]:
@@ -60,10 +57,19 @@ def compute_and_communication(tables: DerivedTables) -> dict[str, Any]:
 
 def bandwidth(tables: StudyTables) -> dict[str, Any]:
     """Table 3, and the sweep over the interconnect with the line fitted through it."""
+    fit, sweep = tables.interconnect_fit, tables.interconnect
+    title = "Time of an all-reduce of m bytes, fitted as α + β·m"
     return {
         "tables": bandwidths(tables),
-        "sweeps": interconnect.sweeps(tables.interconnect),
-        "fits": interconnect.fits(tables.interconnect_fit),
+        "fits": [make_table(title, fit, FIT)] if len(fit) else [],
+        "sweeps": [
+            make_table(
+                f"All-reduce on {fmt.gpus(int(gpus))}, {backend}",
+                rows.sort_values("message_bytes"),
+                SWEEP,
+            )
+            for (backend, gpus), rows in sweep.groupby(["backend", "gpus"])
+        ],
     }
 
 
@@ -77,112 +83,148 @@ def bandwidths(tables: DerivedTables) -> list[Table]:
     ]
 
 
-def _table_2(title: str, rows: pd.DataFrame) -> Table:
-    counts = sorted(int(count) for count in rows["gpus"].unique())
-    cells = {(row.batch_size, row.gpus, row.estimate): row for row in rows.itertuples()}
-    names = list(with_values(rows)["estimate"].unique())
-    lines = []
-    for batch in sorted(int(size) for size in rows["batch_size"].unique()):
-        for name in names:
-            line = [head(str(batch), rows=len(names))] if name == names[0] else []
-            line.append(text(fmt.estimate(name)))
-            for count in counts:
-                found = cells.get((batch, count, name))
-                line += _parts(found) if found else [status("not in the grid", 3)]
-            lines.append(line)
-    return Table(
-        title=title,
-        groups=[("", 2), *((fmt.gpus(count), 3) for count in counts)],
-        columns=["batch size per GPU", "estimate"]
-        + ["compute, s", "communication, s", "share of total"] * len(counts),
-        rows=lines,
-        notes=collect_notes(_saying_what_lacks(rows[rows["total_seconds"].notna()], names), "note"),
-        text_columns=frozenset({"estimate"}),
-    )
-
-
-def _saying_what_lacks(rows: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
-    """`rows` whose notes name their estimate where it has no line in the table."""
-    named = "no “" + rows["estimate"].map(fmt.estimate) + "”: " + rows["note"]
-    return rows.assign(note=rows["note"].where(rows["estimate"].isin(shown), named))
-
-
-def _parts(row: Any) -> list[TableCell]:
-    if pd.isna(row.communication_seconds):
-        return [_no_communication(row, 3)]
-    parts = ""
-    if pd.notna(row.overlapped_seconds):
-        exposed, overlapped = map(fmt.significant, (row.exposed_seconds, row.overlapped_seconds))
-        parts = f"exposed {exposed},\noverlapped {overlapped}"
-    communication = TableCell(
-        fmt.significant(row.communication_seconds),
-        detail=parts,
-        flags=flags_of(row, negative=row.communication_seconds < 0, within_noise=row.within_noise),
-    )
-    share = fmt.percent(row.communication_seconds / row.total_seconds)
-    return [TableCell(fmt.significant(row.compute_seconds)), communication, TableCell(share)]
-
-
-def _no_communication(row: Any, columns: int) -> TableCell:
-    """What stands where a cell has no communication time; the notes below the table say more."""
+def _no_communication(row: Any) -> TableCell | None:
+    """The status of a cell without a communication time; notes below the table say more."""
+    if pd.notna(row.communication_seconds):
+        return None
     if pd.isna(row.total_seconds):
-        return status("loading unknown" if row.status == "ok" else row.status, columns)
-    if row.estimate in SUBTRACTIONS:
-        return no_single(row.batch_size, columns)
-    return status("no reading", columns)
+        return status("loading unknown" if row.status == "ok" else row.status)
+    return status(no_single_gpu(row) if row.estimate in SUBTRACTIONS else "no reading")
+
+
+def _parts(row: Any) -> str:
+    if pd.isna(row.overlapped_seconds):
+        return ""
+    exposed, overlapped = map(fmt.significant, (row.exposed_seconds, row.overlapped_seconds))
+    return f"exposed {exposed},\noverlapped {overlapped}"
+
+
+ESTIMATE = Column("estimate", "estimate", fmt.estimate, "text")
+TABLE_2 = [
+    Column("compute, s", "compute_seconds", fmt.significant),
+    Column(
+        "communication, s",
+        "communication_seconds",
+        fmt.significant,
+        detail=_parts,
+        flags=lambda row: flags_of(
+            row, negative=row.communication_seconds < 0, within_noise=row.within_noise
+        ),
+    ),
+    Column(
+        "share of total", lambda row: row.communication_seconds / row.total_seconds, fmt.percent
+    ),
+]
+CELL = ("batch_size", "gpus")
+TABLE_3 = [
+    Column("batch size per GPU", "batch_size", fmt.integer, "head", per=CELL),
+    Column("GPUs", "gpus", fmt.integer, per=CELL),
+    Column("bytes per iteration", "bytes_per_iteration", fmt.data, per=CELL),
+    Column("iterations", "iterations", lambda count: f"{int(count):,}", per=CELL),
+    Column("bytes per epoch", "bytes_per_epoch", fmt.data, per=CELL),
+    ESTIMATE,
+    Column(
+        "communication, s",
+        "communication_seconds",
+        fmt.significant,
+        flags=lambda row: flags_of(row, within_noise=row.within_noise),
+        instead=_no_communication,
+    ),
+    Column(
+        "GB/s",
+        "bandwidth_gb_per_s",
+        fmt.significant,
+        missing=lambda row: "negative" if row.communication_seconds < 0 else "none",
+        instead=_no_communication,
+    ),
+    Column("peak measured, GB/s", "peak_gb_per_s", fmt.significant, missing="no sweep"),
+    Column(
+        "utilization",
+        "utilization",
+        fmt.percent,
+        flags=lambda row: ("above 100 %",) if row.utilization > 1 else (),
+        missing=lambda row: "none" if pd.isna(row.bandwidth_gb_per_s) else "no peak",
+    ),
+]
+
+
+def _table_2(title: str, rows: pd.DataFrame) -> Table:
+    shown = with_values(rows)
+    # Where an estimate has no line of its own, the notes on it name it.
+    named = "no “" + rows["estimate"].map(fmt.estimate) + "”: " + rows["note"]
+    noted = rows.assign(note=rows["note"].where(rows["estimate"].isin(shown["estimate"]), named))
+    return table_by_gpus(
+        title,
+        shown,
+        TABLE_2,
+        keys=[BATCH_SIZE, ESTIMATE],
+        instead=_no_communication,
+        notes=collect_notes(noted[noted["total_seconds"].notna()], "note"),
+    )
 
 
 def _table_3(title: str, rows: pd.DataFrame) -> Table:
-    lines = []
-    for (batch, count), cell in with_values(rows).groupby(CELL):
-        if cell["total_seconds"].isna().all() and cell["status"].iloc[0] != "ok":
-            untimed = status(cell["status"].iloc[0], len(RATE_COLUMNS))
-            lines.append([head(str(batch)), TableCell(str(int(count))), untimed])
-            continue
-        for index, row in enumerate(cell.itertuples()):
-            line = []
-            if index == 0:
-                line = [
-                    head(str(batch), rows=len(cell)),
-                    TableCell(str(int(count)), rows=len(cell)),
-                    TableCell(fmt.data(row.bytes_per_iteration), rows=len(cell)),
-                    *_per_epoch(row, len(cell)),
-                ]
-            lines.append([*line, text(fmt.estimate(row.estimate)), *_rate(row)])
-    return Table(
-        title=title,
-        columns=[*CELL_COLUMNS, *RATE_COLUMNS],
-        rows=lines,
+    shown = with_values(rows).sort_values([*CELL], kind="stable")
+    times = shown.groupby([*CELL])["total_seconds"].transform("count")
+    untimed = times.eq(0) & (shown["status"] != "ok")
+    shown = shown.assign(untimed=untimed)[~untimed | ~shown.duplicated([*CELL])]
+    return make_table(
+        title,
+        shown,
+        TABLE_3,
+        instead=lambda row: status(row.status) if row.untimed else None,
+        keys=2,
         notes=collect_notes(rows[rows["communication_seconds"].notna()], "note"),
-        text_columns=frozenset({"estimate"}),
     )
 
 
-def _per_epoch(row: Any, extent: int) -> list[TableCell]:
-    if pd.isna(row.iterations):
-        return [TableCell("–", rows=extent), TableCell("–", rows=extent)]
-    return [
-        TableCell(f"{int(row.iterations):,}", rows=extent),
-        TableCell(fmt.data(row.bytes_per_epoch), rows=extent),
-    ]
+def _message(row: Any) -> str:
+    """What a message is; `tuned_bucket` is one of the buckets that the recipe tuned sends."""
+    recipe = row.kind.removesuffix("_bucket")
+    return MESSAGES.get(row.kind, row.kind if recipe == row.kind else f"bucket of recipe {recipe}")
 
 
-def _rate(row: Any) -> list[TableCell]:
-    peak = status("no sweep")
-    if pd.notna(row.peak_gb_per_s):
-        peak = TableCell(fmt.significant(row.peak_gb_per_s))
-    if pd.isna(row.communication_seconds):
-        return [_no_communication(row, 2), peak, status("none")]
-    seconds = TableCell(
-        fmt.significant(row.communication_seconds),
-        flags=flags_of(row, within_noise=row.within_noise),
-    )
-    if pd.isna(row.bandwidth_gb_per_s):
-        negative = "negative" if row.communication_seconds < 0 else "none"
-        return [seconds, status(negative), peak, status("none")]
-    if pd.isna(row.utilization):
-        used = status("no peak")
-    else:
-        above = ("above 100 %",) if row.utilization > 1 else ()
-        used = TableCell(fmt.percent(row.utilization), flags=above)
-    return [seconds, TableCell(fmt.significant(row.bandwidth_gb_per_s)), peak, used]
+SWEEP = [
+    Column("message", "message_bytes", lambda size: f"{int(size):,} B", "head"),
+    Column(
+        "what it is",
+        _message,
+        kind="text",
+        flags=lambda row: () if row.correct else ("wrong result",),
+    ),
+    Column(
+        "time, µs",
+        lambda row: 1e6 * row.seconds,
+        fmt.significant,
+        detail=lambda row: fmt.span(1e6 * row.seconds_min, 1e6 * row.seconds_max),
+    ),
+    Column("repeats", "count", fmt.integer),
+    Column("algorithm bandwidth, GB/s", "algbw_gb_per_s", fmt.significant),
+    Column("bus bandwidth, GB/s", "busbw_gb_per_s", fmt.significant),
+]
+
+
+def _unfitted(row: Any) -> TableCell | None:
+    return status("fewer than 3 message sizes") if pd.isna(row.latency_seconds) else None
+
+
+FIT = [
+    Column("GPUs", lambda row: f"{fmt.gpus(int(row.gpus))}, {row.backend}", kind="head"),
+    Column(
+        "α, µs",
+        lambda row: fmt.plus_minus(1e6 * row.latency_seconds, 1e6 * row.latency_error_seconds),
+        instead=_unfitted,
+    ),
+    Column(
+        "β, ps per byte",
+        lambda row: fmt.plus_minus(1e12 * row.seconds_per_byte, 1e12 * row.seconds_per_byte_error),
+        instead=_unfitted,
+    ),
+    Column(
+        "bus bandwidth for large m, GB/s",
+        "asymptotic_busbw_gb_per_s",
+        fmt.significant,
+        instead=_unfitted,
+    ),
+    Column("sizes", "points", fmt.integer),
+]

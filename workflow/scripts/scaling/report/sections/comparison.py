@@ -1,25 +1,36 @@
 """The report's section that sets the measured study beside the published ones."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.table import Table, TableCell, head, status, text
+from scaling.report.table import Column, Table, TableCell, head, make_table, status
 from scaling.tables.schema import StudyTables
 
-METRICS = {
-    "epoch_seconds": ("Seconds per epoch", "median of {} epochs", "count"),
-    "speedup": ("Speedup over one GPU", "efficiency {}", "efficiency"),
+METRICS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "epoch_seconds": (
+        "Seconds per epoch",
+        lambda row: "once" if row.count == 1 else f"median of {int(row.count)} epochs",
+    ),
+    "speedup": ("Speedup over one GPU", lambda row: f"efficiency {fmt.percent(row.efficiency)}"),
     "bandwidth_gb_per_s": (
         "Bandwidth, GB/s, and seconds of communication",
-        "in {} s",
-        "communication_seconds",
+        lambda row: f"in {fmt.significant(row.communication_seconds)} s",
     ),
 }
-"""Each metric's title, and what stands below its figure, from which column: a few short words, as
-every study and strategy has a column, and the page is as wide as eight of those are."""
+"""Each metric's title and the second line of its cells: a few short words, as every study and
+strategy has a column, and the page is as wide as eight of those are."""
 LINE = ["study", "recipe", "strategy"]
+COMPARED = [
+    Column("study", "study", kind="head"),
+    Column("recipe", lambda row: f"{row.recipe}, {row.strategy}", kind="text"),
+    Column("model", "model", kind="text"),
+    Column("hardware", "hardware", kind="text"),
+    Column("epochs a cell", "epochs"),
+    Column("caveats", "caveats", lambda found: "; ".join(found) or "–", "text"),
+]
 
 
 def side_by_side(tables: StudyTables) -> dict[str, Any]:
@@ -28,42 +39,27 @@ def side_by_side(tables: StudyTables) -> dict[str, Any]:
     The tables of figures have the measured study's batch sizes and those that two studies share.
     """
     table = tables.comparison
-    others = table[table["study"] != tables.study]
-    if others.empty:
-        return {"studies": [], "metrics": []}
     own = table[table["study"] == tables.study]
+    if len(own) == len(table):
+        return {"studies": [], "metrics": []}
     batches = table.groupby("batch_size")["study"].nunique()
     shared = {*batches[batches > 1].index, *own["batch_size"]}
     common = table[table["batch_size"].isin(shared)]
     return {
         "studies": [what_is_compared(table, own)],
-        "metrics": [_metric(common, m) for m in METRICS],
+        "metrics": [_metric(common, metric) for metric in METRICS],
     }
 
 
 def what_is_compared(table: pd.DataFrame, own: pd.DataFrame) -> Table:
     """A row for each study, recipe and strategy of a comparison: counts and `caveats`."""
-    rows = []
-    for (study, recipe, strategy), cells in table.groupby(LINE, sort=False):
-        first = cells.iloc[0]
-        counts = sorted({int(count) for count in cells["count"].dropna()})
-        rows.append(
-            [
-                head(str(study)),
-                text(f"{recipe}, {strategy}"),
-                text(first["model"]),
-                text(first["hardware"]),
-                TableCell(_span(counts)),
-                text("; ".join(caveats(cells, own)) or "–"),
-            ]
+    rows = [
+        cells.iloc[[0]].assign(
+            epochs=fmt.whole_span(cells["count"], "–"), caveats=[caveats(cells, own)]
         )
-    columns = ["study", "recipe", "model", "hardware", "epochs a cell", "caveats"]
-    return Table(
-        title="What is compared",
-        columns=columns,
-        rows=rows,
-        text_columns=frozenset(columns) - {"epochs a cell", "study"},
-    )
+        for _, cells in table.groupby(LINE, sort=False)
+    ]
+    return make_table("What is compared", pd.concat(rows), COMPARED)
 
 
 def caveats(cells: pd.DataFrame, own: pd.DataFrame) -> list[str]:
@@ -90,47 +86,37 @@ def caveats(cells: pd.DataFrame, own: pd.DataFrame) -> list[str]:
 
 
 def _metric(table: pd.DataFrame, metric: str) -> Table:
-    title, below, column = METRICS[metric]
-    lines = list(dict.fromkeys(table[LINE].itertuples(index=False, name=None)))
+    """A row for each batch size and number of GPUs, a column for each study and strategy."""
+    groups = table.groupby(LINE, sort=False)
     cells = {
-        (*key, row.gpus, row.batch_size): row
-        for key, rows in table.groupby(LINE, sort=False)
-        for row in rows.itertuples()
+        (line, row.batch_size, row.gpus): row for line, rows in groups for row in rows.itertuples()
     }
     places = table[["batch_size", "gpus"]].drop_duplicates().sort_values(["batch_size", "gpus"])
     if metric != "epoch_seconds":
         places = places[places["gpus"] > 1]
     return Table(
-        title=title,
-        columns=["b × GPUs", *(" · ".join(map(str, line)) for line in lines)],
+        title=METRICS[metric][0],
+        columns=["b × GPUs", *(" · ".join(line) for line, _ in groups)],
         rows=[
             [
                 head(f"{batch} × {gpus}"),
-                *(_entry(cells.get((*line, gpus, batch)), metric, below, column) for line in lines),
+                *(_cell(cells.get((line, batch, gpus)), metric) for line, _ in groups),
             ]
             for batch, gpus in places.itertuples(index=False, name=None)
         ],
     )
 
 
-def _entry(row: Any, metric: str, below: str, column: str) -> TableCell:
+def _cell(row: Any, metric: str) -> TableCell:
     if row is None:
         return TableCell("–")
-    value = getattr(row, metric)
+    value, detail = getattr(row, metric), METRICS[metric][1]
     if metric == "bandwidth_gb_per_s" and row.communication_seconds <= 0:
-        seconds = below.format(fmt.significant(row.communication_seconds))
-        negative = row.communication_seconds < 0
-        return TableCell("–", detail=seconds, flags=("negative",) if negative else ())
+        flags = ("negative",) if row.communication_seconds < 0 else ()
+        return TableCell("–", detail=detail(row), flags=flags)
     if pd.isna(value):
         return status(row.status) if row.status != "ok" else TableCell("–")
-    more = getattr(row, column)
-    if metric == "epoch_seconds":
-        detail = "once" if more == 1 else below.format(int(more))
-    elif metric == "speedup":
-        detail = below.format(fmt.percent(more))
-    else:
-        detail = below.format(fmt.significant(more))
-    return TableCell(fmt.significant(value), detail=detail, flags=_flags(row, metric))
+    return TableCell(fmt.significant(value), detail=detail(row), flags=_flags(row, metric))
 
 
 def _flags(row: Any, metric: str) -> tuple[str, ...]:
@@ -140,10 +126,3 @@ def _flags(row: Any, metric: str) -> tuple[str, ...]:
     if metric == "bandwidth_gb_per_s" and row.utilization > 1:
         return ("above peak",)
     return ()
-
-
-def _span(counts: list[int]) -> str:
-    if not counts:
-        return "–"
-    low, high = counts[0], counts[-1]
-    return str(low) if low == high else f"{low}–{high}"

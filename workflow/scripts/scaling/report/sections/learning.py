@@ -5,102 +5,87 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.sections import remedies
-from scaling.report.table import Table, TableCell, head, status, text
+from scaling.report.sections.techniques import (
+    GPUS_AND_BATCH,
+    QUANTITIES,
+    is_reference,
+    mean_and_range,
+    techniques,
+)
+from scaling.report.table import Column, Table, TableCell, make_table, status
 from scaling.tables import large_batch, recipe_quality
 from scaling.tables.schema import StudyTables, by_configuration
 
 
 def large_batches(tables: StudyTables) -> dict[str, Any]:
-    """Every cell after equal epochs against the reference; recipes side by side; remedies."""
-    shared = {
-        "recipes": _recipe_tables(tables.accuracy),
-        "remedies": remedies.remedies(tables),
-    }
-    if tables.timing.empty:
-        return {"tables": [], **shared}
+    """Every cell after equal epochs against the reference; recipes side by side; techniques."""
     cells = large_batch.compare(tables.timing, tables.accuracy)
+    configurations = by_configuration(cells) if len(cells) else []
     return {
         "tables": [
-            _table(f"{recipe}, {strategy}", rows)
-            for recipe, strategy, rows in by_configuration(cells)
+            _after_equal_epochs(f"{recipe}, {strategy}", rows)
+            for recipe, strategy, rows in configurations
         ],
-        **shared,
+        "recipes": _recipe_tables(tables.accuracy),
+        "remedies": techniques(tables),
     }
 
 
-def _table(name: str, rows: pd.DataFrame) -> Table:
+def _after_equal_epochs(name: str, rows: pd.DataFrame) -> Table:
     epoch = rows["epoch"].max()
     when = "no epoch" if pd.isna(epoch) else f"epoch {int(epoch)}"
-    ordered = rows.sort_values(["global_batch_size", "gpus"])
-    return Table(
-        title=f"{name}: after {when}",
-        groups=[
-            ("", 4),
-            (f"training set, {when}", 2),
-            ("test set, after the last epoch", 2),
-            ("", 1),
+    training, test = f"training set, {when}", "test set, after the last epoch"
+    return make_table(
+        f"{name}: after {when}",
+        rows.sort_values(["global_batch_size", "gpus"]),
+        [
+            Column("global batch", "global_batch_size", fmt.integer, "head"),
+            GPUS_AND_BATCH,
+            Column(
+                "status",
+                "status",
+                kind="text",
+                instead=lambda row: None if row.status == "ok" else status(row.status),
+            ),
+            Column("seeds", "seeds", fmt.integer),
+            *(
+                mean_and_range(label, f"{part}_{label.split(',')[0]}", "none", _no_accuracy, group)
+                for part, group in (("train", training), ("test", test))
+                for label in ("loss", "accuracy, %")
+            ),
+            DIFFERENCE,
         ],
-        columns=[
-            *("global batch", "GPUs × batch size", "status", "seeds"),
-            *(("loss", "accuracy, %") * 2),
-            "accuracy minus reference, points",
-        ],
-        rows=[_row(row) for row in ordered.itertuples()],
         notes=[_reference_note(rows)],
-        text_columns=frozenset({"GPUs × batch size", "status"}),
     )
 
 
-def _row(row: Any) -> list[TableCell]:
-    line = [
-        head(str(row.global_batch_size)),
-        text(f"{row.gpus} × {row.batch_size}"),
-        status(row.status) if row.status != "ok" else text("ok"),
-        TableCell(str(int(row.seeds))),
-    ]
-    if row.seeds == 0:
-        return [*line, status("no accuracy", 5)]
-    for quantity, factor in (
-        ("train_loss", 1),
-        ("train_accuracy", 100),
-        ("test_loss", 1),
-        ("test_accuracy", 100),
-    ):
-        values = [factor * getattr(row, quantity + suffix) for suffix in ("", "_min", "_max")]
-        if pd.isna(values[0]):
-            line.append(status("none"))
-        else:
-            spread = fmt.span(*values[1:]) if row.seeds > 1 else ""
-            line.append(TableCell(fmt.significant(values[0]), detail=spread))
-    return [*line, _difference(row)]
+def _no_accuracy(row: Any) -> TableCell | None:
+    return status("no accuracy") if row.seeds == 0 else None
 
 
-def _difference(row: Any) -> TableCell:
-    if row.reference:
-        return TableCell("reference")
-    if pd.isna(row.difference):
-        return status("no reference")
-    flags = []
-    if row.difference_of == "train_accuracy":
-        flags.append("training set")
+def _difference_flags(row: Any) -> tuple[str, ...]:
+    flags = ("training set",) if row.difference_of == "train_accuracy" else ()
     if row.within_spread is None or pd.isna(row.within_spread):
-        flags.append("one seed")
-    elif row.within_spread:
-        flags.append("within noise")
-    return TableCell(fmt.points(100 * row.difference), flags=tuple(flags))
+        return (*flags, "one seed")
+    return (*flags, "within noise") if row.within_spread else flags
+
+
+DIFFERENCE = Column(
+    "accuracy minus reference, points",
+    lambda row: 100 * row.difference,
+    fmt.points,
+    flags=_difference_flags,
+    missing="no reference",
+    instead=lambda row: _no_accuracy(row) or is_reference(row),
+)
 
 
 def _reference_note(rows: pd.DataFrame) -> str:
     reference = rows[rows["reference"]]
     if reference.empty:
         return "The grid has no cell on 1 GPU, so there is nothing to compare with."
-    batch = int(reference.iloc[0]["batch_size"])
-    why = (
-        ""
-        if batch == large_batch.REFERENCE_BATCH
-        else f", the smallest, as the grid has no {large_batch.REFERENCE_BATCH} there"
-    )
+    batch, usual = int(reference.iloc[0]["batch_size"]), large_batch.REFERENCE_BATCH
+    why = "" if batch == usual else f", the smallest, as the grid has no {usual} there"
     without = " It has no accuracy to compare with." if reference.iloc[0]["seeds"] == 0 else ""
     return f"The reference is batch {batch} on 1 GPU{why}.{without}"
 
@@ -111,56 +96,63 @@ def _recipe_tables(accuracy: pd.DataFrame) -> list[Table]:
     if pairs.empty:
         return []
     return [
-        Table(
-            title=f"{first} and {second}: after the last epoch",
-            columns=[
-                *("strategy, GPUs × batch size", "quantity", "epochs", str(first), str(second)),
-                *(f"{second} minus {first}", "95 % interval", "verdict"),
+        make_table(
+            f"{first} and {second}: after the last epoch",
+            rows,
+            [
+                Column(
+                    "strategy, GPUs × batch size",
+                    lambda row: f"{row.strategy}, {row.gpus} × {row.batch_size}",
+                    kind="head",
+                    per=("strategy", "gpus", "batch_size"),
+                ),
+                Column("quantity", lambda row: QUANTITIES[row.quantity][0], kind="text"),
+                Column("epochs", _epochs),
+                _of_recipe("first", str(first)),
+                _of_recipe("second", str(second)),
+                Column(
+                    f"{second} minus {first}",
+                    lambda row: _written(row, row.difference, "+"),
+                    missing="none",
+                ),
+                Column("95 % interval", _interval, missing="none"),
+                Column("verdict", "verdict", kind="text", instead=_undecided),
             ],
-            rows=[
-                _recipe_row(row, heads=index % len(QUANTITIES) == 0)
-                for index, row in enumerate(rows.itertuples())
-            ],
-            text_columns=frozenset({"strategy, GPUs × batch size", "quantity", "verdict"}),
         )
         for (first, second), rows in pairs.groupby(["first", "second"], sort=False)
     ]
 
 
-QUANTITIES = {
-    "train_loss": ("training loss", 1, 3),
-    "train_accuracy": ("training accuracy, %", 100, 2),
-    "test_accuracy": ("test accuracy, %", 100, 2),
-}
-"""Of each quantity of `recipe_quality`: its name, the factor and the decimals it is shown with."""
+def _epochs(row: Any) -> str:
+    epochs = dict.fromkeys((*row.first_epochs, *row.second_epochs))
+    return " and ".join(map(str, epochs)) or "none"
 
 
-def _recipe_row(row: Any, heads: bool) -> list[TableCell]:
-    name, factor, decimals = QUANTITIES[row.quantity]
+def _written(row: Any, value: float, sign: str = "") -> str | None:
+    """A figure of the quantity of `row`, with its decimals; None where there is none."""
+    _, factor, decimals = QUANTITIES[row.quantity]
+    return None if pd.isna(value) else f"{factor * value:{sign}.{decimals}f}".replace("-", "−")
 
-    def written(value: float, sign: str = "") -> str:
-        return f"{factor * value:{sign}.{decimals}f}".replace("-", "−")
 
-    line = []
-    if heads:
-        place = f"{row.strategy}, {row.gpus} × {row.batch_size}"
-        line.append(head(place, rows=len(QUANTITIES)))
-    epochs = [*dict.fromkeys((*row.first_epochs, *row.second_epochs))]
-    line += [text(name), TableCell(" and ".join(map(str, epochs)) or "none")]
-    for recipe in ("first", "second"):
-        mean, deviation, seeds = (
-            getattr(row, f"{recipe}_{figure}") for figure in ("mean", "std", "seeds")
-        )
-        spread = "" if pd.isna(deviation) else f"± {written(deviation)}, "
-        detail = spread + fmt.plural(seeds, "seed")
-        line.append(TableCell(written(mean), detail=detail) if seeds else status("none"))
-    line.append(
-        status("none") if pd.isna(row.difference) else TableCell(written(row.difference, "+"))
+def _of_recipe(which: str, recipe: str) -> Column:
+    def spread(row: Any) -> str:
+        deviation = _written(row, getattr(row, f"{which}_std"))
+        seeds = fmt.plural(getattr(row, f"{which}_seeds"), "seed")
+        return f"± {deviation}, {seeds}" if deviation else seeds
+
+    return Column(
+        recipe,
+        lambda row: _written(row, getattr(row, f"{which}_mean")),
+        detail=spread,
+        missing="none",
     )
-    if row.verdict == recipe_quality.UNDECIDED:
-        return [*line, status("none"), TableCell(row.verdict, detail=row.reason, kind="status")]
-    return [
-        *line,
-        TableCell(f"{written(row.low, '+')} to {written(row.high, '+')}"),
-        text(row.verdict),
-    ]
+
+
+def _interval(row: Any) -> str | None:
+    low = _written(row, row.low, "+")
+    return f"{low} to {_written(row, row.high, '+')}" if low else None
+
+
+def _undecided(row: Any) -> TableCell | None:
+    undecided = row.verdict == recipe_quality.UNDECIDED
+    return TableCell(row.verdict, detail=row.reason, kind="status") if undecided else None

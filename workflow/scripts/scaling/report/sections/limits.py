@@ -1,34 +1,26 @@
-"""The report's section on physical limits: what the machine can do, and how much a cell uses."""
+"""The report's section on physical limits: the machine's, what a cell uses, a step's time."""
 
-from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.report.sections import device_time
 from scaling.report.table import (
+    Column,
+    SectionPart,
     Table,
     TableCell,
-    cell_lines,
     collect_notes,
     flags_of,
-    head,
+    make_table,
     status,
-    text,
+    table_by_cell,
 )
 from scaling.tables import noise
 from scaling.tables.schema import StudyTables, by_configuration
 
-PREFIXES = {"T": 1e12, "G": 1e9, "M": 1e6}
 QUANTITIES = {"matrix_product": "matrix product", "device_copy": "copy within one device"}
-
-
-def rate(value: float, unit: str) -> str:
-    """A rate with the prefix that suits it: `797 TFLOP/s`, `4.27 TB/s`."""
-    prefix = next((name for name, size in PREFIXES.items() if value >= size), "M")
-    return f"{fmt.significant(value / PREFIXES[prefix])} {prefix}{unit}"
 
 
 def limits(tables: StudyTables) -> dict[str, Any]:
@@ -47,35 +39,14 @@ def limits(tables: StudyTables) -> dict[str, Any]:
             _cells(f"Utilization: {recipe}, {strategy}", rows)
             for recipe, strategy, rows in by_configuration(cells)
         ],
-        "steps": device_time.steps(tables),
+        "steps": steps(tables),
     }
 
 
 def _peaks(rows: pd.DataFrame) -> Table:
-    lines = []
-    for (quantity, precision), group in rows.groupby(["quantity", "precision"], sort=False):
-        best = group["value"].max()
-        for index, row in enumerate(group.itertuples()):
-            line = []
-            if index == 0:
-                name = f"{QUANTITIES[str(quantity)]} {precision}".strip()
-                line.append(head(name, rows=len(group)))
-            line += [
-                text(_size(row)),
-                TableCell(
-                    rate(row.value, row.unit),
-                    detail=f"{rate(row.value_min, row.unit)} to {rate(row.value_max, row.unit)}",
-                ),
-                TableCell(fmt.percent(row.value / best)),
-                TableCell(f"{int(row.count)}"),
-            ]
-            lines.append(line)
-    return Table(
-        title="What the machine reaches",
-        columns=["what", "size", "rate", "of the largest", "repeats"],
-        rows=lines,
-        text_columns=frozenset({"size"}),
-    )
+    kinds = rows.groupby(["quantity", "precision"], sort=False)
+    rows = rows.assign(best=kinds["value"].transform("max"), order=kinds.ngroup())
+    return make_table("What the machine reaches", rows.sort_values("order", kind="stable"), PEAKS)
 
 
 def _size(row: Any) -> str:
@@ -84,87 +55,182 @@ def _size(row: Any) -> str:
     return fmt.data(row.copy_bytes)
 
 
+PEAKS = [
+    Column(
+        "what",
+        lambda row: f"{QUANTITIES[row.quantity]} {row.precision}".strip(),
+        kind="head",
+        per=("quantity", "precision"),
+    ),
+    Column("size", _size, kind="text"),
+    Column(
+        "rate",
+        lambda row: fmt.rate(row.value, row.unit),
+        detail=lambda row: (
+            f"{fmt.rate(row.value_min, row.unit)} to {fmt.rate(row.value_max, row.unit)}"
+        ),
+    ),
+    Column("of the largest", lambda row: row.value / row.best, fmt.percent),
+    Column("repeats", "count", fmt.integer),
+]
+
+
 def _pairs(rows: pd.DataFrame) -> Table:
     """A row for each GPU that is read, a column for each that is written."""
-    found = {(row.source_gpu, row.target_gpu): row for row in rows.itertuples()}
+    found = {(int(row.source_gpu), int(row.target_gpu)): row for row in rows.itertuples()}
     gpus = sorted({gpu for pair in found for gpu in pair})
-    lines = []
-    for source in gpus:
-        line = [head(f"GPU {int(source)}")]
-        for target in gpus:
-            pair = found.get((source, target))
-            if pair is None:
-                line.append(TableCell("–"))
-                continue
-            line.append(
-                TableCell(
-                    fmt.significant(pair.value / 1e9),
-                    detail=fmt.span(pair.value_min / 1e9, pair.value_max / 1e9),
-                )
-            )
-        lines.append(line)
-    return Table(
-        title=f"Copies of {fmt.data(rows['copy_bytes'].max())} between GPUs, GB/s",
-        columns=["from", *(f"to GPU {int(gpu)}" for gpu in gpus)],
-        rows=lines,
+
+    def to(target: int) -> Column:
+        def pair(row: Any) -> Any:
+            return found.get((row.source, target))
+
+        return Column(
+            f"to GPU {target}",
+            pair,
+            lambda copy: fmt.significant(copy.value / 1e9),
+            detail=lambda row: fmt.span(pair(row).value_min / 1e9, pair(row).value_max / 1e9),
+        )
+
+    return make_table(
+        f"Copies of {fmt.data(rows['copy_bytes'].max())} between GPUs, GB/s",
+        pd.DataFrame({"source": gpus}),
+        [Column("from", "source", lambda gpu: f"GPU {gpu}", "head"), *map(to, gpus)],
     )
 
 
 def _cells(title: str, rows: pd.DataFrame) -> Table:
-    peaks = rows[rows["peak_flops_per_second"].notna()]
-    counted = rows["power_capped_share"].notna().any()
-    said = dict.fromkeys(
-        f"{row.precision}, {rate(row.peak_flops_per_second, 'FLOP/s')}"
-        for row in peaks.itertuples()
+    known = rows[rows["peak_flops_per_second"].notna()]
+    peaks = dict.fromkeys(
+        f"{row.precision}, {fmt.rate(row.peak_flops_per_second, 'FLOP/s')}"
+        for row in known.itertuples()
     )
-    return Table(
-        title=f"{title} (peak: {' or '.join(said) or 'not known'})",
-        groups=[("", 4), ("of the epoch", 5 if counted else 4)],
-        columns=[
-            *("batch size per GPU", "GPUs", "images/s", "per GPU", "utilization"),
-            *("waiting for data", "communication", "everything else"),
-            *(["at the power limit"] if counted else []),
-        ],
-        rows=cell_lines(rows, partial(_cell, counted=bool(counted))),
-        notes=collect_notes(rows[rows["images_per_second"].notna()], "note"),
+    counted = bool(rows["power_capped_share"].notna().any())
+    return table_by_cell(
+        f"{title} (peak: {' or '.join(peaks) or 'not known'})",
+        rows,
+        UTILIZATION + [AT_POWER_LIMIT] * counted,
+        lambda row: status(row.status) if pd.isna(row.images_per_second) else None,
+        collect_notes(rows[rows["images_per_second"].notna()], "note"),
     )
 
 
-def _cell(row: Any, counted: bool) -> list[TableCell]:
-    """The cells of a row; the last, where a driver `counted`, is the time at the power limit."""
-    if pd.isna(row.images_per_second):
-        return [status(row.status, 6 + counted)]
-    share = row.power_capped_share
-    capped = [TableCell("–" if pd.isna(share) else fmt.percent(share))] if counted else []
-    images = TableCell(
-        fmt.significant(row.images_per_second),
-        detail=fmt.span(row.images_per_second_min, row.images_per_second_max),
-        flags=flags_of(row, measured_once=row.count == 1),
-    )
+def _no_operations(row: Any) -> TableCell | None:
+    known = pd.notna(row.flops_per_second_per_gpu)
+    return None if known else status("operations not recorded")
+
+
+def _no_utilization(row: Any) -> TableCell | None:
     if pd.isna(row.flops_per_second_per_gpu):
-        return [images, status("operations not recorded", 5), *capped]
-    per_gpu = TableCell(rate(row.flops_per_second_per_gpu, "FLOP/s"))
-    if pd.isna(row.utilization):
-        return [images, per_gpu, status("no peak", 4), *capped]
-    used = TableCell(
-        fmt.percent(row.utilization),
-        detail=f"{fmt.percent(row.utilization_without_loading)} without loading",
-        flags=("above 100 %",) if row.utilization > 1 else (),
-    )
-    loading = TableCell(fmt.percent(row.loading_share))
-    other = TableCell(fmt.percent(row.other_share))
-    return [images, per_gpu, used, loading, _communication(row), other, *capped]
+        return _no_operations(row)
+    return status("no peak") if pd.isna(row.utilization) else None
 
 
-def _communication(row: Any) -> TableCell:
-    if row.gpus == 1:
-        return TableCell("–")
-    if pd.isna(row.communication_share):
-        return status("no estimate")
-    return TableCell(
-        fmt.percent(row.communication_share),
-        detail=f"by “{fmt.estimate(row.communication_estimate)}”",
-        flags=flags_of(
+OF_THE_EPOCH = "of the epoch"
+UTILIZATION = [
+    Column(
+        "images/s",
+        "images_per_second",
+        fmt.significant,
+        detail=lambda row: fmt.span(row.images_per_second_min, row.images_per_second_max),
+        flags=lambda row: flags_of(row, measured_once=row.count == 1),
+    ),
+    Column(
+        "per GPU",
+        "flops_per_second_per_gpu",
+        lambda value: fmt.rate(value, "FLOP/s"),
+        instead=_no_operations,
+    ),
+    Column(
+        "utilization",
+        "utilization",
+        fmt.percent,
+        detail=lambda row: f"{fmt.percent(row.utilization_without_loading)} without loading",
+        flags=lambda row: ("above 100 %",) if row.utilization > 1 else (),
+        instead=_no_utilization,
+        group=OF_THE_EPOCH,
+    ),
+    Column(
+        "waiting for data",
+        "loading_share",
+        fmt.percent,
+        instead=_no_utilization,
+        group=OF_THE_EPOCH,
+    ),
+    Column(
+        "communication",
+        "communication_share",
+        fmt.percent,
+        detail=lambda row: f"by “{fmt.estimate(row.communication_estimate)}”",
+        flags=lambda row: flags_of(
             row, negative=row.communication_share < 0, within_noise=row.within_noise is True
         ),
+        missing=lambda row: "" if row.gpus == 1 else "no estimate",
+        instead=_no_utilization,
+        group=OF_THE_EPOCH,
+    ),
+    Column(
+        "everything else",
+        "other_share",
+        fmt.percent,
+        instead=_no_utilization,
+        group=OF_THE_EPOCH,
+    ),
+]
+AT_POWER_LIMIT = Column("at the power limit", "power_capped_share", fmt.percent, group=OF_THE_EPOCH)
+"""Shown where a driver counted it."""
+
+
+def steps(tables: StudyTables) -> SectionPart:
+    """A step on the device, for each recipe and strategy of which a cell was traced on a GPU."""
+    found = tables.device_time
+    traced = [same for same in by_configuration(found) if same[2]["count"].gt(0).any()]
+    reasons = " and ".join(dict.fromkeys(note for note in found["note"] if note))
+    return SectionPart(
+        tables=[
+            table_by_cell(
+                f"A step on the device: {recipe}, {strategy}",
+                rows,
+                STEP,
+                lambda row: status("not traced") if row.count == 0 else None,
+                collect_notes(rows, "note"),
+            )
+            for recipe, strategy, rows in traced
+        ],
+        missing="" if traced else f"No step can be shown: {reasons or 'there are no cells'}.",
     )
+
+
+def _together(row: Any) -> TableCell | None:
+    """Both times as one, where a record does not tell waiting for others from compute."""
+    known = pd.notna(row.compute_seconds)
+    return None if known else TableCell(f"together {_milliseconds(row.busy_seconds)}")
+
+
+def _gap_detail(row: Any) -> str:
+    share = fmt.percent(row.gap_seconds / row.step_seconds)
+    span = fmt.span(1e3 * row.gap_seconds_min, 1e3 * row.gap_seconds_max)
+    return share if row.count == 1 else f"{span}, {share}"
+
+
+def _milliseconds(seconds: float) -> str:
+    return fmt.significant(1e3 * seconds)
+
+
+STEP = [
+    Column("step, ms", "step_seconds", _milliseconds, detail=lambda row: f"n = {int(row.count)}"),
+    Column("compute, ms", "compute_seconds", _milliseconds, instead=_together),
+    Column(
+        "communication alone, ms",
+        lambda row: row.busy_seconds - row.compute_seconds if row.gpus > 1 else None,
+        _milliseconds,
+        instead=_together,
+    ),
+    Column(
+        "nothing, ms",
+        "gap_seconds",
+        _milliseconds,
+        detail=_gap_detail,
+        flags=lambda row: ("negative",) if row.gap_seconds < 0 else (),
+    ),
+    Column("kernels", "kernels", lambda count: f"{count:,.0f}"),
+]

@@ -1,12 +1,11 @@
 """What was run on what: the facts at the head of the report, and its last section."""
 
-from collections.abc import Collection
 from typing import Any
 
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.table import Table, TableCell, head, status, text
+from scaling.report.table import Column, Table, TableCell, head, make_table, status, text
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import TIMED
 
@@ -23,7 +22,6 @@ OF_A_RUN = [
         "ended",
     ),
 ]
-SLURM_COLUMNS = {"Slurm job": "slurm_job_id", "Slurm GPUs": "slurm_gpus"}
 DIGEST_CHARACTERS = 12
 
 
@@ -62,18 +60,15 @@ def provenance(tables: StudyTables) -> dict[str, Any]:
     numbers = {
         index: number for number, rows in enumerate(environments, start=1) for index in rows.index
     }
-    slurm = SLURM_COLUMNS if _values(runs, "slurm_job_id") else {}
-    words = ["status", "environment", "started", "ended", *slurm, "config digest"]
+    slurm = SLURM if _values(runs, "slurm_job_id") else []
+    numbered = tables.provenance.assign(environment=tables.provenance.index.map(numbers))
     return {
         "environments": _environments(environments, kept),
-        "runs": Table(
-            title="Runs",
-            columns=["run", *words],
-            rows=[
-                _run(row, numbers.get(row.Index), slurm.values())
-                for row in tables.provenance.itertuples()
-            ],
-            text_columns=frozenset(words),
+        "runs": make_table(
+            "Runs",
+            numbered,
+            [*RUN, *slurm, CONFIG_DIGEST],
+            instead=lambda row: status(row.status) if row.status == "missing" else None,
         ),
     }
 
@@ -105,22 +100,6 @@ def _across(values: list[str]) -> list[TableCell]:
     if len(set(values)) == 1:
         return [TableCell(values[0] or "–", kind="text", columns=len(values))]
     return [text(value or "–") for value in values]
-
-
-def _run(row: Any, environment: int | None, extra: Collection[str]) -> list[TableCell]:
-    """The run's entries, those of the columns `extra` before the last."""
-    name = head(f"{fmt.cell_name(row)}, seed {int(row.seed)}")
-    if environment is None:
-        return [name, status(row.status, 5 + len(extra))]
-    return [
-        name,
-        text("ok") if row.status == "ok" else status(row.status),
-        text(f"E{environment}"),
-        text(_time(row.started)),
-        text(_time(row.ended)),
-        *(text(getattr(row, column) or "–") for column in extra),
-        text(str(row.config_digest)[:DIGEST_CHARACTERS] or "–"),
-    ]
 
 
 def _recorded(tables: StudyTables) -> pd.DataFrame:
@@ -210,3 +189,24 @@ def _time(stamp: str) -> str:
         return "–"
     zone = " UTC" if stamp.endswith(("+00:00", "Z")) else stamp[19:]
     return stamp[:16].replace("T", " ") + zone
+
+
+RUN = [
+    Column("run", lambda row: f"{fmt.cell_name(row)}, seed {int(row.seed)}", kind="head"),
+    Column(
+        "status",
+        "status",
+        kind="text",
+        instead=lambda row: None if row.status == "ok" else status(row.status),
+    ),
+    Column("environment", "environment", lambda number: f"E{int(number)}", "text"),
+    Column("started", "started", _time, "text"),
+    Column("ended", "ended", _time, "text"),
+]
+SLURM = [
+    Column("Slurm job", "slurm_job_id", lambda job: job or "–", "text"),
+    Column("Slurm GPUs", "slurm_gpus", lambda gpus: gpus or "–", "text"),
+]
+CONFIG_DIGEST = Column(
+    "config digest", "config_digest", lambda digest: digest[:DIGEST_CHARACTERS] or "–", "text"
+)

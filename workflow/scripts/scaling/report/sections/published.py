@@ -15,7 +15,6 @@ from scaling.published.derive import PublishedTables
 from scaling.published.mistakes import MISTAKES
 from scaling.published.printed_figures import WITHIN
 from scaling.published.study import PublishedStudy
-from scaling.report.finding import Finding
 from scaling.report.sections import communication, scaling
 from scaling.report.sections import prediction as report_prediction
 from scaling.report.sections.audit import SEVERITIES, checks_table, counts, findings_table
@@ -37,7 +36,7 @@ class StudySection:
     doubts: list[str]
     counts: str
     table_1: list[Table]
-    views: list[tuple[Finding, Table]]
+    views: list[tuple[Any, Table]]
     derived: list[Table]
     prediction: dict[str, Any]
     printed: list[Table]

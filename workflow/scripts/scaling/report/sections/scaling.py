@@ -1,24 +1,23 @@
 """Questions 1 and 2 of the report: epoch time over the batch size, speedup, three views."""
 
 import math
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.report.scaling_views import strong_or_weak
 from scaling.report.table import (
+    Column,
     Table,
     TableCell,
-    by_batch_and_gpus,
     collect_notes,
     flags_of,
-    head,
-    no_single,
+    no_single_gpu,
     status,
+    table_by_cell,
+    table_by_gpus,
 )
 from scaling.tables.derived import DerivedTables
 from scaling.tables.schema import StudyTables, by_configuration
@@ -40,13 +39,15 @@ STATUSES = {
 def batch_size(tables: StudyTables) -> dict[str, Any]:
     """Question 1: epoch time without loading, and loading, over the batch size."""
     timing = _with_last_batches(tables.timing, tables.provenance)
+    title = "seconds per epoch without loading, and waiting for data"
     return {
         "tables": [
-            by_batch_and_gpus(
-                f"{recipe}, {strategy}: seconds per epoch without loading, and waiting for data",
+            table_by_gpus(
+                f"{recipe}, {strategy}: {title}",
                 rows,
-                ["without loading, s", "loading, s"],
-                _loading,
+                LOADING,
+                instead=_untimed,
+                notes=collect_notes(rows, "message"),
             )
             for recipe, strategy, rows in by_configuration(timing)
         ]
@@ -80,11 +81,10 @@ def _with_last_batches(timing: pd.DataFrame, provenance: pd.DataFrame) -> pd.Dat
 
 
 def speedup(tables: DerivedTables) -> dict[str, Any]:
-    """Question 2: Table 1, the three views of scaling and what they say, occurring statuses."""
+    """Question 2: Table 1, the three views of scaling with the cell they part at, statuses."""
     occurring = set(tables.timing["status"]) - {"ok"}
-    messages = tables.timing[["recipe", "strategy", "gpus", "batch_size", "message"]]
-    rows = tables.speedup.merge(messages, how="left")
-    configurations = by_configuration(rows)
+    messages = tables.timing[[*CELL_KEYS, "message"]]
+    configurations = by_configuration(tables.speedup.merge(messages, how="left"))
     return {
         "table_1": [
             _table_1(f"Table 1: {recipe}, {strategy}", cells)
@@ -92,7 +92,7 @@ def speedup(tables: DerivedTables) -> dict[str, Any]:
         ],
         "views": [
             (
-                strong_or_weak(cells),
+                clearest_view(cells),
                 _views(f"Three views of scaling: {recipe}, {strategy}", cells[cells["gpus"] > 1]),
             )
             for recipe, strategy, cells in configurations
@@ -102,43 +102,24 @@ def speedup(tables: DerivedTables) -> dict[str, Any]:
     }
 
 
-def _table_1(title: str, cells: pd.DataFrame) -> Table:
-    counts = cells["count"].dropna()
-    once = not counts.empty and bool((counts == 1).all())
-    table = by_batch_and_gpus(
-        title, cells, ["epoch time, s", "speedup"], partial(_time_and_speedup, label_once=not once)
-    )
-    notes = ["every time was measured once"] * once
-    return replace(table, notes=[*notes, *table.notes])
+def clearest_view(cells: pd.DataFrame) -> Any | None:
+    """The cell that shows best how the three views differ; None without a speedup.
+
+    `cells` are of one recipe and strategy. It is one on the most GPUs that have a speedup: that
+    whose fixed-global-batch speedup differs most from its strong one; without any T(1, N·b), that
+    of the largest batch.
+    """
+    known = cells[(cells["gpus"] > 1) & cells["speedup"].notna()]
+    if known.empty:
+        return None
+    most = known[known["gpus"] == known["gpus"].max()]
+    gap = (most["speedup"] / most["fixed_global_batch_speedup"]).map(math.log).abs()
+    chosen = gap.idxmax() if gap.notna().any() else most["batch_size"].idxmax()
+    return next(most.loc[[chosen]].itertuples())
 
 
-def _loading(row: Any) -> list[TableCell]:
-    if pd.isna(row.epoch_seconds):
-        return [status(row.status, 2)]
-    share = row.loader_seconds / row.epoch_seconds
-    return [
-        TableCell(fmt.significant(row.epoch_seconds_without_loading), flags=flags_of(row)),
-        TableCell(fmt.significant(row.loader_seconds), detail=f"{fmt.percent(share)} of the epoch"),
-    ]
-
-
-def _time_and_speedup(row: Any, label_once: bool) -> list[TableCell]:
-    if pd.isna(row.epoch_seconds):
-        return [status(row.status, 2)]
-    time = TableCell(
-        fmt.significant(row.epoch_seconds),
-        detail=_range(row.epoch_seconds_min, row.epoch_seconds_max),
-        flags=flags_of(row, measured_once=label_once and row.count == 1),
-    )
-    if pd.isna(row.speedup):
-        return [time, no_single(row.batch_size)]
-    noise = row.gpus > 1 and row.within_spread
-    ratio = TableCell(
-        fmt.times(row.speedup),
-        detail=_range(row.speedup_min, row.speedup_max) if row.gpus > 1 else "",
-        flags=("within noise",) * noise + (f"above {int(row.gpus)}",) * (row.speedup > row.gpus),
-    )
-    return [time, ratio]
+def _untimed(row: Any) -> TableCell | None:
+    return status(row.status) if pd.isna(row.epoch_seconds) else None
 
 
 def _range(low: float, high: float) -> str:
@@ -146,36 +127,73 @@ def _range(low: float, high: float) -> str:
     return fmt.span(low, high) if high > low else ""
 
 
-def _views(title: str, cells: pd.DataFrame) -> Table:
-    rows = []
-    for batch, same in cells.sort_values(["batch_size", "gpus"]).groupby("batch_size"):
-        for index, row in enumerate(same.itertuples()):
-            line = [head(str(batch), rows=len(same))] if index == 0 else []
-            line += [TableCell(str(int(row.gpus)))]
-            if pd.isna(row.epoch_seconds):
-                line.append(status(row.status, 4))
-            else:
-                global_batch = int(row.gpus) * int(row.batch_size)
-                line += [
-                    _view(row, "", row.batch_size),
-                    _view(row, "weak_", row.batch_size),
-                    TableCell(str(global_batch)),
-                    _view(row, "fixed_global_batch_", global_batch),
-                ]
-            rows.append(line)
-    return Table(
-        title=title,
-        groups=[("", 2), ("strong", 1), ("weak", 1), ("fixed global batch", 2)],
-        columns=["batch size per GPU", "GPUs", "speedup", "speedup", "global batch", "speedup"],
-        rows=rows,
-        notes=collect_notes(cells[cells["epoch_seconds"].notna()], "note"),
+LOADING = [
+    Column("without loading, s", "epoch_seconds_without_loading", fmt.significant, flags=flags_of),
+    Column(
+        "loading, s",
+        "loader_seconds",
+        fmt.significant,
+        detail=lambda row: f"{fmt.percent(row.loader_seconds / row.epoch_seconds)} of the epoch",
+    ),
+]
+SPEEDUP = Column(
+    "speedup",
+    "speedup",
+    fmt.times,
+    detail=lambda row: _range(row.speedup_min, row.speedup_max) if row.gpus > 1 else "",
+    flags=lambda row: (
+        *(["within noise"] if row.gpus > 1 and row.within_spread else []),
+        *_above(row, row.speedup),
+    ),
+    missing=no_single_gpu,
+)
+
+
+def _above(row: Any, speedup: float) -> tuple[str, ...]:
+    """The flag of a speedup above the number of GPUs."""
+    return (f"above {int(row.gpus)}",) if speedup > row.gpus else ()
+
+
+def _table_1(title: str, cells: pd.DataFrame) -> Table:
+    counts = cells["count"].dropna()
+    once = not counts.empty and bool((counts == 1).all())
+    time = Column(
+        "epoch time, s",
+        "epoch_seconds",
+        fmt.significant,
+        detail=lambda row: _range(row.epoch_seconds_min, row.epoch_seconds_max),
+        flags=lambda row: flags_of(row, measured_once=row.count == 1 and not once),
+    )
+    notes = ["every time was measured once"] * once + collect_notes(cells, "message")
+    return table_by_gpus(title, cells, [time, SPEEDUP], instead=_untimed, notes=notes)
+
+
+def _view(group: str, prefix: str, batch_size: Callable[[Any], int]) -> Column:
+    """The speedup and efficiency of one view, whose baseline is T(1, `batch_size`)."""
+    ratio = f"{prefix}speedup"
+    return Column(
+        "speedup",
+        ratio,
+        fmt.times,
+        detail=lambda row: f"efficiency {fmt.percent(getattr(row, f'{prefix}efficiency'))}",
+        flags=lambda row: _above(row, getattr(row, ratio)),
+        missing=lambda row: f"no T(1, {batch_size(row)})",
+        group=group,
     )
 
 
-def _view(row: Any, view: str, baseline: int) -> TableCell:
-    """Speedup and efficiency of one view, whose baseline is T(1, `baseline`)."""
-    ratio, efficiency = getattr(row, f"{view}speedup"), getattr(row, f"{view}efficiency")
-    if pd.isna(ratio):
-        return no_single(baseline)
-    above = (f"above {int(row.gpus)}",) if ratio > row.gpus else ()
-    return TableCell(fmt.times(ratio), detail=f"efficiency {fmt.percent(efficiency)}", flags=above)
+def _global_batch(row: Any) -> int:
+    return int(row.gpus * row.batch_size)
+
+
+VIEWS = [
+    _view("strong", "", lambda row: row.batch_size),
+    _view("weak", "weak_", lambda row: row.batch_size),
+    Column("global batch", _global_batch, group="fixed global batch"),
+    _view("fixed global batch", "fixed_global_batch_", _global_batch),
+]
+
+
+def _views(title: str, cells: pd.DataFrame) -> Table:
+    notes = collect_notes(cells[cells["epoch_seconds"].notna()], "note")
+    return table_by_cell(title, cells, VIEWS, _untimed, notes)

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.table import Table, TableCell, head, status, text
+from scaling.report.table import Column, Table, TableCell, make_table, status
 from scaling.tables.schema import StudyTables
 
 PHASES = {"start": "once, at the start"}
@@ -38,127 +38,177 @@ def buffers(tables: StudyTables) -> dict[str, Any]:
 
 def _orders(drawn: pd.DataFrame) -> Table:
     rows = []
-    for (sampler, gpus, told), some in drawn.groupby(["sampler", "gpus", "set_epoch"], sort=False):
-        chains = some.groupby(["trained", "seed", "rank"])["first_epoch"].nunique()
-        rows.append(
-            [
-                head(str(sampler)),
-                TableCell(str(int(gpus))),
-                text("yes" if told else "no"),
-                TableCell(str(int(some["epoch"].nunique()))),
-                TableCell(_range(chains)),
-                TableCell(_range(some["overlap"])),
-                TableCell(_range(some["unseen"])),
-                TableCell(_range(some["repeated"])),
-                TableCell(f"{len(some):,}"),
-            ]
-        )
-    return Table(
-        title="Orders of images, hashed",
-        columns=[
-            *("sampler", "GPUs", "set_epoch", "epochs", "different orders of a rank"),
-            *("images two ranks share", "images left out", "draws repeated", "orders hashed"),
-        ],
-        rows=rows,
-        text_columns=frozenset({"sampler", "set_epoch"}),
-    )
+    for key, same in drawn.groupby(["sampler", "gpus", "set_epoch"], sort=False):
+        row = dict(zip(("sampler", "gpus", "set_epoch"), key, strict=True))
+        chains = same.groupby(["trained", "seed", "rank"])["first_epoch"].nunique()
+        row |= {"epochs": same["epoch"].nunique(), "orders": len(same), "different": _span(chains)}
+        rows.append(row | {name: _span(same[name]) for name in ("overlap", "unseen", "repeated")})
+    return make_table("Orders of images, hashed", pd.DataFrame(rows), ORDERS)
+
+
+def _span(values: pd.Series) -> str:
+    return fmt.whole_span(values, "–")
+
+
+ORDERS = [
+    Column("sampler", "sampler", kind="head"),
+    Column("GPUs", "gpus", fmt.integer),
+    Column("set_epoch", "set_epoch", lambda told: "yes" if told else "no", "text"),
+    Column("epochs", "epochs", fmt.integer),
+    Column("different orders of a rank", "different"),
+    Column("images two ranks share", "overlap"),
+    Column("images left out", "unseen"),
+    Column("draws repeated", "repeated"),
+    Column("orders hashed", "orders", lambda count: f"{count:,}"),
+]
 
 
 def _accuracies(accuracy: pd.DataFrame) -> Table:
-    rows = []
-    for seed, pair in accuracy.groupby("seed"):
-        told = {bool(row.set_epoch): row for row in pair.itertuples()}
-        line = [head(str(seed))]
-        for name in ("train_loss", "train_accuracy", "test_accuracy"):
-            values = [getattr(told[key], name) if key in told else None for key in (True, False)]
-            line += [_quantity(name, value) for value in values]
-        both = [told[key].test_accuracy if key in told else float("nan") for key in (True, False)]
-        rows.append([*line, TableCell(fmt.points(100 * (both[1] - both[0])))])
+    names = ["train_loss", "train_accuracy", "test_accuracy"]
+    paired = accuracy.assign(how=accuracy["set_epoch"].map({True: "with", False: "without"}))
+    rows = paired.pivot(index="seed", columns="how", values=names)
+    rows.columns = [f"{name}_{how}" for name, how in rows.columns]
+    every = [f"{name}_{how}" for name in names for how in ("with", "without")]
     epochs = fmt.plural(int(accuracy["epochs"].max()), "epoch")
-    return Table(
-        title=f"Recipe course with and without set_epoch, after {epochs}",
-        groups=[("", 1), ("training loss", 2), ("training accuracy", 2), ("test accuracy", 3)],
-        columns=["seed", *["with", "without"] * 3, "without − with, points"],
-        rows=rows,
+    return make_table(
+        f"Recipe course with and without set_epoch, after {epochs}",
+        rows.reindex(columns=every).astype(float).reset_index(),
+        ACCURACIES,
     )
 
 
-def _quantity(name: str, value: float | None) -> TableCell:
-    if value is None or pd.isna(value):
-        return status("not finite")
-    return TableCell(fmt.significant(value, 4) if name == "train_loss" else f"{100 * value:.2f} %")
+def _percentage(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
+ACCURACIES = [
+    Column("seed", "seed", kind="head"),
+    *(
+        Column(how, f"{name}_{how}", write, group=group, missing="not finite")
+        for name, group, write in (
+            ("train_loss", "training loss", lambda loss: fmt.significant(loss, 4)),
+            ("train_accuracy", "training accuracy", _percentage),
+            ("test_accuracy", "test accuracy", _percentage),
+        )
+        for how in ("with", "without")
+    ),
+    Column(
+        "without − with, points",
+        lambda row: 100 * (row.test_accuracy_without - row.test_accuracy_with),
+        fmt.points,
+        group="test accuracy",
+    ),
+]
 
 
 def _messages(messages: pd.DataFrame) -> Table:
-    rows = []
-    notes = [f"{row.way}: {row.note}" for row in messages[messages["bytes"].isna()].itertuples()]
     known = messages[messages["bytes"].notna()]
-    for way, of_way in known.groupby("way", sort=False):
-        shown = of_way[of_way["step"].isin([0, of_way["step"].max()])]
-        groups = list(shown.groupby(["phase", "kind", "content"], sort=False))
-        for index, ((phase, kind, content), some) in enumerate(groups):
-            whole = int(some["bytes"].sum())
-            rows.append(
-                [
-                    *([head(str(way), rows=len(groups))] if index == 0 else []),
-                    text(PHASES.get(str(phase), f"each step, {phase}")),
-                    text(str(kind).replace("_", "-")),
-                    text(str(content)),
-                    TableCell(str(len(some))),
-                    TableCell(f"{whole:,}"),
-                    TableCell(_share(whole / some["gradient_bytes"].iloc[0])),
-                ]
-            )
-        if not of_way["ranks_agree"].all():
-            notes.append(f"{way}: the ranks recorded different messages; these are rank 0's")
-    return Table(
-        title="Messages of a training step",
-        columns=["way", "when", "kind", "content", "messages", "bytes", "of K"],
-        rows=rows,
-        notes=notes,
-        text_columns=frozenset({"way", "when", "kind", "content"}),
+    last = known.groupby("way")["step"].transform("max")
+    shown = known[known["step"].eq(0) | known["step"].eq(last)]
+    order = list(dict.fromkeys(shown["way"]))
+    sums = {
+        "messages": ("bytes", "size"),
+        "bytes": ("bytes", "sum"),
+        "gradient_bytes": ("gradient_bytes", "first"),
+    }
+    rows = shown.groupby(["way", "phase", "kind", "content"], sort=False).agg(**sums).reset_index()
+    rows = rows.sort_values("way", key=lambda ways: ways.map(order.index), kind="stable")
+    disagreeing = known.loc[~known["ranks_agree"], "way"].unique()
+    return make_table(
+        "Messages of a training step",
+        rows,
+        MESSAGES,
+        notes=[
+            *(f"{row.way}: {row.note}" for row in messages[messages["bytes"].isna()].itertuples()),
+            *(
+                f"{way}: the ranks recorded different messages; these are rank 0's"
+                for way in disagreeing
+            ),
+        ],
     )
+
+
+def _share(share: float) -> str:
+    """A share as a percentage with three digits, `< 0.001 %` for less than that."""
+    return "< 0.001 %" if 0 < share < 1e-5 else f"{100 * share:.3g} %"
+
+
+MESSAGES = [
+    Column("way", "way", kind="head", per=("way",)),
+    Column("when", "phase", lambda phase: PHASES.get(phase, f"each step, {phase}"), "text"),
+    Column("kind", "kind", lambda kind: kind.replace("_", "-"), "text"),
+    Column("content", "content", kind="text"),
+    Column("messages", "messages"),
+    Column("bytes", "bytes", lambda size: f"{int(size):,}"),
+    Column("of K", lambda row: int(row.bytes) / row.gradient_bytes, _share),
+]
 
 
 def _buffers(compared: pd.DataFrame) -> Table:
-    rows, notes = [], []
-    for kind, ranks in compared.groupby("buffers", sort=False):
-        row = ranks.iloc[0]
-        if pd.isna(row["rank"]):
-            notes.append(f"{BUFFERS[str(kind)]}: {row['note']}")
-            continue
-        accuracies = 100 * ranks["test_accuracy"]
-        rows.append(
-            [
-                head(BUFFERS[str(kind)]),
-                text(_alike(ranks["parameters_sha256"])),
-                text(_alike(ranks["buffers_sha256"])),
-                *(
-                    TableCell(
-                        fmt.percent(row[f"{name}_drift_mean"]), f"{_largest(row, name)} at most"
-                    )
-                    for name in ("variance", "mean")
-                ),
-                TableCell(f"{accuracies.min():.2f}–{accuracies.max():.2f} %"),
-                _seconds(row),
-            ]
-        )
-    return Table(
-        title="Ranks compared after the last epoch",
-        columns=[
-            *("buffers", "parameters", "buffers on the ranks", "running variances apart"),
-            *("running means apart", "test accuracy by rank", "seconds per epoch"),
+    ranks = compared.assign(test_accuracy=100 * compared["test_accuracy"]).groupby(
+        "buffers", sort=False
+    )
+    rows = ranks.first().assign(
+        parameters=ranks["parameters_sha256"].agg(_alike),
+        hashes=ranks["buffers_sha256"].agg(_alike),
+        lowest=ranks["test_accuracy"].min(),
+        highest=ranks["test_accuracy"].max(),
+    )
+    measured = ranks["rank"].first().notna()
+    absent = rows[~measured].itertuples()
+    return make_table(
+        "Ranks compared after the last epoch",
+        rows[measured].reset_index(),
+        RANKS,
+        notes=[
+            *(f"{BUFFERS[str(row.Index)]}: {row.note}" for row in absent),
+            *_not_repeatable(compared),
         ],
-        rows=rows,
-        notes=[*notes, *_not_repeatable(compared)],
-        text_columns=frozenset({"buffers", "parameters", "buffers on the ranks"}),
     )
 
 
-def _not_repeatable(compared: pd.DataFrame) -> list[str]:
-    """That two trainings which should be equal were not, where broadcast and local buffers differ.
+def _alike(hashes: pd.Series) -> str:
+    return "identical" if hashes.nunique() == 1 else f"{hashes.nunique()} different"
 
-    A forward pass in training does not read running statistics.
+
+def _drift(name: str) -> Column:
+    """How far the ranks' running statistics of one kind are apart."""
+    return Column(
+        f"running {name}s apart",
+        f"{name}_drift_mean",
+        fmt.percent,
+        detail=lambda row: f"{fmt.percent(getattr(row, f'{name}_drift_max'))} at most",
+    )
+
+
+def _untimed(row: Any) -> TableCell | None:
+    return status("not timed without loading") if row.count == 0 else None
+
+
+RANKS = [
+    Column("buffers", "buffers", lambda kind: BUFFERS[kind], "head"),
+    Column("parameters", "parameters", kind="text"),
+    Column("buffers on the ranks", "hashes", kind="text"),
+    _drift("variance"),
+    _drift("mean"),
+    Column("test accuracy by rank", lambda row: f"{row.lowest:.2f}–{row.highest:.2f} %"),
+    Column(
+        "seconds per epoch",
+        "epoch_seconds",
+        fmt.seconds,
+        detail=lambda row: (
+            f"{fmt.span(row.epoch_seconds_min, row.epoch_seconds_max)}, n = {int(row.count)}"
+        ),
+        instead=_untimed,
+    ),
+]
+
+
+def _not_repeatable(compared: pd.DataFrame) -> list[str]:
+    """Note that two trainings which should be equal were not, where that can be seen.
+
+    A forward pass in training does not read running statistics, so broadcast and local buffers
+    leave the parameters alike.
     """
     alike = compared[compared["buffers"].isin(["broadcast", "local"])]
     if alike["parameters_sha256"].nunique() < 2 or alike["buffers"].nunique() < 2:
@@ -168,31 +218,3 @@ def _not_repeatable(compared: pd.DataFrame) -> list[str]:
         "a training does not repeat itself here. Broadcast and local buffers train alike from one "
         "seed, as no forward pass in training reads them, and yet ended with other parameters"
     ]
-
-
-def _share(share: float) -> str:
-    """A share as a percentage with three digits, `< 0.001 %` for less than that."""
-    return "< 0.001 %" if 0 < share < 1e-5 else f"{100 * share:.3g} %"
-
-
-def _seconds(row: pd.Series) -> TableCell:
-    if row["count"] == 0:
-        return status("not timed without loading")
-    span = fmt.span(row["epoch_seconds_min"], row["epoch_seconds_max"])
-    return TableCell(fmt.seconds(row["epoch_seconds"]), f"{span}, n = {int(row['count'])}")
-
-
-def _alike(hashes: pd.Series) -> str:
-    return "identical" if hashes.nunique() == 1 else f"{hashes.nunique()} different"
-
-
-def _largest(row: pd.Series, name: str) -> str:
-    return fmt.percent(row[f"{name}_drift_max"])
-
-
-def _range(values: pd.Series) -> str:
-    known = values.dropna()
-    if known.empty:
-        return "–"
-    low, high = int(known.min()), int(known.max())
-    return f"{low:,}" if low == high else f"{low:,}–{high:,}"

@@ -1,10 +1,10 @@
-"""The fixed cost of a run on the page: its phases and parts, and what the summary says of it."""
+"""The fixed cost of a run on the page: its phases and parts."""
 
 import pandas as pd
 import pytest
 
 from examples import report_tables
-from examples.report_page import Page, render
+from examples.report_page import Page, section
 from scaling.tables.startup import PARTS, PHASE_COLUMNS
 
 TITLE = "Where the time of a run goes: course, ddp"
@@ -13,7 +13,7 @@ FIGURES = [*PHASE_COLUMNS, *PARTS, "run_seconds", "unmeasured_share"]
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> Page:
-    return render(tmp_path_factory.mktemp("study"), report_tables.make())
+    return section(tmp_path_factory.mktemp("study"), "fixed_cost", report_tables.make())
 
 
 def rows_of(page: Page, title: str, batch: str) -> list[list[str]]:
@@ -57,18 +57,11 @@ def test_a_run_that_diverged_has_figures_and_is_called_so(page):
     assert rows_of(page, TITLE, "16384")[1][-2:] == ["20.0 diverged", "72 %"]
 
 
-def test_every_phase_is_explained(page):
-    section = page.text.partition("when the last rank has ended it:")[2]
-    explained = section.partition("The phases add up")[0].split()
-    terms = ["launchPython’s", "importsPyTorch", "jointhe", "datasetthe", "recipethe"]
-    assert [word for word in explained if word in terms] == terms
-
-
 def test_a_row_says_how_many_seeds_it_is_the_median_of(page, tmp_path):
     assert "each row is the run of median length of 3 seeds" in page.text
     tables = report_tables.make()
     tables["startup"]["count"] = tables["startup"]["count"].clip(upper=1)
-    once = render(tmp_path, tables).text
+    once = section(tmp_path, "fixed_cost", tables).text
     assert "each row is the only run of its cell, so its spread is unknown" in once
     assert "of median length of" not in once
 
@@ -77,34 +70,7 @@ def test_an_old_record_has_no_figures_and_the_table_says_so(page, tmp_path):
     tables = report_tables.make()
     startup = tables["startup"]
     forget(startup, startup["batch_size"] == 32)
-    old = render(tmp_path, tables)
+    old = section(tmp_path, "fixed_cost", tables)
     assert rows_of(old, TITLE, "32") == [[gpus, "not recorded"] for gpus in ("1", "2", "4")]
     note = "not recorded: the run was made before these times were measured"
     assert note in old.text and note not in page.text
-
-
-def test_the_summary_says_how_much_of_the_run_time_was_measured(tmp_path):
-    tables = report_tables.make()
-    tables["startup"] = tables["startup"][tables["startup"]["batch_size"] == 512]
-    # The 1-GPU run of course is one for both strategies: epochs 3.0, 3.3, 2.97, 1.49 and 0.9 are
-    # 11.66 s, fast's 1.32, 0.66 and 0.32 are 2.3 s: measured 3 · 13.96 = 41.88 s.
-    # Start-ups 7 + 7.5 + 8.5 + 7.5 + 8.5 = 39 and 36 + 36.5 + 37.5 = 110: the whole is
-    # 149 + 5 · 13.96 + 8 · 3 = 242.8 s.
-    assert (
-        "Measured epochs are 17 % of the run time (41.9 of 243 s; 8 runs that stand for all 9 "
-        "cells). The median start-up of a run takes 7.50 s with course (longest phase: imports, "
-        "4.00 s), 36.5 s with fast (longest phase: recipe, 30.0 s)."
-    ) in render(tmp_path, tables).text
-
-
-def test_the_summary_says_for_how_many_cells_it_speaks(page):
-    # 3 oom, 3 infeasible and the timeout have none; 4 runs on one GPU are of both strategies.
-    assert "34 runs that stand for 38 of 45 cells)" in page.text
-
-
-def test_the_summary_admits_that_nothing_was_recorded(tmp_path):
-    tables = report_tables.make()
-    startup = tables["startup"]
-    forget(startup, startup["status"] != "")
-    found = render(tmp_path, tables).text
-    assert "What a run costs besides its measured epochs is unknown: no run that came" in found

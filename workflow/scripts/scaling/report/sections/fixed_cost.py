@@ -11,7 +11,7 @@ from scaling.tables.schema import StudyTables, by_configuration
 from scaling.tables.startup import PARTS, PHASE_COLUMNS
 from scaling.tables.timing import TIMED
 
-MEANINGS = {
+PHASE_MEANINGS = {
     "launch": "Python’s start, until the command’s own code begins; over several nodes also srun "
     "and torchrun",
     "imports": "PyTorch and the modules that need it",
@@ -33,14 +33,14 @@ NOT_RECORDED = "not recorded"
 def fixed_cost(tables: StudyTables) -> dict[str, Any]:
     """The meaning of each phase, and a table of phases and parts for each configuration."""
     return {
-        "phases": [(phase, MEANINGS[phase]) for phase in PHASES],
+        "phases": [(phase, PHASE_MEANINGS[phase]) for phase in PHASES],
         "tables": [
             table_by_cell(
                 f"Where the time of a run goes: {recipe}, {strategy}",
                 rows,
-                COLUMNS,
+                FIXED_COST,
                 _unrecorded,
-                _notes(rows),
+                _seeds(rows),
             )
             for recipe, strategy, rows in by_configuration(tables.startup)
         ],
@@ -54,7 +54,7 @@ def _unrecorded(row: Any) -> TableCell | None:
     return status(NOT_RECORDED if row.status in TIMED else row.status)
 
 
-COLUMNS = [
+FIXED_COST = [
     *(
         Column(phase, seconds, fmt.significant, group="phases of the start-up, s")
         for phase, seconds in zip(PHASES, PHASE_COLUMNS, strict=True)
@@ -68,17 +68,18 @@ COLUMNS = [
 ]
 
 
-def _notes(rows: pd.DataFrame) -> list[str]:
+def _seeds(rows: pd.DataFrame) -> list[str]:
+    """Notes on how many runs a row stands for, and on runs without these times."""
     notes = []
     known = rows["run_seconds"].notna()
     seeds = rows["count"][known]
     if len(seeds):
-        low, high = int(seeds.min()), int(seeds.max())
-        if high == 1:
-            notes.append("each row is the only run of its cell, so its spread is unknown")
-        else:
-            span = f"{low}" if low == high else f"{low} to {high}"
-            notes.append(f"each row is the run of median length of {span} seeds")
+        span = fmt.whole_span(seeds)
+        notes.append(
+            "each row is the only run of its cell, so its spread is unknown"
+            if span == "1"
+            else f"each row is the run of median length of {span} seeds"
+        )
     if (rows["status"].isin(TIMED) & ~known).any():
         notes.append(f"{NOT_RECORDED}: the run was made before these times were measured")
     return notes
