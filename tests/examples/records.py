@@ -9,7 +9,7 @@ import pandas as pd
 
 from scaling.core import files
 from scaling.core.grid import Cell
-from scaling.core.records import EpochRow, Role, RunRecord, Status
+from scaling.core.records import EpochRow, Role, RunRecord, Status, upgrade
 from scaling.tables import timing
 
 TRAIN_IMAGES = 50_000
@@ -39,6 +39,7 @@ def epoch(
         samples=samples,
         train_loss=train_loss,
         train_accuracy=train_accuracy,
+        power_capped_seconds=None,
     )
 
 
@@ -52,18 +53,18 @@ def record(
     environment: dict[str, Any] | None = None,
 ) -> RunRecord:
     """The record of one run."""
-    return RunRecord(
-        cell=asdict(cell),
-        status=status,
-        message=message,
-        dataset={"train_images": TRAIN_IMAGES},
-        model={
+    made = {
+        "cell": asdict(cell),
+        "status": status,
+        "message": message,
+        "dataset": {"train_images": TRAIN_IMAGES},
+        "model": {
             "name": "resnet18-cifar",
             "width": 64,
             "parameters": GRADIENT_BYTES // 4,
             "gradient_bytes": GRADIENT_BYTES,
         },
-        training={
+        "training": {
             "learning_rate": 0.1,
             "momentum": 0.9,
             "weight_decay": 5e-4,
@@ -75,12 +76,13 @@ def record(
             "recipe_applied": None,
             "cpu_threads": 1,
         },
-        epochs=epochs,
-        evaluation=evaluation,
-        memory={"kind": "device", "peak_bytes": []},
-        communication={"backend": "nccl", "bucket_bytes": []},
-        environment=environment or {},
-    )
+        "epochs": epochs,
+        "evaluation": evaluation,
+        "memory": {"kind": "device", "peak_bytes": []},
+        "communication": {"backend": "nccl", "bucket_bytes": []},
+        "environment": environment or {},
+    }
+    return upgrade(made)
 
 
 def save(folder: Path, made: RunRecord) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from examples.records import epoch, record
 from scaling.core.grid import Cell
+from scaling.core.records import upgrade
 from scaling.instruments.kernel_trace import Busy, Trace
 from scaling.tables.device_time import device_time
 
@@ -17,7 +18,7 @@ def run(found, seed=0, **cell):
     made = record(own, [epoch(number, 12.0) for number in (2, 3, 4)])
     if found is not None:
         made["device_time"] = found
-    return own, made
+    return own, upgrade(made)
 
 
 def rank(index, seconds, busy, kernels=1000, iterations=10, compute=0.02):

@@ -7,6 +7,7 @@ import pytest
 
 from examples.records import epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
+from scaling.core.records import upgrade
 from scaling.tables import limits as peaks
 from scaling.tables.communication import communication as communicate
 from scaling.tables.utilization import costs, utilization
@@ -107,7 +108,7 @@ def test_what_is_missing_for_a_utilization_is_said(made, note):
 def test_a_record_older_than_the_count_of_operations_has_none():
     cell, made = run()
     del made["model"]["flops_per_image"], made["training"]["recipe_applied"]
-    assert costs([(cell, made)])["cost_note"].item() == (
+    assert costs([(cell, upgrade(made))])["cost_note"].item() == (
         "the runs did not record the operations per image; the runs did not record the precision"
     )
 

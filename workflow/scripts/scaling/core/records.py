@@ -1,5 +1,6 @@
 """The records of measurements: statuses, fields, and where they lie. Needs no torch."""
 
+import math
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -16,7 +17,7 @@ class EpochRow(TypedDict):
     """One epoch as one rank saw it. Seconds are host seconds between device synchronisations.
 
     `power_capped_seconds`: for how long one of its GPUs was held back by its power limit, as the
-    driver counts it; null where none does, absent from records made before it was read.
+    driver counts it; null where none does.
     """
 
     epoch: int
@@ -28,7 +29,7 @@ class EpochRow(TypedDict):
     samples: int
     train_loss: float | None
     train_accuracy: float | None
-    power_capped_seconds: NotRequired[float | None]
+    power_capped_seconds: float | None
 
 
 class RunRecord(TypedDict):
@@ -47,15 +48,13 @@ class RunRecord(TypedDict):
 
     `training` also says for which `compiled_batch_sizes` steps were compiled (null before the end);
     in records made before it did, it was the whole batches, not the last of an epoch.
+    `device_time` of each rank is as `scaling.instruments` describes it.
 
-    `device_time` of each rank as `scaling.instruments` describes it, absent from records made
-    before it was read, and its `compute_seconds` from those made before these were told apart.
-
-    What the run cost besides its epochs, absent from records made before it was measured:
-    `startup` seconds of each phase of `scaling.startup_clock` and their total (null where a rank
-    did not reach its first epoch); `run_seconds` from the start of the command to the end of its
-    last process, without the wait for free GPUs before it (null for a run that was not started);
-    `shutdown_seconds` the part of them after the last rank's last report (null without reports).
+    What the run cost besides its epochs: `startup` seconds of each phase of
+    `scaling.launch.startup_clock` and their total (null where a rank did not reach its first
+    epoch); `run_seconds` from the start of the command to the end of its last process, without the
+    wait for free GPUs before it (null for a run that was not started); `shutdown_seconds` the part
+    of them after the last rank's last report (null without reports).
 
     `measured_as` is the strategy of the run that this one shares its measurement with, absent from
     a measurement of its own.
@@ -72,17 +71,37 @@ class RunRecord(TypedDict):
     memory: dict[str, Any]
     communication: dict[str, Any]
     environment: dict[str, Any]
-    device_time: NotRequired[list[dict[str, Any]]]
-    startup: NotRequired[dict[str, float] | None]
-    run_seconds: NotRequired[float | None]
-    shutdown_seconds: NotRequired[float | None]
+    device_time: list[dict[str, Any]]
+    startup: dict[str, float] | None
+    run_seconds: float | None
+    shutdown_seconds: float | None
     measured_as: NotRequired[str]
 
 
 def read_record(path: Path) -> RunRecord:
-    """The record at `path`; a missing or broken file is a UserError that names it."""
-    record: RunRecord = files.read_json(path)
-    return record
+    """Read the record at `path`; a missing or broken file is a UserError that names it."""
+    return upgrade(files.read_json(path))
+
+
+def upgrade(record: Any) -> RunRecord:
+    """Give a record made before something was measured what one that did not measure it has.
+
+    In place. All that a device did was to compute where it did not communicate.
+    """
+    for key in ("startup", "run_seconds", "shutdown_seconds"):
+        record.setdefault(key, None)
+    record["model"].setdefault("flops_per_image", None)
+    for key in ("recipe_applied", "compiled_batch_sizes"):
+        record["training"].setdefault(key, None)
+    record["communication"].setdefault("readings", [])
+    for epoch in record["epochs"]:
+        epoch.setdefault("power_capped_seconds", None)
+    alone = record["cell"]["gpus"] == 1
+    for rank in record.setdefault("device_time", []):
+        if "busy_seconds" in rank:
+            rank.setdefault("compute_seconds", rank["busy_seconds"] if alone else math.nan)
+    upgraded: RunRecord = record
+    return upgraded
 
 
 class ConvergenceRecord(TypedDict):

@@ -36,7 +36,7 @@ def device_time(runs: list[Run]) -> pd.DataFrame:
 
 
 def _row(records: list[RunRecord | None]) -> dict[str, Any]:
-    read = [_ranks(record) for record in records if record is not None]
+    read = [record["device_time"] for record in records if record is not None]
     steps = [step for ranks in read if (step := _step(ranks))]
     if not steps:
         notes = [rank["note"] for ranks in read for rank in ranks if "note" in rank]
@@ -63,15 +63,6 @@ def _step(ranks: list[dict[str, Any]]) -> dict[str, float] | None:
         for part in ("seconds", "busy_seconds", "compute_seconds", "kernels")
     )
     return dict(zip(PARTS, (step, busy, compute, step - busy, kernels), strict=True))
-
-
-def _ranks(record: RunRecord) -> list[dict[str, Any]]:
-    """What each rank read; records made before `compute_seconds` was know it on one GPU alone."""
-    communicates = record["cell"]["gpus"] > 1
-    return [
-        {"compute_seconds": math.nan if communicates else rank.get("busy_seconds"), **rank}
-        for rank in record.get("device_time") or []
-    ]
 
 
 def _median(values: list[float]) -> float:

@@ -55,7 +55,7 @@ def _model(record: RunRecord) -> str:
 def _training(training: dict[str, Any]) -> dict[str, Any]:
     """The columns `_OF_TRAINING`, as a person would say them."""
     flip = "random" if training["horizontal_flip"] else "no"
-    options = training.get("recipe_applied") or training["recipe_options"]
+    options = training["recipe_applied"] or training["recipe_options"]
     return {
         "training": (
             f"SGD, learning rate {training['learning_rate']:g}, "
@@ -65,6 +65,6 @@ def _training(training: dict[str, Any]) -> dict[str, Any]:
             f"{training['measured_epochs']} measured epochs"
         ),
         "recipe_options": ", ".join(f"{name} {value}" for name, value in options.items()),
-        "compiled_batch_sizes": "; ".join(map(str, training.get("compiled_batch_sizes") or [])),
+        "compiled_batch_sizes": "; ".join(map(str, training["compiled_batch_sizes"] or [])),
         "cpu_threads": training["cpu_threads"],
     }

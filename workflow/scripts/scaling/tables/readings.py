@@ -30,7 +30,7 @@ def readings(runs: list[Run]) -> pd.DataFrame:
     for cell, record in runs:
         if cell.gpus > 1:
             seeds = cells.setdefault((cell.recipe, cell.strategy, cell.gpus, cell.batch_size), [])
-            seeds.append(record["communication"].get("readings", []) if record else [])
+            seeds.append(record["communication"]["readings"] if record else [])
     rows = [
         {**dict(zip(CELL_KEYS, cell, strict=True)), **_row(estimate, seeds)}
         for cell, seeds in cells.items()

@@ -56,8 +56,8 @@ def _key(run: Run) -> tuple[Any, ...]:
 
 def _parts(record: RunRecord) -> dict[str, float] | None:
     """The row of one run, None for one that did not run to its end or did not measure it."""
-    phases, run_seconds = record.get("startup"), record.get("run_seconds")
-    shutdown_seconds = record.get("shutdown_seconds")
+    phases, run_seconds = record["startup"], record["run_seconds"]
+    shutdown_seconds = record["shutdown_seconds"]
     if (
         record["status"] not in TIMED
         or phases is None

@@ -45,7 +45,7 @@ def measured_epochs(record: RunRecord) -> Iterator[Epoch]:
     measured = [row for row in record["epochs"] if row["role"] == "measured"]
     for _, group in groupby(sorted(measured, key=itemgetter("epoch")), itemgetter("epoch")):
         ranks = list(group)
-        capped = [rank.get("power_capped_seconds") for rank in ranks]
+        capped = [rank["power_capped_seconds"] for rank in ranks]
         yield Epoch(
             seconds=max(rank["seconds"] for rank in ranks),
             loader_seconds=max(rank["loader_seconds"] for rank in ranks),

@@ -34,8 +34,8 @@ def costs(runs: list[Run]) -> pd.DataFrame:
         found += [record] if record else []
     rows = []
     for key, records in cells.items():
-        flops = {record["model"].get("flops_per_image") for record in records} - {None}
-        applied = [record["training"].get("recipe_applied") or {} for record in records]
+        flops = {record["model"]["flops_per_image"] for record in records} - {None}
+        applied = [record["training"]["recipe_applied"] or {} for record in records]
         precisions = {options.get("precision") for options in applied} - {None}
         notes = [
             f"the runs {'differ in their' if found else 'did not record the'} {what}"
