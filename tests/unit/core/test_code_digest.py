@@ -77,8 +77,10 @@ def test_a_module_that_is_imported_by_its_name_counts_where_it_is_named(project)
 def test_what_was_read_before_is_not_parsed_again(project, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".snakemake").mkdir()
+    code_digest._understood.cache_clear()
     before = project()
     edited = project(edited={"package/far.py": "LIMIT = 4\n"})
-    monkeypatch.setattr(code_digest.ast, "parse", None)
+    code_digest._understood.cache_clear()
+    monkeypatch.setattr(code_digest, "ast", None)
     assert project() == before != edited
     assert project(edited={"package/far.py": "LIMIT = 4\n"}) == edited

@@ -2,9 +2,17 @@
 
 import ast
 import hashlib
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+from scaling.core import files
+from scaling.core.errors import UserError
+
+KEPT = Path(".snakemake/code_digests")
+"""What is known of texts read before, in Snakemake's own folder: parsing all takes a second."""
 
 
 @cache
@@ -17,8 +25,8 @@ def digest(script: Path, *modules: str) -> str:
     """
     root = script.parent
     named = [path for module in modules for path in _files(root, module)]
-    files = sorted(_reached(root, [script, *named]))
-    parts = [f"{path.relative_to(root)} {_meaning(_text(path))}" for path in files]
+    covered = sorted(_reached(root, [script, *named]))
+    parts = [f"{path.relative_to(root)} {_understood(_text(path))[0]}" for path in covered]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -41,19 +49,7 @@ def _reached(root: Path, start: list[Path]) -> set[Path]:
 
 @cache
 def _imported(root: Path, path: Path) -> list[Path]:
-    return [file for name in _names(_text(path)) for file in _files(root, name)]
-
-
-@cache
-def _names(text: str) -> list[str]:
-    """What a module imports; what is imported from a package may be a module of it."""
-    found: list[str] = []
-    for node in _statements(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return found
+    return [file for name in _understood(_text(path))[1] for file in _files(root, name)]
 
 
 @cache
@@ -67,13 +63,33 @@ def _files(root: Path, name: str) -> list[Path]:
 
 
 @cache
-def _meaning(text: str) -> str:
-    return hashlib.sha256(ast.unparse(_without_docstrings(ast.parse(text))).encode()).hexdigest()
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 @cache
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
+def _understood(text: str) -> tuple[str, list[str]]:
+    """Digest what a module's text means, and list the dotted names that it imports; keep both."""
+    kept = KEPT / hashlib.sha256((_text(Path(__file__)) + text).encode()).hexdigest()
+    with suppress(OSError, ValueError):
+        meaning, names = json.loads(kept.read_text())
+        return meaning, names
+    tree = ast.parse(text)
+    names = list(_names(tree))
+    meaning = hashlib.sha256(ast.unparse(_without_docstrings(tree)).encode()).hexdigest()
+    if KEPT.parent.exists():
+        with suppress(UserError):
+            files.write_json(kept, [meaning, names])
+    return meaning, names
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    for node in _statements(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            # What is imported from a package may be a module of it.
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
