@@ -50,12 +50,12 @@ def _become_snakemake(arguments, folder, output):
 
 
 class Study:
-    """A copy of the project with the configuration `tiny.yaml`, and Snakemake to run it."""
+    """A copy of the project but its tests, with `tiny.yaml` as configuration, for Snakemake."""
 
     def __init__(self, folder, overrides):
         self.folder = folder
         names = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", ":!tests"],
             cwd=ROOT,
             capture_output=True,
             text=True,
