@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from scaling.config.technique import Technique
@@ -20,7 +19,6 @@ from scaling.convergence.plan import Run, Session, Study, choose, reference_upda
 from scaling.core import environment, files
 from scaling.core.environment import Device
 from scaling.core.records import convergence_path
-from scaling.data import dataset
 from scaling.launch import gpu_lease, outcome
 from scaling.training.trainer import TrainingData, finite
 
@@ -35,13 +33,10 @@ def run(session: Session) -> None:
     Reads the images before leasing a GPU, so that a queued job can start at once.
     """
     torch.set_num_threads(session.cpu_threads)
-    techniques, statistics = session.techniques, files.read_json(session.manifest)
-    data, first = dataset.load(session.dataset), slice(session.study.train_images)
-    data = replace(
-        data, train_images=data.train_images[first], train_labels=data.train_labels[first]
-    )
-    material = TrainingData(data, np.array(statistics["mean"]), np.array(statistics["std"]))
-    facts = {key: statistics[key] for key in ("source", "checksum", "train_images", "test_images")}
+    techniques, described = session.techniques, files.read_json(session.manifest)
+    train_images = session.study.train_images
+    material = TrainingData.read(session.dataset, session.manifest, train_images)
+    facts = {key: described[key] for key in ("source", "checksum", "train_images", "test_images")}
     with _device(environment.resolve_device(session.device)) as (device, host_info):
         for global_batch in session.global_batches:
             paths = {

@@ -6,7 +6,7 @@ The rate is a tensor on the device, so that a schedule needs no new graph.
 import torch
 from torch import Tensor, nn
 
-from scaling.training.flat_sgd import FlatWeights, views_of
+from scaling.training.flat_weights import FlatWeights, views_of
 
 
 class FlatOptimizer:

@@ -6,12 +6,10 @@ The runs of the grid keep times and no weights, so this is a training of its own
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
 from scaling.core import files
 from scaling.core.grid import Cell
-from scaling.data import dataset
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.models.resnet import ResNet18
@@ -57,8 +55,7 @@ class ResNetTraining(Training):
             collective_timeout_seconds=0,
         )
         described = files.read_json(self.manifest)
-        statistics = (np.array(described[key]) for key in ("mean", "std"))
-        images = TrainingData(dataset.load(self.dataset), *statistics)
+        images = TrainingData.read(self.dataset, self.manifest)
         torch.manual_seed(self.seed)
         network = ResNet18(self.model_width, len(images.data.classes)).to(device)
         trainer = Course(spec, Rank(0, 0, 1, device), network, images)

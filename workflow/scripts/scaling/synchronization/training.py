@@ -1,6 +1,5 @@
 """Train with recipe `course` and compare the ranks with one another."""
 
-import hashlib
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
@@ -48,8 +47,8 @@ def run(spec: RunSpec, training: Training, rank: Rank, material: TrainingData) -
     own = {
         "rank": rank.index,
         **evaluation.evaluate(model, material, rank.device),
-        "parameters_sha256": evaluation.parameters_sha256(model),
-        "buffers_sha256": buffers_sha256(model),
+        "parameters_sha256": evaluation.sha256(model.parameters()),
+        "buffers_sha256": evaluation.sha256(model.buffers()),
     }
     everyone: list[Any] = [None] * rank.processes
     dist.all_gather_object(everyone, (epochs, drawn, own, running_statistics(model)))
@@ -143,11 +142,3 @@ def drift(ranks: Sequence[Statistics]) -> dict[str, float]:
         for name, values in relative.items()
         for of, reduce in (("max", np.max), ("mean", np.mean))
     }
-
-
-def buffers_sha256(model: nn.Module) -> str:
-    """Hash the bytes of all buffers: SHA-256 in hexadecimal."""
-    digest = hashlib.sha256()
-    for buffer in model.buffers():
-        digest.update(buffer.cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()

@@ -1,14 +1,10 @@
 """Run the synchronization experiments: one process, which joins the others and reports."""
 
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from scaling.core import environment, files
-from scaling.data import dataset
+from scaling.core import environment
 from scaling.launch import measure
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
@@ -25,7 +21,7 @@ def run(plan: Plan, log_folder: Path) -> None:
     `steps`, `training` and `buffer_seconds`.
     """
     with _joined(plan, log_folder) as (rank, log):
-        material = _material(plan)
+        material = TrainingData.read(plan.dataset, plan.manifest, plan.images)
         if rank.is_first:
             model = ResNet18(plan.model_width, len(material.data.classes))
             log.append(
@@ -52,7 +48,7 @@ def run(plan: Plan, log_folder: Path) -> None:
 def run_data_parallel(plan: Plan, log_folder: Path) -> None:
     """Record DataParallel's steps, in one process with all GPUs."""
     with _joined(plan, log_folder) as (rank, log):
-        material = _material(plan)
+        material = TrainingData.read(plan.dataset, plan.manifest, plan.images)
         found = steps.record(plan, steps.DATA_PARALLEL, rank, material)
         _report(log, rank, "steps", found, "way")
 
@@ -60,16 +56,6 @@ def run_data_parallel(plan: Plan, log_folder: Path) -> None:
 def _joined(plan: Plan, log_folder: Path) -> AbstractContextManager[tuple[Rank, RankLog]]:
     device = environment.resolve_device(plan.device)
     return measure.joined(log_folder, device, plan.cpu_threads, plan.collective_timeout_seconds)
-
-
-def _material(plan: Plan) -> TrainingData:
-    statistics = files.read_json(plan.manifest)
-    data = dataset.load(plan.dataset)
-    first = slice(plan.images)
-    data = replace(
-        data, train_images=data.train_images[first], train_labels=data.train_labels[first]
-    )
-    return TrainingData(data, np.array(statistics["mean"]), np.array(statistics["std"]))
 
 
 def _permutations(plan: Plan) -> list[dict[str, Any]]:

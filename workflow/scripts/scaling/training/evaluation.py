@@ -1,6 +1,7 @@
 """What a trained model is worth: loss, accuracy, which model it is, and what training it costs."""
 
 import hashlib
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -39,11 +40,11 @@ def evaluate(
     return {"test_loss": finite(loss / len(labels)), "test_accuracy": correct / len(labels)}
 
 
-def parameters_sha256(model: nn.Module) -> str:
-    """SHA-256 over the bytes of all parameters: two ranks agree when all their gradients did."""
+def sha256(tensors: Iterable[Tensor]) -> str:
+    """Hash the bytes of tensors, of a model's parameters say: SHA-256 in hexadecimal."""
     digest = hashlib.sha256()
-    for parameter in model.parameters():
-        digest.update(parameter.detach().cpu().contiguous().numpy().tobytes())
+    for tensor in tensors:
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 

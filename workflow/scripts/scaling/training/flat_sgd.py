@@ -7,7 +7,6 @@ model travel in one message, the first while the backward pass is still in the o
 """
 
 import copy
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,22 +15,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from scaling.models.resnet import ResNet18
-
-ALIGNED_ELEMENTS = 64
-"""Every tensor begins at a multiple of this: cuDNN's fast kernels want aligned weights."""
-
-
-class FlatWeights:
-    """The float32 `parameters` as views of one array, with room for gradients and momenta."""
-
-    def __init__(self, parameters: list[nn.Parameter]) -> None:
-        size = sum(map(room_of, parameters))
-        self.values = torch.zeros(size, device=parameters[0].device)
-        self.gradients = torch.zeros_like(self.values)
-        self.momenta = torch.zeros_like(self.values)
-        self.views = views_of(self.values, parameters)
-        for parameter, view in zip(parameters, self.views, strict=True):
-            parameter.data = view.copy_(parameter.detach())
+from scaling.training.flat_weights import FlatWeights, room_of, views_of
 
 
 @dataclass
@@ -158,17 +142,3 @@ def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
 def bucket_bytes(model: ResNet18) -> list[int]:
     """The bytes of each message of a step in the order of sending, padding included."""
     return [sum(map(room_of, group)) * torch.float32.itemsize for group in model.backward_order]
-
-
-def room_of(tensor: Tensor) -> int:
-    """The elements that a tensor takes up in the flat array."""
-    return math.ceil(tensor.numel() / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
-
-
-def views_of(flat: Tensor, like: list[nn.Parameter]) -> list[Tensor]:
-    """Consecutive parts of `flat`, each with shape and memory order of one of `like`."""
-    parts = flat.split([room_of(tensor) for tensor in like])
-    return [
-        part.as_strided(tensor.shape, tensor.stride())
-        for part, tensor in zip(parts, like, strict=True)
-    ]

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from torch import nn
 
+from scaling.core import files
+from scaling.data import dataset
 from scaling.data.dataset import ImageDataset
 from scaling.launch.stall import StepProgress
 
@@ -19,6 +22,17 @@ class TrainingData:
     data: ImageDataset
     mean: np.ndarray
     std: np.ndarray
+
+    @classmethod
+    def read(cls, images: Path, manifest: Path, train_images: int | None = None) -> "TrainingData":
+        """Read images.npz and its manifest.json; only the first `train_images` of the training."""
+        described, data = files.read_json(manifest), dataset.load(images)
+        data = replace(
+            data,
+            train_images=data.train_images[:train_images],
+            train_labels=data.train_labels[:train_images],
+        )
+        return cls(data, np.array(described["mean"]), np.array(described["std"]))
 
 
 @dataclass(frozen=True)

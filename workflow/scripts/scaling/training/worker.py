@@ -12,14 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
-from scaling.core import environment, files
+from scaling.core import environment
 from scaling.core.environment import PowerCap, held_back
 from scaling.core.records import EpochRow, Role
-from scaling.data import dataset
 from scaling.launch import measure, outcome, ranks, stall
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
@@ -112,10 +110,7 @@ def _train(
 ) -> None:
     rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
     clock.end("join")
-    statistics = files.read_json(manifest)
-    material = TrainingData(
-        dataset.load(images), np.array(statistics["mean"]), np.array(statistics["std"])
-    )
+    material = TrainingData.read(images, manifest)
     clock.end("dataset")
     torch.manual_seed(spec.cell.seed)
     build = MODELS.find(spec.model).factory.load()
@@ -144,7 +139,7 @@ def _train(
     # A model that is spread over the ranks takes all of them to run.
     if rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates:
         test = evaluation.evaluate(model, material, rank.device)
-    digest = evaluation.parameters_sha256(model)
+    digest = evaluation.sha256(model.parameters())
     rank.barrier()
     log.append(
         "end",
