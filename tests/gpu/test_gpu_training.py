@@ -31,7 +31,6 @@ OPTIONS = {
     "cuda_graph": False,
     "fused_norms": False,
 }
-SECONDS = 300
 
 
 def material():
@@ -49,18 +48,9 @@ def trainer(global_batch=32, gpus=1, strategy="ddp", **options):
         cell=Cell("tuned", strategy, gpus, global_batch // gpus, 0),
         device="cuda",
         model_width=16,
-        warmup_epochs=1,
-        measured_epochs=3,
         instrumented_iterations=0,
         learning_rate=0.01,
-        momentum=0.9,
-        weight_decay=5e-4,
-        crop_padding=4,
-        horizontal_flip=True,
         recipe_options={**OPTIONS, **options},
-        cpu_threads=1,
-        time_limit_seconds=SECONDS,
-        collective_timeout_seconds=SECONDS,
     )
     torch.manual_seed(0)
     model = ResNet18(16, 2).cuda()

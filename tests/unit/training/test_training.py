@@ -2,11 +2,11 @@
 
 import pytest
 
-import train_run
 from scaling.core.records import PHASES
+from scaling.launch import supervisor
 from scaling.models.resnet import ResNet18
 from scaling.training import evaluation
-from training_runs import TUNED, arguments, run
+from training_runs import TUNED, run
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +84,8 @@ def test_the_same_seed_gives_the_same_training(images, single, tmp_path):
     assert again["evaluation"] == single["evaluation"]
 
 
-def test_the_last_lines_tell_a_person_how_it_went(images, tmp_path, capsys):
-    train_run.main(arguments(images, tmp_path / "run.json"))
-    told = capsys.readouterr().out
+def test_the_last_lines_tell_a_person_how_it_went(single):
+    told = supervisor.summary(single)
     assert "course/ddp on 1 x cpu, batch 10 per GPU: ok" in told
     assert "without data loading" in told and "training loss" in told and "test accuracy" in told
 

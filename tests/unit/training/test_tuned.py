@@ -1,11 +1,18 @@
 """Which batches of an epoch recipe tuned prepares."""
 
 import json
+from functools import partial
 
+import numpy as np
 import pytest
+import torch
 
+from scaling.data import dataset
+from scaling.launch.ranks import Rank
+from scaling.models.resnet import ResNet18
 from scaling.training import tuned
-from training_runs import TUNED, run
+from scaling.training.trainer import TrainingData
+from training_runs import TUNED, arguments, spec_of
 
 
 @pytest.mark.parametrize(
@@ -25,9 +32,13 @@ def test_a_last_batch_is_prepared_from_a_twentieth_of_the_images_on(samples, bat
     assert tuned._worth_preparing(sizes) == prepared
 
 
-def test_the_record_says_which_batches_were_compiled(images, tmp_path):
+def test_a_run_says_which_batches_were_compiled(images, tmp_path, monkeypatch):
+    # Traced as ever, but run by PyTorch: no code is generated.
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     options = {**json.loads(TUNED["recipe-options"]), "compile": True}
     asked = {**TUNED, "batch-size": 30, "recipe-options": json.dumps(options)}
-    record = run(images, tmp_path / "run.json", **asked)
-    assert record["training"]["compiled_batch_sizes"] == [30, 10]
-    assert [row["samples"] for row in record["epochs"]] == 4 * [40]
+    spec = spec_of(arguments(images, tmp_path / "run.json", **asked))
+    data = TrainingData(dataset.load(images / "images.npz"), np.full(3, 0.5), np.full(3, 0.25))
+    trainer = tuned.Tuned(spec, Rank(0, 0, 1, torch.device("cpu")), ResNet18(1, 2), data)
+    assert trainer.compiled_batch_sizes == [30, 10]
+    assert trainer.run_epoch(1).samples == 40
