@@ -1,4 +1,4 @@
-"""Many trainings of one model on one device, one after another, at one global batch.
+"""Train one model many times on one device, run after run, at one global batch.
 
 The global batch of several GPUs is emulated on one: each update goes through the ranks' shards in
 turn and adds up their gradients. It gives what DistributedDataParallel gives on so many GPUs: every
@@ -7,23 +7,57 @@ statistics of the batch norms are those of rank 0, which DDP sends to the others
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 from torch.optim.swa_utils import update_bn
 
-from scaling.convergence.evaluation_images import BATCH_SIZE, EvaluationImages, Quality
 from scaling.convergence.flat_optimizer import FlatOptimizer
 from scaling.convergence.plan import Run, Study
 from scaling.data.resident import ResidentImages
 from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training.captured_steps import CapturedSteps
+from scaling.training.evaluation import normalized
 from scaling.training.trainer import TrainingData
+
+BATCH_SIZE = 2000
+"""The most images of an evaluation's batch."""
+
+
+class Quality(NamedTuple):
+    """The quality of a model: mean cross-entropy, and the share of right answers."""
+
+    loss: float
+    accuracy: float
+
+
+class TestSet:
+    """Keeps the test set on the device, normalised once: float32 [n, 3, 32, 32], and labels."""
+
+    def __init__(self, material: TrainingData, device: torch.device) -> None:
+        images = normalized(material.data.test_images, material.mean, material.std)
+        self._images = images.to(device)
+        self._labels = torch.from_numpy(material.data.test_labels).to(device)
+
+    @torch.no_grad()
+    def evaluate(self, logits_of: Callable[[Tensor], Tensor]) -> Quality:
+        """Evaluate all images, in batches of equal size but for the last."""
+        batches = math.ceil(len(self._labels) / BATCH_SIZE)
+        loss = torch.zeros((), device=self._labels.device)
+        correct = torch.zeros((), device=self._labels.device, dtype=torch.long)
+        for images, labels in zip(
+            self._images.chunk(batches), self._labels.chunk(batches), strict=True
+        ):
+            logits = logits_of(images)
+            loss += functional.cross_entropy(logits, labels, reduction="sum")
+            correct += (logits.argmax(1) == labels).sum()
+        return Quality(loss.item() / len(self._labels), correct.item() / len(self._labels))
 
 
 @dataclass(frozen=True)
@@ -74,7 +108,7 @@ class Engine:
             )
             for rank in range(gpus)
         ]
-        self._test = EvaluationImages(material, device)
+        self._test = TestSet(material, device)
         on_gpu = device.type == "cuda"
         self._format = torch.channels_last if on_gpu else torch.contiguous_format
         self.model = ResNet18(study.model_width, self.classes).to(device)
@@ -91,7 +125,7 @@ class Engine:
         self._fresh: dict[int, dict[str, Tensor]] = {}
 
     def start(self, run: Run) -> None:
-        """Fresh weights, momenta and order, as the run says."""
+        """Begin a run: fresh weights, momenta and order."""
         if self._device.type == "cuda":
             for size in sorted(set(self._sizes), reverse=True):
                 self._capture(size, run.lars)
@@ -126,7 +160,7 @@ class Engine:
         )
 
     def _precise(self, epoch: int) -> Quality:
-        """The test set by statistics of the epoch's images; the running ones stay as they are."""
+        """Evaluate by statistics of the epoch's images; the running ones stay as they are."""
         running = [buffer.clone() for buffer in self._buffers]
         self._draw(epoch)
         with self._autocast():
@@ -136,7 +170,7 @@ class Engine:
         return found
 
     def _training_images(self) -> Iterator[Tensor]:
-        """The images of an epoch that `_draw` began, in batches of one size: a few are left out."""
+        """Yield the images of an epoch that `_draw` began, in batches of one size, less a few."""
         for shard in self._shards:
             batches = math.ceil(shard.samples / BATCH_SIZE)
             for _ in range(batches):
@@ -144,7 +178,7 @@ class Engine:
                 yield images.contiguous(memory_format=self._format)
 
     def _launch(self, size: int, lars: float) -> None:
-        """One update on `size` images of each rank."""
+        """Launch one update on `size` images of each rank."""
         self._optimizer.zero_grad()
         mean_loss = torch.zeros((), device=self._device)
         for rank, shard in enumerate(self._shards):
@@ -188,14 +222,14 @@ class Engine:
         return logits.float()
 
     def _logits_of(self, images: Tensor) -> Tensor:
-        """For evaluation: by the running statistics."""
+        """Return logits by the running statistics, for evaluation."""
         self.model.eval()
         return self._logits(images)
 
 
 @contextmanager
 def algorithm_search(on: bool) -> Iterator[None]:
-    """Whether cuDNN times its algorithms for each new size; it takes the likely best otherwise.
+    """Decide whether cuDNN times its algorithms for each new size, or takes the likely best.
 
     A search takes seconds, so it is for the size that nearly all updates have.
     """
@@ -208,7 +242,7 @@ def algorithm_search(on: bool) -> Iterator[None]:
 
 
 def _losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropy with the labels, and with all classes alike (for label smoothing)."""
+    """Return the mean cross-entropy with the labels, and with all classes alike (for smoothing)."""
     log_shares = functional.log_softmax(logits, dim=1)
     return functional.nll_loss(log_shares, labels), -log_shares.mean()
 

@@ -1,4 +1,4 @@
-"""SGD with momentum, or LARS, on one flat array: a step is a few kernels, and a CUDA graph has it.
+"""Optimize by SGD with momentum or LARS on one flat array: a few kernels, fit for a CUDA graph.
 
 The rate is a tensor on the device, so that a schedule needs no new graph.
 """
@@ -10,7 +10,7 @@ from scaling.training.flat_weights import FlatWeights, views_of
 
 
 class FlatOptimizer:
-    """The update of all parameters of `model`, which become views of one array.
+    """Updates all parameters of `model`, which become views of one array.
 
     Gradients are added to by each backward pass and cleared by `zero_grad`. SGD is as
     torch.optim.SGD defines it; LARS as You et al. 2017 (arXiv:1708.03888, algorithm 1) do, where a
@@ -60,7 +60,7 @@ class FlatOptimizer:
             self._weights.sub_(self.rate * self._momenta)
 
     def _local_rates(self, trust: float) -> Tensor:
-        """LARS's rate of each parameter tensor: η · |w| / (|g| + decay · |w|)."""
+        """Compute LARS's rate of each parameter tensor: η · |w| / (|g| + decay · |w|)."""
         weights = torch.stack(torch._foreach_norm(self._weight_views))
         gradients = torch.stack(torch._foreach_norm(self._gradient_views))
         local = trust * weights / (gradients + self._decay_of_tensor * weights)

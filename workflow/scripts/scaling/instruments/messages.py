@@ -1,4 +1,4 @@
-"""Every message of a training step: its kind, its bytes, and the phase that it is sent in."""
+"""Record every message of a training step: its kind, its bytes, and the phase it is sent in."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -21,7 +21,7 @@ SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
 
 
 class Messages:
-    """The messages so far, in the order of sending; nothing is kept while `phase` is None.
+    """Collects messages in the order of sending; keeps nothing while `phase` is None.
 
     A row has `step` (0 before the first), `phase`, `kind`, `dtype`, `elements` and `bytes`.
     """
@@ -32,7 +32,7 @@ class Messages:
         self.phase: str | None = None
 
     def add(self, kind: str, tensors: Sequence[Tensor]) -> None:
-        """Keep one message that carries `tensors`."""
+        """Add one message that carries `tensors`."""
         if self.phase is None or not tensors:
             return
         self.rows.append(
@@ -48,7 +48,7 @@ class Messages:
 
     @contextmanager
     def phases_of(self, model: nn.Module) -> Iterator[None]:
-        """Within the block `phase` follows the calls of `model` and of any optimizer's step."""
+        """Set `phase` within the block by the calls of `model` and of any optimizer's step."""
 
         def enter(phase: str) -> Any:
             def hook(*_: object) -> None:
@@ -69,7 +69,7 @@ class Messages:
 
 
 class _Collectives(TorchDispatchMode):
-    """Sees each collective as PyTorch's dispatcher does, DDP's reducer's in C++ included."""
+    """Intercepts each collective in PyTorch's dispatcher, those of DDP's C++ reducer included."""
 
     def __init__(self, messages: Messages) -> None:
         super().__init__()
@@ -92,13 +92,13 @@ class _Collectives(TorchDispatchMode):
 
 
 def collectives(messages: Messages) -> AbstractContextManager[Any]:
-    """Records what process groups send, in whatever language they are asked to."""
+    """Record what process groups send, from Python or C++."""
     return _Collectives(messages)
 
 
 @contextmanager
 def copies(messages: Messages) -> Iterator[None]:
-    """Records what DataParallel moves between GPU 0 and the others: it has no process group.
+    """Record what DataParallel moves between GPU 0 and the others, without a process group.
 
     All of it goes through four functions of torch.nn.parallel.comm. `bytes` are those of one copy:
     of the whole batch for scatter and gather, of one GPU's tensors for broadcast and reduce.
@@ -113,11 +113,11 @@ def copies(messages: Messages) -> Iterator[None]:
         for name, (kind, sent) in moved.items():
             original = getattr(comm, name)
             restored.callback(setattr, comm, name, original)
-            setattr(comm, name, _told(original, kind, sent, messages))
+            setattr(comm, name, _recorded(original, kind, sent, messages))
         yield
 
 
-def _told(
+def _recorded(
     original: Callable[..., Any], kind: str, sent: Callable[..., list[Tensor]], messages: Messages
 ) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
