@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from examples import convergence_records
-from scaling.claims import claim, large_batches, remedies, time_to_accuracy
+from scaling.claims import claim, gaps, large_batches, rates, techniques, time_to_accuracy
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.records import ConvergenceRecord
@@ -30,7 +30,7 @@ def claims(
         found[name] = schema.read(name, folder / f"{name}.csv")
     made = [
         each
-        for module in (large_batches, remedies, time_to_accuracy)
+        for module in (large_batches, rates, gaps, techniques, time_to_accuracy)
         for each in module.claims(ClaimTables("demo", found))
     ]
     claim.write(folder / "claims.json", "demo", made)

@@ -12,6 +12,7 @@ from scaling.claims import claim, claim_tables, registry, texts
 from scaling.claims.claim import Claim, Evidence
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.errors import UserError
+from scaling.core.statistics import judge
 
 CLAIM = Claim(
     id="Q5-repeats",
@@ -24,7 +25,7 @@ CLAIM = Claim(
 
 def test_the_document_gives_back_the_claims_in_their_order(tmp_path):
     path = tmp_path / "claims.json"
-    other = claim.undecided("Q6", "Q6", "Nothing was recorded.", "tables/collectives.csv", "none")
+    other = ClaimTables("demo", {}).missing("Q7-parameters", "no_ranks")
     claim.write(path, "demo", [CLAIM, other])
     assert claim.read(path) == [CLAIM, other]
     assert json.loads(path.read_text())["study"] == "demo"
@@ -49,9 +50,9 @@ def test_a_file_that_is_no_document_of_claims_is_named(tmp_path):
 
 
 def test_a_test_that_neither_holds_nor_fails_leaves_a_claim_undecided():
-    assert claim.judge(True, False) == "supported"
-    assert claim.judge(False, True) == "refuted"
-    assert claim.judge(False, False) == "undecided"
+    assert judge(True, False) == "supported"
+    assert judge(False, True) == "refuted"
+    assert judge(False, False) == "undecided"
 
 
 def test_without_any_table_every_claim_is_undecided_and_says_what_is_missing(tmp_path):

@@ -1,9 +1,10 @@
-"""Claims on how the best learning rate grows with the global batch."""
+"""Claims on linear scaling at its word, and on how the best rate grows with the batch."""
 
 import pytest
 
 from examples import remedy_claims
-from examples.convergence_records import record, run, study
+from examples.convergence_records import record, run, seeds, study
+from examples.remedy_claims import without
 
 
 @pytest.fixture
@@ -60,3 +61,44 @@ def test_a_best_rate_at_an_end_of_its_sweep_is_left_out_and_named(best_rate):
     unknown = best_rate(rates, ends=[128])
     assert unknown.verdict == "undecided" and "cannot be said" in unknown.sentence
     assert "at an end of its sweep: 0.00625 at 128." in unknown.sentence
+
+
+@pytest.fixture
+def rule(tmp_path):
+    """A function from the seeds of linear scaling at 8192, None for no runs, to its claim."""
+
+    def claim(runs):
+        naive = {"scaling": "linear", "factors": [1]}
+        records = without("naive") if runs is None else without("naive", 8192)
+        if runs is not None:
+            records.append(record("naive", 8192, runs, **naive))
+        return remedy_claims.claims(tmp_path, records)["Q4.2-rule"]
+
+    return claim
+
+
+def test_the_rule_at_its_word_diverges_with_few_updates(tmp_path):
+    found = remedy_claims.claims(tmp_path, study())["Q4.2-rule"]
+    assert found.verdict == "supported"
+    figures = found.evidence[0].figures
+    assert (figures["global_batch"], figures["planned_updates"]) == (8192, 10)
+    assert "It still learns at 512." in found.sentence
+    shown = found.evidence[1].figures
+    assert (shown["highest_at_update"], shown["last_loss"]) == (4, 1.5)
+
+
+def test_a_rule_that_never_diverges_refutes_it_and_some_seeds_leave_it_open(rule):
+    assert rule(seeds(0.3, 0.3, 0.3)).verdict == "refuted"
+    mixed = rule(seeds(0.3, 0.3, None))
+    assert mixed.verdict == "undecided" and mixed.evidence[0].figures["diverged_seeds"] == 1
+    assert rule(None).verdict == "undecided"
+
+
+def test_a_loss_that_is_not_finite_is_told_with_its_update_and_what_was_planned(rule):
+    found = rule(
+        [each | {"epochs": each["epochs"][:1], "updates": 5} for each in seeds(None, None, None)]
+    )
+    assert found.verdict == "supported"
+    assert "2 epochs are 10 updates there" in found.sentence
+    assert "a loss that is not finite, from update 7 on, in 3 of 3 seeds" in found.sentence
+    assert found.evidence[0].figures["updates"] == 5

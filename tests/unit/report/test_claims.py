@@ -108,6 +108,12 @@ def test_a_report_whose_claims_all_hold_lists_none(tmp_path):
     assert page.count("This study makes no claim on this question.") == len(texts.questions()) - 1
 
 
+def test_a_test_that_several_claims_are_put_to_is_written_out_once(page):
+    found = section(page, "bandwidth")
+    assert found.count("Test: Bytes of an epoch over the shortest and over the longest") == 1
+    assert "Test: that of Q3.2-epoch-course-ddp." in found
+
+
 def test_a_sentence_is_text_not_markup(tmp_path):
     lay_out(tmp_path, report_tables.make())
     sly = Claim("Q1-a", "Q1", "1 < 2 <script>", "refuted", [Evidence("t.csv", {"a": "<b>"}, "")])

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from scaling.core import files
 from scaling.core.errors import UserError
+from scaling.core.statistics import Verdict
 
-Verdict = Literal["supported", "refuted", "undecided"]
 Figure = float | int | str
 
 
@@ -42,18 +42,6 @@ class Claim:
     sentence: str
     verdict: Verdict
     evidence: list[Evidence]
-
-
-def undecided(id: str, question: str, missing: str, file: str, test: str) -> Claim:
-    """A claim for which `file` has no evidence; `missing` is the sentence that says what lacks."""
-    return Claim(id, question, missing, "undecided", [Evidence(file, {}, test)])
-
-
-def judge(holds: bool, fails: bool) -> Verdict:
-    """Supported where the test `holds`, refuted where it clearly `fails`, undecided between."""
-    if holds and fails:
-        raise ValueError("a test cannot both hold and fail")
-    return "supported" if holds else "refuted" if fails else "undecided"
 
 
 def write(path: Path, study: str, claims: Iterable[Claim]) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims import texts
-from scaling.claims.claim import Claim, Evidence, Figure, judge
+from scaling.claims.claim import Claim, Evidence, Figure
 from scaling.core.errors import UserError
+from scaling.core.statistics import judge
 from scaling.tables import noise, schema
 
 

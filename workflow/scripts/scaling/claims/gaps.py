@@ -1,74 +1,49 @@
-"""Question 4.2: whether any remedy comes as far as the reference batch in as many epochs."""
+"""Question 4.2: whether any technique comes as far as the reference batch, or more updates do."""
 
-import math
 from typing import Any
 
 import pandas as pd
 
-from scaling.claims.chosen_runs import margin, reference_runs, runs_of
-from scaling.claims.claim import Claim, Evidence, judge, undecided
-from scaling.claims.claim_tables import ClaimTables
-from scaling.claims.running_statistics import caveat
-from scaling.claims.seeds import Difference, bonferroni, difference, figures_of, spread
-from scaling.tables.experiments.best_remedy import at_equal_epochs, best
-from scaling.tables.experiments.gap import BEHIND, CLOSED, gap
-
-QUESTION = "Q4.2"
-LEFT = (
-    "At equal epochs, of each remedy without a diverged seed, Welch's 95 % interval of its mean "
-    "test accuracy minus that of the best remedy at the reference batch, the one with the highest "
-    "mean training accuracy there. Supported: for every remedy it lies below 0, and not above "
-    "−margin. As each of them has to pass, none needs a correction for their number (an "
-    "intersection-union test: Berger, Technometrics 24, 1982, pp. 295–300). A remedy whose best "
-    "rate is at an end of its sweep may be better beyond it and does not count as behind; the "
-    "reference's best rate at an end could only widen the gap. Refuted: the remedy with the "
-    "highest mean training accuracy at this batch, which the test set did not choose, has the "
-    "lower end of its interval above −margin, and the reference’s best rate is not at an end. "
-    "Undecided: otherwise. The highest test accuracy of m remedies is shown, with an interval of "
-    "confidence 1 − 0.05/m (Bonferroni), as the test set that judges it also chose it; plain SGD "
-    "at the reference batch is shown. Neither is tested."
+from scaling.claims.claim import Claim
+from scaling.claims.claim_tables import ClaimTables, row_at
+from scaling.claims.techniques import (
+    figures_of,
+    larger_batches,
+    margin,
+    reference_runs,
+    runs_of,
 )
+from scaling.core.statistics import bonferroni
+from scaling.tables.experiments.best_remedy import at_equal_epochs, best, is_plain
+from scaling.tables.experiments.gap import BEHIND, CLOSED, gap
+from scaling.tables.experiments.same_runs import difference
 
 
-def claims(tables: ClaimTables, larger: list[int]) -> list[Claim]:
-    """That no remedy closes the gap at equal epochs, for each global batch of `larger`."""
-    return [_left(batch, tables) for batch in larger]
+def claims(tables: ClaimTables) -> list[Claim]:
+    """A claim on each global batch above the reference, and one on equal updates."""
+    if reference_runs(tables).empty:
+        return []
+    larger = larger_batches(tables)
+    return [*(_left(batch, tables) for batch in larger), _equal_updates(larger, tables)]
 
 
 def _left(batch: int, tables: ClaimTables) -> Claim:
-    id, file, table = f"Q4.2-gap-{batch}", tables.file("convergence"), tables["remedies"]
-    plain, allowed = reference_runs(tables), margin(tables)
-    size = int(plain.iloc[0]["global_batch"])
+    """That no technique closes the gap to the reference batch at equal epochs."""
+    table, plain, allowed = tables["remedies"], reference_runs(tables), margin(tables)
+    size = int(plain["global_batch"].iloc[0])
     found, beside = best(table, batch), best(table, size)
     if found is None or beside is None:
-        lacking = size if beside is None else batch
-        lacks = (
-            f"How close a global batch of {batch} comes cannot be said: no remedy learned in every "
-            f"seed at {lacking}."
-        )
-        return undecided(id, QUESTION, lacks, file, LEFT)
+        missing = size if beside is None else batch
+        return tables.missing("Q4.2-gap", "not_learned", str(batch), missing=missing)
     own, reference = runs_of(tables, found), runs_of(tables, beside)
     to_best, to_plain = (difference(own, each, "test_accuracy") for each in (reference, plain))
     tried = at_equal_epochs(table)
     tried = tried[tried["global_batch"] == batch]
-    open_, ends = _not_behind(tried, reference, tables)
-    tells = gap(to_best.low, to_best.high, allowed)
-    verdict = judge(not open_ and not ends, tells == CLOSED and not beside.at_edge)
-    highest, after_the_fact = _highest(tried, found, reference, size, tables)
-    sentence = (
-        f"{LEADS[verdict].format(batch=batch, size=size)} The best by training accuracy "
-        f"there, {found.remedy} at a rate of {found.learning_rate:.3g} with "
-        f"{spread(own, 'train_accuracy')}, {_tells(tells, to_best, size, allowed)}: "
-        f"{spread(own, 'test_accuracy')} test accuracy after {int(found.updates)} updates, "
-        f"{to_best.words()} to the best at {size}, {beside.remedy} with "
-        f"{spread(reference, 'test_accuracy')} after {int(beside.updates)} updates, and "
-        f"{to_plain.words()} to plain SGD at {size} with {spread(plain, 'test_accuracy')}."
-        f"{after_the_fact}{_left_open(open_, ends) if verdict == 'undecided' else ''}"
-        f"{_reference_at_an_end(beside)}{caveat(own)}"
-    )
+    not_behind, ends = _not_behind(tried, reference, tables)
+    closed = gap(to_best.low, to_best.high, allowed) == CLOSED
     figures: dict[str, Any] = {
         "remedies": len(tried),
-        "remedies_not_behind": ", ".join(open_) or "none",
+        "remedies_not_behind": ", ".join(not_behind) or "none",
         "remedies_at_an_end": ", ".join(ends) or "none",
         "remedy": found.remedy,
         "learning_rate": found.learning_rate,
@@ -83,90 +58,104 @@ def _left(batch: int, tables: ClaimTables) -> Claim:
         **figures_of(plain, "test_accuracy", "plain_reference_"),
         **to_best.figures("test_accuracy"),
         **to_plain.figures("test_accuracy_to_plain"),
-        **highest,
+        **_highest(tried, reference, tables),
     }
-    return Claim(id, QUESTION, sentence, verdict, [Evidence(file, figures, LEFT)])
-
-
-LEADS = {
-    "supported": "At equal epochs no remedy closes the gap of a global batch of {batch} to batch "
-    "{size}.",
-    "refuted": "At equal epochs a remedy closes the gap of a global batch of {batch} to batch "
-    "{size}.",
-    "undecided": "That no remedy closes the gap of a global batch of {batch} to batch {size} at "
-    "equal epochs is not decided.",
-}
+    return tables.claim(
+        "Q4.2-gap",
+        figures,
+        name=str(batch),
+        holds=not not_behind and not ends,
+        fails=closed and not beside.at_edge,
+        size=size,
+        own=own,
+        to_best=to_best,
+        not_behind=not_behind,
+        ends=ends,
+        reference_at_edge=beside.at_edge,
+    )
 
 
 def _not_behind(
     tried: pd.DataFrame, reference: pd.DataFrame, tables: ClaimTables
-) -> tuple[dict[str, Difference], list[str]]:
-    """Remedies whose intervals do not lie below 0 (or do above −margin), and those at an end."""
-    open_, ends = {}, []
+) -> tuple[list[str], list[str]]:
+    """Techniques whose intervals do not lie below 0 (or do above −margin), and those at an end."""
+    not_behind, ends = [], []
     for row in tried.itertuples():
         found = difference(runs_of(tables, row), reference, "test_accuracy")
         if gap(found.low, found.high, margin(tables)) != BEHIND:
-            open_[str(row.remedy)] = found
+            not_behind.append(str(row.remedy))
         elif row.at_edge:
             ends.append(str(row.remedy))
-    return open_, ends
+    return not_behind, ends
 
 
-def _highest(
-    tried: pd.DataFrame, found: Any, reference: pd.DataFrame, size: int, tables: ClaimTables
-) -> tuple[dict[str, Any], str]:
-    """Figures and sentence of the highest test accuracy, a choice made by the test set."""
-    row: Any = next(tried.loc[[tried["test_accuracy"].idxmax()]].itertuples())
-    own = runs_of(tables, row)
-    gained = difference(own, reference, "test_accuracy", bonferroni(len(tried)))
-    figures = {
+def _highest(tried: pd.DataFrame, reference: pd.DataFrame, tables: ClaimTables) -> dict[str, Any]:
+    """The figures of the highest test accuracy, a choice made by the test set."""
+    row = row_at(tried, tried["test_accuracy"].idxmax())
+    own, confidence = runs_of(tables, row), bonferroni(len(tried))
+    return {
         "highest_remedy": row.remedy,
         **figures_of(own, "test_accuracy", "highest_"),
-        **gained.figures("highest_test_accuracy"),
-        "highest_confidence": bonferroni(len(tried)),
+        **difference(own, reference, "test_accuracy", confidence).figures("highest_test_accuracy"),
+        "highest_confidence": confidence,
     }
-    if len(tried) == 1:
-        return figures, ""
-    if row.remedy == found.remedy:
-        return figures, f" It has the highest test accuracy of the {len(tried)} as well."
-    return figures, (
-        f" The highest test accuracy of the {len(tried)}, chosen after the fact and so optimistic, "
-        f"is that of {row.remedy}: {spread(own, 'test_accuracy')}, {gained.words()} to the best at "
-        f"{size}."
+
+
+def _equal_updates(batches: list[int], tables: ClaimTables) -> Claim:
+    """That training until there were as many updates closes the gap of these global batches."""
+    table, reference, allowed = tables["remedies"], reference_runs(tables), margin(tables)
+    needed = int(reference["planned_updates"].iloc[0])
+    size = int(reference["global_batch"].iloc[0])
+    found = table[table["options"].map(_is_longer_plain).astype(bool) & table["updates"].notna()]
+    found = found[found["global_batch"].isin(batches)].drop_duplicates("global_batch")
+    rows = sorted(found.itertuples(), key=lambda row: int(row.global_batch))
+    fewer = [(row, runs_of(tables, row)) for row in rows if row.planned_updates < needed]
+    rows = [row for row in rows if row.planned_updates >= needed]
+    if not rows:
+        return tables.missing("Q4.2-equal-updates", "too_few", needed=needed, fewer=fewer)
+    confidence, beside = bonferroni(len(rows)), best(table, size)
+    reference_at_edge = bool(reference["at_edge"].any())
+    figures: dict[str, Any] = {
+        "reference_run_updates": needed,
+        "reference_epochs": reference["planned_epochs"].iloc[0],
+        "accuracy_margin": allowed,
+        "confidence_to_refute": confidence,
+    }
+    equal, closed, behind = [], [], []
+    for row in rows:
+        own, batch = runs_of(tables, row), int(row.global_batch)
+        to_plain = difference(own, reference, "test_accuracy")
+        wide = difference(own, reference, "test_accuracy", confidence)
+        tells = gap(to_plain.low, to_plain.high, allowed)
+        closed.append(tells == CLOSED)
+        lost = tells == BEHIND and gap(wide.low, wide.high, allowed) == BEHIND
+        behind.append(lost and not row.at_edge)
+        figures |= {f"epochs_at_{batch}": row.planned_epochs}
+        figures |= figures_of(own, "test_accuracy", f"at_{batch}_")
+        figures |= to_plain.figures(f"gap_at_{batch}")
+        figures |= {f"gap_at_{batch}_high_to_refute": wide.figures("gap")["gap_high"]}
+        to_best = None
+        if beside is not None:
+            to_best = difference(own, runs_of(tables, beside), "test_accuracy")
+            figures |= to_best.figures(f"gap_to_best_at_{batch}")
+        equal.append({"row": row, "runs": own, "to_plain": to_plain, "to_best": to_best})
+    return tables.claim(
+        "Q4.2-equal-updates",
+        figures,
+        holds=all(closed) and not reference_at_edge,
+        fails=any(behind),
+        needed=needed,
+        size=size,
+        equal=equal,
+        fewer=fewer,
+        best=beside,
+        reference_at_edge=reference_at_edge,
     )
 
 
-def _tells(tells: str, found: Difference, size: int, allowed: float) -> str:
-    points = f"{100 * allowed:g} points"
-    if tells == CLOSED:
-        if found.above:
-            return f"is ahead of batch {size}"
-        return f"closes the gap to batch {size} to less than {points}"
-    if tells == BEHIND:
-        return f"stays behind batch {size}"
-    if math.isnan(found.low):
-        return f"cannot be told from batch {size} by these seeds"
-    return f"is by these seeds neither shown to be behind batch {size} nor within {points} of it"
-
-
-def _left_open(open_: dict[str, Difference], ends: list[str]) -> str:
-    """The sentences on what stands against saying that every remedy is behind."""
-    text = ""
-    if open_:
-        each = "; ".join(f"{name}, {found.words()}" for name, found in open_.items())
-        text += f" Not shown to be behind by its seeds: {each}."
-    if ends:
-        text += (
-            f" Behind, but with a best rate at an end of its sweep, beyond which a better one may "
-            f"be: {', '.join(ends)}."
-        )
-    return text
-
-
-def _reference_at_an_end(beside: Any) -> str:
-    return (
-        f" The best rate of {beside.remedy} at {int(beside.global_batch)} is at an end of its "
-        "sweep: a better one could only widen the gap."
-        if beside.at_edge
-        else ""
+def _is_longer_plain(options: str) -> bool:
+    """Whether these are the options of plain SGD at equal updates."""
+    parts = options.split(", ")
+    return "equal_updates" in parts and is_plain(
+        ", ".join(part for part in parts if part != "equal_updates")
     )

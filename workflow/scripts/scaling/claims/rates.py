@@ -1,24 +1,80 @@
-"""Question 4.2: how the best learning rate of plain SGD grows with the global batch."""
+"""Question 4.2: linear scaling taken at its word, and how the best rate grows with the batch."""
 
 import math
 from dataclasses import dataclass
 from typing import Any
 
-from scaling.claims.chosen_runs import reference_runs
-from scaling.claims.claim import Claim, Evidence, judge, undecided
-from scaling.claims.claim_tables import ClaimTables
-from scaling.tables.experiments.best_remedy import base_rate, plain_sweep
+import pandas as pd
 
-ID, QUESTION = "Q4.2-best-rate", "Q4.2"
-GROWS = (
-    "Plain SGD, the swept rate with the least training loss at each global batch. Exponent of a "
-    "power law through the rates of the reference batch and of the largest global batch whose best "
-    "rate is not at an end of its sweep (one that is bounds it from one side alone and is left "
-    "out, as is a batch with a diverged seed). The best of all rates is taken to lie within half a "
-    "step of the sweep, in its logarithm, on each side of the best that was tried, which gives the "
-    "exponent a range. The sweep is of one seed: its noise is not in that range. Supported: the "
-    "whole range is below 1; refuted: all of it is at or above 1; undecided: otherwise."
-)
+from scaling.claims.claim import Claim
+from scaling.claims.claim_tables import ClaimTables, row_at
+from scaling.claims.techniques import figures_of, reference_runs
+from scaling.tables.experiments.best_remedy import base_rate, plain_sweep, without_sweep
+
+
+def claims(tables: ClaimTables) -> list[Claim]:
+    """Two claims from convergence.csv and remedies.csv, none without a reference."""
+    if reference_runs(tables).empty:
+        return []
+    return [_linear_rule(tables), _best_rate(tables)]
+
+
+def _linear_rule(tables: ClaimTables) -> Claim:
+    """That the rate k times as high diverges once k is large and updates are few."""
+    runs = tables["convergence"]
+    rows = runs[(runs["options"] == "scaling linear") & runs["remedy"].isin(without_sweep(runs))]
+    rows = rows[rows["factor"] == 1]
+    rows = rows[rows["global_batch"] > rows["global_batch"].min()]
+    if rows.empty:
+        return tables.missing("Q4.2-rule", "no_runs")
+    groups = [(int(str(batch)), group) for batch, group in rows.groupby("global_batch")]
+    counts = [(batch, int((each["diverged"] != "").sum()), len(each)) for batch, each in groups]
+    failed = [batch for batch, lost, every in counts if lost == every]
+    batch, group = next(each for each in groups if each[0] == (failed or [groups[-1][0]])[0])
+    first = group.iloc[0]
+    infinite = group[group["diverged"] == "not finite"]
+    figures: dict[str, Any] = {
+        "global_batch": batch,
+        "learning_rate": first["learning_rate"],
+        "planned_updates": first["planned_updates"],
+        "updates": group["updates"].max(),
+        "updates_per_epoch": first["updates_per_epoch"],
+        "reference_updates": first["reference_updates"],
+        "seeds": len(group),
+        "diverged_seeds": int((group["diverged"] != "").sum()),
+        **figures_of(group, "train_loss"),
+        **figures_of(group, "test_accuracy"),
+    }
+    curve = _course(tables["loss_curves"], str(first["remedy"]), batch)
+    return tables.claim(
+        "Q4.2-rule",
+        figures,
+        holds=failed,
+        fails=not any(lost for _, lost, _ in counts),
+        shown={"loss_curves": curve} if curve else None,
+        runs=group,
+        epochs=first["planned_epochs"],
+        infinite=len(infinite),
+        first_infinite=int(infinite["diverged_update"].min()) if len(infinite) else None,
+        learned=[size for size, lost, _ in counts if lost == 0],
+        partly=[each for each in counts if 0 < each[1] < each[2]],
+        curve=curve,
+    )
+
+
+def _course(curves: pd.DataFrame, technique: str, batch: int) -> dict[str, Any]:
+    """How the training loss went, of the first seed; nothing where it is not known."""
+    rows = curves[(curves["remedy"] == technique) & (curves["global_batch"] == batch)]
+    rows = rows[rows["train_loss"].notna()]
+    if rows.empty:
+        return {}
+    highest = row_at(rows, rows["train_loss"].idxmax())
+    return {
+        "first_loss": rows["train_loss"].iloc[0],
+        "highest_loss": highest.train_loss,
+        "highest_at_update": highest.update,
+        "last_loss": rows["train_loss"].iloc[-1],
+    }
 
 
 @dataclass(frozen=True)
@@ -31,48 +87,35 @@ class _Best:
     high: float
 
 
-def claims(tables: ClaimTables) -> list[Claim]:
+def _best_rate(tables: ClaimTables) -> Claim:
     """That it grows more slowly than the batch; linear scaling lets it grow alike."""
-    file, reference = tables.file("convergence"), reference_runs(tables)
-    size = int(reference.iloc[0]["global_batch"])
-    inside, left_out = _best_rates(tables)
-    ends = f" Left out, as the best rate is at an end of its sweep: {'; '.join(left_out)}."
-    ends = ends if left_out else ""
+    size = int(reference_runs(tables)["global_batch"].iloc[0])
+    inside, ends = _best_rates(tables)
     if len(inside) < 2 or inside[0].batch != size:
-        lacks = (
-            f"How the best rate grows with the global batch cannot be said: it is not known at "
-            f"{size} and at a larger one, from sweeps of plain SGD with the best inside.{ends}"
-        )
-        return [undecided(ID, QUESTION, lacks, file, GROWS)]
+        return tables.missing("Q4.2-best-rate", "few_rates", size=size, ends=ends)
     small, large = inside[0], inside[-1]
-    exponent = _exponent(small, large, small.rate, large.rate)
     low = _exponent(small, large, small.high, large.low)
     high = _exponent(small, large, small.low, large.high)
-    holds, fails = high < 1, low >= 1
-    word = (
-        "grows more slowly than the batch"
-        if holds
-        else "grows at least as fast as the batch"
-        if fails
-        else "may or may not grow more slowly than the batch"
+    rate = float(base_rate(tables["convergence"])["learning_rate"].max())
+    return tables.claim(
+        "Q4.2-best-rate",
+        {
+            "exponent": _exponent(small, large, small.rate, large.rate),
+            "exponent_low": low,
+            "exponent_high": high,
+            **{f"best_rate_at_{best.batch}": best.rate for best in inside},
+        },
+        holds=high < 1,
+        fails=low >= 1,
+        inside=inside,
+        ends=ends,
+        base_rate=rate,
+        above=[best for best in inside if best.high < rate] if small.high < rate else [],
     )
-    at_batches = ", ".join(f"{best.rate:.3g} at {best.batch}" for best in inside)
-    sentence = (
-        f"The best rate of plain SGD {word}: {at_batches}, that is as the batch to the power of "
-        f"{exponent:.2f} between {small.batch} and {large.batch} ({low:.2f} to {high:.2f} by the "
-        f"steps of the sweep); {_beside(low, high)}.{_base(tables, inside)}{ends}"
-    )
-    figures: dict[str, Any] = {
-        "exponent": exponent,
-        "exponent_low": low,
-        "exponent_high": high,
-        **{f"best_rate_at_{best.batch}": best.rate for best in inside},
-    }
-    return [Claim(ID, QUESTION, sentence, judge(holds, fails), [Evidence(file, figures, GROWS)])]
 
 
-def _best_rates(tables: ClaimTables) -> tuple[list[_Best], list[str]]:
-    """By ascending global batch; in words those at an end."""
+def _best_rates(tables: ClaimTables) -> tuple[list[_Best], list[Any]]:
+    """Those inside their sweeps by ascending global batch, and the rows of those at an end."""
     table, runs = tables["remedies"], tables["convergence"]
     inside, ends = [], []
     for batch in sorted(int(batch) for batch in table["global_batch"].unique()):
@@ -80,7 +123,7 @@ def _best_rates(tables: ClaimTables) -> tuple[list[_Best], list[str]]:
         if row is None or row.diverged_seeds:
             continue
         if row.at_edge:
-            ends.append(f"{row.learning_rate:.3g} at {batch}")
+            ends.append(row)
             continue
         tried = runs[(runs["remedy"] == row.remedy) & (runs["global_batch"] == batch)]
         rates = tried["learning_rate"]
@@ -92,26 +135,3 @@ def _best_rates(tables: ClaimTables) -> tuple[list[_Best], list[str]]:
 
 def _exponent(small: _Best, large: _Best, first: float, second: float) -> float:
     return math.log(second / first) / math.log(large.batch / small.batch)
-
-
-def _beside(low: float, high: float) -> str:
-    """How the range of the exponent lies to the two rules in use."""
-    rules = [("the square root", "1/2", 0.5), ("linear scaling", "1", 1.0)]
-    parts = [
-        f"{name} ({written}) is {'in' if low <= value <= high else 'outside'} that range"
-        for name, written, value in rules
-    ]
-    return ", ".join(parts)
-
-
-def _base(tables: ClaimTables, inside: list[_Best]) -> str:
-    """Where the base rate lies beside the best rates, if it is clearly above at the reference."""
-    rate = float(base_rate(tables["convergence"])["learning_rate"].max())
-    above = [best for best in inside if best.high < rate]
-    if math.isnan(rate) or inside[0] not in above:
-        return ""
-    ratios = ", ".join(f"{rate / best.rate:.3g}× at {best.batch}" for best in above)
-    return (
-        f" The base rate of {rate:g} is above the best already at {inside[0].batch} ({ratios}): "
-        "rules that start from it and raise it begin too high."
-    )

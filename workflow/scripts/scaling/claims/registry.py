@@ -6,11 +6,13 @@ from scaling.claims import (
     batch_size,
     buffers,
     communication,
+    gaps,
     large_batches,
     messages,
-    remedies,
+    rates,
     set_epoch,
     speedup,
+    techniques,
     time_to_accuracy,
 )
 from scaling.claims.claim import Claim
@@ -21,8 +23,10 @@ CLAIMS: list[Callable[[ClaimTables], list[Claim]]] = [
     speedup.claims,  # Q2
     communication.claims,  # Q3.1, Q3.2
     large_batches.claims,  # Q4.1
-    remedies.claims,  # Q4.2
-    time_to_accuracy.claims,  # Q4.2
+    rates.claims,  # Q4.2
+    gaps.claims,
+    techniques.claims,
+    time_to_accuracy.claims,
     set_epoch.claims,  # Q5
     messages.claims,  # Q6
     buffers.claims,  # Q7

@@ -1,5 +1,6 @@
 """The questions and the sentences of the claims: templates of report/claims/*.yaml, filled in."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,10 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 from jinja2 import Environment, StrictUndefined
 
 from scaling.core import numbers as fmt
+from scaling.core.statistics import Difference
 
 FOLDER = Path(__file__).parents[4] / "report/claims"
 
@@ -48,11 +51,34 @@ def milliseconds(seconds: float) -> str:
     return "less than 0.001 ms" if 0 <= seconds < 1e-6 else f"{fmt.significant(1e3 * seconds)} ms"
 
 
+def difference(found: Difference) -> str:
+    """In percentage points: `−3.10 points (95 % interval −4.00 to −2.20)`."""
+    if math.isnan(found.mean):
+        return "unknown (a loss is not finite)"
+    ends = f"{fmt.points(100 * found.low)} to {fmt.points(100 * found.high)}"
+    interval = f"{100 * found.confidence:.4g} % interval {ends}"
+    interval = "no interval" if math.isnan(found.low) else interval
+    return f"{fmt.points(100 * found.mean)} points ({interval})"
+
+
+def spread(runs: pd.DataFrame, quantity: str) -> str:
+    """Mean and range over the runs: `71.2 % (70.9–71.5)`; losses without the percent sign."""
+    values = runs[quantity].dropna()
+    if values.empty:
+        return "no figure (not finite)"
+    factor, unit = (100, " %") if quantity.endswith("accuracy") else (1, "")
+    text = f"{fmt.significant(factor * values.mean())}{unit}"
+    if len(values) == 1:
+        return text
+    return f"{text} ({fmt.span(factor * values.min(), factor * values.max())})"
+
+
 FILTERS: dict[str, Callable[..., str]] = {
     "batch": batch,
     "cell_name": fmt.cell_name,
     "count": lambda value: f"{value:,}",
     "data": fmt.data,
+    "difference": difference,
     "estimate": fmt.estimate,
     "gpus": lambda count: fmt.gpus(int(count)),
     "milliseconds": milliseconds,
@@ -62,6 +88,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "seconds": fmt.seconds,
     "significant": fmt.significant,
     "span": fmt.span,
+    "spread": spread,
     "times": fmt.times,
 }
 ENVIRONMENT = Environment(undefined=StrictUndefined)

@@ -127,7 +127,9 @@ def render(
                 "name": section.name,
                 "title": section.title,
                 "context": section.context(tables),
-                "answers": report_claims.answers(claims, section.questions),
+                "answers": report_claims.answers(
+                    claims, section.questions, tables.experiment("remedies")
+                ),
             }
             for section in sections
         ],

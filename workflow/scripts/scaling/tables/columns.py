@@ -135,7 +135,9 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             train_accuracy_max test_loss test_loss_min test_loss_max test_accuracy
             test_accuracy_min test_accuracy_max train_difference train_low train_high
             train_verdict:text test_difference test_low test_high test_verdict:text
-            accuracy_margin same_runs_as:text
+            accuracy_margin same_runs_as:text compared_with:text compared_at_edge:truth
+            same_as_compared:truth nothing_to_warm_up:truth gain gain_low gain_high
+            gain_high_to_refute confidence_to_refute helps:text
         """,
         "time_to_accuracy": f"""
             remedy:text global_batch:whole best:truth target_accuracy seeds:whole

@@ -1,16 +1,14 @@
 """Whether recipes train the same model to the same quality: equal cells, seeds against seeds."""
 
 import math
-from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+
+from scaling.core.statistics import welch_interval
 
 QUANTITIES = ["train_loss", "train_accuracy", "test_accuracy"]
-CONFIDENCE = 0.95
 AGREE = "agree within noise"
 DIFFER = "differ"
 UNDECIDED = "undecided"
@@ -76,24 +74,3 @@ def _incomparable(first: pd.DataFrame, second: pd.DataFrame, row: dict[str, Any]
             return f"{runs['recipe'].iloc[0]}: no figures ({', '.join(runs['status'].unique())})"
     epochs = sorted({*row["first_epochs"], *row["second_epochs"]})
     return f"runs of {' and '.join(map(str, epochs))} epochs" if len(epochs) > 1 else ""
-
-
-def welch_interval(
-    first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE
-) -> tuple[float, float]:
-    """The confidence interval of mean(second) − mean(first), from at least 2 values each.
-
-    Welch's t (Biometrika 34, 1947, pp. 28–35), which does not ask for equal variances, with the
-    degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946, pp. 110–114). It takes the
-    seeds of the two for independent: recipes draw their shuffles and crops differently, also with
-    equal seeds. NaN when neither sample varies, as there is then no noise to judge by.
-    """
-    if np.ptp(first) == np.ptp(second) == 0:
-        return math.nan, math.nan
-    parts = [np.var(values, ddof=1) / len(values) for values in (first, second)]
-    freedom = sum(parts) ** 2 / sum(
-        part**2 / (len(values) - 1) for part, values in zip(parts, (first, second), strict=True)
-    )
-    half = float(stdtrit(freedom, (1 + confidence) / 2) * math.sqrt(sum(parts)))
-    difference = float(np.mean(second) - np.mean(first))
-    return difference - half, difference + half

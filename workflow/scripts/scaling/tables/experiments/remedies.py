@@ -5,10 +5,11 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.core.statistics import welch_interval
 from scaling.tables import schema
+from scaling.tables.experiments import gains
 from scaling.tables.experiments.gap import SAME, UNDECIDED, gap
 from scaling.tables.experiments.same_runs import same_runs
-from scaling.tables.recipe_quality import welch_interval
 
 QUANTITIES = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 COLUMNS = schema.columns("remedies")
@@ -20,12 +21,13 @@ def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
     Mean, minimum and maximum over the seeds of the chosen rate, of `rates` that were tried;
     `rule_…` is the first seed at the rate of the rule. `epochs` and `updates` are those done,
     `planned_…` those asked for. `train_difference` and `test_difference`: mean accuracy minus the
-    reference's, a fraction, with Welch's 95 % interval (`recipe_quality.welch_interval`) and what
+    reference's, a fraction, with Welch's 95 % interval (`statistics.welch_interval`) and what
     it tells (`gap.gap`, `accuracy_margin` being `margin`): within the margin, behind or undecided;
     undecided also with fewer than 2 seeds, without a reference, or where a loss was not finite;
     `gap.SAME`, without an interval, where these are the reference's own runs. A seed "at chance"
     has figures and counts as diverged. `same_runs_as` is the first remedy before this one whose
-    chosen runs at this global batch have the same figures in every seed, "" for none.
+    chosen runs at this global batch have the same figures in every seed, "" for none. The last
+    columns are those of `gains.with_gains`.
     """
     reference = runs[runs["reference"] & runs["chosen"].eq(True)]
     rows = []
@@ -36,7 +38,8 @@ def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
         before.append(chosen)
         row = _row(group, reference, margin)
         rows.append({**row, "accuracy_margin": margin, "same_runs_as": copied})
-    return pd.DataFrame(rows, columns=COLUMNS)
+    without_gains = [column for column in COLUMNS if column not in gains.COLUMNS]
+    return gains.with_gains(pd.DataFrame(rows, columns=without_gains), runs)
 
 
 def _row(group: pd.DataFrame, reference: pd.DataFrame, margin: float) -> dict[str, Any]:

@@ -1,7 +1,11 @@
-"""Which runs of two remedies are the same trainings: equal options at equal rates train once."""
+"""Seeds against seeds: the difference of two techniques, and which runs are the same trainings."""
+
+import math
 
 import numpy as np
 import pandas as pd
+
+from scaling.core.statistics import CONFIDENCE, Difference, paired_interval, welch_interval
 
 TRAINED = ["global_batch", "seed", "updates", "train_loss", "train_accuracy"]
 EVALUATED = ["test_loss", "test_accuracy"]
@@ -19,6 +23,27 @@ def same_training(own: pd.DataFrame, other: pd.DataFrame) -> bool:
 def same_runs(own: pd.DataFrame, other: pd.DataFrame) -> bool:
     """Whether all figures are equal in every seed: one run under two names."""
     return _equal(own, other, [*TRAINED, *EVALUATED])
+
+
+def difference(
+    own: pd.DataFrame, other: pd.DataFrame, quantity: str, confidence: float = CONFIDENCE
+) -> Difference:
+    """The mean of `quantity` of `own` minus that of `other`, with Welch's interval.
+
+    Where both are the same trainings, evaluated in two ways, it is the interval of their paired
+    differences, as the two samples are not independent. No interval between one run and itself,
+    nor where a loss was not finite: the seeds that are left are the lucky ones.
+    """
+    own, other = own.sort_values("seed"), other.sort_values("seed")
+    first, second = other[quantity].dropna().tolist(), own[quantity].dropna().tolist()
+    if not first or not second:
+        return Difference(math.nan, math.nan, math.nan)
+    mean = sum(second) / len(second) - sum(first) / len(first)
+    failed = pd.concat([own["diverged"], other["diverged"]]).eq("not finite").any()
+    if failed or min(len(first), len(second)) < 2 or same_runs(own, other):
+        return Difference(mean, math.nan, math.nan)
+    interval = paired_interval if same_training(own, other) else welch_interval
+    return Difference(mean, *interval(first, second, confidence), confidence)
 
 
 def _equal(own: pd.DataFrame, other: pd.DataFrame, columns: list[str]) -> bool:

@@ -1,0 +1,146 @@
+"""What techniques gain: what shows that one helps, that it hurts, what leaves it open."""
+
+import pytest
+
+from examples.convergence_records import MARGIN, record, seeds, study, swept
+from examples.remedy_claims import without
+from scaling.tables.experiments.convergence import runs
+from scaling.tables.experiments.remedies import remedies
+
+ROOT = {"scaling": "sqrt"}
+WARM = {"scaling": "sqrt", "warmup_epochs": 1}
+SWEPT, AT_BASE_RATE = "plain SGD with its rate swept alike", "plain SGD at the base rate"
+
+
+def rows(records, technique="warmup"):
+    """The rows of a technique above the reference, by global batch."""
+    table = remedies(runs(records), MARGIN)
+    own = table[(table["remedy"] == technique) & (table["helps"] != "")]
+    return {int(row.global_batch): row for row in own.itertuples()}
+
+
+def verdict(records, technique="warmup"):
+    (found,) = {row.helps for row in rows(records, technique).values()}
+    return found
+
+
+def with_warmup_at_512(*accuracies, **more):
+    """The study, in which swept plain SGD has 61 % at 512 and warm-up 65 %."""
+    return [*without("warmup", 512), record("warmup", 512, swept(*accuracies), **more, **WARM)]
+
+
+def test_a_swept_technique_is_compared_with_swept_plain_sgd():
+    found = rows(study())
+    assert {row.helps for row in found.values()} == {"supported"}
+    at_512 = found[512]
+    assert at_512.compared_with == SWEPT
+    # Welch's t of three seeds against three, one point apart: 2.776 · 0.01 · sqrt(2 / 3).
+    ends = (at_512.gain, at_512.gain_low, at_512.gain_high)
+    assert ends == pytest.approx((0.04, 0.0173, 0.0627), abs=5e-5)
+    # The name says nothing: it is the options, and how many rates were tried.
+    renamed = [each | {"remedy": each["remedy"].replace("rate_sweep", "any")} for each in study()]
+    assert rows(renamed)[512].compared_with == SWEPT
+    alone = rows(without("rate_sweep"))
+    assert {(row.compared_with, row.helps) for row in alone.values()} == {("", "undecided")}
+
+
+def test_a_rule_at_its_word_and_the_sweep_itself_are_compared_with_the_base_rate():
+    assert verdict(study(), "naive") == "refuted"
+    assert verdict(study(), "rate_sweep") == "supported"
+    assert rows(study(), "naive")[512].compared_with == AT_BASE_RATE
+    assert rows(study(), "rate_sweep")[8192].gain == pytest.approx(0.2)
+    # Neither the base rate itself nor runs of more epochs are techniques at equal epochs.
+    assert not rows(study(), "none") and not rows(study(), "equal")
+
+
+def test_a_loss_that_is_not_finite_has_no_gain():
+    failed = record("naive", 8192, seeds(None, None, None), scaling="linear", factors=[1])
+    row = rows([*without("naive", 8192), failed], "naive")[8192]
+    assert row.compared_with == AT_BASE_RATE and row.gain != row.gain
+
+
+def test_a_noisy_technique_is_left_open():
+    assert verdict(with_warmup_at_512(0.45, 0.65, 0.95)) == "undecided"
+
+
+def test_one_batch_refutes_only_beyond_what_several_would_show_by_chance():
+    """−2.3 points at 512 is below 0 at 95 %, but not at the 97.5 % of one of two batches."""
+    slightly = with_warmup_at_512(0.577, 0.587, 0.597)
+    row = rows(slightly)[512]
+    assert row.confidence_to_refute == 0.975
+    assert row.gain_high < 0 < row.gain_high_to_refute and row.helps == "undecided"
+    assert verdict([each for each in slightly if each["global_batch"] != 8192]) == "refuted"
+    assert verdict(with_warmup_at_512(0.50, 0.51, 0.52)) == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("name", "accuracy", "inside", "at_end"),
+    [
+        # The technique may be better beyond, so it is not shown to hurt, but it may help already.
+        ("warmup", 0.8, "supported", "supported"),
+        ("warmup", 0.1, "refuted", "undecided"),
+        # Plain SGD may be better beyond, so it is not shown to help, but may hurt already.
+        ("rate_sweep", 0.1, "supported", "undecided"),
+        ("rate_sweep", 0.8, "refuted", "refuted"),
+    ],
+)
+def test_a_rate_beyond_the_end_of_a_sweep_may_only_be_better(name, accuracy, inside, at_end):
+    options = {"warmup": WARM, "rate_sweep": ROOT}[name]
+    runs = swept(accuracy, accuracy + 0.01, accuracy + 0.02)
+    assert verdict([*without(name, 512), record(name, 512, runs, **options)]) == inside
+    ended = [*without(name, 512), record(name, 512, runs, at_edge=True, **options)]
+    assert verdict(ended) == at_end
+    row = rows(ended)[512]
+    assert (row.at_edge, row.compared_at_edge) == (name == "warmup", name == "rate_sweep")
+
+
+def test_a_technique_with_the_very_runs_of_plain_sgd_is_not_put_to_the_test():
+    """At rates of 0.05, below the base rate, a warm-up has nothing to do."""
+    low = {
+        batch: [each | {"learning_rate": 0.05 * each["factor"]} for each in swept(*accuracies)]
+        for batch, accuracies in {512: (0.60, 0.61, 0.62), 8192: (0.40, 0.41, 0.42)}.items()
+    }
+
+    def beside_plain(**options):
+        others = [
+            each
+            for each in study()
+            if each["remedy"] not in ("rate_sweep", "warmup") or each["global_batch"] == 128
+        ]
+        plain = [record("rate_sweep", batch, runs, **ROOT) for batch, runs in low.items()]
+        same = [record("warmup", batch, runs, **options) for batch, runs in low.items()]
+        return rows([*others, *plain, *same]).values()
+
+    found = beside_plain(**WARM)
+    assert {(row.helps, row.same_as_compared) for row in found} == {("undecided", True)}
+    assert all(row.nothing_to_warm_up and row.gain != row.gain for row in found)
+    # Another option gives no such reason.
+    assert not any(row.nothing_to_warm_up for row in beside_plain(label_smoothing=0.1, **ROOT))
+
+
+def test_the_same_runs_at_one_batch_neither_help_nor_hurt_there():
+    """Nor is there a reason where the rate, here 0.2, is above the base rate."""
+    found = rows(with_warmup_at_512(0.60, 0.61, 0.62))
+    assert found[512].same_as_compared and not found[512].nothing_to_warm_up
+    assert found[8192].gain == pytest.approx(0.04) and found[8192].helps == "undecided"
+    assert found[8192].confidence_to_refute == pytest.approx(0.95)
+
+
+def test_the_same_training_evaluated_in_two_ways_is_compared_seed_by_seed():
+    """+4, +5 and +6 points: Student's 4.30265 · 1 / sqrt(3) is half the interval."""
+
+    def lifted(accuracies):
+        runs = swept(*accuracies)
+        for each, gain in zip(runs[-3:], (0.04, 0.05, 0.06), strict=True):
+            each["epochs"][-1]["test_accuracy"] += gain
+        return runs
+
+    scattered = {512: (0.50, 0.61, 0.72), 8192: (0.30, 0.41, 0.52)}
+    plain = [record("rate_sweep", batch, swept(*each), **ROOT) for batch, each in scattered.items()]
+    precise = [
+        record("precise", batch, lifted(each), precise_batch_norm=True, **ROOT)
+        for batch, each in scattered.items()
+    ]
+    row = rows([*without("rate_sweep", *scattered), *plain, *precise], "precise")[512]
+    assert row.helps == "supported"
+    assert (row.gain_low, row.gain_high) == pytest.approx((0.0252, 0.0748), abs=5e-5)
