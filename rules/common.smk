@@ -85,12 +85,15 @@ def digest(script, *modules):
     return code_digest.digest(Path("workflow/scripts", f"{script}.py"), *modules)
 
 
+MODEL = config["model"].get("name", "resnet18-cifar")
+
+
 def cell_modules(wildcards):
     """The modules of the recipe, the strategy and the model that a cell is trained with."""
     return [
         *RECIPES.modules(wildcards.recipe),
         *STRATEGIES.modules(wildcards.strategy),
-        *MODELS.modules("resnet18-cifar"),
+        *MODELS.modules(MODEL),
     ]
 
 

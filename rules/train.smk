@@ -17,6 +17,7 @@ rule train_run:
         code=lambda wildcards: digest("train_run", *cell_modules(wildcards)),
         nodes=node_count,
         device=config["device"],
+        model=MODEL,
         model_width=lookup(dpath="model/width", within=config),
         training=options(config["training"]),
         recipe=lambda wildcards: options(
@@ -36,11 +37,12 @@ rule train_run:
         " --recipe {wildcards.recipe} --strategy {wildcards.strategy} --gpus {wildcards.gpus}"
         " --nodes {params.nodes} --batch-size {wildcards.batch_size} --seed {wildcards.seed}"
         " --dataset {input.images} --manifest {input.manifest} --device {params.device}"
-        " --model-width {params.model_width} {params.training} {params.recipe} {params.machine}"
+        " --model {params.model} --model-width {params.model_width}"
+        " {params.training} {params.recipe} {params.machine}"
         " --output {output} > {log} 2>&1"
 
 
-# One GPU is one plain process for every strategy: it is measured once, as ddp where that is asked for.
+# One GPU is one plain process for every strategy: it is measured once, as ddp where that is asked.
 MEASURED, *SHARING = sorted(
     config["grid"]["strategies"], key=lambda name: name != "ddp"
 )

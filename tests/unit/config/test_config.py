@@ -36,7 +36,7 @@ def test_a_shipped_configuration_is_valid(name):
     [
         ("gird", {}, "the configuration has the unknown key gird, perhaps grid (allowed: study, "),
         ("grid.batch_size", [32], "grid has the unknown key batch_size, perhaps batch_sizes (all"),
-        ("model", {"width": 4, 1: 2}, "model has the unknown key 1 (allowed: width)"),
+        ("model", {"width": 4, 1: 2}, "model has the unknown key 1 (allowed: name, width)"),
         ("model", [4], "model is [4] (allowed: a section)"),
         ("machine.gpus_per_node", "two", "is 'two' (allowed: an integer or null)"),
         ("grid.gpus", 2, "grid.gpus is 2 (allowed: a list)"),
@@ -47,6 +47,7 @@ def test_a_shipped_configuration_is_valid(name):
         ("grid.recipes", ["fast"], "grid.recipes[0] is 'fast' (allowed: course, tuned)"),
         ("dataset.source", "mnist", "is 'mnist' (allowed: cifar10, digits, images, synthetic)"),
         ("grid.strategies", ["fsdp"], "grid.strategies[0] is 'fsdp' (allowed: ddp, dp)"),
+        ("model.name", "vgg", "model.name is 'vgg' (allowed: resnet18-cifar)"),
         (
             "convergence.global_batches",
             [32, 65],

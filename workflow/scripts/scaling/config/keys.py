@@ -18,6 +18,7 @@ from scaling.config.key_types import (
     one_of,
 )
 from scaling.registry.dataset import DATASETS
+from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
@@ -43,6 +44,8 @@ class Dataset(Section):
 
 
 class Model(Section):
+    name: Annotated[str, one_of(MODELS)] = "resnet18-cifar"
+    """Which network; may be left out."""
     width: Positive
     """Channels of ResNet-18's first stage. 64 is the model of the literature with 11,173,962
     parameters."""

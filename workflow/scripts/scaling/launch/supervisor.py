@@ -53,6 +53,8 @@ def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
     recipe, strategy = RECIPES.find(cell.recipe), STRATEGIES.find(cell.strategy)
     if recipe.strategies is not None and cell.strategy not in recipe.strategies:
         return f"recipe {recipe.name} does not train with strategy {strategy.name}"
+    if recipe.models is not None and spec.model not in recipe.models:
+        return f"recipe {recipe.name} does not train model {spec.model}"
     if spec.nodes > 1 and not strategy.spans_nodes:
         return f"{strategy.title} is one process and cannot reach the GPUs of {spec.nodes} machines"
     machine = len(environment.gpu_names())

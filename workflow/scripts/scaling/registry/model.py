@@ -1,4 +1,4 @@
-"""Models: networks that the study trains."""
+"""Models: networks that cells of the grid train."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,13 @@ from scaling.registry.registry import Reference, Registry
 class Model:
     """What the study has to know of a model for images of 3×32×32.
 
-    `factory` refers to what makes it with fresh weights: from (width, classes) for a model that is
-    `in_grid`, which cells of the grid can train, from nothing for one of Part B alone.
+    `factory` refers to what makes it with fresh weights from (width, classes), where the width is
+    the channels of its first stage.
     """
 
     name: str
     title: str
     factory: Reference
-    in_grid: bool
 
 
 MODELS = Registry[Model]("model", "scaling.registry.models")

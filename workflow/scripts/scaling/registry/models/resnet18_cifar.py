@@ -7,5 +7,4 @@ ENTRY = Model(
     name="resnet18-cifar",
     title="ResNet-18",
     factory=Reference("scaling.models.resnet:ResNet18"),
-    in_grid=True,
 )

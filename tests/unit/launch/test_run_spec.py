@@ -1,0 +1,51 @@
+"""A run's parameters, checked before a process starts."""
+
+from dataclasses import replace
+
+import pytest
+
+from scaling.core.errors import UserError
+from scaling.core.grid import Cell
+from scaling.launch import supervisor
+from scaling.launch.run_spec import RunSpec
+from scaling.registry.recipe import RECIPES
+
+SPEC = RunSpec(device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (RunSpec(Cell("fast", "ddp", 1, 8, 0)), "'fast' is no recipe; choose one of course, tuned"),
+        (RunSpec(Cell("course", "fsdp", 1, 8, 0)), "'fsdp' is no strategy; choose one of ddp, dp"),
+        (replace(SPEC, model="vgg"), "'vgg' is no model; choose one of resnet18-cifar"),
+        (
+            replace(SPEC, recipe_options={"workers": 2}),
+            "recipe course takes exactly the options loader_workers, not workers: "
+            "change --recipe-options",
+        ),
+    ],
+)
+def test_names_that_are_not_known_are_refused(spec, message):
+    with pytest.raises(UserError) as caught:
+        spec.resolved()
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("only", "reason"),
+    [
+        ({"strategies": ("dp",)}, "recipe course does not train with strategy ddp"),
+        ({"models": ("vgg",)}, "recipe course does not train model resnet18-cifar"),
+    ],
+)
+def test_what_a_recipe_cannot_train_is_infeasible(monkeypatch, only, reason):
+    recipe = replace(RECIPES.find("course"), **only)
+    monkeypatch.setattr(RECIPES, "find", lambda name: recipe)
+    assert supervisor.infeasible_reason(SPEC, train_images=1000) == reason
+
+
+def test_the_digest_follows_every_parameter_and_the_cell():
+    others = [replace(SPEC, momentum=0.8), replace(SPEC, cell=replace(SPEC.cell, seed=1))]
+    assert len({spec.digest() for spec in (SPEC, *others)}) == 3
+    assert SPEC.digest() == RunSpec(device="cpu").digest()
