@@ -12,7 +12,6 @@ sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 
 from scaling.config import config as configuration
 from scaling.config import devices, stored
-from scaling.config.scheme import scheme_options
 from scaling.core import code_digest, command_line, grid
 from scaling.core.errors import UserError
 from scaling.registry.dataset import DATASETS

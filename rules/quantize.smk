@@ -66,11 +66,7 @@ use rule quantize_train as quantize_train_resnet with:
             }
         )
         + " "
-        + options(
-            config["training"],
-            *("learning_rate", "momentum", "weight_decay", "crop_padding"),
-            "horizontal_flip",
-        ),
+        + options(config["training"], *TRAINING_KEYS),
 
 
 # One job for each seed and variant, so that a new variant runs alone.

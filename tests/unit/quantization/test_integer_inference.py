@@ -68,20 +68,6 @@ def test_the_sums_are_those_of_int64_arithmetic(network: nn.Sequential, images: 
     assert accumulate(fc1, values)[2].tolist() == expected.tolist()
 
 
-def test_int8_products_that_are_not_widened_wrap_without_a_word() -> None:
-    values = torch.full((1, 2), 100, dtype=torch.int8)
-    assert (values @ values.T).item() == (20_000 + 128) % 256 - 128
-    layer = nn.Sequential()
-    layer.add_module("fc", nn.Linear(2, 1))
-    layer.fc.weight.data.fill_(1.0)
-    quantized = quantize_hand(layer)
-    assert accumulate(quantized.fc, values).item() == 2 * 100 * 127 + int(quantized.fc.bias)
-
-
-def quantize_hand(layer: nn.Sequential) -> nn.Sequential:
-    return with_integers(layer, calibrate(layer, [torch.rand(5, 2)]), Scheme())
-
-
 def test_a_single_wrong_step_is_seen(network: nn.Sequential, images: Tensor) -> None:
     quantized = quantize(network, images, Scheme(logits="float"))
     entered = quantized.quantize(images)

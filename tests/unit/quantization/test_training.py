@@ -8,8 +8,11 @@ import pytest
 
 from examples.made_here import assert_made_here
 from examples.quantized_digits import document, train
-from scaling.core import files
+from scaling.core import code_digest, files
 from scaling.core.errors import UserError
+from scaling.registry.quantized_model import QUANTIZED_MODELS
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_seed_gives_the_same_weights_bit_for_bit_and_another_seed_others(
@@ -54,3 +57,12 @@ def test_the_manifest_of_another_dataset_is_refused(quantized_digits: Path, tmp_
     files.write_json(tmp_path / "manifest.json", {"train_images": 50000, "test_images": 10000})
     with pytest.raises(UserError, match=r"does not describe .* with its 1500 training"):
         train(tmp_path, "never.pt")
+
+
+@pytest.mark.parametrize(("part", "script"), [("training", "train"), ("evaluation", "evaluate")])
+def test_the_code_behind_one_model_is_no_part_of_another(part: str, script: str) -> None:
+    main = ROOT / f"workflow/scripts/quantize_{script}.py"
+    module = getattr(QUANTIZED_MODELS.find("tutorial-cnn"), part).module
+    files_behind = code_digest.files_of(main, module)
+    assert main.parent / f"{module.replace('.', '/')}.py" in files_behind
+    assert not [path for path in files_behind if "resnet" in path.name or "course" in path.name]

@@ -15,14 +15,13 @@ input itself. Then they are added, which 17 bits hold, and the sum is requantize
 scale of what the block passes on after its ReLU. The mean over all positions is a sum in int32,
 whose division is part of its requantization factor.
 
-The computation is written once, over an `Arithmetic`: floats that hold integers exactly, or integer
-dtypes and nothing else. That both give the same logits is measured on each run.
+The computation is written once, for floats that hold integers exactly (`Simulation`) and for
+integer dtypes alone (`Integers`). That both give the same logits is measured on each run.
 """
 
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -52,12 +51,8 @@ POSITIONS = 4 * 4
 
 def blocks_of(network: ResNet18) -> dict[str, BasicBlock]:
     """List the eight blocks by the names that records have for them."""
-    found = [block for stage in network.stages for block in stage.children()]
-    return {
-        f"blocks.{index}": block
-        for index, block in enumerate(found)
-        if isinstance(block, BasicBlock)
-    }
+    blocks = [block for stage in network.stages for block in stage.children()]
+    return {f"blocks.{i}": each for i, each in enumerate(blocks) if isinstance(each, BasicBlock)}
 
 
 @torch.no_grad()
@@ -107,28 +102,20 @@ def activation_ranges(network: ResNet18, batches: Iterable[Tensor]) -> dict[str,
     return found
 
 
-class Arithmetic(Protocol):
-    """How a layer and a requantization are computed."""
-
-    def layer(self, layer: QuantizedLayer, inputs: Tensor) -> Tensor:
-        """Compute the layer's output for integer `inputs`."""
-
-    def requantize(self, rule: Requantization, values: Tensor, levels: Levels) -> Tensor:
-        """Multiply `values` by the rule's factor, round and clamp to `levels`."""
-
-
 class Simulation:
     """Integers held by float64."""
 
     def layer(self, layer: QuantizedLayer, inputs: Tensor) -> Tensor:
+        """Compute the layer's output for integer `inputs`."""
         return layer(inputs)
 
     def requantize(self, rule: Requantization, values: Tensor, levels: Levels) -> Tensor:
+        """Multiply `values` by the rule's factor, round and clamp to `levels`."""
         return rule.in_float64(values, levels)
 
 
-class Integers:
-    """Integer dtypes alone, on the CPU."""
+class Integers(Simulation):
+    """The same in integer dtypes alone, on the CPU."""
 
     def layer(self, layer: QuantizedLayer, inputs: Tensor) -> Tensor:
         return integer_inference.finish(layer, integer_inference.accumulate(layer, inputs))
@@ -156,7 +143,7 @@ class QuantizedBlock(nn.Module):
         self.conv1, self.conv2, self.shortcut = conv1, conv2, shortcut
         self.total, self.levels = total, levels
 
-    def compute(self, values: Tensor, arithmetic: Arithmetic) -> Tensor:
+    def compute(self, values: Tensor, arithmetic: Simulation) -> Tensor:
         """Compute the block's output for integer `values`."""
         branch = arithmetic.layer(self.conv2, arithmetic.layer(self.conv1, values).clamp(min=0))
         if isinstance(self.shortcut, QuantizedLayer):
@@ -181,7 +168,7 @@ class QuantizedResNet(nn.Module):
         self.entrance, self.stem, self.blocks = entrance, stem, nn.ModuleList(blocks)
         self.mean, self.fc = mean, fc
 
-    def compute(self, entered: Tensor, arithmetic: Arithmetic) -> Tensor:
+    def compute(self, entered: Tensor, arithmetic: Simulation) -> Tensor:
         """Compute the last layer's output for integer images `entered`."""
         values = arithmetic.layer(self.stem, entered).clamp(min=0)
         for block in self.blocks:
