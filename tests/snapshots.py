@@ -1,4 +1,4 @@
-"""What stored studies yield: every table, the claims and the texts of the page's tables.
+"""What stored studies yield: every table, the claims, the texts of the page's tables and findings.
 
 `python tests/snapshots.py` compares them with tests/snapshots/; `--update` writes them anew.
 """
@@ -31,18 +31,25 @@ _COMMAND = re.compile(r"python workflow/scripts/(\w+)\.py (.*?)(?: > \S+ 2>&1)?$
 
 
 class TableTexts(HTMLParser):
-    """The texts of a page's tables, a line for each row, after the title of the table."""
+    """The texts of a page's tables, a line for each row, after the title of the table.
+
+    And its findings, the sentences that are made of a study's figures: `- …`, a line for each.
+    """
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.lines: list[str] = []
         self._text: str | None = None
         self._row: list[str] = []
+        self._in_findings = False
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("td", "th") or (tag == "p" and ("class", "title") in attrs):
+        is_title = tag == "p" and ("class", "title") in attrs
+        if tag in ("td", "th") or is_title or (tag == "li" and self._in_findings):
             self._text = ""
+        elif tag == "ul":
+            self._in_findings = ("class", "findings") in attrs
         elif tag == "tr":
             self._row = []
         elif self._text is not None:
@@ -59,6 +66,11 @@ class TableTexts(HTMLParser):
         elif tag == "p" and self._text is not None:
             self.lines += ["", f"# {' '.join(self._text.split())}"]
             self._text = None
+        elif tag == "li" and self._text is not None:
+            self.lines.append(f"- {' '.join(self._text.split())}")
+            self._text = None
+        elif tag == "ul":
+            self._in_findings = False
         elif tag == "tr":
             self.lines.append(" | ".join(self._row))
 

@@ -17,7 +17,6 @@ from scaling.report.sections import (
     audit,
     communication,
     comparison,
-    fixed_cost,
     learning,
     limits,
     prediction,
@@ -83,7 +82,7 @@ SECTIONS = [
     Section("audit", "Audit", audit.findings),
     Section("prediction", "Prediction and recommendation", prediction.prediction),
     Section("method", "Method", _method),
-    Section("fixed_cost", "Fixed cost of a run", fixed_cost.fixed_cost),
+    Section("fixed_cost", "Fixed cost of a run", limits.fixed_cost),
     Section("provenance", "Provenance", provenance.provenance),
 ]
 

@@ -110,6 +110,15 @@ def flags_of(row: Any, **conditions: bool) -> tuple[str, ...]:
     return (*([] if row.status == "ok" else [row.status]), *labels)
 
 
+def spread_of(name: str, factor: float = 1.0) -> Callable[[Any], str]:
+    """Make a detail of the columns `…_min` and `…_max`: `0.341–0.352`."""
+
+    def detail(row: Any) -> str:
+        return fmt.span(*(factor * getattr(row, f"{name}_{end}") for end in ("min", "max")))
+
+    return detail
+
+
 BATCH_SIZE = Column("batch size per GPU", "batch_size", fmt.integer, "head", per=("batch_size",))
 GPUS = Column("GPUs", "gpus", fmt.integer)
 

@@ -15,6 +15,7 @@ from scaling.report.table import (
     flags_of,
     make_table,
     no_single_gpu,
+    spread_of,
     status,
     table_by_gpus,
 )
@@ -196,7 +197,7 @@ SWEEP = [
         "time, µs",
         lambda row: 1e6 * row.seconds,
         fmt.significant,
-        detail=lambda row: fmt.span(1e6 * row.seconds_min, 1e6 * row.seconds_max),
+        detail=spread_of("seconds", 1e6),
     ),
     Column("repeats", "count", fmt.integer),
     Column("algorithm bandwidth, GB/s", "algbw_gb_per_s", fmt.significant),

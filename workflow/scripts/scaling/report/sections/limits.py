@@ -1,11 +1,13 @@
-"""The report's section on physical limits: the machine's, what a cell uses, a step's time."""
+"""The report's sections on physical limits, a step on the device, and the fixed cost of a run."""
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
+from scaling.core.records import PHASES
 from scaling.report.table import (
     Column,
     SectionPart,
@@ -14,13 +16,33 @@ from scaling.report.table import (
     collect_notes,
     flags_of,
     make_table,
+    spread_of,
     status,
     table_by_cell,
 )
 from scaling.tables import noise
 from scaling.tables.schema import StudyTables, by_configuration
+from scaling.tables.startup import PARTS, PHASE_COLUMNS
+from scaling.tables.timing import TIMED
 
 QUANTITIES = {"matrix_product": "matrix product", "device_copy": "copy within one device"}
+PHASE_MEANINGS = {
+    "launch": "Python’s start, until the command’s own code begins; over several nodes also srun "
+    "and torchrun",
+    "imports": "PyTorch and the modules that need it",
+    "join": "the device and, for several processes, their group: NCCL, or gloo on a CPU",
+    "dataset": "the images, read and unpacked",
+    "recipe": "the model and its trainer; where a step becomes a CUDA graph, it is compiled and "
+    "recorded here",
+}
+PART_NAMES = {
+    "startup_seconds": "start-up",
+    "warmup_seconds": "warm-up",
+    "measured_seconds": "measured",
+    "other_seconds": "other",
+    "shutdown_seconds": "end",
+}
+NOT_RECORDED = "not recorded"
 
 
 def limits(tables: StudyTables) -> dict[str, Any]:
@@ -125,13 +147,13 @@ def _no_utilization(row: Any) -> TableCell | None:
     return status("no peak") if pd.isna(row.utilization) else None
 
 
-OF_THE_EPOCH = "of the epoch"
+share_of_epoch = partial(Column, write=fmt.percent, group="of the epoch")
 UTILIZATION = [
     Column(
         "images/s",
         "images_per_second",
         fmt.significant,
-        detail=lambda row: fmt.span(row.images_per_second_min, row.images_per_second_max),
+        detail=spread_of("images_per_second"),
         flags=lambda row: flags_of(row, measured_once=row.count == 1),
     ),
     Column(
@@ -140,43 +162,27 @@ UTILIZATION = [
         lambda value: fmt.rate(value, "FLOP/s"),
         instead=_no_operations,
     ),
-    Column(
+    share_of_epoch(
         "utilization",
         "utilization",
-        fmt.percent,
         detail=lambda row: f"{fmt.percent(row.utilization_without_loading)} without loading",
         flags=lambda row: ("above 100 %",) if row.utilization > 1 else (),
         instead=_no_utilization,
-        group=OF_THE_EPOCH,
     ),
-    Column(
-        "waiting for data",
-        "loading_share",
-        fmt.percent,
-        instead=_no_utilization,
-        group=OF_THE_EPOCH,
-    ),
-    Column(
+    share_of_epoch("waiting for data", "loading_share", instead=_no_utilization),
+    share_of_epoch(
         "communication",
         "communication_share",
-        fmt.percent,
         detail=lambda row: f"by “{fmt.estimate(row.communication_estimate)}”",
         flags=lambda row: flags_of(
             row, negative=row.communication_share < 0, within_noise=row.within_noise is True
         ),
         missing=lambda row: "" if row.gpus == 1 else "no estimate",
         instead=_no_utilization,
-        group=OF_THE_EPOCH,
     ),
-    Column(
-        "everything else",
-        "other_share",
-        fmt.percent,
-        instead=_no_utilization,
-        group=OF_THE_EPOCH,
-    ),
+    share_of_epoch("everything else", "other_share", instead=_no_utilization),
 ]
-AT_POWER_LIMIT = Column("at the power limit", "power_capped_share", fmt.percent, group=OF_THE_EPOCH)
+AT_POWER_LIMIT = share_of_epoch("at the power limit", "power_capped_share")
 """Shown where a driver counted it."""
 
 
@@ -234,3 +240,58 @@ STEP = [
     ),
     Column("kernels", "kernels", lambda count: f"{count:,.0f}"),
 ]
+
+
+def fixed_cost(tables: StudyTables) -> dict[str, Any]:
+    """The meaning of each phase, and a table of phases and parts for each configuration."""
+    return {
+        "phases": [(phase, PHASE_MEANINGS[phase]) for phase in PHASES],
+        "tables": [
+            table_by_cell(
+                f"Where the time of a run goes: {recipe}, {strategy}",
+                rows,
+                FIXED_COST,
+                _unrecorded,
+                _seeds(rows),
+            )
+            for recipe, strategy, rows in by_configuration(tables.startup)
+        ],
+    }
+
+
+def _unrecorded(row: Any) -> TableCell | None:
+    if pd.notna(row.run_seconds):
+        return None
+    # A run that came to its end has no figures only when nothing took them.
+    return status(NOT_RECORDED if row.status in TIMED else row.status)
+
+
+FIXED_COST = [
+    *(
+        Column(phase, seconds, fmt.significant, group="phases of the start-up, s")
+        for phase, seconds in zip(PHASES, PHASE_COLUMNS, strict=True)
+    ),
+    *(
+        Column(PART_NAMES[part], part, fmt.significant, group="parts of the run, s")
+        for part in PARTS
+    ),
+    Column("seconds", "run_seconds", fmt.significant, flags=flags_of, group="whole run"),
+    Column("not measured", "unmeasured_share", fmt.percent, group="whole run"),
+]
+
+
+def _seeds(rows: pd.DataFrame) -> list[str]:
+    """Notes on how many runs a row stands for, and on runs without these times."""
+    notes = []
+    known = rows["run_seconds"].notna()
+    seeds = rows["count"][known]
+    if len(seeds):
+        span = fmt.whole_span(seeds)
+        notes.append(
+            "each row is the only run of its cell, so its spread is unknown"
+            if span == "1"
+            else f"each row is the run of median length of {span} seeds"
+        )
+    if (rows["status"].isin(TIMED) & ~known).any():
+        notes.append(f"{NOT_RECORDED}: the run was made before these times were measured")
+    return notes

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.report.table import Column, Table, TableCell, make_table, status, text
+from scaling.report.table import Column, Table, TableCell, make_table, spread_of, status, text
 from scaling.tables.experiments.best_remedy import base_rate, best
 from scaling.tables.experiments.gap import BEHIND, SAME
 from scaling.tables.schema import StudyTables, by_configuration
@@ -89,16 +89,12 @@ def mean_and_range(
     The range is in the columns `…_min` and `…_max`.
     """
     factor = QUANTITIES[quantity][1]
-
-    def spread(row: Any) -> str:
-        low, high = (factor * getattr(row, f"{quantity}_{end}") for end in ("min", "max"))
-        return fmt.span(low, high) if row.seeds > 1 else ""
-
+    spread = spread_of(quantity, factor)
     return Column(
         label,
         lambda row: factor * getattr(row, quantity),
         fmt.significant,
-        detail=spread,
+        detail=lambda row: spread(row) if row.seeds > 1 else "",
         missing=missing,
         instead=instead,
         group=group,
