@@ -42,7 +42,7 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
                 **{key: environment.get(key) for key in _FIELDS},
             }
         )
-    return io.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
+    return io.arrange(pd.DataFrame(rows, columns=COLUMNS, dtype=object), COLUMNS)
 
 
 def _model(record: RunRecord) -> str:
