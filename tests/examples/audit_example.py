@@ -5,7 +5,7 @@ from scaling.audit.checks import audit
 from scaling.audit.finding import Study
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
-from scaling.tables.interconnect import interconnect
+from scaling.tables.limits import interconnect
 from scaling.tables.speedup import speedup
 
 SWEEP = interconnect(

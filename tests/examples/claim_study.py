@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 
-import scaling.tables.communication
-import scaling.tables.timing
 from examples import report_tables
 from scaling.claims import claim_tables, registry
 from scaling.claims.claim import Claim
-from scaling.tables import io
+from scaling.core.grid import CELL_KEYS
+from scaling.tables import schema
 
 Tables = dict[str, pd.DataFrame]
 
@@ -32,7 +31,7 @@ def with_times(change: Callable[[pd.DataFrame], None]) -> Tables:
 
 def set_time(timing: pd.DataFrame, cell: tuple, seconds: float, loader: float = 0.0) -> None:
     """Give a cell (recipe, strategy, gpus, batch_size) a time of ± 2 %."""
-    row = (timing[io.KEYS[:4]] == list(cell)).all(axis=1)
+    row = (timing[CELL_KEYS] == list(cell)).all(axis=1)
     timing.loc[row, "epoch_seconds"] = seconds
     timing.loc[row, "epoch_seconds_min"] = 0.98 * seconds
     timing.loc[row, "epoch_seconds_max"] = 1.02 * seconds
@@ -45,7 +44,7 @@ def device_time(cells: dict[int, tuple[float, float]]) -> pd.DataFrame:
     """device_time.csv of course/dp on 1 GPU: (step, busy) seconds by batch size, ± 1 % of gap."""
     rows = [
         {
-            **dict(zip(io.CELL_KEYS, ["course", "dp", 1, batch], strict=True)),
+            **dict(zip(CELL_KEYS, ["course", "dp", 1, batch], strict=True)),
             **{"step_seconds": step, "busy_seconds": busy, "compute_seconds": busy},
             "gap_seconds": step - busy,
             **{"gap_seconds_min": 0.99 * (step - busy), "gap_seconds_max": 1.01 * (step - busy)},
@@ -75,7 +74,7 @@ def instrumented(
     read["total_seconds"] = read["epoch_seconds_without_loading"]
     read["compute_seconds"] = read["total_seconds"] - read["communication_seconds"]
     read = read.assign(overlapped_seconds=None, moving_seconds=None, spread_seconds=spread)[
-        scaling.tables.communication.COLUMNS
+        schema.columns("communication")
     ]
     both = pd.concat([made["communication"], read], ignore_index=True)
     return made | {"communication": both}

@@ -8,7 +8,7 @@ import pandas as pd
 from scaling.config.technique import from_options
 from scaling.convergence.plan import Study
 from scaling.core.records import ConvergenceRecord
-from scaling.tables import timing
+from scaling.tables import schema
 from scaling.tables.experiments import convergence, remedies
 from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
 
@@ -144,7 +144,7 @@ def timed(*cells: tuple[int, int, float]) -> pd.DataFrame:
         {"recipe": "tuned", "strategy": "ddp", "gpus": g, "batch_size": b, "epoch_seconds": s}
         for g, b, s in cells
     ]
-    return pd.DataFrame(rows, columns=timing.COLUMNS)
+    return pd.DataFrame(rows, columns=schema.columns("timing"))
 
 
 def tables(

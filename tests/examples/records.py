@@ -10,7 +10,7 @@ import pandas as pd
 from scaling.core import files
 from scaling.core.grid import Cell
 from scaling.core.records import EpochRow, Role, RunRecord, Status, upgrade
-from scaling.tables import timing
+from scaling.tables import schema
 
 TRAIN_IMAGES = 50_000
 GRADIENT_BYTES = 44_695_848
@@ -129,4 +129,4 @@ def timing_row(
 
 def timing_table(*rows: dict[str, Any]) -> pd.DataFrame:
     """timing.csv with these rows."""
-    return pd.DataFrame(rows, columns=timing.COLUMNS)
+    return pd.DataFrame(rows, columns=schema.columns("timing"))

@@ -8,7 +8,7 @@ from scaling.claims import claim, gaps, large_batches, rates, techniques, time_t
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.records import ConvergenceRecord
-from scaling.tables import io, schema
+from scaling.tables import schema
 
 Cell = tuple[int, int, float]
 
@@ -26,7 +26,7 @@ def claims(
     timing = convergence_records.timed(*(cells or []))
     found = {}
     for name, table in convergence_records.tables(timing, records, time_margin).items():
-        io.write(table, folder / f"{name}.csv")
+        schema.write(name, table, folder / f"{name}.csv")
         found[name] = schema.read(name, folder / f"{name}.csv")
     made = [
         each

@@ -5,9 +5,9 @@ The times are chosen so that a reader can work out what follows from them: see T
 
 import pandas as pd
 
-import scaling.tables.accuracy
-import scaling.tables.startup
+import scaling.tables.timing
 import scaling.tables.utilization
+from scaling.tables import schema
 
 STUDY = "example"
 TRAIN_IMAGES = 40_000
@@ -102,7 +102,7 @@ def accuracy(timing: pd.DataFrame) -> pd.DataFrame:
                 row["test_loss"] = 2.5 - 2 * share if last else None
                 row["test_accuracy"] = share - 0.02 if last else None
                 rows.append(row | {"status": "diverged" if diverged else "ok"})
-    return pd.DataFrame(rows, columns=scaling.tables.accuracy.COLUMNS)
+    return pd.DataFrame(rows, columns=schema.columns("accuracy"))
 
 
 def costs(timing: pd.DataFrame) -> pd.DataFrame:
@@ -156,8 +156,8 @@ def startup(timing: pd.DataFrame) -> pd.DataFrame:
             continue
         phases = [1.0, 4.0, 0.5 * cell.gpus, 0.5, 30.0 if cell.recipe == "fast" else 1.0]
         parts = [sum(phases), 2 * cell.epoch_seconds, 3 * cell.epoch_seconds, 2.0, 1.0]
-        row |= dict(zip(scaling.tables.startup.PHASE_COLUMNS, phases, strict=True))
-        row |= dict(zip(scaling.tables.startup.PARTS, parts, strict=True))
+        row |= dict(zip(scaling.tables.timing.PHASE_COLUMNS, phases, strict=True))
+        row |= dict(zip(scaling.tables.timing.PARTS, parts, strict=True))
         row |= {"run_seconds": sum(parts), "unmeasured_share": 1 - parts[2] / sum(parts)}
         row |= {"count": 3}
-    return pd.DataFrame(rows, columns=scaling.tables.startup.COLUMNS)
+    return pd.DataFrame(rows, columns=schema.columns("startup"))

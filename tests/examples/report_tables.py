@@ -11,10 +11,9 @@ import pandas as pd
 import scaling.tables.bandwidth
 import scaling.tables.communication
 import scaling.tables.comparison
-import scaling.tables.device_time
 import scaling.tables.experiments.quantization
-import scaling.tables.interconnect
-import scaling.tables.io
+import scaling.tables.limits
+import scaling.tables.measurements
 import scaling.tables.prediction
 import scaling.tables.speedup
 import scaling.tables.timing
@@ -23,6 +22,7 @@ from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, p
 from examples.report_machine import GRADIENT_BYTES, TOPOLOGY, peaks, sweeps
 from scaling.audit.checks import audit
 from scaling.audit.finding import Study
+from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 
 
@@ -68,10 +68,10 @@ def derive(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> dict[s
     """What follows from the times and the instruments: every table but those of single runs."""
     speedups = scaling.tables.speedup.speedup(timing)
     shares = scaling.tables.communication.communication(timing, readings)
-    sweep = scaling.tables.interconnect.interconnect(sweeps())
+    sweep = scaling.tables.limits.interconnect(sweeps())
     rates = scaling.tables.bandwidth.bandwidth(timing, shares, sweep, GRADIENT_BYTES)
     limits = peaks()
-    lines = scaling.tables.interconnect.fit(sweep)
+    lines = scaling.tables.limits.fit(sweep)
     model, predictions = scaling.tables.prediction.predict(timing, lines, GRADIENT_BYTES)
     return {
         "prediction": predictions,
@@ -98,18 +98,18 @@ OTHER = {1: 23.55, 2: 16.164, 4: 9.06}
 def other_study() -> pd.DataFrame:
     """The rows of comparison.csv of a published study with another model, on other hardware."""
     rows = [
-        {**dict(zip(scaling.tables.io.KEYS, ["resnet9", "ddp", gpus, 32, "ok"], strict=True))}
+        {**dict(zip([*CELL_KEYS, "status"], ["resnet9", "ddp", gpus, 32, "ok"], strict=True))}
         | {"epoch_seconds": seconds, "epoch_seconds_min": seconds, "epoch_seconds_max": seconds}
         | {"count": 1, "iterations": -(-50_000 // (32 * gpus)), "samples": 50_000}
         for gpus, seconds in OTHER.items()
     ]
-    timing = pd.DataFrame(rows, columns=scaling.tables.timing.COLUMNS)
+    timing = pd.DataFrame(rows, columns=schema.columns("timing"))
     speedups, shares = (
         scaling.tables.speedup.speedup(timing),
         scaling.tables.communication.communication(timing),
     )
     rates = scaling.tables.bandwidth.bandwidth(
-        timing, shares, scaling.tables.interconnect.interconnect([]), GRADIENT_BYTES
+        timing, shares, scaling.tables.limits.interconnect([]), GRADIENT_BYTES
     )
     return scaling.tables.comparison.of_study("lab", timing, speedups, rates, "resnet9", "4 A40")
 
@@ -132,7 +132,7 @@ def make(
         **derived,
         "comparison": comparison(derived, runs),
         "startup": startup(timing),
-        "device_time": pd.DataFrame(columns=scaling.tables.device_time.COLUMNS),
+        "device_time": schema.empty("device_time"),
         "provenance": runs,
         "quantization": quantization(),
         "quantization_layers": scaling.tables.experiments.quantization.layers([]),

@@ -6,10 +6,9 @@ from typing import Any
 from scaling.claims import buffers, messages, set_epoch
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
-from scaling.tables import io, schema
-from scaling.tables.experiments.buffers import buffers as buffers_table
-from scaling.tables.experiments.collectives import collectives
-from scaling.tables.experiments.sampler import accuracy, orders
+from scaling.tables import schema
+from scaling.tables.experiments.synchronization import accuracy, collectives, orders
+from scaling.tables.experiments.synchronization import buffers as buffers_table
 
 TABLES = {
     "sampler": orders,
@@ -23,7 +22,7 @@ def make(folder: Path, document: dict[str, Any] | None) -> dict[str, Claim]:
     """The claims of a document, None for no record, by id; its tables are written to `folder`."""
     found = {}
     for name, table in TABLES.items():
-        io.write(table([document] if document else []), folder / f"{name}.csv")
+        schema.write(name, table([document] if document else []), folder / f"{name}.csv")
         found[name] = schema.read(name, folder / f"{name}.csv")
     whole = ClaimTables("demo", found)
     modules = (set_epoch, messages, buffers)

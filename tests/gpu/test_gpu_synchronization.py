@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from examples.small_synchronization import measure
-from scaling.tables.experiments.buffers import buffers
-from scaling.tables.experiments.collectives import collectives
+from scaling.tables.experiments.synchronization import buffers, collectives
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling.core.errors import run_script
 from scaling.published import study as published
-from scaling.tables import comparison, io, schema
+from scaling.tables import comparison, schema
 
 
 def _of_study(folder: Path, model: str, hardware: str) -> pd.DataFrame:
@@ -37,8 +37,8 @@ def main(argv: list[str] | None = None) -> None:
     for name, (_, study) in published.by_name(args.folders).items():
         described = (study.model, study.description.hardware)
         found.append(_of_study(args.tables / name, *described))
-    empty = pd.DataFrame(columns=comparison.COLUMNS)
-    io.write(pd.concat(found, ignore_index=True) if found else empty, args.output)
+    table = pd.concat(found, ignore_index=True) if found else schema.empty("comparison")
+    schema.write("comparison", table, args.output)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,7 @@ from pathlib import Path
 from scaling.core import files
 from scaling.core.errors import run_script
 from scaling.tables import schema
-from scaling.tables.interconnect import fit, interconnect
-from scaling.tables.limits import peaks, topology
+from scaling.tables.limits import fit, interconnect, peaks, topology
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -8,13 +8,9 @@ from scaling.core import grid
 from scaling.core.errors import run_script
 from scaling.tables import schema
 from scaling.tables.accuracy import accuracy
-from scaling.tables.device_time import device_time
-from scaling.tables.provenance import provenance
-from scaling.tables.readings import readings
-from scaling.tables.runs import read_runs
-from scaling.tables.startup import startup
-from scaling.tables.timing import timing
-from scaling.tables.utilization import costs
+from scaling.tables.measurements import costs, device_time, readings
+from scaling.tables.runs import provenance, read_runs
+from scaling.tables.timing import startup, timing
 
 MAKERS = {
     "timing": timing,

@@ -6,9 +6,7 @@ from pathlib import Path
 from scaling.core import files
 from scaling.core.errors import run_script
 from scaling.tables import schema
-from scaling.tables.experiments.buffers import buffers
-from scaling.tables.experiments.collectives import collectives
-from scaling.tables.experiments.sampler import accuracy, orders
+from scaling.tables.experiments.synchronization import accuracy, buffers, collectives, orders
 
 MAKERS = {
     "sampler": orders,

@@ -8,7 +8,7 @@ import pytest
 from scaling.claims import gaps, rates, techniques
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.records import read_convergence
-from scaling.tables import io, schema
+from scaling.tables import schema
 from scaling.tables.experiments import convergence
 from scaling.tables.experiments import remedies as remedy_table
 
@@ -34,7 +34,7 @@ def claims(made, tmp_path_factory):
     """The claims by id, from the tables as files have them."""
     folder, found = tmp_path_factory.mktemp("tables"), {}
     for name, table in made.items():
-        io.write(table, folder / f"{name}.csv")
+        schema.write(name, table, folder / f"{name}.csv")
         found[name] = schema.read(name, folder / f"{name}.csv")
     tables = ClaimTables("h200x4", found)
     return {each.id: each for module in (rates, gaps, techniques) for each in module.claims(tables)}

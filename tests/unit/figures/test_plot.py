@@ -10,8 +10,8 @@ from examples import convergence_records, quantization_example, report_tables
 from examples import synchronization_records as synchronization
 from scaling.core.errors import UserError
 from scaling.figures.registry import FIGURES
-from scaling.tables import io
-from scaling.tables.experiments.collectives import collectives
+from scaling.tables import schema
+from scaling.tables.experiments.synchronization import collectives
 
 CAPTIONS = Path(__file__).parents[3] / "report/captions"
 
@@ -25,7 +25,11 @@ def tables(tmp_path_factory):
     for name in ("timing", "speedup", "communication", "accuracy", "comparison"):
         made[name] = made[name][made[name]["batch_size"] == 32]
     report_tables.write(folder, made | convergence_records.tables(made["timing"]))
-    io.write(collectives([synchronization.document()]), folder / "tables/collectives.csv")
+    schema.write(
+        "collectives",
+        collectives([synchronization.document()]),
+        folder / "tables/collectives.csv",
+    )
     return folder / "tables"
 
 

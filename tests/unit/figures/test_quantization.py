@@ -15,7 +15,7 @@ from scaling.figures.quantization import (
     draw_quantization_histograms,
     draw_quantization_sizes,
 )
-from scaling.tables import io, schema
+from scaling.tables import schema
 
 # Levels -5 to 3 at 2 levels per unit.
 HISTOGRAM = {
@@ -68,7 +68,7 @@ def test_without_part_b_the_figure_says_so_and_without_histograms_there_is_none(
 
 def sizes(folder: Path, *without: str) -> Figure:
     table = quantization_example.variants()
-    io.write(table[~table["stage"].isin(without)], folder / "quantization.csv")
+    schema.write("quantization", table[~table["stage"].isin(without)], folder / "quantization.csv")
     return draw_quantization_sizes(schema.read("quantization", folder / "quantization.csv"))
 
 

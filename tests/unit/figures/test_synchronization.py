@@ -3,7 +3,7 @@
 from examples import synchronization_records
 from examples.drawn import titles, words
 from scaling.figures.synchronization import draw_collectives
-from scaling.tables.experiments.collectives import WAYS, collectives
+from scaling.tables.experiments.synchronization import WAYS, collectives
 
 
 def test_every_way_that_was_measured_has_a_panel_and_every_message_a_bar():

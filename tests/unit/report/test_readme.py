@@ -10,15 +10,16 @@ import yaml
 from examples.readme import section
 from scaling.core import files, grid
 from scaling.core.records import read_convergence, read_record
-from scaling.tables import recipe_quality
+from scaling.tables import accuracy as learning
 from scaling.tables.accuracy import accuracy
 from scaling.tables.communication import communication
 from scaling.tables.experiments import convergence as run_tables
 from scaling.tables.experiments import remedies
 from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
 from scaling.tables.limits import peaks
+from scaling.tables.measurements import costs
 from scaling.tables.timing import timing
-from scaling.tables.utilization import costs, utilization
+from scaling.tables.utilization import utilization
 
 ROOT = Path(__file__).parents[3]
 EPOCHS = re.compile(r"^\| (\w+), (\w+), (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
@@ -116,10 +117,10 @@ def test_the_share_of_the_peak_and_of_the_power_limit_is_that_of_the_records():
 
 
 def test_the_quality_of_the_recipes_is_that_of_the_records():
-    table = recipe_quality.compare(accuracy(runs_of("h200-recipes"), "h200-recipes"))
+    table = learning.compare_recipes(accuracy(runs_of("h200-recipes"), "h200-recipes"))
     row = table.set_index("quantity").loc["test_accuracy"]
     said = " ".join(section("h200-recipes").split())
     for name, recipe in (("first", "course"), ("second", "tuned")):
         mean, deviation = 100 * row[f"{name}_mean"], 100 * row[f"{name}_std"]
         assert f"{mean:.1f} ± {deviation:.1f} % with `{recipe}`" in said
-    assert row["verdict"] == recipe_quality.AGREE and "a difference within noise" in said
+    assert row["verdict"] == learning.AGREE and "a difference within noise" in said

@@ -8,7 +8,7 @@ from examples.records import GRADIENT_BYTES, timing_row, timing_table
 from scaling.core.errors import UserError
 from scaling.tables.bandwidth import bandwidth, bytes_per_iteration, swept_gradient_bytes
 from scaling.tables.communication import communication
-from scaling.tables.interconnect import interconnect
+from scaling.tables.limits import interconnect
 
 NO_SWEEP = interconnect([])
 
@@ -45,7 +45,7 @@ def test_data_parallel_passes_everything_through_the_first_gpu():
 
 
 def test_an_unknown_strategy_has_no_byte_count():
-    with pytest.raises(UserError, match=r"'fsdp' has no byte count; use ddp or dp"):
+    with pytest.raises(UserError, match=r"'fsdp' is no strategy; choose one of ddp, dp"):
         bytes_per_iteration("fsdp", 4, GRADIENT_BYTES)
 
 

@@ -12,8 +12,7 @@ from examples import report_tables
 from examples.published_study import CLEAN, edited, study, write
 from examples.report_page import REPORT, Page, section
 from scaling.report.sections.comparison import caveats, side_by_side
-from scaling.tables import comparison
-from scaling.tables import io as tables
+from scaling.tables import comparison, schema
 
 BANDWIDTH = "Bandwidth, GB/s, and seconds of communication"
 
@@ -33,7 +32,7 @@ def table(tmp_path):
 
 
 def test_a_study_keeps_a_row_for_each_cell_with_its_count(table):
-    assert table.columns.tolist() == comparison.COLUMNS
+    assert table.columns.tolist() == schema.columns("comparison")
     assert len(table) == 7
     row = table[(table.gpus == 4) & (table.batch_size == 128)].iloc[0]
     # 18/4.892 = 3.679, 11.173962 · 1.5 GB/s over 0.392 s without loading
@@ -114,7 +113,7 @@ def test_the_published_page_has_counts_and_caveats_beside_its_figure(tmp_path):
     found = study(tmp_path / "again", edited({(4, 512): {"count": "1"}})).found
     names = ("timing", "speedup", "communication", "bandwidth", "printed", "audit")
     for name in (*names, "prediction", "cost_model"):
-        tables.write(getattr(found, name), tmp_path / f"tables/clean/{name}.csv")
+        schema.write(name, getattr(found, name), tmp_path / f"tables/clean/{name}.csv")
     (tmp_path / "figure.svg").write_text("<svg/>")
     target = tmp_path / "published.html"
     published_render.main(
@@ -194,7 +193,7 @@ def test_the_script_sets_the_published_studies_side_by_side(tmp_path):
     folder = write(tmp_path / "studies")
     found = study(tmp_path / "again", CLEAN).found
     for name in ("timing", "speedup", "bandwidth"):
-        tables.write(getattr(found, name), tmp_path / f"tables/clean/{name}.csv")
+        schema.write(name, getattr(found, name), tmp_path / f"tables/clean/{name}.csv")
     target = tmp_path / "comparison.csv"
     tables_comparison.main(
         [
@@ -202,5 +201,5 @@ def test_the_script_sets_the_published_studies_side_by_side(tmp_path):
             *("--output", str(target)),
         ]
     )
-    table = tables.read(target, comparison.COLUMNS)
+    table = schema.read("comparison", target)
     assert set(table.study) == {"clean"} and set(table.hardware) == {"not stated"}

@@ -8,7 +8,7 @@ from examples.records import epoch, record
 from scaling.core.grid import Cell
 from scaling.core.records import upgrade
 from scaling.instruments.kernel_trace import Busy, Trace
-from scaling.tables.device_time import device_time
+from scaling.tables.measurements import device_time
 
 CELL = Cell("course", "ddp", 2, 128, 0)
 

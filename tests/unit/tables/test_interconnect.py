@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from scaling.tables.interconnect import fit, interconnect, ring_factor
+from scaling.tables.limits import fit, interconnect, ring_factor
 
 
 def sweep(rows, gpus=4, backend="nccl"):

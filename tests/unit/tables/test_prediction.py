@@ -9,11 +9,11 @@ import pytest
 from examples.published_study import of_repository
 from examples.records import GRADIENT_BYTES, timing_row, timing_table
 from scaling.report.sections.prediction import recommendation
-from scaling.tables import cost_model, io, schema
+from scaling.tables import cost_model, schema
 from scaling.tables.cost_model import from_sweep, without_sweep
-from scaling.tables.derived import DerivedTables
-from scaling.tables.interconnect import fit, interconnect
+from scaling.tables.limits import fit, interconnect
 from scaling.tables.prediction import predict
+from scaling.tables.schema import DerivedTables
 from scaling.tables.speedup import speedup
 
 NO_SWEEP = fit(interconnect([]))
@@ -235,7 +235,7 @@ def test_the_published_studies_are_predicted_as_badly_as_they_are():
 def test_both_tables_survive_their_files(tmp_path):
     made = study(*(row(*cell) for cell in GRID))
     for name in ("prediction", "cost_model"):
-        io.write(getattr(made, name), tmp_path / f"{name}.csv")
+        schema.write(name, getattr(made, name), tmp_path / f"{name}.csv")
         again = schema.read(name, tmp_path / f"{name}.csv")
         assert len(again) == len(getattr(made, name))
     assert again["unit"].tolist() == ["s a step", "s an image", "s of travel", "s an image"]

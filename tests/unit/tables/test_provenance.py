@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from examples.records import record
 from scaling.core.grid import Cell
-from scaling.tables import io, schema
-from scaling.tables.provenance import provenance
+from scaling.tables import schema
+from scaling.tables.runs import provenance
 
 CELL = Cell("course", "ddp", 4, 128, 0)
 
@@ -47,7 +47,7 @@ def test_a_run_names_its_machine_versions_commit_and_times():
         "1 warm-up and 3 measured epochs",
         "recipe_options": "loader_workers 2",
         "compiled_batch_sizes": "",
-        "cpu_threads": 1,
+        "cpu_threads": "1",
         "hosts": "node1; node2",
         "device_names": "A40; V100",
         "device_ids": "GPU-a; GPU-b; GPU-c; GPU-d",
@@ -55,7 +55,7 @@ def test_a_run_names_its_machine_versions_commit_and_times():
         "slurm_job_id": "4711",
         "device": "cuda",
         "cpu": "EPYC",
-        "cpu_count": 64,
+        "cpu_count": "64",
         "python": "3.12.1",
         "torch": "2.11.0",
         "cuda": "13.0",
@@ -103,7 +103,7 @@ def test_the_batch_sizes_of_compiled_steps_stay_whole_numbers(tmp_path):
     runs = [(CELL, made) for made in (compiled, eager, ended_early, before, one)]
     table = provenance(runs)
     assert table.compiled_batch_sizes.tolist() == ["8192; 4308", "", "", "", "128"]
-    io.write(table[1:], tmp_path / "provenance.csv")
+    schema.write("provenance", table[1:], tmp_path / "provenance.csv")
     again = schema.read("provenance", tmp_path / "provenance.csv")
     assert again.compiled_batch_sizes.tolist() == ["", "", "", "128"]
 
@@ -111,7 +111,7 @@ def test_the_batch_sizes_of_compiled_steps_stay_whole_numbers(tmp_path):
 def test_counts_stay_whole_beside_a_run_that_is_missing(tmp_path):
     environment = {"cpu_count": 64}
     runs = [(CELL, record(CELL, [], environment=environment)), (replace(CELL, seed=1), None)]
-    io.write(provenance(runs), tmp_path / "provenance.csv")
+    schema.write("provenance", provenance(runs), tmp_path / "provenance.csv")
     with (tmp_path / "provenance.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
     assert (first["cpu_count"], first["cpu_threads"]) == ("64", "1")

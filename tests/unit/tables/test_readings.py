@@ -6,11 +6,11 @@ import pytest
 
 from examples.records import GRADIENT_BYTES, epoch, record
 from scaling.core.grid import Cell
-from scaling.tables import io
+from scaling.tables import schema
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
-from scaling.tables.interconnect import interconnect
-from scaling.tables.readings import COLUMNS, readings
+from scaling.tables.limits import interconnect
+from scaling.tables.measurements import readings
 from scaling.tables.timing import timing
 
 CELL = Cell("course", "ddp", 2, 128, 0)
@@ -132,8 +132,8 @@ def test_readings_without_any_note_survive_their_file(tmp_path):
         read(0, "ddp_log", communication_seconds=1, exposed_seconds=1, overlapped_seconds=0),
     ]
     runs = [run(CELL, 12.0, found)]
-    io.write(readings(runs), tmp_path / "readings.csv")
-    read_again = io.read(tmp_path / "readings.csv", COLUMNS)
+    schema.write("readings", readings(runs), tmp_path / "readings.csv")
+    read_again = schema.read("readings", tmp_path / "readings.csv")
     assert (
         "below 0" in row(communication(timing(runs), read_again), "without_communication")["note"]
     )

@@ -7,9 +7,10 @@ import pytest
 
 from examples import report_tables
 from examples.report_tables import study
+from scaling.core.statistics import welch_interval
 from scaling.report import summary
-from scaling.tables.accuracy import COLUMNS
-from scaling.tables.recipe_quality import AGREE, DIFFER, UNDECIDED, compare, welch_interval
+from scaling.tables import schema
+from scaling.tables.accuracy import AGREE, DIFFER, UNDECIDED, compare_recipes
 
 
 def run(recipe, seed, test_accuracy, epochs=5, status="ok", batch_size=128):
@@ -22,7 +23,7 @@ def run(recipe, seed, test_accuracy, epochs=5, status="ok", batch_size=128):
 
 
 def table(*runs):
-    return pd.DataFrame([row for rows in runs for row in rows], columns=COLUMNS)
+    return pd.DataFrame([row for rows in runs for row in rows], columns=schema.columns("accuracy"))
 
 
 def recipes(course, tuned, **options):
@@ -34,7 +35,7 @@ def recipes(course, tuned, **options):
 
 
 def accuracy_row(accuracy):
-    pairs = compare(accuracy)
+    pairs = compare_recipes(accuracy)
     return next(pairs[pairs["quantity"] == "test_accuracy"].itertuples())
 
 
@@ -70,7 +71,7 @@ def test_overlapping_seeds_agree_and_the_width_of_the_doubt_is_stated():
 
 
 def test_recipes_far_apart_differ_in_every_quantity():
-    pairs = compare(recipes([0.70, 0.72, 0.74], [0.80, 0.82, 0.84]))
+    pairs = compare_recipes(recipes([0.70, 0.72, 0.74], [0.80, 0.82, 0.84]))
     assert dict(zip(pairs["quantity"], pairs["verdict"], strict=True)) == {
         "train_loss": DIFFER,
         "train_accuracy": DIFFER,
@@ -126,11 +127,11 @@ def test_a_recipe_without_figures_says_why():
 
 def test_only_equal_cells_are_compared():
     accuracy = table(run("course", 0, 0.7, batch_size=128), run("tuned", 0, 0.7, batch_size=512))
-    assert compare(accuracy).empty
+    assert compare_recipes(accuracy).empty
 
 
 def test_three_recipes_are_compared_two_by_two():
-    pairs = compare(table(*(run(recipe, 0, 0.7) for recipe in "abc")))
+    pairs = compare_recipes(table(*(run(recipe, 0, 0.7) for recipe in "abc")))
     assert set(zip(pairs["first"], pairs["second"], strict=True)) == {
         *(("a", "b"), ("a", "c"), ("b", "c"))
     }

@@ -7,7 +7,7 @@ from examples.records import epoch, record
 from scaling.core.grid import Cell
 from scaling.launch import startup_clock
 from scaling.launch.startup_clock import StartupClock
-from scaling.tables.startup import PARTS, PHASE_COLUMNS, startup
+from scaling.tables.timing import PARTS, PHASE_COLUMNS, startup
 
 CELL = Cell("course", "ddp", 2, 128, 0)
 PHASES = {"launch": 3.0, "imports": 4.0, "join": 1.0, "dataset": 0.5, "recipe": 1.5, "total": 10.0}

@@ -4,14 +4,14 @@ import pandas as pd
 
 from examples import report_tables
 from examples.report_page import Page, section
-from scaling.tables.device_time import COLUMNS
+from scaling.tables import schema
 
 TITLE = "A step on the device: course, ddp"
 CELLS = {"recipe": "course", "strategy": "ddp", "batch_size": 32}
 
 
 def page(folder, *rows: dict) -> Page:
-    table = pd.DataFrame(rows, columns=COLUMNS)
+    table = pd.DataFrame(rows, columns=schema.columns("device_time"))
     return section(folder, "limits", report_tables.make() | {"device_time": table})
 
 

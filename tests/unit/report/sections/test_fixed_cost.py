@@ -5,7 +5,7 @@ import pytest
 
 from examples import report_tables
 from examples.report_page import Page, section
-from scaling.tables.startup import PARTS, PHASE_COLUMNS
+from scaling.tables.timing import PARTS, PHASE_COLUMNS
 
 TITLE = "Where the time of a run goes: course, ddp"
 FIGURES = [*PHASE_COLUMNS, *PARTS, "run_seconds", "unmeasured_share"]

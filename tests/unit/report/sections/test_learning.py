@@ -5,7 +5,7 @@ import pytest
 from examples import report_tables
 from examples.report_page import Page, section
 from scaling.report.sections.learning import QUANTITIES
-from scaling.tables import recipe_quality
+from scaling.tables import accuracy as learning
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_recipes_stand_side_by_side(page):
     # Three seeds with variance 1 both times: 2.77645 · sqrt(2 / 3) = 2.27.
     assert rows[heads.index("ddp, 1 × 128") + 2] == [
         *("test accuracy, %", "5", "75.00 ± 1.00, 3 seeds", "75.00 ± 1.00, 3 seeds"),
-        *("+0.00", "−2.27 to +2.27", recipe_quality.AGREE),
+        *("+0.00", "−2.27 to +2.27", learning.AGREE),
     ]
     assert rows[heads.index("ddp, 2 × 16384")][-1] == "undecided course: 1 of 3 seeds diverged"
-    assert set(recipe_quality.QUANTITIES) <= set(QUANTITIES)
+    assert set(learning.COMPARED) <= set(QUANTITIES)

@@ -5,9 +5,7 @@ import pytest
 from examples import report_tables
 from examples import synchronization_records as made
 from examples.report_page import section
-from scaling.tables.experiments.buffers import buffers
-from scaling.tables.experiments.collectives import collectives
-from scaling.tables.experiments.sampler import accuracy, orders
+from scaling.tables.experiments.synchronization import accuracy, buffers, collectives, orders
 
 NAMES = ("set_epoch", "collectives", "buffers")
 

@@ -8,7 +8,7 @@ import pytest
 import tables_synchronization
 from examples import synchronization_records as made
 from scaling.tables import schema
-from scaling.tables.experiments import buffers, collectives, sampler
+from scaling.tables.experiments import synchronization
 
 
 def rows(table, **conditions):
@@ -18,7 +18,7 @@ def rows(table, **conditions):
 
 
 def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
-    table = sampler.orders([made.document()])
+    table = synchronization.orders([made.document()])
     told = rows(table, sampler="DistributedSampler", set_epoch=True)
     assert (told["first_epoch"] == told["epoch"]).all()
     untold = rows(table, sampler="DistributedSampler", set_epoch=False)
@@ -31,7 +31,7 @@ def test_an_order_that_one_rank_has_and_another_had_before_is_no_repeat():
     swapped = made.orders(True)
     for row in swapped:
         row["order_sha256"] = str((row["rank"] + row["epoch"]) % 2)
-    table = sampler.orders(
+    table = synchronization.orders(
         [
             made.document(
                 permutations=[
@@ -46,7 +46,7 @@ def test_an_order_that_one_rank_has_and_another_had_before_is_no_repeat():
 
 
 def test_orders_of_trainings_are_told_from_those_drawn_for_the_table():
-    table = sampler.orders([made.document()])
+    table = synchronization.orders([made.document()])
     trained = rows(table, trained=True)
     assert set(trained["seed"]) == {0, 1, 2}
     assert len(trained) == 3 * 2 * 3 * 2  # seeds, with and without, epochs, ranks
@@ -56,7 +56,7 @@ def test_orders_of_trainings_are_told_from_those_drawn_for_the_table():
 def test_accuracy_is_of_the_last_epoch_over_all_ranks_and_pairs_by_seed():
     document = made.document()
     document["trainings"][0]["epochs"][-1]["samples"] = 150  # rank 1 has three times the images
-    table = sampler.accuracy([document])
+    table = synchronization.accuracy([document])
     assert table[["seed", "set_epoch"]].values.tolist() == [
         [seed, told] for seed in (0, 1, 2) for told in (True, False)
     ]
@@ -68,7 +68,7 @@ def test_accuracy_is_of_the_last_epoch_over_all_ranks_and_pairs_by_seed():
 def test_a_loss_that_was_not_finite_is_empty():
     document = made.document()
     document["trainings"][0]["epochs"][-2]["train_loss"] = None
-    assert math.isnan(sampler.accuracy([document])["train_loss"][0])
+    assert math.isnan(synchronization.accuracy([document])["train_loss"][0])
 
 
 def carried(table, way, step):
@@ -77,7 +77,7 @@ def carried(table, way, step):
 
 
 def test_messages_of_ddp_are_told_by_phase_kind_and_size():
-    table = collectives.collectives([made.document()])
+    table = synchronization.collectives([made.document()])
     assert carried(table, "ddp", 0) == [("shapes", 8), ("parameters and buffers", 1040)]
     assert carried(table, "ddp", 1) == [("buffers", 40), ("gradients", 1000)]
     assert carried(table, "ddp", 2)[0] == ("order of buckets", 20)
@@ -87,14 +87,14 @@ def test_messages_of_ddp_are_told_by_phase_kind_and_size():
 
 
 def test_what_a_machine_cannot_run_says_so_instead_of_a_number():
-    table = collectives.collectives([made.document()])
+    table = synchronization.collectives([made.document()])
     for way in ("dp", "ddp, SyncBatchNorm"):
         (row,) = rows(table, way=way).itertuples()
         assert row.note.endswith("runs on GPUs only") and math.isnan(row.bytes)
 
 
 def test_messages_of_data_parallel_are_told_apart():
-    table = collectives.collectives([made.document(on_gpus=True)])
+    table = synchronization.collectives([made.document(on_gpus=True)])
     assert carried(table, "dp", 3) == [
         ("images", 5000),
         ("parameters", 1000),
@@ -106,7 +106,7 @@ def test_messages_of_data_parallel_are_told_apart():
 
 
 def test_statistics_of_sync_batch_norm_are_no_gradients():
-    table = collectives.collectives([made.document(on_gpus=True)])
+    table = synchronization.collectives([made.document(on_gpus=True)])
     found = carried(table, "ddp, SyncBatchNorm", 3)
     assert [size for what, size in found if what == "gradients"] == [700, 300]
     assert [size for what, size in found if what == "batch statistics"] == [36, 36, 32, 32]
@@ -115,14 +115,14 @@ def test_statistics_of_sync_batch_norm_are_no_gradients():
 def test_an_unknown_message_is_other():
     document = made.document()
     document["steps"][0]["messages"].append(made.message(3, "update", "all_reduce", 4))
-    table = collectives.collectives([document])
+    table = synchronization.collectives([document])
     assert carried(table, "ddp", 3)[-1] == ("other", 4)
 
 
 def test_buffers_have_a_row_for_each_rank_and_the_slowest_ranks_seconds():
-    table = buffers.buffers([made.document(on_gpus=True)])
+    table = synchronization.buffers([made.document(on_gpus=True)])
     assert list(zip(table["buffers"], table["rank"], strict=True)) == [
-        (kind, rank) for kind in buffers.KINDS for rank in (0, 1)
+        (kind, rank) for kind in synchronization.KINDS for rank in (0, 1)
     ]
     # Epochs of 1, 1.2 and 1.1 s on batches in memory, rank 1 10 % slower.
     row = table.iloc[0]
@@ -136,21 +136,21 @@ def test_buffers_have_a_row_for_each_rank_and_the_slowest_ranks_seconds():
 def test_a_record_from_before_epochs_were_timed_in_turn_has_no_seconds():
     document = made.document()
     del document["buffer_seconds"]
-    table = buffers.buffers([document])
+    table = synchronization.buffers([document])
     timed = table[table["rank"].notna()]
     assert set(timed["count"]) == {0} and timed["epoch_seconds"].isna().all()
     assert timed["test_accuracy"].tolist() == [0.6, 0.61] * 2
 
 
 def test_sync_batch_norm_without_gpus_is_a_row_with_a_note():
-    table = buffers.buffers([made.document()])
+    table = synchronization.buffers([made.document()])
     assert table["note"].tolist()[:4] == [""] * 4
     assert "GPUs only" in table["note"].tolist()[4]
 
 
 def test_whole_numbers_are_written_as_such(tmp_path):
     path = tmp_path / "collectives.csv"
-    schema.write("collectives", collectives.collectives([made.document()]), path)
+    schema.write("collectives", synchronization.collectives([made.document()]), path)
     assert "ddp,2,gloo,0,start,1,all_gather,shapes,float32,8,1000,40,True," in path.read_text()
     assert pd.read_csv(path)["bytes"].isna().sum() == 2
 

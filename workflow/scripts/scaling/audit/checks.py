@@ -19,11 +19,9 @@ import pandas as pd
 from scaling.audit import limits, printed
 from scaling.audit.finding import TOLERANCE, Check, Finding, Study, finding
 from scaling.core.grid import CELL_KEYS
-from scaling.tables import io, schema
+from scaling.tables import schema
 from scaling.tables.communication import SUBTRACTIONS
-from scaling.tables.io import GB
-
-COLUMNS = schema.columns("audit")
+from scaling.tables.limits import GB
 
 
 def parts_differ_from_total(study: Study) -> list[Finding]:
@@ -127,11 +125,11 @@ CHECKS: list[Check] = [
 
 
 def audit(study: Study) -> pd.DataFrame:
-    """Every finding of every check, columns `COLUMNS`; no rows when there is nothing to say."""
+    """Every finding of every check; no rows when there is nothing to say."""
     rows = [
         {"check": check.__name__, **asdict(found)} for check in CHECKS for found in check(study)
     ]
-    return io.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
+    return schema.arrange("audit", rows)
 
 
 def _differing(

@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from scaling.published import printed
-from scaling.tables import utilization
+from scaling.tables import schema
 
 Severity = Literal["error", "warning", "info"]
 TOLERANCE = 1e-6
@@ -47,10 +46,8 @@ class Study:
     communication: pd.DataFrame
     bandwidth: pd.DataFrame
     train_images: int
-    printed: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=printed.COLUMNS))
-    utilization: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=utilization.COLUMNS)
-    )
+    printed: pd.DataFrame = field(default_factory=lambda: schema.empty("printed"))
+    utilization: pd.DataFrame = field(default_factory=lambda: schema.empty("utilization"))
 
 
 Check = Callable[[Study], list[Finding]]

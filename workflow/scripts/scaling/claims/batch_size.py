@@ -13,7 +13,7 @@ from scaling.claims.claim_tables import (
     measured,
     row_at,
 )
-from scaling.tables.io import CELL_KEYS
+from scaling.core.grid import CELL_KEYS
 
 HALF = 0.5
 EPOCH, STEPS = "epoch_seconds", "epoch_seconds_without_loading"

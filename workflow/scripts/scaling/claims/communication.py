@@ -7,8 +7,10 @@ import pandas as pd
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, columns_of, extremes, measured, row_at
 from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
-from scaling.tables.io import CELL_KEYS, GB, with_single_gpu
+from scaling.tables.baseline import with_single_gpu
+from scaling.tables.limits import GB
 from scaling.tables.schema import by_configuration
 
 HALF = 0.5

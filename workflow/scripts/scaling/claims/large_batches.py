@@ -8,7 +8,7 @@ import pandas as pd
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, row_at
 from scaling.claims.techniques import figures_of, weight_of_start
-from scaling.tables import large_batch
+from scaling.tables import accuracy as learning
 from scaling.tables.experiments.best_remedy import base_rate
 from scaling.tables.experiments.same_runs import difference
 from scaling.tables.noise import ranges_overlap
@@ -79,7 +79,7 @@ def _every(groups: list[tuple[int, pd.DataFrame]], tables: ClaimTables) -> Claim
 def _cells(tables: ClaimTables) -> list[Claim]:
     if tables["timing"].empty or tables["accuracy"].empty:
         return [tables.missing("Q4.1", "no_accuracy")]
-    compared = large_batch.compare(tables["timing"], tables["accuracy"])
+    compared = learning.compare_batches(tables["timing"], tables["accuracy"])
     made = []
     for (recipe, strategy), rows in compared.groupby(["recipe", "strategy"], sort=False):
         name = f"{recipe}/{strategy}"

@@ -8,7 +8,7 @@ from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, columns_of, extremes, row_at
 from scaling.core import numbers as fmt
 from scaling.tables import noise
-from scaling.tables.io import with_single_gpu
+from scaling.tables.baseline import with_single_gpu
 from scaling.tables.schema import by_configuration
 
 ROUNDING = 1e-9

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from scaling.tables.bandwidth import bytes_per_iteration
-from scaling.tables.interconnect import ring_factor
-from scaling.tables.io import GB
+from scaling.tables.limits import GB, ring_factor
 
 GIB = 2.0**30
 BY_COMMUNICATION = "communication seconds"

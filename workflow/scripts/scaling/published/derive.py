@@ -12,7 +12,7 @@ from scaling.published.study import PublishedStudy
 from scaling.published.timing import published_timing
 from scaling.tables import derive as tables
 from scaling.tables import schema
-from scaling.tables.derived import DerivedTables
+from scaling.tables.schema import DerivedTables
 
 TABLES = [
     *("timing", "speedup", "communication", "bandwidth", "prediction", "cost_model"),

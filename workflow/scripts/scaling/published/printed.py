@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,10 +12,7 @@ from scaling.published import explanation
 from scaling.published.definitions import BY_COMMUNICATION, DEFINITIONS, Definition
 from scaling.published.printed_figures import Figure, closeness, figures, last_digit
 from scaling.published.study import PRINTED, PublishedStudy
-from scaling.tables import io, schema
-
-COLUMNS = schema.columns("printed")
-TEXT = ["definition", "reproduced", "explained_by", "agrees", "mistakes", "inherited", "note"]
+from scaling.tables import schema
 
 
 def printed_against_derived(
@@ -26,7 +22,7 @@ def printed_against_derived(
     communication: pd.DataFrame,
     bandwidth: pd.DataFrame,
 ) -> pd.DataFrame:
-    """One row per printed figure of `study`, beside the tables derived from its times, `COLUMNS`.
+    """One row per printed figure of `study`, beside the tables derived from its times.
 
     A time on one GPU that the study gives a second time counts as printed, as `epoch_seconds`.
     Ours are by one estimate for each strategy (`one_estimate`); `note` says why one is missing.
@@ -46,15 +42,8 @@ def printed_against_derived(
     for strategy in study.strategies:
         rows += _of_strategy([figure for figure in found if figure.facts.strategy == strategy])
     rows += _repeated(study, timing)
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    words = dict.fromkeys(TEXT, "")
-    return io.arrange(table.astype(dict.fromkeys(TEXT, object)).fillna(words), COLUMNS)
-
-
-def read(path: Path) -> pd.DataFrame:
-    """The table that was written to `path`; see `tables.read`."""
-    table = io.read(path, COLUMNS)
-    return table.astype(dict.fromkeys(TEXT, object)).fillna(dict.fromkeys(TEXT, ""))
+    words = dict.fromkeys(schema.TABLES["printed"].of_type("text"), "")
+    return schema.arrange("printed", rows).astype(dict.fromkeys(words, object)).fillna(words)
 
 
 def _of_strategy(found: list[Figure]) -> list[dict[str, Any]]:

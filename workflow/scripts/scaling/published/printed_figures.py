@@ -10,7 +10,7 @@ import pandas as pd
 
 from scaling.published.definitions import Facts
 from scaling.published.study import PRINTED, PublishedStudy
-from scaling.tables.one_estimate import by_one_estimate
+from scaling.tables.comparison import by_one_estimate
 
 NEARLY = 0.02
 """Relative difference that rounding on the way may explain; the mistakes make larger ones."""

@@ -5,15 +5,16 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.core.grid import CELL_KEYS
 from scaling.published.study import PublishedStudy
-from scaling.tables import io, timing
+from scaling.tables import schema
 from scaling.tables.timing import TIMED
 
 CIFAR10_TRAIN_IMAGES = 50_000
 
 
 def published_timing(study: PublishedStudy, train_images: int) -> pd.DataFrame:
-    """The table of seconds per epoch, columns `timing.COLUMNS`, of a training set's D images.
+    """The table of seconds per epoch, of a training set's D images.
 
     `recipe` is the model's name. A time without `count` was measured once. Iterations are
     ceil(D / (N·b)), as no study says that it drops the last partial batch. A batch size that only
@@ -28,11 +29,11 @@ def published_timing(study: PublishedStudy, train_images: int) -> pd.DataFrame:
         if not more.empty:
             cells = pd.concat([cells, more], ignore_index=True)
     rows = [_row(cell, train_images) for cell in cells.itertuples()]
-    return io.arrange(pd.DataFrame(rows, columns=timing.COLUMNS), timing.COLUMNS)
+    return schema.arrange("timing", rows)
 
 
 def _row(cell: Any, train_images: int) -> dict[str, Any]:
-    row = {key: getattr(cell, key) for key in io.KEYS} | {"message": ""}
+    row = {key: getattr(cell, key) for key in [*CELL_KEYS, "status"]} | {"message": ""}
     if cell.status not in TIMED:
         return row
     count = 1 if pd.isna(cell.count) else cell.count

@@ -14,10 +14,11 @@ from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report.sections.audit import counts
-from scaling.tables import large_batch, noise, recipe_quality
+from scaling.tables import accuracy as learning
+from scaling.tables import noise
 from scaling.tables.experiments.quantization_cost import cost
 from scaling.tables.schema import StudyTables
-from scaling.tables.startup import PHASE_COLUMNS
+from scaling.tables.timing import PHASE_COLUMNS
 
 TRACE = "profiler"
 PREFERRED = [TRACE, "subtraction_without_loading"]
@@ -135,7 +136,7 @@ def large_batch_accuracy(tables: StudyTables) -> Facts:
     """Hold the accuracy of the largest global batch against the reference cell."""
     if tables.timing.empty:
         return {"row": None, "cells": 0}
-    cells = large_batch.compare(tables.timing, tables.accuracy)
+    cells = learning.compare_batches(tables.timing, tables.accuracy)
     known = measured(cells, "difference")
     if known.empty:
         return {"row": None, "cells": len(cells)}
@@ -157,20 +158,20 @@ def large_batch_accuracy(tables: StudyTables) -> Facts:
 
 def recipes(tables: StudyTables) -> Facts:
     """Compare the test accuracy of two recipes in the cell nearest to batch 128 on one GPU."""
-    pairs = recipe_quality.compare(tables.accuracy)
+    pairs = learning.compare_recipes(tables.accuracy)
     if pairs.empty:
         return None
-    decided = pairs[pairs["verdict"] != recipe_quality.UNDECIDED]
+    decided = pairs[pairs["verdict"] != learning.UNDECIDED]
     tested = decided[decided["quantity"] == "test_accuracy"]
     reasons = pairs.loc[pairs["quantity"] == "test_accuracy", "reason"].drop_duplicates()
     if tested.empty:
         return {"row": None, "reasons": list(reasons)}
-    tested = tested.assign(other=tested["batch_size"] != large_batch.REFERENCE_BATCH)
+    tested = tested.assign(other=tested["batch_size"] != learning.REFERENCE_BATCH)
     row = next(tested.sort_values(["gpus", "other", "batch_size"], kind="stable").itertuples())
     return {
         "row": row,
-        "agrees": row.verdict == recipe_quality.AGREE,
-        "agreeing": int((decided["verdict"] == recipe_quality.AGREE).sum()),
+        "agrees": row.verdict == learning.AGREE,
+        "agreeing": int((decided["verdict"] == learning.AGREE).sum()),
         "decided": len(decided),
         "undecided": len(pairs) - len(decided),
     }

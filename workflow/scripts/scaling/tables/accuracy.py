@@ -1,24 +1,36 @@
-"""Loss and accuracy of every run, epoch by epoch."""
+"""Loss and accuracy of every run, and how cells differ in them: large batches, recipes."""
 
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import groupby
+from itertools import combinations, groupby
 from operator import itemgetter
 from statistics import fmean
 from typing import Any, Literal
 
 import pandas as pd
 
+from scaling.core.grid import CELL_KEYS
 from scaling.core.records import EpochRow, RunRecord
-from scaling.tables import io, schema
+from scaling.core.statistics import welch_interval
+from scaling.tables import schema
+from scaling.tables.noise import ranges_overlap
 from scaling.tables.runs import Run
 
-COLUMNS = schema.columns("accuracy")
+LEARNING = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
+COMPARED = ["train_loss", "train_accuracy", "test_accuracy"]
+REFERENCE_BATCH = 128
+EPOCH = 5
+AGREE = "agree within noise"
+DIFFER = "differ"
+UNDECIDED = "undecided"
+
+_CONFIGURATION = ["recipe", "strategy"]
+_PLACE = ["strategy", "gpus", "batch_size"]
 
 
 def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
-    """One row per run and training epoch (from 1, warm-up included), columns `COLUMNS`.
+    """One row per run and training epoch (from 1, warm-up included).
 
     Training figures are means over ranks, weighted by samples; test figures stand in the last
     epoch's row only. Instrumented epochs are left out: they run to be measured, some of them
@@ -32,7 +44,7 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
         rows += [
             {"study": study, **asdict(cell), "status": status, **epoch} for epoch in epochs or [{}]
         ]
-    return io.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
+    return schema.arrange("accuracy", rows)
 
 
 def _epochs(record: RunRecord) -> Iterator[dict[str, Any]]:
@@ -57,3 +69,126 @@ def _mean(ranks: list[EpochRow], field: Literal["train_loss", "train_accuracy"])
     if len(known) < len(values):
         return math.nan
     return fmean(known, weights=[rank["samples"] for rank in ranks])
+
+
+def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
+    """One row per cell of `timing`: its seeds' figures, and how far it is from the reference.
+
+    The training figures are those of epoch 5, or of the last one where a recipe has fewer; the test
+    figures those after the last epoch. For each of `LEARNING` the mean over the seeds, and
+    `…_min`, `…_max`. `epoch`, `seeds` (those with figures), `global_batch_size`, `reference` (the
+    cell is it). `difference` is in the mean accuracy, as a fraction, test accuracy where both
+    cells have one, else training accuracy (`difference_of` says which); `within_spread` whether
+    the seeds' ranges overlap, None with fewer than 2 seeds. Empty where there are no figures.
+
+    The reference of a recipe and strategy is batch 128 on 1 GPU if the grid has it, else the
+    smallest batch on 1 GPU.
+    """
+    rows = []
+    for _, cells in timing.groupby(_CONFIGURATION, sort=False):
+        own = accuracy.merge(cells[_CONFIGURATION].drop_duplicates(), on=_CONFIGURATION)
+        epoch = min(EPOCH, own["epoch"].max())
+        figures = [_seeds_of(cell, own, epoch) for cell in cells.itertuples()]
+        reference = _reference(figures)
+        rows += [{**row, **_against(row, reference)} for row in figures]
+    return pd.DataFrame(rows)
+
+
+def _seeds_of(cell: Any, accuracy: pd.DataFrame, epoch: float) -> dict[str, Any]:
+    runs = accuracy[(accuracy["gpus"] == cell.gpus) & (accuracy["batch_size"] == cell.batch_size)]
+    row: dict[str, Any] = {key: getattr(cell, key) for key in [*CELL_KEYS, "status"]}
+    row |= {"global_batch_size": cell.gpus * cell.batch_size, "epoch": epoch}
+    for quantity in LEARNING:
+        training = quantity.startswith("train")
+        values = (runs[runs["epoch"] == epoch] if training else runs)[quantity].dropna()
+        row |= {quantity: values.mean(), f"{quantity}_min": values.min()}
+        row |= {f"{quantity}_max": values.max(), f"{quantity}_count": len(values)}
+    return {**row, "seeds": max(row["train_accuracy_count"], row["test_accuracy_count"])}
+
+
+def _reference(cells: list[dict[str, Any]]) -> dict[str, Any] | None:
+    single = sorted(
+        (cell for cell in cells if cell["gpus"] == 1),
+        key=lambda cell: (cell["batch_size"] != REFERENCE_BATCH, cell["batch_size"]),
+    )
+    return single[0] if single else None
+
+
+def _against(row: dict[str, Any], reference: dict[str, Any] | None) -> dict[str, Any]:
+    """What `compare_batches` says about one cell and the reference."""
+    unknown = {"difference": math.nan, "difference_of": "", "within_spread": None}
+    if reference is None or row is reference:
+        return {"reference": row is reference, **unknown}
+    for quantity in ("test_accuracy", "train_accuracy"):
+        seeds = min(row[f"{quantity}_count"], reference[f"{quantity}_count"])
+        if seeds == 0:
+            continue
+        low, high = f"{quantity}_min", f"{quantity}_max"
+        overlap = ranges_overlap(row[low], row[high], reference[low], reference[high])
+        return {
+            "reference": False,
+            "difference": row[quantity] - reference[quantity],
+            "difference_of": quantity,
+            "within_spread": overlap if seeds > 1 else None,
+        }
+    return {"reference": False, **unknown}
+
+
+def compare_recipes(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """One row per cell that two recipes share, pair of recipes and quantity of `COMPARED`.
+
+    `accuracy` is accuracy.csv of one study. A row has strategy, gpus, batch_size; `first` and
+    `second`, the recipes' names; `quantity`; for each recipe, over its runs that are ok and after
+    each run's last epoch (warm-up and measured), `…_mean`, `…_std` (sample standard deviation, NaN
+    below 2 seeds), `…_seeds` and `…_epochs` (the different numbers of epochs, ascending).
+    `difference` is the second's mean minus the first's, `low` and `high` its 95 % interval
+    (`welch_interval`). Accuracies and their differences are fractions.
+
+    `verdict`: "agree within noise" when the interval contains 0, which is no proof of equality: it
+    leaves room for any difference inside the interval; "differ" when it does not; "undecided" for
+    the `reason` given otherwise. Runs of different lengths are not compared, nor a recipe of which
+    a seed diverged, as the seeds that are left are the lucky ones.
+    """
+    runs = accuracy.sort_values("epoch", kind="stable").groupby(["recipe", *_PLACE, "seed"]).tail(1)
+    rows = []
+    for place, cells in runs.groupby(_PLACE):
+        for (first, own), (second, other) in combinations(cells.groupby("recipe"), 2):
+            pair = dict(zip(_PLACE, place, strict=True)) | {"first": first, "second": second}
+            rows += [{**pair, **_pair(own, other, quantity)} for quantity in COMPARED]
+    return pd.DataFrame(rows)
+
+
+def _pair(first: pd.DataFrame, second: pd.DataFrame, quantity: str) -> dict[str, Any]:
+    recipes = {"first": first, "second": second}
+    row: dict[str, Any] = {"quantity": quantity}
+    samples = []
+    for name, runs in recipes.items():
+        ok = runs[(runs["status"] == "ok") & runs[quantity].notna()]
+        samples.append(ok[quantity].to_list())
+        row |= {f"{name}_mean": ok[quantity].mean(), f"{name}_std": ok[quantity].std()}
+        row |= {f"{name}_seeds": len(ok), f"{name}_epochs": sorted({int(n) for n in ok["epoch"]})}
+    row |= {"difference": math.nan, "low": math.nan, "high": math.nan}
+    refusal = _incomparable(first, second, row)
+    if refusal:
+        return {**row, "verdict": UNDECIDED, "reason": refusal}
+    row["difference"] = row["second_mean"] - row["first_mean"]
+    if min(map(len, samples)) < 2:
+        return {**row, "verdict": UNDECIDED, "reason": "fewer than 2 seeds"}
+    row["low"], row["high"] = welch_interval(*samples)
+    if math.isnan(row["low"]):
+        return {**row, "verdict": UNDECIDED, "reason": "no seed differs from another"}
+    agree = row["low"] <= 0 <= row["high"]
+    return {**row, "verdict": AGREE if agree else DIFFER, "reason": ""}
+
+
+def _incomparable(first: pd.DataFrame, second: pd.DataFrame, row: dict[str, Any]) -> str:
+    """Why the two recipes' figures must not be subtracted, or nothing."""
+    for runs in (first, second):
+        diverged = (runs["status"] == "diverged").sum()
+        if diverged:
+            return f"{runs['recipe'].iloc[0]}: {diverged} of {len(runs)} seeds diverged"
+    for runs, name in ((first, "first"), (second, "second")):
+        if row[f"{name}_seeds"] == 0:
+            return f"{runs['recipe'].iloc[0]}: no figures ({', '.join(runs['status'].unique())})"
+    epochs = sorted({*row["first_epochs"], *row["second_epochs"]})
+    return f"runs of {' and '.join(map(str, epochs))} epochs" if len(epochs) > 1 else ""

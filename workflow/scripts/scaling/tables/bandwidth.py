@@ -6,35 +6,21 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.errors import UserError
-from scaling.tables import io, schema
-from scaling.tables.interconnect import ring_factor
-from scaling.tables.io import GB
+from scaling.core.grid import CELL_KEYS
+from scaling.registry.recipe import RECIPES
+from scaling.registry.strategy import STRATEGIES
+from scaling.tables import schema
+from scaling.tables.limits import GB, ring_factor
 
-COLUMNS = schema.columns("bandwidth")
-PEAK_KIND = {"ddp": "bucket", "dp": "gradients"}
-"""The messages of the interconnect sweep that a strategy is held against."""
-OWN_PEAK_KIND = {("tuned", "ddp"): "tuned_bucket"}
-"""The same for a recipe that makes messages of its own, where the sweep has them."""
-
-OVERLAPPING_STRATEGY = "ddp"
-"""The strategy that communicates during the backward pass. DataParallel sends the parameters before
-the forward pass and sums the gradients after the backward pass: nothing is hidden."""
 BLIND = "the estimate does not see communication behind computation"
 
 
 def bytes_per_iteration(strategy: str, gpus: int, gradient_bytes: float) -> float:
     """Bytes of one iteration through the busiest GPU, from K = `gradient_bytes`.
 
-    ddp: a ring all-reduce sends 2(N-1)/N · K from each GPU (Patarasuk & Yuan 2009).
-    dp: K of parameters goes from GPU 0 to each of the others and K of gradients comes back, so
-    2(N-1) · K passes through GPU 0 (inputs and outputs come on top and are not counted).
-    Raises UserError for any other strategy.
+    See `busiest_bytes` of the strategies; raises UserError for a strategy that is none.
     """
-    if strategy == "ddp":
-        return ring_factor(gpus) * gradient_bytes
-    if strategy == "dp":
-        return 2 * (gpus - 1) * gradient_bytes
-    raise UserError(f"strategy {strategy!r} has no byte count; use ddp or dp")
+    return STRATEGIES.find(strategy).busiest_bytes(gpus, gradient_bytes)
 
 
 def swept_gradient_bytes(interconnect: pd.DataFrame) -> float:
@@ -56,8 +42,10 @@ def peak_gb_per_s(interconnect: pd.DataFrame, recipe: str, strategy: str, gpus: 
     kind for the same number of GPUs. A sweep whose sums were wrong gives no peak either.
     """
     swept = interconnect[interconnect["gpus"] == gpus]
-    own = swept[swept["kind"] == OWN_PEAK_KIND.get((recipe, strategy))]
-    rows = own if len(own) else swept[swept["kind"] == PEAK_KIND[strategy]]
+    # A published study's recipe need not be one of ours.
+    kinds = RECIPES.find(recipe).sweep_kinds if recipe in RECIPES.names() else {}
+    own = swept[swept["kind"] == kinds.get(strategy)]
+    rows = own if len(own) else swept[swept["kind"] == STRATEGIES.find(strategy).sweep_kind]
     if rows.empty or not rows["correct"].all():
         return math.nan
     return float(ring_factor(gpus) * rows["message_bytes"].sum() / rows["seconds"].sum() / GB)
@@ -69,7 +57,7 @@ def bandwidth(
     interconnect: pd.DataFrame,
     gradient_bytes: float,
 ) -> pd.DataFrame:
-    """The table of bandwidths: one row per row of `communication`, columns `COLUMNS`.
+    """The table of bandwidths: one row per row of `communication`.
 
     bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s. These are the
     `moving_seconds` of `communication` where an estimate has them, as bytes that travel behind
@@ -79,7 +67,7 @@ def bandwidth(
     and `note` says why. Bytes are rounded to whole ones.
     """
     table = communication.rename(columns={"note": "communication_note"}).merge(
-        timing[[*io.CELL_KEYS, "iterations"]], how="left", on=io.CELL_KEYS
+        timing[[*CELL_KEYS, "iterations"]], how="left", on=CELL_KEYS
     )
     table["communication_seconds"] = table["moving_seconds"].fillna(table["communication_seconds"])
     links = [(row.strategy, row.gpus) for row in table.itertuples()]
@@ -89,13 +77,16 @@ def bandwidth(
     table["bytes_per_epoch"] = table["bytes_per_iteration"] * table["iterations"]
     positive = table["communication_seconds"].where(table["communication_seconds"] > 0)
     table["bandwidth_gb_per_s"] = table["bytes_per_epoch"] / positive / GB
+    peaks = {
+        cell: peak_gb_per_s(interconnect, *cell)
+        for cell, _ in table.groupby(["recipe", "strategy", "gpus"])
+    }
     table["peak_gb_per_s"] = [
-        peak_gb_per_s(interconnect, row.recipe, row.strategy, row.gpus)
-        for row in table.itertuples()
+        peaks[row.recipe, row.strategy, row.gpus] for row in table.itertuples()
     ]
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
     table["note"] = [_note(row) for row in table.itertuples()]
-    return io.arrange(table, COLUMNS)
+    return schema.arrange("bandwidth", table)
 
 
 def _note(row: Any) -> str:
@@ -123,4 +114,4 @@ def blind(row: Any) -> bool:
 
     `row` has strategy and moving_seconds, as those of `communication` have.
     """
-    return row.strategy == OVERLAPPING_STRATEGY and math.isnan(row.moving_seconds)
+    return STRATEGIES.find(row.strategy).overlaps and math.isnan(row.moving_seconds)

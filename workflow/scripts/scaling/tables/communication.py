@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.tables import io, schema
-from scaling.tables.io import no_single_gpu_time, with_single_gpu
+from scaling.core.grid import CELL_KEYS
+from scaling.tables import schema
+from scaling.tables.baseline import no_single_gpu_time, with_single_gpu
 
-COLUMNS = schema.columns("communication")
 SUBTRACTIONS = {
     "subtraction": "epoch_seconds",
     "subtraction_without_loading": "epoch_seconds_without_loading",
@@ -19,7 +19,7 @@ TRACE_RESOLUTION_SECONDS = 1e-9
 
 
 def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The table of communication seconds per epoch: the multi-GPU cells of `timing`, `COLUMNS`.
+    """The table of communication seconds per epoch: the multi-GPU cells of `timing`.
 
     `communication_seconds` is what communication adds to the epoch, so that compute +
     communication = total: exposed communication, where an estimate tells it from overlapped.
@@ -30,7 +30,7 @@ def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) ->
     bandwidth divides by. That is the median over ranks of their totals; the medians of the two
     parts, each for itself, need not add up to it.
 
-    The instruments' `readings` (see `scaling.readings`; a published study has none) are those of
+    The instruments' `readings` (`measurements.readings`; a published study has none) are those of
     one iteration times the epoch's iterations, beside the time without loading; `spread_seconds` is
     the range of those that were read more than once. A cell without time or baseline keeps its
     rows; `note` says what is missing.
@@ -38,7 +38,7 @@ def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) ->
     estimates = [_subtraction(timing, estimate) for estimate in SUBTRACTIONS]
     if readings is not None:
         estimates.append(_measured(timing, readings))
-    return io.arrange(pd.concat(estimates), COLUMNS)
+    return schema.arrange("communication", pd.concat(estimates))
 
 
 def with_values(table: pd.DataFrame) -> pd.DataFrame:
@@ -61,7 +61,7 @@ def _subtraction(timing: pd.DataFrame, estimate: str) -> pd.DataFrame:
 
 
 def _measured(timing: pd.DataFrame, readings: pd.DataFrame) -> pd.DataFrame:
-    table = timing[timing["gpus"] > 1].merge(readings, on=io.CELL_KEYS, suffixes=("", "_read"))
+    table = timing[timing["gpus"] > 1].merge(readings, on=CELL_KEYS, suffixes=("", "_read"))
     table["moving_seconds"] = table["communication_seconds"].where(
         table["overlapped_seconds"].notna()
     )

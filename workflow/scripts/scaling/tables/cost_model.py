@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from scaling.tables.interconnect import ring_factor
+from scaling.registry.strategy import STRATEGIES
+from scaling.tables.limits import ring_factor
 
 PARAMETERS = ["fixed", "image", "communication", "waiting"]
 CONFIDENCE = 0.95
@@ -117,14 +118,11 @@ def fit(cells: pd.DataFrame, allreduce: AllReduce) -> CostModel | None:
 def without_sweep(strategy: str) -> AllReduce:
     """A(N) where no all-reduce was measured: how often the gradients travel, without a unit.
 
-    ddp: 2(N-1)/N times (a ring), dp: 2(N-1) times (through GPU 0); `communication` is then the
-    seconds that the gradients take once.
+    So many times do they pass through the busiest GPU; `communication` is then the seconds that
+    the gradients take once.
     """
-
-    def travels(gpus: int) -> float:
-        return ring_factor(gpus) * (gpus if strategy == "dp" else 1)
-
-    return travels
+    busiest_bytes = STRATEGIES.find(strategy).busiest_bytes
+    return lambda gpus: busiest_bytes(gpus, 1.0)
 
 
 def from_sweep(fits: pd.DataFrame, gradient_bytes: float) -> AllReduce:
@@ -160,8 +158,8 @@ def _terms(
         "fixed": iterations,
         "image": samples / gpus,
         "communication": iterations * allreduce(gpus) if gpus > 1 else 0.0,
-        # One process loads for all GPUs of DataParallel.
-        "waiting": samples if strategy == "dp" else samples / gpus,
+        # Each process loads for its GPUs: that of DataParallel for all.
+        "waiting": samples / STRATEGIES.find(strategy).processes(gpus),
     }
 
 

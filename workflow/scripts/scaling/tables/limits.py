@@ -1,22 +1,88 @@
-"""The measured limits of a machine as a table: matrix products by precision, copies."""
+"""Measured limits of a machine: all-reduces by message size, matrix products, copies."""
 
 import math
 from statistics import median
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.tables import schema
 
-COLUMNS = schema.columns("peaks")
+GB = 1e9
+"""Bytes of one GB: the decimal unit, as in nccl-tests."""
 UNITS = {"matrix_product": "FLOP/s", "device_copy": "B/s", "gpu_to_gpu_copy": "B/s"}
-"""Every quantity, and the unit of its value."""
+"""Every quantity of the table of peaks, and the unit of its value."""
 
-_WHOLE = ["matrix_size", "copy_bytes", "source_gpu", "target_gpu", "count"]
+
+def ring_factor(gpus: int) -> float:
+    """Bytes that each GPU sends for every byte all-reduced over a ring: 2(N-1)/N.
+
+    Patarasuk & Yuan 2009; also the factor from algbw to busbw in nccl-tests' PERFORMANCE.md.
+    """
+    return 2 * (gpus - 1) / gpus
+
+
+def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
+    """The table of all-reduce times, one row per message of each sweep document.
+
+    `seconds` is the median over the repeats; algbw = message bytes / seconds and
+    busbw = algbw · 2(N-1)/N, in GB/s with 1 GB = 1e9 bytes.
+    """
+    rows = []
+    for sweep in sweeps:
+        for row in sweep["rows"]:
+            seconds = median(row["seconds"])
+            algbw = row["message_bytes"] / seconds / GB
+            rows.append(
+                {
+                    "gpus": sweep["gpus"],
+                    "backend": sweep["backend"],
+                    "kind": row["kind"],
+                    "message_bytes": row["message_bytes"],
+                    "seconds": seconds,
+                    "seconds_min": min(row["seconds"]),
+                    "seconds_max": max(row["seconds"]),
+                    "count": len(row["seconds"]),
+                    "algbw_gb_per_s": algbw,
+                    "busbw_gb_per_s": algbw * ring_factor(sweep["gpus"]),
+                    "correct": row["correct"],
+                }
+            )
+    order = ["gpus", "backend", "kind", "message_bytes"]
+    table = pd.DataFrame(rows, columns=schema.columns("interconnect"))
+    return table.sort_values(order, kind="stable", ignore_index=True)
+
+
+def fit(table: pd.DataFrame) -> pd.DataFrame:
+    """Latency and time per byte of each (gpus, backend) in `table`.
+
+    Least squares of seconds = latency + seconds_per_byte · message_bytes over the correct rows of
+    kind `sweep`, in relative error (weights 1/seconds: sizes span many orders of magnitude); the
+    errors are standard errors, from the covariance scaled by the residuals. With fewer than 3
+    sizes there is no residual to judge by, and the figures stay empty. The asymptotic bus
+    bandwidth is 2(N-1)/N / seconds_per_byte, empty when the slope is not above 0.
+    """
+    rows = []
+    for (gpus, backend), group in table.groupby(["gpus", "backend"]):
+        points = group[(group["kind"] == "sweep") & group["correct"].astype(bool)]
+        figures = _line(points) if points["message_bytes"].nunique() >= 3 else [math.nan] * 4
+        slope = figures[2]
+        busbw = ring_factor(gpus) / slope / GB if slope > 0 else math.nan
+        rows.append([gpus, backend, *figures, busbw, len(points)])
+    return schema.arrange("interconnect_fit", rows)
+
+
+def _line(points: pd.DataFrame) -> list[float]:
+    """Intercept, its standard error, slope, its standard error."""
+    size, seconds = points["message_bytes"].to_numpy(float), points["seconds"].to_numpy(float)
+    (slope, intercept), covariance = np.polyfit(size, seconds, 1, w=1 / seconds, cov=True)
+    slope_error, intercept_error = np.sqrt(np.diag(covariance))
+    return [float(x) for x in (intercept, intercept_error, slope, slope_error)]
 
 
 def peaks(document: dict[str, Any]) -> pd.DataFrame:
-    """The table of rates, one row per row of the document (see `scaling.peaks_record`), `COLUMNS`.
+    """The table of rates, one row per row of the document (see `scaling.peaks_record`).
 
     The value is of the median repeat, in FLOP/s or B/s; minimum and maximum are those of the
     slowest and the fastest. `peak` marks the largest value of each quantity and precision.
@@ -32,9 +98,9 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
             "count": len(seconds),
         }
         rows.append({**row, **figures})
-    table = pd.DataFrame(rows, columns=COLUMNS)
+    table = schema.frame("peaks", rows)
     best = table.groupby(["quantity", "precision"], dropna=False)["value"].transform("max")
-    return table.assign(peak=table["value"] == best).astype(dict.fromkeys(_WHOLE, "Int64"))
+    return table.assign(peak=table["value"] == best)
 
 
 def peak_flops_per_second(table: pd.DataFrame, precision: str) -> float:

@@ -5,29 +5,26 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.tables import cost_model, io, schema
+from scaling.registry.strategy import STRATEGIES
+from scaling.tables import cost_model, schema
 from scaling.tables.cost_model import PARAMETERS, AllReduce, CostModel
 
-MOST_GPUS = {"ddp": 1024, "dp": 8}
-"""Up to where is predicted: DataParallel is one process, and hosts of more than 8 GPUs are rare."""
 UNITS = {"fixed": "s a step", "image": "s an image", "waiting": "s an image"}
 NO_SWEEP = "s of travel"
 """The unit of `communication` where no all-reduce was measured."""
-MODEL_COLUMNS = schema.columns("cost_model")
-COLUMNS = schema.columns("prediction")
 
 
 def predict(
     timing: pd.DataFrame, fits: pd.DataFrame, gradient_bytes: float
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tables of parameters (`MODEL_COLUMNS`) and of predictions (`COLUMNS`) of a study.
+    """The tables cost_model (of parameters) and prediction of a study.
 
     A model for each recipe and strategy, from its cells that are ok. It is judged by leaving out
     the largest number of GPUs: `held_out_seconds` is what a model of the others predicts there,
     `median_error` and `worst_error` how far off it is (a share, without sign). Predicted are the
-    measured cells, and twice, four times, … as many GPUs as were measured, up to `MOST_GPUS`, for
-    each batch size, as far as the training set has images. `predicted_efficiency` is
-    T(1,b) / T(N,b) / N of the model, `gpu_seconds` N · T(N,b).
+    measured cells, and twice, four times, … as many GPUs as were measured, up to the strategy's
+    `most_gpus`, for each batch size, as far as the training set has images.
+    `predicted_efficiency` is T(1,b) / T(N,b) / N of the model, `gpu_seconds` N · T(N,b).
     """
     parameters: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
@@ -42,21 +39,24 @@ def predict(
         judged = [abs(row["held_out_error"]) for row in predicted if "held_out_error" in row]
         parameters += [
             {**key, **row, **_verdict(cells, judged)}
-            for row in _parameters(model, has_sweep=strategy == "ddp" and len(fits) > 0)
+            for row in _parameters(
+                model, has_sweep=STRATEGIES.find(str(strategy)).all_reduces and len(fits) > 0
+            )
         ]
     return (
-        pd.DataFrame(parameters, columns=MODEL_COLUMNS),
+        pd.DataFrame(parameters, columns=schema.columns("cost_model")),
         # Without a row the column would have no type, and could not be negated.
-        io.arrange(pd.DataFrame(rows, columns=COLUMNS).astype({"measured": bool}), COLUMNS),
+        schema.arrange("prediction", rows).astype({"measured": bool}),
     )
 
 
 def limit(parameters: pd.DataFrame) -> str:
-    """What the model of one recipe and strategy (rows of `MODEL_COLUMNS`) cannot say; or ""."""
-    if parameters["strategy"].iloc[0] == "dp":
+    """What the model of one recipe and strategy (rows of cost_model.csv) cannot say; or ""."""
+    strategy = STRATEGIES.find(parameters["strategy"].iloc[0])
+    if not strategy.spans_nodes:
         return (
-            "DataParallel is one process on one machine, so nothing is predicted beyond "
-            f"{MOST_GPUS['dp']} GPUs"
+            f"{strategy.title} is one process on one machine, so nothing is predicted beyond "
+            f"{strategy.most_gpus} GPUs"
         )
     if parameters["unit"].eq(NO_SWEEP).any():
         return (
@@ -68,7 +68,7 @@ def limit(parameters: pd.DataFrame) -> str:
 
 def _allreduce(strategy: str, fits: pd.DataFrame, gradient_bytes: float) -> AllReduce:
     measured = not fits["seconds_per_byte"].dropna().empty and not math.isnan(gradient_bytes)
-    if strategy == "ddp" and measured:
+    if STRATEGIES.find(strategy).all_reduces and measured:
         return cost_model.from_sweep(fits, gradient_bytes)
     return cost_model.without_sweep(strategy)
 
@@ -82,7 +82,7 @@ def _rows(
     beyond = [
         (gpus, batch)
         for batch in sorted({int(size) for size in cells["batch_size"]})
-        for gpus in cost_model.doublings(2 * most, MOST_GPUS[model.strategy])
+        for gpus in cost_model.doublings(2 * most, STRATEGIES.find(model.strategy).most_gpus)
         if gpus * batch <= samples and "communication" in model.names
     ]
     found = []

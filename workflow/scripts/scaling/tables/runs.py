@@ -1,14 +1,29 @@
-"""Runs of the grid with their records, which every table of runs is made from."""
+"""Runs of the grid with their records: how tables are made from them, and who made them where."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from scaling.core.errors import UserError
-from scaling.core.grid import RUN_PATTERN, Cell
+from scaling.core.grid import CELL_KEYS, RUN_PATTERN, Cell
 from scaling.core.records import RunRecord, read_record
+from scaling.tables import schema
 
 Run = tuple[Cell, RunRecord | None]
 """A run of the grid and its record, None while there is none."""
+Seeds = list[RunRecord | None]
+"""The records of one cell's runs, one for each seed."""
+WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
+
+_LISTS = ["hosts", "device_names", "device_ids", "slurm_gpus"]
+_FIELDS = [
+    *("device", "cpu", "cpu_count", "python", "torch", "cuda", "nccl", "driver"),
+    *("slurm_job_id", "commit", "config_digest", "started", "ended"),
+]
+_OF_TRAINING = ["training", "recipe_options", "compiled_batch_sizes", "cpu_threads"]
 
 
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
@@ -32,3 +47,83 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
             f"see {log}, run them again, or pass --partial"
         )
     return found
+
+
+def by_cell(runs: list[Run]) -> dict[tuple[Any, ...], Seeds]:
+    """The records of each cell, by its values of `CELL_KEYS`."""
+    cells: dict[tuple[Any, ...], Seeds] = {}
+    for cell, record in runs:
+        cells.setdefault(tuple(getattr(cell, key) for key in CELL_KEYS), []).append(record)
+    return cells
+
+
+def table_of_cells(
+    name: str, runs: list[Run], row: Callable[[Seeds], dict[str, Any]]
+) -> pd.DataFrame:
+    """The table called `name` with one row per cell, which `row` makes from the cell's records."""
+    cells = by_cell(runs).items()
+    return schema.arrange(
+        name, [dict(zip(CELL_KEYS, key, strict=True)) | row(seeds) for key, seeds in cells]
+    )
+
+
+def worst_status(seeds: Seeds) -> str:
+    """`ok` when every seed's is, else the worst (`WORST_FIRST`); `missing` without a record."""
+    statuses = [record["status"] if record else "missing" for record in seeds]
+    return min(statuses, key=WORST_FIRST.index)
+
+
+def provenance(runs: list[Run]) -> pd.DataFrame:
+    """One row per run: its record's environment, empty where it says nothing.
+
+    Hosts, device names, device ids (UUIDs) and Slurm's GPUs (node:ids) are listed once each, with
+    "; " between them. `cpu_threads` is of each process. `recipe_options` are those that were
+    applied; of a run that ended before they were, those that were asked for. `compiled_batch_sizes`
+    are those of the steps that were compiled; empty where none was, and where the record does not
+    say. `measured_as` is the strategy whose run on one GPU this one shares.
+    """
+    rows = []
+    for cell, record in runs:
+        environment: dict[str, Any] = record["environment"] if record else {}
+        rows.append(
+            {
+                **asdict(cell),
+                "status": record["status"] if record else "missing",
+                "measured_as": record.get("measured_as") if record else None,
+                "model": _model(record) if record else None,
+                **(_training(record["training"]) if record else dict.fromkeys(_OF_TRAINING)),
+                **{key: "; ".join(dict.fromkeys(environment.get(key, []))) for key in _LISTS},
+                **{key: _shown(environment.get(key)) for key in _FIELDS},
+            }
+        )
+    return schema.arrange("provenance", rows)
+
+
+def _shown(value: Any) -> str | None:
+    """A value as text: beside a gap, a table would make 64 cores 64.0."""
+    return None if value is None else str(value)
+
+
+def _model(record: RunRecord) -> str:
+    """Name, width and, where a process got as far as making it, the number of parameters."""
+    model = record["model"]
+    parameters = f", {model['parameters']:,} parameters" if model["parameters"] else ""
+    return f"{model['name']}, width {model['width']}{parameters}"
+
+
+def _training(training: dict[str, Any]) -> dict[str, Any]:
+    """The columns `_OF_TRAINING`, as a person would say them."""
+    flip = "random" if training["horizontal_flip"] else "no"
+    options = training["recipe_applied"] or training["recipe_options"]
+    return {
+        "training": (
+            f"SGD, learning rate {training['learning_rate']:g}, "
+            f"momentum {training['momentum']:g}, weight decay {training['weight_decay']:g}; "
+            f"random crop with {training['crop_padding']} pixels of padding, "
+            f"{flip} horizontal flip; {training['warmup_epochs']} warm-up and "
+            f"{training['measured_epochs']} measured epochs"
+        ),
+        "recipe_options": ", ".join(f"{name} {value}" for name, value in options.items()),
+        "compiled_batch_sizes": "; ".join(map(str, training["compiled_batch_sizes"] or [])),
+        "cpu_threads": str(training["cpu_threads"]),
+    }

@@ -10,7 +10,6 @@ import pandas as pd
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.tables.columns import MADE_BY, Scope
-from scaling.tables.derived import DerivedTables
 
 Type = Literal["text", "whole", "number", "truth"]
 """Of a column's values. Read back, an empty text is "", an empty truth False, an empty number NaN;
@@ -99,6 +98,20 @@ def frame(name: str, rows: Iterable[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns(name)).astype(whole)
 
 
+_ORDER = ["recipe", "strategy", "gpus", "batch_size", "seed", "epoch"]
+
+
+def arrange(name: str, rows: Any) -> pd.DataFrame:
+    """The table called `name` of rows or of a table with more columns, sorted by its cells.
+
+    That is by recipe, strategy, gpus, batch_size (seed, epoch); rows that agree in all of these
+    keep their order.
+    """
+    table = pd.DataFrame(rows, columns=columns(name))
+    order = [key for key in _ORDER if key in table]
+    return table.sort_values(order, kind="stable", ignore_index=True)
+
+
 def write(name: str, table: pd.DataFrame, path: Path) -> None:
     """Write the table called `name` as CSV, its columns in the order of the registry.
 
@@ -120,6 +133,20 @@ def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") 
     """Write tables, by their names, to where they lie below the folder `tables`; see `write`."""
     for name, table in found.items():
         write(name, table, TABLES[name].path(tables, study))
+
+
+@dataclass(frozen=True)
+class DerivedTables:
+    """The tables that every study has, as `read` returns them."""
+
+    study: str
+    timing: pd.DataFrame
+    speedup: pd.DataFrame
+    communication: pd.DataFrame
+    bandwidth: pd.DataFrame
+    audit: pd.DataFrame
+    prediction: pd.DataFrame
+    cost_model: pd.DataFrame
 
 
 @dataclass(frozen=True)

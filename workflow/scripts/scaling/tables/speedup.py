@@ -13,10 +13,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.tables import io, schema
-from scaling.tables.io import no_single_gpu_time, with_single_gpu
+from scaling.tables import schema
+from scaling.tables.baseline import no_single_gpu_time, with_single_gpu
 
-COLUMNS = schema.columns("speedup")
 VIEWS = {
     "speedup": "speedup",
     "weak_speedup": "weak speedup",
@@ -34,7 +33,7 @@ ROUNDING = 1e-6
 
 
 def speedup(timing: pd.DataFrame) -> pd.DataFrame:
-    """The table of speedups: one row per row of `timing`, columns `COLUMNS`.
+    """The table of speedups: one row per row of `timing`.
 
     `speedup_min` and `speedup_max` pair the extremes of both times, as do those of the
     fixed-global-batch view. `within_spread` is True when
@@ -73,7 +72,7 @@ def speedup(timing: pd.DataFrame) -> pd.DataFrame:
     rows = list(table.itertuples())
     table["within_spread"] = pd.Series([_within_spread(row) for row in rows], dtype=object)
     table["note"] = [_note(row) for row in rows]
-    return io.arrange(table, COLUMNS)
+    return schema.arrange("speedup", table)
 
 
 def why_above_gpus(row: Any, view: str) -> list[str]:

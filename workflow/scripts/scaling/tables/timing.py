@@ -1,6 +1,5 @@
-"""From run records to seconds per epoch: one row per cell, its seeds pooled."""
+"""Seconds of every cell, from its run records: of an epoch, and of all that a run costs besides."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,14 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core.grid import CELL_KEYS
-from scaling.core.records import RunRecord
-from scaling.tables import io, schema
-from scaling.tables.io import KEYS
-from scaling.tables.runs import Run
+from scaling.core.records import PHASES, Role, RunRecord
+from scaling.tables.runs import Run, Seeds, table_of_cells, worst_status
 
-COLUMNS = schema.columns("timing")
-WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
+PHASE_COLUMNS = [f"{phase}_seconds" for phase in PHASES]
+PARTS = [
+    *("startup_seconds", "warmup_seconds", "measured_seconds"),
+    *("other_seconds", "shutdown_seconds"),
+]
 TIMED = ("ok", "diverged")
 """Statuses whose measured epochs count: a loss that became NaN takes as long as any other."""
 
@@ -84,30 +83,84 @@ def summarise(epochs: list[Epoch]) -> dict[str, float]:
 
 
 def timing(runs: list[Run]) -> pd.DataFrame:
-    """The table of seconds per epoch: one row per cell, columns `COLUMNS`.
+    """The table of seconds per epoch: one row per cell, its seeds pooled.
 
-    The status is `ok` when every seed's is, else the worst (`WORST_FIRST`); a run without record
-    makes it `missing`. A cell without a timed epoch keeps its row, with empty figures.
+    The status is `worst_status`. A cell without a timed epoch keeps its row, with empty figures.
     """
-    seeds: dict[tuple[Any, ...], list[RunRecord | None]] = {}
-    for cell, record in runs:
-        seeds.setdefault(tuple(getattr(cell, key) for key in CELL_KEYS), []).append(record)
-    rows = [
-        dict(zip(CELL_KEYS, key, strict=True)) | _figures(records) for key, records in seeds.items()
-    ]
-    return io.arrange(pd.DataFrame(rows, columns=COLUMNS), COLUMNS)
+    return table_of_cells("timing", runs, _figures)
 
 
-def _figures(seeds: list[RunRecord | None]) -> dict[str, Any]:
+def _figures(seeds: Seeds) -> dict[str, Any]:
     records = [record for record in seeds if record is not None]
-    statuses = [record["status"] if record else "missing" for record in seeds]
     messages = [record["message"] for record in records if record["message"]]
-    if "missing" in statuses:
-        messages.append(f"{statuses.count('missing')} of {len(seeds)} runs have no record")
+    if len(records) < len(seeds):
+        messages.append(f"{len(seeds) - len(records)} of {len(seeds)} runs have no record")
     timed = [record for record in records if record["status"] in TIMED]
     return {
-        **dict.fromkeys(COLUMNS[len(KEYS) :], math.nan),
         **summarise([epoch for record in timed for epoch in measured_epochs(record)]),
-        "status": min(statuses, key=WORST_FIRST.index),
+        "status": worst_status(seeds),
         "message": "; ".join(dict.fromkeys(messages)),
     }
+
+
+def startup(runs: list[Run]) -> pd.DataFrame:
+    """The fixed cost of each cell: one row per cell, in seconds.
+
+    `PHASE_COLUMNS` add up to startup_seconds, and `PARTS` to run_seconds: from the start of the
+    run's command to the end of its last process. The warm-up epochs are a part of their own,
+    because what is compiled at first use is in them; other_seconds are evaluation, instruments and
+    whatever lies between the parts. unmeasured_share = 1 - measured_seconds / run_seconds.
+
+    The figures are of the seed with the median run_seconds (the mean of the two middle ones for
+    an even count), out of `count` seeds; NaN where no seed ran to its end or the records were made
+    before this was measured.
+    """
+    return table_of_cells("startup", runs, _fixed_cost)
+
+
+def _fixed_cost(seeds: Seeds) -> dict[str, Any]:
+    whole = [parts for record in seeds if record and (parts := _parts(record))]
+    return {"status": worst_status(seeds), **_median(whole), "count": len(whole)}
+
+
+def _parts(record: RunRecord) -> dict[str, float] | None:
+    """The row of one run, None for one that did not run to its end or did not measure it."""
+    phases, run_seconds = record["startup"], record["run_seconds"]
+    shutdown_seconds = record["shutdown_seconds"]
+    if (
+        record["status"] not in TIMED
+        or phases is None
+        or run_seconds is None
+        or shutdown_seconds is None
+    ):
+        return None
+    warmup_seconds = _epoch_seconds(record, "warmup")
+    measured_seconds = _epoch_seconds(record, "measured")
+    known = phases["total"] + warmup_seconds + measured_seconds + shutdown_seconds
+    return {
+        **{f"{phase}_seconds": phases[phase] for phase in PHASES},
+        "startup_seconds": phases["total"],
+        "warmup_seconds": warmup_seconds,
+        "measured_seconds": measured_seconds,
+        "other_seconds": run_seconds - known,
+        "shutdown_seconds": shutdown_seconds,
+        "run_seconds": run_seconds,
+        "unmeasured_share": 1 - measured_seconds / run_seconds,
+    }
+
+
+def _epoch_seconds(record: RunRecord, role: Role) -> float:
+    """The seconds of all epochs of a role, each the slowest rank's."""
+    slowest: dict[int, float] = {}
+    for row in record["epochs"]:
+        if row["role"] == role:
+            slowest[row["epoch"]] = max(row["seconds"], slowest.get(row["epoch"], 0.0))
+    return sum(slowest.values())
+
+
+def _median(rows: list[dict[str, float]]) -> dict[str, float]:
+    """The middle row by run_seconds, the mean of the middle two, or nothing without rows."""
+    ordered = sorted(rows, key=itemgetter("run_seconds"))
+    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
+    columns = middle[0] if middle else {}
+    return {column: fmean(row[column] for row in middle) for column in columns}

@@ -7,7 +7,7 @@ import pandas as pd
 from scaling.audit.checks import CHECKS
 from scaling.core import numbers as fmt
 from scaling.report.table import Column, Table, make_table
-from scaling.tables.derived import DerivedTables
+from scaling.tables.schema import DerivedTables
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 FINDING = ("severity", "message")

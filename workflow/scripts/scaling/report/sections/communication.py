@@ -21,8 +21,7 @@ from scaling.report.table import (
 )
 from scaling.tables import noise
 from scaling.tables.communication import SUBTRACTIONS, with_values
-from scaling.tables.derived import DerivedTables
-from scaling.tables.schema import StudyTables, by_configuration
+from scaling.tables.schema import DerivedTables, StudyTables, by_configuration
 
 ESTIMATES = {
     "subtraction": "compute is T(1, b) / N, communication what is left of T(N, b): whatever does "

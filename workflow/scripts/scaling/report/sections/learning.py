@@ -13,13 +13,13 @@ from scaling.report.sections.techniques import (
     techniques,
 )
 from scaling.report.table import Column, Table, TableCell, make_table, status
-from scaling.tables import large_batch, recipe_quality
+from scaling.tables import accuracy as learning
 from scaling.tables.schema import StudyTables, by_configuration
 
 
 def large_batches(tables: StudyTables) -> dict[str, Any]:
     """Every cell after equal epochs against the reference; recipes side by side; techniques."""
-    cells = large_batch.compare(tables.timing, tables.accuracy)
+    cells = learning.compare_batches(tables.timing, tables.accuracy)
     configurations = by_configuration(cells) if len(cells) else []
     return {
         "tables": [
@@ -84,7 +84,7 @@ def _reference_note(rows: pd.DataFrame) -> str:
     reference = rows[rows["reference"]]
     if reference.empty:
         return "The grid has no cell on 1 GPU, so there is nothing to compare with."
-    batch, usual = int(reference.iloc[0]["batch_size"]), large_batch.REFERENCE_BATCH
+    batch, usual = int(reference.iloc[0]["batch_size"]), learning.REFERENCE_BATCH
     why = "" if batch == usual else f", the smallest, as the grid has no {usual} there"
     without = " It has no accuracy to compare with." if reference.iloc[0]["seeds"] == 0 else ""
     return f"The reference is batch {batch} on 1 GPU{why}.{without}"
@@ -92,7 +92,7 @@ def _reference_note(rows: pd.DataFrame) -> str:
 
 def _recipe_tables(accuracy: pd.DataFrame) -> list[Table]:
     """One table for each pair of recipes that share a cell."""
-    pairs = recipe_quality.compare(accuracy)
+    pairs = learning.compare_recipes(accuracy)
     if pairs.empty:
         return []
     return [
@@ -154,5 +154,5 @@ def _interval(row: Any) -> str | None:
 
 
 def _undecided(row: Any) -> TableCell | None:
-    undecided = row.verdict == recipe_quality.UNDECIDED
+    undecided = row.verdict == learning.UNDECIDED
     return TableCell(row.verdict, detail=row.reason, kind="status") if undecided else None

@@ -22,8 +22,7 @@ from scaling.report.table import (
 )
 from scaling.tables import noise
 from scaling.tables.schema import StudyTables, by_configuration
-from scaling.tables.startup import PARTS, PHASE_COLUMNS
-from scaling.tables.timing import TIMED
+from scaling.tables.timing import PARTS, PHASE_COLUMNS, TIMED
 
 QUANTITIES = {"matrix_product": "matrix product", "device_copy": "copy within one device"}
 PHASE_MEANINGS = {

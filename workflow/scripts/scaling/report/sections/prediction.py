@@ -6,11 +6,11 @@ import pandas as pd
 
 from scaling.claims.claim_tables import measured, row_at
 from scaling.core import numbers as fmt
+from scaling.registry.strategy import STRATEGIES
 from scaling.report.table import Column, Table, TableCell, make_table, status
 from scaling.tables.cost_model import timed
-from scaling.tables.derived import DerivedTables
-from scaling.tables.prediction import MOST_GPUS, limit
-from scaling.tables.schema import by_configuration
+from scaling.tables.prediction import limit
+from scaling.tables.schema import DerivedTables, by_configuration
 
 MEANINGS = {
     "fixed": "a step, whatever its batch",
@@ -37,7 +37,7 @@ def prediction(tables: DerivedTables) -> dict[str, Any]:
         ],
         "held_out": _tables("Predicted without having seen them", tested, HELD_OUT),
         "predictions": _tables("Not measured, predicted", unmeasured, PREDICTIONS),
-        "most_gpus": max(MOST_GPUS.values()),
+        "most_gpus": max(STRATEGIES.find(name).most_gpus for name in STRATEGIES.names()),
         "recommendation": recommendation(tables),
     }
 

@@ -19,8 +19,7 @@ from scaling.report.table import (
     table_by_cell,
     table_by_gpus,
 )
-from scaling.tables.derived import DerivedTables
-from scaling.tables.schema import StudyTables, by_configuration
+from scaling.tables.schema import DerivedTables, StudyTables, by_configuration
 
 MANY_IMAGES = 0.05
 """The share of an epoch's images from which a last batch that runs otherwise is mentioned."""

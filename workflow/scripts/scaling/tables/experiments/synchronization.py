@@ -1,0 +1,202 @@
+"""Experiments on synchronization: orders of images, messages of a step, buffers of the ranks.
+
+Every table is made from the documents synchronization.json, one for each number of GPUs.
+"""
+
+from collections import defaultdict
+from statistics import median
+from typing import Any
+
+import pandas as pd
+
+from scaling.tables import schema
+
+KINDS = ["broadcast", "local", "sync_batch_norm"]
+WAYS = ["ddp", "ddp, buffers local", "ddp, SyncBatchNorm", "tuned", "dp"]
+"""In the order of the table; each that a machine cannot run has one row that says so."""
+NO_SYNC_BATCH_NORM = "not measured: SyncBatchNorm runs on GPUs only"
+ON_GPUS_ONLY = {
+    "ddp, SyncBatchNorm": NO_SYNC_BATCH_NORM,
+    "dp": "not measured: DataParallel on several devices runs on GPUs only",
+}
+BYTES_PER_CHANNEL = 2 * 4
+"""SyncBatchNorm's backward pass sums two float32 numbers for each channel over the ranks."""
+LAST_STAGE = 8
+"""Channels of ResNet-18's last stage, in widths of its first."""
+
+
+def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
+    """One row per sampler, epoch and rank.
+
+    `trained` says that a training drew it; the others were drawn for the table alone. `set_epoch`
+    is whether the sampler was told the epoch (a RandomSampler cannot be). `first_epoch` is the
+    first epoch in which that rank had this very order: `epoch` itself when it is new. Epochs count
+    from 0; the other columns are those of `shards.describe`.
+    """
+    rows = []
+    for document in documents:
+        drawn = [{**one, "trained": False} for one in document["permutations"]]
+        own = {"sampler": "DistributedSampler", "gpus": document["gpus"], "trained": True}
+        drawn += [
+            own | {key: one[key] for key in ("set_epoch", "seed", "orders")}
+            for one in document["trainings"]
+            if one["buffers"] == "broadcast"
+        ]
+        for one in drawn:
+            keys = ("sampler", "gpus", "set_epoch", "trained", "seed")
+            shared = {key: one[key] for key in keys}
+            first: dict[tuple[int, str], int] = {}
+            for row in one["orders"]:
+                seen = first.setdefault((row["rank"], row["order_sha256"]), row["epoch"])
+                rows.append({**shared, **row, "first_epoch": seen})
+    return pd.DataFrame(rows, columns=schema.columns("sampler"))
+
+
+def accuracy(documents: list[dict[str, Any]]) -> pd.DataFrame:
+    """One row per training whose buffers were broadcast: with and without set_epoch, by seed.
+
+    Loss and accuracy (a fraction) of the last epoch over all ranks, and on the test images with the
+    model of rank 0; a loss that was not finite is empty.
+    """
+    rows = []
+    for document in documents:
+        for one in document["trainings"]:
+            if one["buffers"] != "broadcast":
+                continue
+            last = max(row["epoch"] for row in one["epochs"])
+            ranks = pd.DataFrame([row for row in one["epochs"] if row["epoch"] == last])
+            rows.append(
+                {
+                    "gpus": document["gpus"],
+                    "seed": one["seed"],
+                    "set_epoch": one["set_epoch"],
+                    "epochs": last + 1,
+                    **{
+                        name: _mean(ranks[name], ranks["samples"])
+                        for name in ("train_loss", "train_accuracy")
+                    },
+                    **{name: one["ranks"][0][name] for name in ("test_loss", "test_accuracy")},
+                }
+            )
+    return pd.DataFrame(rows, columns=schema.columns("sampler_accuracy"))
+
+
+def _mean(values: pd.Series, samples: pd.Series) -> float:
+    """The mean over all samples; NaN where a rank has no value."""
+    return float((values.astype(float) * samples).sum(skipna=False) / samples.sum())
+
+
+def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
+    """One row per message, in the order of sending.
+
+    Step 0 is what is sent once, before the first step. `bytes` is what one rank sends of its own
+    (DataParallel: one copy, or the whole batch for scatter and gather); `gradient_bytes` is K.
+    """
+    rows = []
+    for document in documents:
+        found = {one["way"]: one for one in document["steps"]}
+        shared = {
+            "gpus": document["gpus"],
+            "backend": document["backend"],
+            "gradient_bytes": document["model"]["parameter_bytes"],
+            "buffer_bytes": document["model"]["buffer_bytes"],
+        }
+        for way in WAYS:
+            if way not in found:
+                rows.append({"way": way, **shared, "note": ON_GPUS_ONLY.get(way, "not measured")})
+                continue
+            one = found[way]
+            for index, message in enumerate(one["messages"], start=1):
+                rows.append(
+                    {
+                        **shared,
+                        **message,
+                        "way": way,
+                        "position": index,
+                        "content": content(message, one, document),
+                        "ranks_agree": one["ranks_agree"],
+                        "note": "",
+                    }
+                )
+    return pd.DataFrame(rows, columns=schema.columns("collectives"))
+
+
+def content(message: dict[str, Any], way: dict[str, Any], document: dict[str, Any]) -> str:
+    """What a message carries, from its phase, kind, type and size; "other" where nothing fits."""
+    rules = {"start": _at_start, "forward": _forward, "backward": _backward}
+    rule = rules.get(message["phase"])
+    return rule(message, way, document) if rule else "other"
+
+
+def _at_start(message: dict[str, Any], way: dict[str, Any], document: dict[str, Any]) -> str:
+    """The last messages of the start, as many as make up the model, are the model itself."""
+    start = [row for row in way["messages"] if row["phase"] == "start"]
+    position = next(index for index, row in enumerate(start) if row is message)
+    rest = sum(row["bytes"] for row in start[position:])
+    model = document["model"]["parameter_bytes"] + document["model"]["buffer_bytes"]
+    return "parameters and buffers" if rest <= model else "shapes"
+
+
+def _forward(message: dict[str, Any], way: dict[str, Any], document: dict[str, Any]) -> str:
+    if message["kind"] == "broadcast":
+        if message["dtype"] == "int32":
+            return "order of buckets"
+        whole = message["bytes"] == document["model"]["parameter_bytes"]
+        return "parameters" if whole else "buffers"
+    kinds = {"all_gather": "batch statistics", "scatter": "images", "gather": "outputs"}
+    return kinds.get(message["kind"], "other")
+
+
+def _backward(message: dict[str, Any], way: dict[str, Any], document: dict[str, Any]) -> str:
+    widest = LAST_STAGE * document["parameters"]["model_width"] * BYTES_PER_CHANNEL
+    if way["way"] == "ddp, SyncBatchNorm" and message["bytes"] <= widest:
+        return "batch statistics"
+    kinds = {"all_reduce": "gradients", "reduce": "gradients", "scatter": "gradients of outputs"}
+    return kinds.get(message["kind"], "other")
+
+
+def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
+    """One row per kind of buffers and rank, of the first seed.
+
+    Loss and accuracy are of the rank's own copy of the model on all test images. The other figures
+    are the same in the rows of all ranks. Seconds of an epoch on batches in memory, the slowest
+    rank's, are median, minimum, maximum and count over the rounds of
+    `synchronization.buffer_seconds`; a record without these has a count of 0. The drift is that of
+    `synchronization.drift`, relative. What the machine cannot run has one row with a note.
+    """
+    rows = []
+    for document in documents:
+        told = [one for one in document["trainings"] if one["set_epoch"]]
+        first = {one["buffers"]: one for one in reversed(told)}
+        for kind in KINDS:
+            place = {"buffers": kind, "gpus": document["gpus"]}
+            if kind not in first:
+                rows.append({**place, "note": NO_SYNC_BATCH_NORM})
+                continue
+            one = first[kind]
+            drifts = one["drift"].items()
+            shared = {
+                **place,
+                "seed": one["seed"],
+                "epochs": 1 + max(row["epoch"] for row in one["epochs"]),
+                **_seconds(document, kind),
+                **{name.replace("_", "_drift_"): value for name, value in drifts},
+                "note": "",
+            }
+            rows += [{**shared, **rank} for rank in one["ranks"]]
+    return pd.DataFrame(rows, columns=schema.columns("buffers"))
+
+
+def _seconds(document: dict[str, Any], kind: str) -> dict[str, float]:
+    slowest: dict[int, float] = defaultdict(float)
+    for row in document.get("buffer_seconds", []):
+        if row["buffers"] == kind:
+            slowest[row["round"]] = max(slowest[row["round"]], row["seconds"])
+    if not slowest:
+        return {"count": 0}
+    return {
+        "epoch_seconds": median(slowest.values()),
+        "epoch_seconds_min": min(slowest.values()),
+        "epoch_seconds_max": max(slowest.values()),
+        "count": len(slowest),
+    }

@@ -1,0 +1,169 @@
+"""What the instruments of each cell measured: communication, the device's time, costs."""
+
+import math
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+import pandas as pd
+
+from scaling.core.grid import CELL_KEYS
+from scaling.core.records import RunRecord
+from scaling.tables import schema
+from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
+from scaling.tables.timing import measured_epochs
+
+ESTIMATES = ["without_communication", "profiler", "ddp_log"]
+COMMUNICATION = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]
+STEP = ["step_seconds", "busy_seconds", "compute_seconds", "gap_seconds", "kernels"]
+
+
+def readings(runs: list[Run]) -> pd.DataFrame:
+    """One row per multi-GPU cell and estimate, seconds of one iteration.
+
+    The figure is the median over seeds, and over the repeats of each where there are some: `count`
+    of them. A trace or DDP's log gives the median over ranks, of the total and of each part for
+    itself. Leaving communication out gives the difference of the slowest rank's times with and
+    without: what communication adds, so exposed communication; it may be negative. `spread_seconds`
+    is the range (maximum - minimum) of the exposed seconds of these figures, empty for a single
+    one. A cell without a reading has empty seconds and a `note` that says why.
+    """
+    rows = [
+        {**dict(zip(CELL_KEYS, cell, strict=True)), **_reading(estimate, seeds)}
+        for cell, seeds in by_cell([run for run in runs if run[0].gpus > 1]).items()
+        for estimate in ESTIMATES
+    ]
+    return schema.arrange("readings", rows)
+
+
+def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
+    own = [
+        [
+            reading
+            for reading in (record["communication"]["readings"] if record else [])
+            if reading["estimate"] == estimate
+        ]
+        for record in seeds
+    ]
+    figures = [figure for ranks in own for figure in _figures(ranks)]
+    if figures:
+        seconds = {part: median(figure[part] for figure in figures) for part in COMMUNICATION}
+        return {
+            "estimate": estimate,
+            **seconds,
+            "spread_seconds": _range([figure["exposed_seconds"] for figure in figures]),
+            "count": len(figures),
+            "note": "",
+        }
+    notes = [reading["note"] for ranks in own for reading in ranks]
+    return {"estimate": estimate, "count": 0, "note": notes[0] if notes else "not instrumented"}
+
+
+def _range(values: list[float]) -> float:
+    return max(values) - min(values) if len(values) > 1 else math.nan
+
+
+def _figures(ranks: list[dict[str, Any]]) -> Iterator[dict[str, float]]:
+    """Seconds of an iteration by one run, from what its ranks read: a figure for each repeat."""
+    if not ranks or not all(reading["iterations"] for reading in ranks):
+        return
+    iterations = ranks[0]["iterations"]
+    if "seconds" in ranks[0]:
+        with_it, without = (
+            [max(repeat) for repeat in zip(*(reading[key] for reading in ranks), strict=True)]
+            for key in ("seconds", "seconds_without")
+        )
+        for one, other in zip(with_it, without, strict=True):
+            added = (one - other) / iterations
+            yield dict(zip(COMMUNICATION, (added, added, math.nan), strict=True))
+    else:
+        yield {
+            part: median(reading[part] for reading in ranks) / iterations for part in COMMUNICATION
+        }
+
+
+def device_time(runs: list[Run]) -> pd.DataFrame:
+    """One row per cell, of one step on batches that are in memory already.
+
+    step = busy + gap: the host's seconds, those of them in which a kernel, a copy or a fill runs
+    on the device, the rest. `kernels` counts all three. Busy is compute, in which something other
+    than communication runs, and communication that no compute hides: on several GPUs this is also
+    where a device waits for the others, so a small gap does not mean that it works. Where a record
+    on several GPUs does not tell the two apart, compute is empty. The figures are medians over the
+    ranks of a run, then over the seeds, `count` of them. A gap below 0 is kept: the traced steps
+    took longer than the untraced ones. A cell without figures has a `note` that says why.
+    """
+    return table_of_cells("device_time", runs, _device_time)
+
+
+def _device_time(records: Seeds) -> dict[str, Any]:
+    read = [record["device_time"] for record in records if record is not None]
+    steps = [step for ranks in read if (step := _step(ranks))]
+    if not steps:
+        notes = [rank["note"] for ranks in read for rank in ranks if "note" in rank]
+        return {"count": 0, "note": notes[0] if notes else "the device's time was not read"}
+    found = {part: _median([step[part] for step in steps]) for part in STEP}
+    gaps = [step["gap_seconds"] for step in steps]
+    # The median of the gaps is not what is left between the other two medians.
+    return {
+        **found,
+        "gap_seconds": found["step_seconds"] - found["busy_seconds"],
+        "gap_seconds_min": min(gaps),
+        "gap_seconds_max": max(gaps),
+        "count": len(steps),
+        "note": "",
+    }
+
+
+def _step(ranks: list[dict[str, Any]]) -> dict[str, float] | None:
+    """One step of a run by the medians of its ranks."""
+    if not ranks or not all(rank["iterations"] for rank in ranks):
+        return None
+    step, busy, compute, kernels = (
+        _median([rank[part] / rank["iterations"] for rank in ranks])
+        for part in ("seconds", "busy_seconds", "compute_seconds", "kernels")
+    )
+    return dict(zip(STEP, (step, busy, compute, step - busy, kernels), strict=True))
+
+
+def _median(values: list[float]) -> float:
+    """The median, or NaN where a value is."""
+    return math.nan if any(map(math.isnan, values)) else median(values)
+
+
+def costs(runs: list[Run]) -> pd.DataFrame:
+    """What one image costs in each cell, and in which precision, from the records.
+
+    A figure that the records of a cell's seeds lack, or in which they differ, is empty; `cost_note`
+    says so. `power_capped_share` is the part of all measured epochs in which the GPU that was held
+    back longest ran at its power limit, at most 1; empty where no driver counted it. An H200's
+    counts in steps of 0.1 s: for epochs of less than a second this is a rough figure.
+    """
+    return table_of_cells("costs", runs, _cost)
+
+
+def _cost(seeds: Seeds) -> dict[str, Any]:
+    records = [record for record in seeds if record]
+    flops = {record["model"]["flops_per_image"] for record in records} - {None}
+    applied = [record["training"]["recipe_applied"] or {} for record in records]
+    precisions = {options.get("precision") for options in applied} - {None}
+    notes = [
+        f"the runs {'differ in their' if found else 'did not record the'} {what}"
+        for what, found in (("operations per image", flops), ("precision", precisions))
+        if len(found) != 1
+    ]
+    return {
+        "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
+        "precision": precisions.pop() if len(precisions) == 1 else "",
+        "power_capped_share": _power_capped_share(records),
+        "cost_note": "; ".join(notes),
+    }
+
+
+def _power_capped_share(records: list[RunRecord]) -> float:
+    epochs = [epoch for record in records for epoch in measured_epochs(record)]
+    capped = [epoch.power_capped_seconds for epoch in epochs]
+    known = [seconds for seconds in capped if seconds is not None]
+    if not epochs or len(known) < len(epochs):
+        return math.nan
+    return min(1.0, sum(known) / sum(epoch.seconds for epoch in epochs))
