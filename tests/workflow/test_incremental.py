@@ -12,7 +12,11 @@ from scaling.core.code_digest import files_of
 from scaling.figures.registry import FIGURES
 
 DERIVED_TABLES = {"tables_derived", "tables_convergence"}
-FIGURES_OF_RUNS = {"plot_epoch_time", "plot_speedup", "plot_communication", "plot_learning"}
+FIGURES_OF_RUNS = {
+    *("plot_epoch_time", "plot_speedup", "plot_communication", "plot_learning"),
+    # Planned, as times to an accuracy are made with them; not drawn where they stay as they were.
+    *("plot_remedies", "plot_loss_curves"),
+}
 SIDE_BY_SIDE = {"tables_comparison", "plot_comparison"}
 CONVERGENCE = {"convergence_train", "tables_convergence", "plot_remedies", "plot_loss_curves"}
 PAGE = {"claims_evaluate", "report_render"}
@@ -40,7 +44,7 @@ def test_editing_a_figure_draws_it_alone_and_makes_the_report_again(study):
 
 
 def test_editing_a_claim_makes_the_claims_and_the_report_again(study):
-    study.edit("workflow/scripts/scaling/claims/link.py")
+    study.edit("workflow/scripts/scaling/claims/communication.py", "\nEDITED = True\n")
     assert study.planned() == {"claims_evaluate": 1, "report_render": 1}
     study.edit("workflow/scripts/scaling/figures/style.py", "\nEDITED = True\n")
     assert study.planned("claims") == {"claims_evaluate": 1, "claims": 1}
@@ -60,17 +64,11 @@ def test_editing_the_template_makes_only_the_report_again(study):
 
 @pytest.mark.parametrize(
     "module",
-    [
-        "training/course.py",
-        "models/resnet.py",
-        "tables/timing.py",
-        "tables/speedup.py",
-        "figures/style.py",
-    ],
+    ["tables/timing.py", "tables/speedup.py", "figures/style.py"],
 )
 def test_editing_a_module_reruns_the_jobs_whose_scripts_import_it(study, monkeypatch, module):
     edited = f"workflow/scripts/scaling/{module}"
-    study.edit(edited)
+    study.edit(edited, "\nEDITED = True\n")
     monkeypatch.chdir(study.folder)
     scripts = sorted(Path("workflow/scripts").glob("*.py"))
     importing = {script.stem for script in scripts if Path(edited) in files_of(script)}
@@ -85,8 +83,6 @@ def test_editing_a_module_reruns_the_jobs_whose_scripts_import_it(study, monkeyp
     assert importing & finished
     assert importing & finished <= planned
     followers = {
-        "training/course.py": AFTER_RUNS,
-        "models/resnet.py": AFTER_RUNS | CONVERGENCE,
         "tables/timing.py": AFTER_RUNS,
         "tables/speedup.py": AFTER_RUNS - {"tables_runs"},
         "figures/style.py": {"report_render"},
