@@ -10,6 +10,8 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 
+from scaling.registry.quantized_model import QUANTIZED_MODELS
+from scaling.config.scheme import scheme_options
 from scaling.config import config as configuration
 from scaling.config import devices, stored
 from scaling.core import code_digest, command_line, grid
@@ -109,6 +111,24 @@ TRAINING_KEYS = [
     "crop_padding",
     "horizontal_flip",
 ]
+
+
+def variant_options(wildcards):
+    """The options of quantize_evaluate.py for a variant of the configuration."""
+    section, name = config["quantization"], wildcards.variant
+    variants = {variant["name"]: variant for variant in section["variants"]}
+    return command_line.options(
+        {
+            "variant": name,
+            "scheme": scheme_options(variants[name]),
+            "histograms": name == section["histograms"],
+        }
+    )
+
+
+def quantization_code(script, model, part):
+    """A digest of a script with the module that trains or evaluates one model."""
+    return digest(script, getattr(QUANTIZED_MODELS.find(model), part).module)
 
 
 def option(name, value):

@@ -5,7 +5,7 @@ localrules:
 
 rule published_render:
     input:
-        tables=compared(*PUBLISHED_TABLES),
+        tables=compared(*schema.PUBLISHED),
         sources=published_files(),
         figure="<results>/figures/published/comparison.svg",
         template=TEMPLATE,

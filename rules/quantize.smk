@@ -1,25 +1,3 @@
-from scaling.config.scheme import scheme_options
-from scaling.registry.quantized_model import QUANTIZED_MODELS
-
-
-def variant_options(wildcards):
-    """The options of quantize_evaluate.py for a variant of the configuration."""
-    section, name = config["quantization"], wildcards.variant
-    variants = {variant["name"]: variant for variant in section["variants"]}
-    return command_line.options(
-        {
-            "variant": name,
-            "scheme": scheme_options(variants[name]),
-            "histograms": name == section["histograms"],
-        }
-    )
-
-
-def quantization_code(script, model, part):
-    """A digest of a script with the module that trains or evaluates one model."""
-    return digest(script, getattr(QUANTIZED_MODELS.find(model), part).module)
-
-
 rule quantize_train:
     input:
         images=ancient(f"{DATASET}/images.npz"),

@@ -3,7 +3,6 @@ import re
 from functools import cache
 
 from scaling.published import study as published
-from scaling.published.derive import TABLES as PUBLISHED_TABLES
 from scaling.published.timing import CIFAR10_TRAIN_IMAGES
 
 

@@ -1,7 +1,6 @@
 # Every table: of the runs, of the machine's limits, of the experiments, and what follows from them.
 # Which tables a rule makes, and their columns, says scaling/tables/columns.py.
 PARTIAL = "--partial" if config["partial"] else ""
-TABLES = f"{RESULTS}/tables"
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
 
 
@@ -22,7 +21,7 @@ rule tables_runs:
         runs=f"{RECORDS}/runs",
         partial=PARTIAL,
         study=STUDY,
-        tables=TABLES,
+        tables=subpath(output[0], ancestor=2),
     shell:
         "python workflow/scripts/tables_runs.py --grid {params.grid:q} --runs {params.runs}"
         " {params.partial} --study {params.study} --tables {params.tables}"
@@ -43,7 +42,7 @@ rule tables_limits:
         "../workflow/envs/study.yaml"
     params:
         code=digest("tables_limits"),
-        tables=TABLES,
+        tables=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/tables_limits.py --sweeps {input.sweeps} --peaks {input.peaks}"
         " --tables {params.tables} > {log} 2>&1"
@@ -68,7 +67,7 @@ rule tables_derived:
     params:
         code=digest("tables_derived"),
         study=STUDY,
-        tables=TABLES,
+        tables=subpath(output[0], ancestor=2),
     shell:
         "python workflow/scripts/tables_derived.py --study {params.study}"
         " --tables {params.tables} --manifest {input.manifest} > {log} 2>&1"
@@ -80,7 +79,7 @@ rule tables_published:
         sources=published_sources,
         mistakes="report/mistakes.yaml",
     output:
-        expand("<results>/tables/{{study}}/{table}.csv", table=PUBLISHED_TABLES),
+        expand("<results>/tables/{{study}}/{table}.csv", table=schema.PUBLISHED),
     log:
         "<logs>/tables_published/{study}.log",
     wildcard_constraints:
@@ -102,7 +101,7 @@ rule tables_published:
 rule tables_comparison:
     input:
         tables=compared("timing", "speedup", "bandwidth"),
-        provenance=measured(f"{TABLES}/{STUDY}/provenance.csv"),
+        provenance=measured(f"{RESULTS}/tables/{STUDY}/provenance.csv"),
         sources=published_files(),
     output:
         "<results>/tables/{study}/comparison.csv",
@@ -137,7 +136,7 @@ rule tables_convergence:
     params:
         code=digest("tables_convergence"),
         study=STUDY,
-        tables=TABLES,
+        tables=subpath(output[0], parent=True),
         margin=lookup(dpath="convergence/accuracy_margin", within=config),
     shell:
         "python workflow/scripts/tables_convergence.py --records {input.records}"
@@ -157,7 +156,7 @@ rule tables_synchronization:
         "../workflow/envs/study.yaml"
     params:
         code=digest("tables_synchronization"),
-        tables=TABLES,
+        tables=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/tables_synchronization.py --records {input.records}"
         " --tables {params.tables} > {log} 2>&1"

@@ -1,6 +1,8 @@
 """Training runs of the real script on a few images, with faults where a test asks for them."""
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +69,7 @@ def spec_of(argv):
 
 def supervise_faulty(images, output, monkeypatch, fault, **changed):
     monkeypatch.setenv("FAULT", fault)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "workflow/scripts"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "workflow/scripts"), *sys.path]))
     argv = arguments(images, output, gpus=2, **changed)
     spec = spec_of(argv)
     command = launcher.command(FAULTY_WORKER, argv, spec.processes)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from scaling.audit.derive import PublishedTables, derive
 from scaling.audit.finding import Study
 from scaling.published import study as published
-from scaling.published.derive import PublishedTables, derive
 
 TRAIN_IMAGES = 50_000
 HEADER = (

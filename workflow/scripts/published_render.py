@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
+from scaling.audit import derive
 from scaling.core import files
 from scaling.core.errors import run_script
-from scaling.published import derive
 from scaling.published import study as published
 from scaling.report import page
 from scaling.report.sections import published as report_published

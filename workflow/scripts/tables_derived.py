@@ -4,12 +4,12 @@ import argparse
 from pathlib import Path
 
 from scaling.audit.checks import audit
+from scaling.audit.derive import MEASURED, tables_of_times
 from scaling.audit.finding import Study
 from scaling.core import files
 from scaling.core.errors import run_script
 from scaling.tables import schema
 from scaling.tables.bandwidth import swept_gradient_bytes
-from scaling.tables.derive import MEASURED, derive
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -22,7 +22,7 @@ def main(argv: list[str] | None = None) -> None:
     train_images = files.read_json(args.manifest)["train_images"]
     found = schema.read_all(["timing", *MEASURED], args.tables, args.study)
     timing = found.pop("timing")
-    derived = derive(timing, swept_gradient_bytes(found["interconnect"]), found)
+    derived = tables_of_times(timing, swept_gradient_bytes(found["interconnect"]), found)
     checked = ("speedup", "communication", "bandwidth", "utilization")
     study = Study(timing=timing, train_images=train_images, **{k: derived[k] for k in checked})
     schema.write_all(derived | {"audit": audit(study)}, args.tables, args.study)

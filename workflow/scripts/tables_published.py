@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
+from scaling.audit.derive import tables_of_published
 from scaling.core.errors import run_script
 from scaling.published import study as published
-from scaling.published.derive import tables_of
 from scaling.published.timing import CIFAR10_TRAIN_IMAGES
 from scaling.tables import schema
 
@@ -23,7 +23,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--tables", type=Path, required=True, help="folder of all tables")
     args = parser.parse_args(argv)
-    tables = tables_of(published.read_study(args.folder, args.study), args.train_images)
+    tables = tables_of_published(published.read_study(args.folder, args.study), args.train_images)
     schema.write_all(tables, args.tables, args.study)
 
 

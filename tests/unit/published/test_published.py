@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples.published_study import CLEAN, HEADER, edited, of_repository, study, write
+from scaling.audit.derive import derive
 from scaling.core.errors import UserError
 from scaling.published import study as published
-from scaling.published.derive import derive
 from scaling.published.timing import published_timing
 from scaling.report.sections.published import section
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
+from scaling.published.mistakes import Severity
 from scaling.tables import schema
 
-Severity = Literal["error", "warning", "info"]
 TOLERANCE = 1e-6
 """Relative difference that rounding explains: far above float noise, far below any real mistake."""
 

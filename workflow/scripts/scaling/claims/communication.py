@@ -9,9 +9,9 @@ from scaling.claims.claim_tables import ClaimTables, columns_of, extremes, measu
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
-from scaling.tables.baseline import with_single_gpu
 from scaling.tables.limits import GB
 from scaling.tables.schema import by_configuration
+from scaling.tables.timing import with_single_gpu
 
 HALF = 0.5
 BY_SUBTRACTION = "subtraction_without_loading"

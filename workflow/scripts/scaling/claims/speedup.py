@@ -8,8 +8,8 @@ from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, columns_of, extremes, row_at
 from scaling.core import numbers as fmt
 from scaling.tables import noise
-from scaling.tables.baseline import with_single_gpu
 from scaling.tables.schema import by_configuration
+from scaling.tables.timing import with_single_gpu
 
 ROUNDING = 1e-9
 

@@ -43,7 +43,7 @@ class Scheme(BaseModel):
     error (see `quantization.rounding`). `rounding` of the weights is to the nearest level or
     GPTQ's, which also makes up for the error of the layer's inputs; `bias_correction` takes the
     mean shift of each layer's output out of its bias (see `quantization.gptq`). A `mistake` is one
-    of those that documents have made (see `quantization.mistakes`).
+    of those that documents have made (see `quantization.integers`).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

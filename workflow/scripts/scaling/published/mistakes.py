@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import yaml
 
-from scaling.audit.finding import Severity
-
+Severity = Literal["error", "warning", "info"]
 FILE = Path(__file__).parents[4] / "report/mistakes.yaml"
 
 

@@ -32,20 +32,21 @@ from torch.nn import functional
 
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
-from scaling.quantization import mistakes as formulas
 from scaling.quantization.calibration import IMAGES, Calibration, Layer, observer_points
 from scaling.quantization.integers import (
     INT8,
     INT32_MAX,
+    LayerScales,
     Levels,
     Requantization,
     activation_levels,
     along_channels,
+    output_factor,
     symmetric_scale,
     to_int32,
     to_levels,
 )
-from scaling.quantization.mistakes import LayerScales
+from scaling.quantization.integers import bias_scale as layer_bias_scale
 from scaling.quantization.rounding import LayerInputs, RoundedLayer, round_layer
 
 
@@ -207,7 +208,7 @@ def with_integers(
             factor = None
             if after is not None:
                 reached = threshold(name, after)
-                factor = formulas.output_factor(scales, reached, after, scheme.mistake)
+                factor = output_factor(scales, reached, after, scheme.mistake)
             modules[name] = quantized = QuantizedLayer(
                 name,
                 module,
@@ -216,7 +217,7 @@ def with_integers(
                 input_levels=levels,
                 levels=after,
                 output_factor=factor,
-                bias_scale=formulas.bias_scale(scales, scheme.mistake),
+                bias_scale=layer_bias_scale(scales, scheme.mistake),
                 integer_bias=scheme.bias == "int32",
             )
             if after is not None:

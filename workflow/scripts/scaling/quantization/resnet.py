@@ -34,12 +34,12 @@ from scaling.quantization import integer_inference
 from scaling.quantization.calibration import IMAGES, Layer, Range, observe_network
 from scaling.quantization.integers import (
     INT8,
+    LayerScales,
     Levels,
     Requantization,
     activation_levels,
     symmetric_scale,
 )
-from scaling.quantization.mistakes import LayerScales
 from scaling.quantization.network import QuantizedImages, QuantizedLayer
 from scaling.quantization.rounding import round_layer
 

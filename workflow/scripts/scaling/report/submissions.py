@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from scaling.audit.derive import derive
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.published import study as published
-from scaling.published.derive import derive
 from scaling.report import page as html
 from scaling.report.sections import published as report_published
 from scaling.report.sections.audit import SEVERITIES, counts

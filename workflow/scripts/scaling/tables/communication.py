@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
-from scaling.tables.baseline import no_single_gpu_time, with_single_gpu
+from scaling.tables.timing import no_single_gpu_time, with_single_gpu
 
 SUBTRACTIONS = {
     "subtraction": "epoch_seconds",

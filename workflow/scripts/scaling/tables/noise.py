@@ -3,8 +3,8 @@
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.tables.baseline import with_single_gpu
 from scaling.tables.communication import SUBTRACTIONS
+from scaling.tables.timing import with_single_gpu
 
 
 def ranges_overlap(low: float, high: float, other_low: float, other_high: float) -> bool:

@@ -50,6 +50,11 @@ TABLES = {
     for name, text in tables.items()
 }
 """Every table by its name."""
+PUBLISHED = [
+    *("timing", "speedup", "communication", "bandwidth", "prediction", "cost_model"),
+    *("audit", "printed"),
+]
+"""The tables of a published study."""
 
 
 def columns(name: str) -> list[str]:

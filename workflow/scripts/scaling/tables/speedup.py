@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.tables import schema
-from scaling.tables.baseline import no_single_gpu_time, with_single_gpu
+from scaling.tables.timing import no_single_gpu_time, with_single_gpu
 
 VIEWS = {
     "speedup": "speedup",

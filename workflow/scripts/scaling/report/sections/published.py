@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 import pandas as pd
 
+from scaling.audit.derive import PublishedTables
 from scaling.audit.printed import WORDS
 from scaling.core import numbers as fmt
-from scaling.published.derive import PublishedTables
 from scaling.published.mistakes import MISTAKES
 from scaling.published.printed_figures import WITHIN
 from scaling.published.study import PublishedStudy

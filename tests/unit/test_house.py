@@ -1,0 +1,69 @@
+"""The tree shows the pipeline: small folders, small files, imports that run one way."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+LIBRARY = Path(__file__).parents[2] / "workflow/scripts/scaling"
+ORDER = [
+    *("core", "registry", "config", "data", "models", "launch", "training", "instruments"),
+    *("convergence", "synchronization", "quantization"),
+    *("tables", "published", "audit", "claims", "report", "figures"),
+]
+"""Packages by stage: each imports only those before it."""
+DERIVING = ORDER[ORDER.index("tables") :]
+SHARED = ["core", "registry", "config"]
+"""What both measuring and deriving may import: the two meet in files."""
+
+MODULES = sorted(path for path in LIBRARY.rglob("*.py") if path.name != "__init__.py")
+
+
+def package(path: Path) -> str:
+    return path.relative_to(LIBRARY).parts[0]
+
+
+def imported_packages(path: Path) -> set[str]:
+    """The packages of the library that a module imports, inside functions too."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name.split(".")[1] for name in names if name.startswith("scaling.")}
+
+
+def test_every_package_has_its_place():
+    packages = {path.parent.name for path in LIBRARY.glob("*/__init__.py")}
+    assert packages == set(ORDER)
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_imports_run_one_way(name):
+    allowed = set(ORDER[: ORDER.index(name) + 1])
+    if name in DERIVING:
+        allowed &= {*SHARED, *DERIVING}
+    wrong = {
+        f"{path.relative_to(LIBRARY)} imports {other}"
+        for path in MODULES
+        if package(path) == name
+        for other in imported_packages(path) - allowed
+    }
+    assert not wrong
+
+
+def test_no_folder_has_more_than_15_modules_and_no_module_more_than_300_lines():
+    folders = {path.parent for path in MODULES}
+    full = {folder: len([p for p in MODULES if p.parent == folder]) for folder in folders}
+    assert not {folder: count for folder, count in full.items() if count > 15}
+    scripts = list(LIBRARY.parent.glob("*.py"))
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES + scripts}
+    assert not {path: count for path, count in lines.items() if count > 300}
+
+
+def test_the_tests_have_the_folders_of_the_library():
+    unit = Path(__file__).parent
+    folders = {path.relative_to(unit) for path in unit.rglob("*") if path.is_dir()}
+    there = {path.relative_to(LIBRARY) for path in LIBRARY.rglob("*") if path.is_dir()}
+    assert {folder for folder in folders if folder.name != "__pycache__"} <= there

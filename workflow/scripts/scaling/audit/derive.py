@@ -1,0 +1,78 @@
+"""Everything that follows from the times of a study, and the audit of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from scaling.audit.checks import audit
+from scaling.audit.finding import Study
+from scaling.published.printed import printed_against_derived
+from scaling.published.study import PublishedStudy
+from scaling.published.timing import published_timing
+from scaling.tables import schema
+from scaling.tables.bandwidth import bandwidth
+from scaling.tables.communication import communication
+from scaling.tables.prediction import predict
+from scaling.tables.schema import DerivedTables
+from scaling.tables.speedup import speedup
+from scaling.tables.utilization import utilization
+
+MEASURED = ["readings", "costs", *(table.name for table in schema.made_by("tables_limits"))]
+"""What only a measured study has beside its times."""
+
+
+def tables_of_times(
+    timing: pd.DataFrame, gradient_bytes: float, measured: Mapping[str, pd.DataFrame]
+) -> dict[str, pd.DataFrame]:
+    """The tables that follow from `timing`, by their names.
+
+    `gradient_bytes` is K, NaN where it is not known; `measured` has the tables `MEASURED`, or none
+    of a published study, which then has no utilization.
+    """
+    found = {name: schema.empty(name) for name in MEASURED} | dict(measured)
+    parts = communication(timing, measured.get("readings"))
+    model, predictions = predict(timing, found["interconnect_fit"], gradient_bytes)
+    derived = {
+        "speedup": speedup(timing),
+        "communication": parts,
+        "bandwidth": bandwidth(timing, parts, found["interconnect"], gradient_bytes),
+        "prediction": predictions,
+        "cost_model": model,
+    }
+    if measured:
+        derived["utilization"] = utilization(timing, parts, found["peaks"], found["costs"])
+    return derived
+
+
+@dataclass(frozen=True)
+class PublishedTables(DerivedTables):
+    """The tables of a published study, and what it printed beside what follows from its times."""
+
+    source: PublishedStudy
+    printed: pd.DataFrame
+
+
+def tables_of_published(source: PublishedStudy, train_images: int) -> dict[str, pd.DataFrame]:
+    """The tables `schema.PUBLISHED` of a study, for a training set of `train_images`."""
+    times = published_timing(source, train_images)
+    found = tables_of_times(times, source.gradient_bytes, {})
+    speedup, parts, rates = found["speedup"], found["communication"], found["bandwidth"]
+    printed = printed_against_derived(source, times, speedup, parts, rates)
+    findings = audit(Study(times, speedup, parts, rates, train_images, printed))
+    return {"timing": times, **found, "audit": findings, "printed": printed}
+
+
+def derive(source: PublishedStudy, train_images: int) -> PublishedTables:
+    """The tables of a study as if they had been written and read back."""
+    found = tables_of_published(source, train_images)
+    within_spread = found["speedup"]["within_spread"].eq(True)
+    found["speedup"] = found["speedup"].assign(within_spread=within_spread)
+    return PublishedTables(study=source.name, source=source, **found)
+
+
+def read(source: PublishedStudy, folder: Path) -> PublishedTables:
+    """The tables of `source` from `folder`, where the pipeline put them."""
+    found = {name: schema.read(name, folder / f"{name}.csv") for name in schema.PUBLISHED}
+    return PublishedTables(study=source.name, source=source, **found)
