@@ -76,7 +76,7 @@ def _understood(text: str) -> tuple[str, list[str]]:
         return meaning, names
     tree = ast.parse(text)
     names = list(_names(tree))
-    meaning = hashlib.sha256(ast.unparse(_without_docstrings(tree)).encode()).hexdigest()
+    meaning = hashlib.sha256(repr(_content(_without_docstrings(tree))).encode()).hexdigest()
     if KEPT.parent.exists():
         with suppress(UserError):
             files.write_json(kept, [meaning, names])
@@ -99,6 +99,19 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
         if isinstance(body, list):
             body[:] = [statement for statement in body if not _is_text(statement)]
     return tree
+
+
+def _content(node: object) -> object:
+    """Convert a syntax tree to lists without positions and empty fields.
+
+    Empty fields differ between versions of Python, as does the text that `ast.unparse` writes.
+    """
+    if isinstance(node, list):
+        return [_content(child) for child in node]
+    if not isinstance(node, ast.AST):
+        return node
+    fields = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
+    return [type(node).__name__, *((name, _content(value)) for name, value in fields)]
 
 
 def _is_text(statement: ast.AST) -> bool:
