@@ -58,7 +58,8 @@ format: env ## let the formatters change the files
 	ruff check --fix .
 	snakefmt Snakefile rules
 
-docs: env ## write what is generated: the keys in config/README.md, the pins of the conda environment
+docs: env ## write what is generated: keys in config/README.md, conda pins, the picture of the packages
+	python docs/architecture.py
 	PYTHONPATH=workflow/scripts python -m scaling.config.readme
 	sed -i '/^ *- pip:/q' workflow/envs/study.yaml
 	sed -n 's/^\([a-z0-9_.-]*==.*\) \\$$/      - \1/p' requirements.lock >> workflow/envs/study.yaml

@@ -2,14 +2,16 @@
 
 import ast
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
-LIBRARY = Path(__file__).parents[2] / "workflow/scripts/scaling"
+ROOT = Path(__file__).parents[2]
+LIBRARY = ROOT / "workflow/scripts/scaling"
 ORDER = [
     *("core", "registry", "config", "data", "models", "launch", "training", "instruments"),
     *("convergence", "synchronization", "quantization"),
-    *("tables", "published", "audit", "claims", "report", "figures"),
+    *("tables", "published", "audit", "claims", "figures", "report"),
 ]
 """Packages by stage: each imports only those before it."""
 DERIVING = ORDER[ORDER.index("tables") :]
@@ -67,3 +69,8 @@ def test_the_tests_have_the_folders_of_the_library():
     folders = {path.relative_to(unit) for path in unit.rglob("*") if path.is_dir()}
     there = {path.relative_to(LIBRARY) for path in LIBRARY.rglob("*") if path.is_dir()}
     assert {folder for folder in folders if folder.name != "__pycache__"} <= there
+
+
+def test_the_picture_of_the_packages_is_that_of_the_code():
+    drawing = run_path(str(ROOT / "docs/architecture.py"))["draw"]()
+    assert (ROOT / "docs/architecture.svg").read_text(encoding="utf-8") == drawing

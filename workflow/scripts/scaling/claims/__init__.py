@@ -1,1 +1,1 @@
-"""Answers to the lab's questions, each with the test it was put to."""
+"""Answers to the lab's questions, each with its test."""

@@ -1,1 +1,1 @@
-"""Training with large batches, a variant at a time."""
+"""Training with large batches, a technique at a time."""

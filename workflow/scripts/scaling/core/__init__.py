@@ -1,1 +1,1 @@
-"""What every stage uses: cells, records, files, the environment, numbers as text."""
+"""Cells, records, files, the environment, numbers as text."""

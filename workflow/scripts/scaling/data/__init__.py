@@ -1,1 +1,1 @@
-"""Datasets: where images come from and how they reach a device."""
+"""Datasets: where images come from, and reading them."""

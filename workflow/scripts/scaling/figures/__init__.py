@@ -1,1 +1,1 @@
-"""Plots."""
+"""Plots: a function that draws each."""

@@ -1,1 +1,1 @@
-"""What is measured beside epoch times: communication, kernels, peaks, the link."""
+"""Communication, kernels, peaks and the link, measured."""

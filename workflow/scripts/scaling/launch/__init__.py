@@ -1,1 +1,1 @@
-"""Starting, watching and ending the processes of a measurement."""
+"""Starting, watching and ending processes."""

@@ -1,1 +1,1 @@
-"""Studies that others printed, and how they derived their figures."""
+"""Studies that others printed, and their formulas."""

@@ -1,1 +1,1 @@
-"""Registries of strategies, recipes, models and datasets: one module for each entry."""
+"""Strategies, recipes, models, datasets: a module for each."""

@@ -1,1 +1,1 @@
-"""The HTML report."""
+"""The HTML report: tables, sections, the page."""

@@ -1,1 +1,1 @@
-"""One training run: its parameters, recipes and steps."""
+"""One training run: its recipes, strategies and steps."""
