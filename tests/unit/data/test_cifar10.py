@@ -158,7 +158,7 @@ def test_a_disk_that_fills_up_during_a_download_stops_it_and_leaves_nothing(
 
 
 def test_a_disk_that_fills_up_during_unpacking_is_said_so(archive, tmp_path, monkeypatch):
-    def unpack_until_full(self, path, filter):
+    def unpack_until_full(self, path, *_, **__):
         Path(path, "half").touch()
         raise OSError(errno.ENOSPC, "No space left on device")
 

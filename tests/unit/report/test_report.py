@@ -43,7 +43,7 @@ def test_a_reader_of_elements_finds_figures_described_tables_named_and_headings_
     assert {named["aria-label"] for named in regions} == set(page.tables)
     assert all(named["tabindex"] == "0" for named in regions)
     heads = [named for tag, named in page.elements if tag == "th"]
-    assert {named["scope"] for named in heads} == {"col", "row", "colgroup", "rowgroup"}
+    assert {named["scope"] for named in heads} == {"col", "row", "colgroup"}
 
 
 def test_every_link_of_the_contents_leads_to_a_section(page):
