@@ -59,9 +59,8 @@ def test_the_histograms_count_every_value_of_every_layer(quantized_digits: Path)
         lowest, highest = entry["int8"]["bin_edges"][0], entry["int8"]["bin_edges"][-1]
         assert lowest * entry["scale"] > -128.6 and highest * entry["scale"] < 127.6
         if quantity == "after_relu":
-            assert (
-                lowest * entry["scale"] == entry["float"]["bin_edges"][0] * entry["scale"] == -0.5
-            )
+            assert lowest == entry["float"]["bin_edges"][0]
+            assert lowest * entry["scale"] == pytest.approx(-0.5)
 
 
 def test_calibration_draws_as_many_training_images_as_asked(quantized_digits: Path) -> None:
