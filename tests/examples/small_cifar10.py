@@ -11,7 +11,7 @@ import pytest
 from torchvision.datasets import CIFAR10
 
 from scaling.data import cifar10
-from scaling.data.dataset import Download, ImageDataset, MadeUp
+from scaling.data.dataset import ImageDataset, Request
 
 ARCHIVE = "cifar-10-python.tar.gz"
 BATCHES = "cifar-10-batches-py"
@@ -43,13 +43,8 @@ def make_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def fetch(path: Path | None, folder: Path, url: str | None = None, attempts: int = 1) -> Path:
-    """Where CIFAR-10 lies, after its checks."""
-    return cifar10.fetch(path, Download(folder, url, attempts))[0]
-
-
-def read(path: Path) -> ImageDataset:
-    return cifar10.read(path, MadeUp(0, 0, 0))[0]
+def read(path: Path | None, raw: Path, url: str | None = None, attempts: int = 1) -> ImageDataset:
+    return cifar10.read(Request("cifar10", raw, path, url, attempts))[0]
 
 
 def assert_is_the_small_cifar10(data: ImageDataset) -> None:

@@ -11,7 +11,7 @@ import yaml
 
 from small_study import forked
 
-MEASURING = {"dataset_fetch", "dataset_prepare", "train_run", "interconnect_sweep"}
+MEASURING = {"dataset_prepare", "train_run", "interconnect_sweep"}
 MEASURING |= {"quantize_train", "quantize_evaluate", "peaks_measure", "synchronization_measure"}
 MEASURING |= {"convergence_train", "quantize_peers", "quantize_train_resnet"}
 MEASURING |= {"quantize_evaluate_resnet"}

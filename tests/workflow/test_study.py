@@ -80,7 +80,7 @@ def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study):
     assert planned["train_single"] == 2 * 6
     assert planned["interconnect_sweep"] == 2
     assert planned["synchronization_measure"] == planned["tables_synchronization"] == 1
-    assert planned["dataset_fetch"] == 1
+    assert planned["dataset_prepare"] == 1
 
 
 def test_a_wrong_configuration_is_refused_before_any_job(new_study):

@@ -39,8 +39,3 @@ def test_an_image_still_shows_its_digit(data: dataset.ImageDataset) -> None:
     blocks = data.test_images[:50, ..., 0].reshape(50, 8, 4, 8, 4).mean(axis=(2, 4)) * 16 / 255
     distances = ((blocks[:, None] - originals.images[None]) ** 2).sum(axis=(2, 3))
     assert (originals.target[distances.argmin(axis=1)] == data.test_labels[:50]).all()
-
-
-def test_the_split_is_the_same_at_every_call(data: dataset.ImageDataset) -> None:
-    again = dataset.manifest(digits.read()[0], "digits", digits.ORIGIN)
-    assert again == dataset.manifest(data, "digits", digits.ORIGIN)

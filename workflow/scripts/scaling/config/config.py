@@ -128,10 +128,10 @@ def _across_keys(config: Configuration, reads_images: bool) -> Iterator[str]:
 def _path(dataset: Dataset, reads_images: bool) -> Iterator[str]:
     source, path = DATASETS.find(dataset.source), dataset.path
     if path is None:
-        if source.takes_path and not source.downloads:
+        if source.needs_path:
             layout = "train/<class>/*"
             yield f"dataset.path is null (allowed for {source.name}: a folder or tar of {layout})"
-    elif not source.takes_path:
+    elif "path" not in source.options:
         yield f"dataset.path is {path!r} (allowed for {source.name}: null)"
     elif reads_images and not Path(path).expanduser().exists():
         yield (

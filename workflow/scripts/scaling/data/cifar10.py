@@ -1,17 +1,17 @@
 """CIFAR-10 as published: downloaded or found, checked by md5, read by torchvision."""
 
+import tarfile
 import tempfile
 from pathlib import Path
-from urllib.parse import urlparse
 
 import numpy as np
 import pooch
 from requests import RequestException
 from torchvision.datasets import CIFAR10
-from torchvision.datasets.utils import calculate_md5, check_integrity, extract_archive
+from torchvision.datasets.utils import check_integrity
 
 from scaling.core.errors import UserError
-from scaling.data.dataset import Download, ImageDataset, MadeUp
+from scaling.data.dataset import ImageDataset, Request
 
 SILENCE_SECONDS = 60.0
 """A server that sends nothing for so long is given up."""
@@ -23,67 +23,42 @@ class _Batches(CIFAR10):
     base_folder = ""
 
 
-def fetch(path: Path | None, download: Download) -> tuple[Path, str]:
-    """Make sure that CIFAR-10 is here, whole: where it lies and its origin in words.
+def read(request: Request) -> tuple[ImageDataset, str]:
+    """Read CIFAR-10 and say in words where it came from.
 
-    `path` is an archive (cifar-10-python.tar.gz), or a folder that is or holds the archive or
-    cifar-10-batches-py; nothing is copied from it. Without `path` the archive is downloaded, unless
-    it lies in the folder of downloads already.
-    Raises UserError when nothing usable is there, or after the last attempt to download it.
+    The path is an archive (cifar-10-python.tar.gz), or a folder that is or holds the archive or
+    cifar-10-batches-py. Without a path the archive is downloaded, unless it lies in the folder of
+    downloads already. Raises UserError when nothing usable is there, or after the last attempt.
     """
-    place = _locate(path) if path else _downloaded(download)
+    place = _located(request.path.expanduser() if request.path else _downloaded(request))
+    said = f"{CIFAR10.base_folder}, md5 of each file checked"
     if place.is_dir():
-        return place, f"CIFAR-10 (Krizhevsky 2009), {CIFAR10.base_folder}, md5 of each file checked"
-    return place, f"CIFAR-10 (Krizhevsky 2009), {CIFAR10.filename}, md5 {CIFAR10.tgz_md5}"
+        return _read_batches(place), f"CIFAR-10 (Krizhevsky 2009), {said}"
+    with tempfile.TemporaryDirectory(prefix="cifar10-") as folder, tarfile.open(place) as archive:
+        archive.extractall(folder, filter="data")
+        data = _read_batches(Path(folder, CIFAR10.base_folder))
+    return data, f"CIFAR-10 (Krizhevsky 2009), {CIFAR10.filename}, md5 {CIFAR10.tgz_md5}"
 
 
-def read(path: Path, made_up: MadeUp) -> tuple[ImageDataset, str]:
-    """Read the archive or folder that `fetch` accepts as its `path`, checked again."""
-    place = _locate(path)
-    return (_read_batches if place.is_dir() else _read_archive)(place), ""
-
-
-def _read_archive(place: Path) -> ImageDataset:
-    with tempfile.TemporaryDirectory(prefix="cifar10-") as folder:
-        try:
-            extract_archive(str(place), folder)
-        except OSError as error:
-            raise UserError(
-                f"cannot unpack {place} into {folder}: {error.strerror or error}; "
-                "set TMPDIR to a folder with 200 MB of room"
-            ) from error
-        return _read_batches(_locate(Path(folder)))
-
-
-def _locate(path: Path) -> Path:
-    """The archive or the folder of batch files at `path`, after its md5 checks."""
-    if not path.exists():
-        raise UserError(
-            f"{path} does not exist; give {CIFAR10.filename} or the folder that holds it"
-        )
-    if path.is_file():
-        md5 = calculate_md5(path)
-        if md5 != CIFAR10.tgz_md5:
-            raise UserError(
-                f"{path} is not {CIFAR10.filename}, or is truncated or damaged (md5 {md5} instead "
-                f"of {CIFAR10.tgz_md5}); fetch it again from {CIFAR10.url}"
-            )
-        return path
+def _located(path: Path) -> Path:
+    """Find the archive or the folder of batch files at `path`, and check every md5."""
     batches = [*CIFAR10.train_list, *CIFAR10.test_list]
-    for folder in (path / CIFAR10.base_folder, path):
-        if any((folder / name).exists() for name, _ in batches):
-            for name, md5 in [*batches, (CIFAR10.meta["filename"], CIFAR10.meta["md5"])]:
-                if not check_integrity(folder / name, md5):
+    batches.append((CIFAR10.meta["filename"], CIFAR10.meta["md5"]))
+    for place in (path, path / CIFAR10.base_folder, path / CIFAR10.filename):
+        checked = [(place / name, md5) for name, md5 in batches]
+        if place.is_file():
+            checked = [(place, CIFAR10.tgz_md5)]
+        if any(file.exists() for file, _ in checked):
+            for file, md5 in checked:
+                if not check_integrity(file, md5):
                     raise UserError(
-                        f"{folder / name} is missing, truncated or damaged (its md5 must be "
-                        f"{md5}); unpack {CIFAR10.filename} again"
+                        f"{file} is missing, truncated or damaged (its md5 must be {md5}); fetch "
+                        f"{CIFAR10.filename} again from {CIFAR10.url}"
                     )
-            return folder
-    if (path / CIFAR10.filename).is_file():
-        return _locate(path / CIFAR10.filename)
+            return place
     raise UserError(
-        f"{path} holds neither {CIFAR10.base_folder} nor {CIFAR10.filename}; "
-        "give a folder that does, or leave the path out to download"
+        f"there is neither {CIFAR10.base_folder} nor {CIFAR10.filename} at {path}; "
+        "give a folder that has one, or leave the path out to download"
     )
 
 
@@ -98,30 +73,22 @@ def _read_batches(folder: Path) -> ImageDataset:
     )
 
 
-def _downloaded(download: Download) -> Path:
-    url = download.mirror_url or CIFAR10.url
-    if urlparse(url).scheme not in ("http", "https"):
-        raise UserError(f"{url!r} is not a URL: it must begin with https:// or http://")
+def _downloaded(request: Request) -> Path:
+    url, attempts = request.mirror_url or CIFAR10.url, request.download_attempts
     archive = pooch.create(
-        path=download.folder,
+        path=request.raw_folder,
         base_url="",
         registry={CIFAR10.filename: f"md5:{CIFAR10.tgz_md5}"},
         urls={CIFAR10.filename: url},
-        retry_if_failed=download.attempts - 1,
+        retry_if_failed=attempts - 1,
     )
     try:
         downloader = pooch.HTTPDownloader(timeout=SILENCE_SECONDS)
-        place = Path(archive.fetch(CIFAR10.filename, downloader=downloader))
-        place.chmod(0o644)
-    except (RequestException, ValueError) as error:
+        return Path(archive.fetch(CIFAR10.filename, downloader=downloader))
+    except (RequestException, ValueError, OSError) as error:
         reason, _, _ = str(error).partition(". ")
-        attempts = f"{download.attempts} attempt{'s' if download.attempts > 1 else ''}"
         raise UserError(
-            f"cannot download CIFAR-10 from {url} in {attempts}: {reason}; give another "
-            f"--mirror-url, or the archive {CIFAR10.filename} with --path"
+            f"cannot download CIFAR-10 from {url} to {request.raw_folder} in {attempts} "
+            f"attempt{'s' if attempts > 1 else ''}: {reason}; give another --mirror-url, or the "
+            f"archive {CIFAR10.filename} with --path"
         ) from error
-    except OSError as error:
-        raise UserError(
-            f"cannot write {download.folder / CIFAR10.filename}: {error.strerror or error}"
-        ) from error
-    return place

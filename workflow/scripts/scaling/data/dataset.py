@@ -3,7 +3,7 @@
 import hashlib
 import json
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +17,25 @@ IMAGE_SHAPE = (32, 32, 3)
 
 
 @dataclass(frozen=True)
-class Download:
-    """How to bring a file to this machine: the folder it belongs in, from where, tried how often.
+class Request:
+    """Which images to read: options of `dataset_prepare.py`."""
 
-    Without a `mirror_url` it comes from where the source has it.
-    """
-
-    folder: Path
+    source: str
+    """A name of the registry of datasets."""
+    raw_folder: Path = Path("resources/dataset/raw")
+    """Receives a download."""
+    path: Path | None = None
+    """Of cifar10 or images: where the files lie already."""
     mirror_url: str | None = None
-    attempts: int = 1
-
-
-@dataclass(frozen=True)
-class MadeUp:
-    """How many images to generate, and from which random seed."""
-
-    train_images: int
-    test_images: int
-    seed: int
+    """Of cifar10: where to download the archive from instead."""
+    download_attempts: int = 3
+    """Of cifar10: how often to try."""
+    train_images: int = 50_000
+    """Of synthetic."""
+    test_images: int = 10_000
+    """Of synthetic."""
+    seed: int = 0
+    """Of synthetic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class ImageDataset:
 
     `train_images`, `test_images`: uint8 [N, 32, 32, 3], red-green-blue, 0 to 255;
     `train_labels`, `test_labels`: int64 [N], positions in `classes`; `classes`: distinct names.
-    Raises UserError when an array does not fit this or a class has no image in one split.
+    Raises UserError when a label is no class, or a class has no image in one split.
     """
 
     train_images: NDArray[np.uint8]
@@ -55,68 +56,35 @@ class ImageDataset:
     def __post_init__(self) -> None:
         if len(set(self.classes)) != len(self.classes):
             raise UserError(f"class names must be distinct, not {', '.join(self.classes)}")
-        _check_split("train", self.train_images, self.train_labels, self.classes)
-        _check_split("test", self.test_images, self.test_labels, self.classes)
-
-
-def _check_split(
-    split: str, images: NDArray[np.uint8], labels: NDArray[np.int64], classes: list[str]
-) -> None:
-    if images.dtype != np.uint8 or images.shape[1:] != IMAGE_SHAPE:
-        raise UserError(
-            f"{split} images must be uint8 of shape [N, 32, 32, 3], "
-            f"not {images.dtype} of shape {list(images.shape)}"
-        )
-    if labels.dtype != np.int64 or labels.shape != images.shape[:1]:
-        raise UserError(
-            f"{split} labels must be int64, one for each of {len(images)} images, "
-            f"not {labels.dtype} of shape {list(labels.shape)}"
-        )
-    unknown = np.setdiff1d(labels, np.arange(len(classes)))
-    if unknown.size:
-        raise UserError(
-            f"{split} label {unknown[0]} is outside the {len(classes)} classes "
-            f"(labels run from 0 to {len(classes) - 1})"
-        )
-    missing = np.setdiff1d(np.arange(len(classes)), labels)
-    if missing.size:
-        raise UserError(
-            f"class {classes[missing[0]]!r} has no {split} image: "
-            f"give every class at least one image in both splits, or leave the class out"
-        )
+        for split, labels in (("train", self.train_labels), ("test", self.test_labels)):
+            unknown = np.setdiff1d(labels, np.arange(len(self.classes)))
+            if unknown.size:
+                raise UserError(
+                    f"{split} label {unknown[0]} is outside the {len(self.classes)} classes"
+                )
+            missing = np.setdiff1d(np.arange(len(self.classes)), labels)
+            if missing.size:
+                raise UserError(
+                    f"class {self.classes[missing[0]]!r} has no {split} image: give every class at "
+                    "least one image in both splits, or leave the class out"
+                )
 
 
 def save(dataset: ImageDataset, path: Path) -> None:
     """Write `dataset` to `path` atomically, as an uncompressed .npz."""
     with files.atomic_path(path) as temporary, temporary.open("wb") as stream:
-        np.savez(
-            stream,
-            train_images=dataset.train_images,
-            train_labels=dataset.train_labels,
-            test_images=dataset.test_images,
-            test_labels=dataset.test_labels,
-            classes=np.array(dataset.classes),
-        )
+        np.savez(stream, **vars(dataset))
 
 
 def load(path: Path) -> ImageDataset:
-    """The dataset that `save` wrote to `path`; a missing or damaged file is a UserError."""
+    """Read the dataset that `save` wrote to `path`; a missing or damaged file is a UserError."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return ImageDataset(
-                train_images=arrays["train_images"],
-                train_labels=arrays["train_labels"],
-                test_images=arrays["test_images"],
-                test_labels=arrays["test_labels"],
-                classes=arrays["classes"].tolist(),
-            )
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; make it with dataset_prepare.py") from error
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
-    except (zipfile.BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
+            read = {field.name: arrays[field.name] for field in fields(ImageDataset)}
+        return ImageDataset(**{**read, "classes": read["classes"].tolist()})
+    except (zipfile.BadZipFile, OSError, EOFError, KeyError, TypeError, ValueError) as error:
         raise UserError(
-            f"{path} is truncated or damaged; delete it so that it is made again"
+            f"{path} is missing, truncated or damaged; delete it, and dataset_prepare.py makes it"
         ) from error
 
 
@@ -160,11 +128,7 @@ def _channel_statistics(images: NDArray[np.uint8]) -> tuple[list[float], list[fl
     """Mean and standard deviation (of the population) of each channel, in [0, 1]."""
     # Counting the 256 values is exact, and needs no copy of the images in float64.
     values = np.arange(256) / 255
-    counts = np.zeros((3, 256), dtype=np.int64)
-    for start in range(0, len(images), 1000):
-        for channel in range(3):
-            pixels = images[start : start + 1000, ..., channel].ravel()
-            counts[channel] += np.bincount(pixels, minlength=256)
+    counts = np.stack([np.bincount(images[..., c].ravel(), minlength=256) for c in range(3)])
     means = counts @ values / counts.sum(axis=1)
     variances = (counts * (values - means[:, None]) ** 2).sum(axis=1) / counts.sum(axis=1)
     return means.tolist(), np.sqrt(variances).tolist()

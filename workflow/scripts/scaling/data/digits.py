@@ -1,24 +1,17 @@
 """scikit-learn's handwritten digits, brought to the geometry of CIFAR: real data in no time."""
 
-from pathlib import Path
-
 import numpy as np
 from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from scaling.data.dataset import IMAGE_SHAPE, Download, ImageDataset, MadeUp
+from scaling.data.dataset import IMAGE_SHAPE, ImageDataset, Request
 
 ORIGIN = "scikit-learn load_digits (1,797 handwritten digits of 8x8), enlarged to 32x32"
 TEST_IMAGES = 297
 
 
-def fetch(path: Path | None, download: Download) -> tuple[None, str]:
-    """Fetch nothing: scikit-learn brings them along."""
-    return None, ORIGIN
-
-
-def read(path: Path | None = None, made_up: MadeUp | None = None) -> tuple[ImageDataset, str]:
+def read(request: Request | None = None) -> tuple[ImageDataset, str]:
     """Read 1,500 train and 297 test images of the digits 0 to 9, the same at every call.
 
     The 17 grey levels are spread over 0 to 255, enlarged bilinearly, and repeated in three equal
@@ -37,4 +30,4 @@ def read(path: Path | None = None, made_up: MadeUp | None = None) -> tuple[Image
         random_state=0,
     )
     classes = [str(digit) for digit in range(10)]
-    return ImageDataset(train_images, train_labels, test_images, test_labels, classes), ""
+    return ImageDataset(train_images, train_labels, test_images, test_labels, classes), ORIGIN

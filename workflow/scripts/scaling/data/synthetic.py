@@ -6,13 +6,11 @@ class: a linear classifier learns little, a convolution learns it. The angles of
 classes overlap slightly, and noise is added, so that no classifier is always right.
 """
 
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 
 from scaling.core.errors import UserError
-from scaling.data.dataset import IMAGE_SHAPE, Download, ImageDataset, MadeUp
+from scaling.data.dataset import IMAGE_SHAPE, ImageDataset, Request
 
 ORIGIN = "synthetic gratings, 5 angles in 2 pairs of colours"
 
@@ -28,15 +26,10 @@ CLASSES = [f"{colours} at {angle} degrees" for colours in COLOUR_PAIRS for angle
 CHUNK_IMAGES = 2000
 
 
-def fetch(path: Path | None, download: Download) -> tuple[None, str]:
-    """Fetch nothing: `read` makes them."""
-    return None, ORIGIN
-
-
-def read(path: Path | None, made_up: MadeUp) -> tuple[ImageDataset, str]:
+def read(request: Request) -> tuple[ImageDataset, str]:
     """Generate the images, and say from which seed."""
-    data = generate(made_up.train_images, made_up.test_images, made_up.seed)
-    return data, f", seed {made_up.seed}"
+    data = generate(request.train_images, request.test_images, request.seed)
+    return data, f"{ORIGIN}, seed {request.seed}"
 
 
 def generate(train_images: int, test_images: int, seed: int) -> ImageDataset:

@@ -9,19 +9,15 @@ from scaling.registry.registry import Reference, Registry
 class Dataset:
     """What the study has to know of a source of images.
 
-    `fetch` refers to a function from (path or None, `scaling.data.dataset.Download`) to where the
-    images lie (None: nowhere) and their origin in words; `read` to one from (that path,
-    `scaling.data.dataset.MadeUp`) to an `ImageDataset` and what to add to the origin. A source that
-    `takes_path` can be told where its files lie, and has to be unless it `downloads` them.
-    `options` are keys of the section dataset that only this source reads.
+    `read` refers to a function from a `scaling.data.dataset.Request` to an `ImageDataset` and its
+    origin in words. `options` are the keys of the section dataset that this source reads; it cannot
+    do without a path where it `needs_path`.
     """
 
     name: str
-    fetch: Reference
     read: Reference
-    takes_path: bool = False
-    downloads: bool = False
     options: tuple[str, ...] = ()
+    needs_path: bool = False
 
 
 DATASETS = Registry[Dataset]("dataset", "scaling.registry.datasets")

@@ -5,8 +5,6 @@ from scaling.registry.registry import Reference
 
 ENTRY = Dataset(
     name="cifar10",
-    fetch=Reference("scaling.data.cifar10:fetch"),
     read=Reference("scaling.data.cifar10:read"),
-    takes_path=True,
-    downloads=True,
+    options=("path", "mirror_url", "download_attempts"),
 )

@@ -3,8 +3,4 @@
 from scaling.registry.dataset import Dataset
 from scaling.registry.registry import Reference
 
-ENTRY = Dataset(
-    name="digits",
-    fetch=Reference("scaling.data.digits:fetch"),
-    read=Reference("scaling.data.digits:read"),
-)
+ENTRY = Dataset(name="digits", read=Reference("scaling.data.digits:read"))

@@ -4,8 +4,5 @@ from scaling.registry.dataset import Dataset
 from scaling.registry.registry import Reference
 
 ENTRY = Dataset(
-    name="images",
-    fetch=Reference("scaling.data.images:fetch"),
-    read=Reference("scaling.data.images:read"),
-    takes_path=True,
+    name="images", read=Reference("scaling.data.images:read"), options=("path",), needs_path=True
 )

@@ -5,7 +5,6 @@ from scaling.registry.registry import Reference
 
 ENTRY = Dataset(
     name="synthetic",
-    fetch=Reference("scaling.data.synthetic:fetch"),
     read=Reference("scaling.data.synthetic:read"),
     options=("train_images", "test_images", "seed"),
 )
