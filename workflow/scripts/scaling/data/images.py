@@ -63,16 +63,17 @@ def _read(folder: Path, path: Path) -> tuple[ImageDataset, int]:
     strays += [file for s in SPLITS for file in _visible(folder / s) if not file.is_dir()]
     if strays:
         raise UserError(f"{path} holds {strays[0].relative_to(folder)}; they must lie as {LAYOUT}")
-    arrays: list[Any] = []
+    arrays: dict[str, Any] = {}
     resized = 0
     for split in SPLITS:
         if not files[split]:
             raise UserError(f"{path} has no images in {split}/; they must lie as {LAYOUT}")
         decoded = [_decode(file, f"{path}: {file.relative_to(folder)}") for file in files[split]]
         labels = [sorted(classes).index(file.parent.name) for file in files[split]]
-        arrays += [np.stack([pixels for pixels, _ in decoded]), np.array(labels, dtype=np.int64)]
+        arrays[f"{split}_images"] = np.stack([pixels for pixels, _ in decoded])
+        arrays[f"{split}_labels"] = np.array(labels, dtype=np.int64)
         resized += sum(was_resized for _, was_resized in decoded)
-    return ImageDataset(*arrays, classes=sorted(classes)), resized
+    return ImageDataset(**arrays, classes=sorted(classes)), resized
 
 
 def _visible(folder: Path) -> list[Path]:
