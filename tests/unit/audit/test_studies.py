@@ -59,16 +59,6 @@ def test_each_finding_names_its_cell_and_both_figures(pile, capsys):
     )
 
 
-def test_remarks_that_are_the_same_for_every_cell_are_one_line(tmp_path, capsys):
-    rows = [",".join(line.split(",")[:14]) for line in CLEAN.splitlines()]
-    audit_studies.main([str(write(tmp_path / "once", "\n".join(rows)))])
-    out = capsys.readouterr().out
-    assert (
-        "remark   6 cells: measured once; at least 3 epochs are asked for: found 1, expected 3"
-        in out
-    )
-
-
 def test_the_page_shows_every_submission_and_what_could_not_be_read(pile, tmp_path):
     target = tmp_path / "audit.html"
     with pytest.raises(UserError):
@@ -150,50 +140,6 @@ def test_a_single_file_is_a_submission_too(pile, tmp_path, capsys):
         "no",
         "findings",
     ]
-
-
-def test_a_folder_named_twice_is_audited_once(pile, capsys):
-    audit_studies.main([pile[0], pile[0]])
-    assert capsys.readouterr().out.count("no findings") == 2  # the study's and the summary's
-
-
-def test_make_passes_the_size_of_the_training_set(pile):
-    command = ["make", "-n", "audit", f"STUDY={pile[0]}", "OPTIONS=--train-images 100"]
-    planned = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
-    assert f"audit_studies.py {pile[0]} --train-images 100 --output" in planned
-
-
-def test_the_page_loads_nothing(pile, tmp_path):
-    audit_studies.main([pile[0], "--output", str(tmp_path / "audit.html")])
-    page = Page((tmp_path / "audit.html").read_text(encoding="utf-8"))
-    loaded = [named[key] for _, named in page.elements for key in ("src", "href") if key in named]
-    assert all(value.startswith("#") for value in loaded)
-    assert "script" not in [tag for tag, _ in page.elements]
-
-
-def test_no_cell_of_the_published_studies_page_is_blank(tmp_path):
-    target = tmp_path / "audit.html"
-    with pytest.raises(UserError):
-        audit_studies.main([str(ROOT / "studies/published"), "--output", str(target)])
-    page = Page(target.read_text(encoding="utf-8"))
-    for title in page.tables:
-        for row in page.rows(title):
-            assert all(row), (title, row)
-
-
-def test_a_figure_of_ours_that_is_missing_or_negative_says_so(tmp_path):
-    # T(4,512) = 4.1 without loading is less than 16.8/4 = 4.2.
-    negative = {"epoch_seconds_without_loading": "4.100"}
-    text = edited({(4, 512): negative}, CLEAN.replace("11173962", ""))
-    target = tmp_path / "audit.html"
-    with pytest.raises(UserError):
-        audit_studies.main([str(write(tmp_path / "dan", text)), "--output", str(target)])
-    rows = Page(target.read_text(encoding="utf-8")).rows("Printed against derived: clean")
-    (time,) = [row for row in rows if row[-5] == "0.100"]
-    assert time[-3:-1] == ["−0.1000", "ours is negative"]
-    (rate, _) = [row for row in rows if row[-5] == "16.76"]
-    assert rate[-3] == ("– size of the gradients unknown; no correct interconnect sweep for 4 GPUs")
-    assert rate[-2:] == ["–", "no parameters"]
 
 
 def test_another_training_set_changes_the_iterations(pile, capsys):

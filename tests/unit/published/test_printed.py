@@ -88,14 +88,6 @@ def test_the_definition_of_a_studys_figures_is_the_one_that_gives_them(tmp_path)
     assert cell.factor == pytest.approx(4, rel=1e-3)
 
 
-def test_a_speedup_over_the_time_of_another_row(tmp_path):
-    # 17/9.784 = 1.738: T(1,512) where T(1,128) belongs
-    found = study(tmp_path, edited({(2, 128): {"printed_speedup": "1.738"}}))
-    assert found.mistakes("speedup") == {**everywhere(""), (2, 128): "another_row"}
-    cell = found.cell("speedup", 2, 128)
-    assert (cell.reproduced, cell.explained_by) == ("no", "T(1,b') / T(N,b)")
-
-
 def test_two_figures_that_imply_one_single_gpu_time_explain_each_other(tmp_path):
     # 2 · 10.35 = 4 · 5.175 = 20.7, far from T(1,128) = 18.0
     values = {
@@ -116,16 +108,6 @@ def test_compute_and_communication_of_one_cell_do_not_explain_each_other(tmp_pat
     found = study(tmp_path, edited({(2, 128): values}))
     assert found.mistakes("compute_seconds")[2, 128] == "unexplained"
     assert found.mistakes("communication_seconds")[2, 128] == "follows_from_compute"
-
-
-def test_speedups_over_a_time_that_the_study_does_not_have(tmp_path):
-    # 20/9.784 = 2.044 and 20/4.892 = 4.088
-    values = {(2, 128): {"printed_speedup": "2.044"}, (4, 128): {"printed_speedup": "4.088"}}
-    found = study(tmp_path, edited(values))
-    assert found.mistakes("speedup")[2, 128] == found.mistakes("speedup")[4, 128]
-    cell = found.cell("speedup", 2, 128)
-    assert cell.mistakes == "other_single_time"
-    assert cell.implied_single_seconds == pytest.approx(20, abs=0.01)
 
 
 @pytest.mark.parametrize("everything", [False, True])
@@ -202,11 +184,6 @@ def test_utilization_of_one_number_for_every_n(tmp_path):
     found = study(tmp_path, edited(values))
     assert found.mistakes("utilization_percent") == everywhere("one_peak")
     assert found.cell("utilization_percent", 2, 128).definition == "bandwidth / 50 GB/s"
-
-
-def test_utilization_of_one_number_on_one_number_of_gpus_says_nothing_about_it(tmp_path):
-    found = study(tmp_path, edited(column("printed_utilization_percent", "22.35", "22.35", "", "")))
-    assert found.mistakes("utilization_percent") == {(2, 128): "", (2, 512): ""}
 
 
 def test_utilization_of_a_peak_that_nobody_knows_cannot_be_checked(tmp_path):

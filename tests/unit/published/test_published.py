@@ -1,7 +1,6 @@
 """Reading a published study: what is accepted, and how each mistake in the file is named."""
 
 import csv
-import math
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +16,6 @@ from scaling.audit.derive import derive
 from scaling.core.errors import UserError
 from scaling.published import study as published
 from scaling.published.timing import published_timing
-from scaling.report.sections.published import section
 
 SECONDS = "the seconds of an epoch, 0.000001 to 1,000,000,000, or empty"
 FIGURE = "a number below 10^15 with at most 30 decimals, or empty"
@@ -42,15 +40,6 @@ def test_printed_figures_keep_the_digits_they_were_printed_with(tmp_path):
     assert printed.printed_speedup.as_tuple().exponent == -3
     single = found.rows.set_index(["gpus", "batch_size"]).loc[(1, 128)]
     assert single.printed_utilization_percent is None
-
-
-def test_gradients_have_four_bytes_for_each_parameter(tmp_path):
-    assert read(tmp_path)[0].gradient_bytes == 44_695_848
-
-
-def test_a_study_that_does_not_state_its_parameters_has_no_gradient_bytes(tmp_path):
-    (found,) = read(tmp_path, CLEAN.replace("11173962", ""))
-    assert found.parameters is None and math.isnan(found.gradient_bytes)
 
 
 def test_a_column_more_and_a_byte_order_mark_do_not_matter(tmp_path):
@@ -152,11 +141,6 @@ def test_a_published_study_cannot_have_the_name_of_the_measured_one(tmp_path):
     assert set(published.by_name([write(tmp_path)], reserved="mine")) == {"clean"}
 
 
-def test_a_study_that_a_folder_does_not_have_is_named_with_those_it_has(tmp_path):
-    with pytest.raises(UserError, match="has no study 'dirty': it has clean"):
-        published.read_study(write(tmp_path), "dirty")
-
-
 def test_a_description_is_optional_and_a_wrong_one_is_named(tmp_path):
     assert read(tmp_path)[0].description.hardware == "not stated"
     (tmp_path / "studies.yaml").write_text("clean: {hardware: 4 A100, doubts: [one run]}")
@@ -164,19 +148,6 @@ def test_a_description_is_optional_and_a_wrong_one_is_named(tmp_path):
     assert (description.hardware, description.doubts) == ("4 A100", ["one run"])
     (tmp_path / "studies.yaml").write_text("clean: {gpu: 4 A100}")
     assert "studies.yaml does not describe studies" in refusal(tmp_path)
-
-
-def test_the_four_published_studies_are_there_and_described():
-    found = published.read_folder(Path(__file__).parents[3] / "studies/published")
-    assert [(study.name, len(study.rows)) for study in found] == [
-        ("lab5-v100-dp", 15),
-        ("lab4-dp", 11),
-        ("notebook-dp", 9),
-        ("lab5-a40-ddp", 12),
-    ]
-    assert all(study.description.doubts and study.description.title for study in found)
-    assert [len(study.accuracy) for study in found] == [2, 1, 0, 25]
-    assert [len(study.quantization) for study in found] == [3, 0, 0, 5]
 
 
 def test_a_published_time_becomes_a_row_of_the_timing_table(tmp_path):
@@ -187,14 +158,6 @@ def test_a_published_time_becomes_a_row_of_the_timing_table(tmp_path):
     assert row.loader_seconds == pytest.approx(0.05)
     assert (row.epoch_seconds_min, row.epoch_seconds_max, row["count"]) == (4.3, 4.4, 5)
     assert (row.iterations, row.samples) == (25, 50_000)  # 50,000 / (4 · 512), rounded up
-
-
-def test_a_time_without_a_count_was_measured_once():
-    timing = of_repository("lab5-a40-ddp").tables.timing
-    timed = timing[timing.status == "ok"]
-    assert set(timed["count"]) == {1}
-    assert timed.epoch_seconds_min.equals(timed.epoch_seconds)
-    assert timing.set_index(["gpus", "batch_size"]).loc[(1, 8192), "status"] == "oom"
 
 
 def test_a_sweep_adds_cells_and_never_replaces_a_time(tmp_path):
@@ -210,7 +173,7 @@ def test_a_sweep_adds_cells_and_never_replaces_a_time(tmp_path):
     position=st.integers(0, len(HEADER.split(",")) - 1),
     text=st.text() | st.floats().map(str) | st.integers().map(str),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_whatever_stands_in_a_field_it_is_read_or_refused_in_one_sentence(line, position, text):
     rows = [row.split(",") for row in CLEAN.splitlines()]
     rows[line][position] = text
@@ -225,20 +188,12 @@ def test_whatever_stands_in_a_field_it_is_read_or_refused_in_one_sentence(line, 
             refusal = str(error)
         assert bool(studies) != ("timings.csv" in refusal)
         for found in studies:
-            section(derive(found, 50_000), folder)
-
-
-def test_bytes_that_are_no_text_are_refused(tmp_path):
-    write(tmp_path)
-    (tmp_path / "timings.csv").write_bytes(b"study,\xff\xfe\n")
-    with pytest.raises(UserError, match=r"timings\.csv cannot be read as a CSV table"):
-        published.read_folder(tmp_path)
+            derive(found, 50_000)
 
 
 def test_nothing_is_derived_from_what_was_printed():
-    for name in ("lab5-v100-dp", "lab4-dp", "notebook-dp", "lab5-a40-ddp"):
-        found = of_repository(name).found
-        none = found.source.rows.assign(**dict.fromkeys(published.PRINTED.values()))
-        without = derive(replace(found.source, rows=none), 50_000)
-        for table in ("timing", "speedup", "communication", "bandwidth", "prediction"):
-            pd.testing.assert_frame_equal(getattr(without, table), getattr(found, table))
+    found = of_repository("lab5-a40-ddp").found
+    none = found.source.rows.assign(**dict.fromkeys(published.PRINTED.values()))
+    without = derive(replace(found.source, rows=none), 50_000)
+    for table in ("timing", "speedup", "communication", "bandwidth", "prediction"):
+        pd.testing.assert_frame_equal(getattr(without, table), getattr(found, table))

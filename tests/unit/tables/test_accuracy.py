@@ -59,10 +59,3 @@ def test_runs_that_never_trained_keep_one_row():
     assert table.status.tolist() == ["missing", "oom"]
     assert table.gpus.tolist() == [1, 4]
     assert table.epoch.isna().all()
-
-
-def test_rows_come_by_cell_seed_and_epoch():
-    seeds = [Cell("course", "ddp", 1, 128, seed) for seed in (1, 0)]
-    runs = [(seed, record(seed, [epoch(2, 8.0), epoch(1, 8.0)])) for seed in seeds]
-    table = accuracy(runs, "measured")
-    assert table[["seed", "epoch"]].values.tolist() == [[0, 1], [0, 2], [1, 1], [1, 2]]

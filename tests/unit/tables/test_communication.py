@@ -36,24 +36,6 @@ def test_the_same_subtraction_is_done_without_loading():
     assert row.communication_seconds == pytest.approx(0.33925)  # 4.852 - 4.51275
 
 
-def test_subtraction_knows_nothing_of_overlap():
-    table = rows(A40, 128)
-    assert table.exposed_seconds.isna().all()
-    assert table.overlapped_seconds.isna().all()
-
-
-def test_only_cells_of_several_gpus_have_rows_one_per_estimate():
-    table = communication(A40)
-    assert table[["gpus", "batch_size", "estimate"]].values.tolist() == [
-        [4, 128, "subtraction"],
-        [4, 128, "subtraction_without_loading"],
-        [4, 2048, "subtraction"],
-        [4, 2048, "subtraction_without_loading"],
-        [4, 8192, "subtraction"],
-        [4, 8192, "subtraction_without_loading"],
-    ]
-
-
 def test_negative_communication_is_kept_and_flagged():
     timing = timing_table(timing_row(1, 512, 20.0), timing_row(4, 512, 4.5))
     row = rows(timing, 512).loc["subtraction"]
@@ -66,13 +48,6 @@ def test_without_a_baseline_the_total_stays_and_the_note_says_why():
     assert table.total_seconds.tolist() == [5.976, pytest.approx(4.907)]
     assert table.communication_seconds.isna().all()
     assert set(table.note) == {"no single-GPU time for b=2048 (not in the grid)"}
-
-
-def test_a_cell_out_of_memory_keeps_its_rows():
-    table = rows(A40, 8192)
-    assert len(table) == 2
-    assert table.total_seconds.isna().all()
-    assert set(table.note) == {"no time (status oom)"}
 
 
 def test_a_study_that_did_not_separate_loading_has_one_estimate_only():

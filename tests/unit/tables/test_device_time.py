@@ -81,10 +81,6 @@ def test_a_step_is_busy_or_a_gap_by_the_medians_of_ranks_then_seeds():
     assert (row.kernels, row.count, row.note) == (100, 3, "")
 
 
-def test_a_gap_below_0_is_kept():
-    assert only([run([rank(0, 0.10, 0.11)])]).gap_seconds == pytest.approx(-0.001)
-
-
 @pytest.mark.parametrize(
     ("found", "note"),
     [
@@ -97,7 +93,3 @@ def test_a_cell_without_a_reading_says_why(found, note):
     row = only([run(found)])
     assert (row.count, row.note) == (0, note)
     assert row.gap_seconds != row.gap_seconds
-
-
-def test_a_run_without_a_record_has_no_figures():
-    assert only([(CELL, None)]).count == 0

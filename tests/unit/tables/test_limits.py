@@ -7,10 +7,8 @@ import pandas as pd
 import pytest
 
 import peaks_measure
-import tables_limits
 from scaling.core import files
-from scaling.core.errors import UserError
-from scaling.tables import limits, schema
+from scaling.tables import limits
 
 COLUMNS = ["quantity", "precision", "unit", "value", "value_min", "value_max", "count", "peak"]
 TOPOLOGY = "\tGPU0\tGPU1\nGPU0\t X \tNV18"
@@ -83,30 +81,3 @@ def test_a_cpu_is_measured_in_float32_and_bf16_and_copies_within_its_memory(meas
     assert all(len(row["seconds"]) == 3 and min(row["seconds"]) > 0 for row in record["rows"])
     assert record["device"] == "cpu" and record["gpus"] == 0
     assert record["environment"]["torch"] and record["environment"]["ended"]
-
-
-def test_a_larger_matrix_product_takes_longer(measured):
-    # 4096 times the operations.
-    small, large = files.read_json(measured)["rows"][:2]
-    assert min(large["seconds"]) > max(small["seconds"])
-
-
-def test_the_table_of_a_real_measurement_has_a_row_for_each_figure(measured, tmp_path):
-    tables_limits.main(["--peaks", str(measured), "--tables", str(tmp_path), "--sweeps"])
-    table = schema.read("peaks", tmp_path / "peaks.csv")
-    assert table.groupby("quantity")["count"].sum().to_dict() == {
-        "device_copy": 3,
-        "matrix_product": 12,
-    }
-    assert (table["value_min"] <= table["value"]).all()
-    assert (table["value"] <= table["value_max"]).all()
-    assert table[table["quantity"] == "matrix_product"]["peak"].sum() == 2
-    assert (tmp_path / "topology.txt").read_text() == ""
-
-
-def test_nothing_half_measured_is_kept(tmp_path):
-    output = tmp_path / "peaks.json"
-    options = ["--device", "cpu", "--copy-bytes", "4096", "--output", str(output)]
-    with pytest.raises(UserError, match="ended early with its time limit: see the log above"):
-        peaks_measure.main([*options, "--matrix-sizes", "16", "--time-limit-seconds", "0.01"])
-    assert list(tmp_path.iterdir()) == []

@@ -6,15 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from examples.published_study import of_repository
 from examples.records import GRADIENT_BYTES, timing_row, timing_table
-from scaling.report.sections.prediction import recommendation
-from scaling.tables import cost_model, schema
+from scaling.tables import cost_model
 from scaling.tables.cost_model import from_sweep, without_sweep
 from scaling.tables.limits import fit, interconnect
 from scaling.tables.prediction import predict
-from scaling.tables.schema import DerivedTables
-from scaling.tables.speedup import speedup
 
 NO_SWEEP = fit(interconnect([]))
 FIXED, IMAGE, TRAVEL, WAITING = 2e-3, 3e-4, 5e-3, 2e-5
@@ -45,13 +41,6 @@ def test_the_parameters_that_made_the_times_are_found(strategy):
     expected = [FIXED, IMAGE, TRAVEL, WAITING]
     assert found["value"].tolist() == pytest.approx(expected, rel=1e-4)
     assert found["cells"].tolist() == [9] * 4
-
-
-def test_left_out_cells_of_a_perfect_model_are_predicted_perfectly():
-    _, found = predict(timing_table(*(row(*cell) for cell in GRID)), NO_SWEEP, GRADIENT_BYTES)
-    judged = found[found["held_out_seconds"].notna()]
-    assert judged["gpus"].tolist() == [4, 4, 4]
-    assert judged["held_out_error"].tolist() == pytest.approx([0, 0, 0], abs=1e-5)
 
 
 def test_unmeasured_cells_follow_the_formula():
@@ -102,24 +91,13 @@ def test_cells_that_are_not_ok_or_larger_than_the_training_set_are_left_out():
     assert cost_model.timed(timing_table(*rows))["batch_size"].tolist() == [32]
 
 
-def test_an_interval_holds_the_truth_of_noisy_times():
-    noise = [1.01, 0.99, 1.005, 0.995, 1.01, 0.99, 0.99, 1.01, 1.0]
-    rows = []
-    for cell, factor in zip(GRID, noise, strict=True):
-        exact = row(*cell)
-        rows.append(exact | {"epoch_seconds": factor * exact["epoch_seconds"]})
-    found = parameters(*rows).loc["image"]
-    assert found.low < IMAGE < found.high
-    assert (found.high - found.low) / IMAGE == pytest.approx(0.04, abs=0.03)
-
-
 SIMULATED = [(gpus, batch) for gpus in (1, 2, 4) for batch in (32, 128, 512, 2048)]
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
     # A cell's noise of 2 % is in both of its times; one of 5 % is in its loading alone.
     random = np.random.default_rng(7)
-    draws, parameter, cell = 200, 0, 0
+    draws, parameter, cell = 60, 0, 0
     truth = row(8, 512)["epoch_seconds"]
     for _ in range(draws):
         rows = []
@@ -136,9 +114,9 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
         parameter += low < IMAGE < high
         _, low, high = model.epoch_seconds(8, 512, 50_000)
         cell += low < truth * (1 + 0.02 * random.normal()) < high
-    # 95 % of 200 are 190, give or take 3: at least 182 by chance, and not always.
-    assert 182 <= parameter <= draws
-    assert 182 <= cell < draws
+    # 95 % of 60 are 57, give or take 1.7: at least 53 by chance, and not always.
+    assert 53 <= parameter <= draws
+    assert 53 <= cell < draws
 
 
 def test_no_more_cells_than_parameters_give_no_interval():
@@ -164,78 +142,3 @@ def test_a_measured_all_reduce_sets_the_scale_of_communication():
     allreduce = from_sweep(fits, 1e9)
     assert allreduce(2) == pytest.approx(20e-6 + 0.01)
     assert allreduce(8) == pytest.approx(140e-6 + 0.0175)
-
-
-def test_without_a_sweep_only_how_often_the_gradients_travel_is_known():
-    assert [without_sweep("ddp")(gpus) for gpus in (2, 4)] == [1, 1.5]
-    assert [without_sweep("dp")(gpus) for gpus in (2, 4)] == [2, 6]
-
-
-def study(*rows):
-    timing = timing_table(*rows)
-    model, predictions = predict(timing, NO_SWEEP, GRADIENT_BYTES)
-    empty = pd.DataFrame()
-    return DerivedTables("made", timing, speedup(timing), empty, empty, empty, predictions, model)
-
-
-def test_an_efficiency_above_one_is_recommended_with_its_doubt():
-    found = recommendation(study(timing_row(1, 512, 17.0), timing_row(2, 512, 8.0)))
-    assert found["efficient"].efficiency == pytest.approx(17 / 16)
-
-
-def test_the_recommendation_has_the_fastest_the_cheapest_and_the_most_efficient():
-    # T(1,512) = 98 · 2 ms + 16 s = 16.196; T(4,512) = 25 · 9.5 ms + 4 s = 4.2375, of which
-    # 16.196/4.2375/4 = 96 %
-    found = recommendation(study(*(row(*cell) for cell in GRID)))
-    assert (found["fastest"].gpus, found["fastest"].batch_size) == (4, 512)
-    assert (found["cheapest"].gpus, found["cheapest"].batch_size) == (1, 512)
-    assert found["efficient"].efficiency == pytest.approx(0.9555, abs=1e-3)
-    (beyond,) = found["beyond"]
-    assert beyond["model"].held_out_gpus == 4 and not beyond["bad"]
-    assert beyond["limit"].startswith("no all-reduce was measured")
-
-
-def test_the_recommendation_says_why_dataparallel_ends_with_the_machine():
-    (beyond,) = recommendation(study(*(row(*cell, "dp") for cell in GRID)))["beyond"]
-    assert "nothing is predicted beyond 8 GPUs" in beyond["limit"]
-
-
-@pytest.mark.parametrize("far_off", [(32, 128, 512), (512,)])
-def test_a_model_that_predicts_one_cell_badly_predicts_badly(far_off):
-    cells = [row(*cell) for cell in GRID]
-    for cell in cells:
-        if cell["gpus"] == 4 and cell["batch_size"] in far_off:
-            for column in ("epoch_seconds", "epoch_seconds_without_loading"):
-                cell[column] *= 2
-    (beyond,) = recommendation(study(*cells))["beyond"]
-    # Half of the doubled times is predicted.
-    assert beyond["model"].worst_error == pytest.approx(0.5, abs=1e-3) and beyond["bad"]
-
-
-def test_a_batch_larger_than_the_training_set_is_not_recommended():
-    impossible = row(1, 131_072, epoch_seconds=1.0)
-    found = recommendation(study(*(row(*cell) for cell in GRID), impossible))
-    assert found["fastest"].batch_size == 512
-
-
-def test_a_study_without_an_efficient_cell_is_told_to_stay_on_one_gpu():
-    found = recommendation(study(row(1, 32), row(1, 128), row(2, 32, epoch_seconds=30.0)))
-    assert found["efficient"] is None
-
-
-def test_the_published_studies_are_predicted_as_badly_as_they_are():
-    model = of_repository("lab5-a40-ddp").found.cost_model.set_index("parameter")
-    # b=128 on 4 GPUs measured 5.023 s, predicted without having seen it 5.70 s; b=2048 5.976, 4.76
-    assert model["worst_error"]["image"] == pytest.approx(0.204, abs=1e-3)
-    assert model["median_error"]["image"] == pytest.approx(0.088, abs=1e-3)
-    # The gradients' 44.7 MB travel once in 4.8 ms: 9.3 GB/s
-    assert GRADIENT_BYTES / model["value"]["communication"] / 1e9 == pytest.approx(9.29, abs=0.01)
-
-
-def test_both_tables_survive_their_files(tmp_path):
-    made = study(*(row(*cell) for cell in GRID))
-    for name in ("prediction", "cost_model"):
-        schema.write(name, getattr(made, name), tmp_path / f"{name}.csv")
-        again = schema.read(name, tmp_path / f"{name}.csv")
-        assert len(again) == len(getattr(made, name))
-    assert again["unit"].tolist() == ["s a step", "s an image", "s of travel", "s an image"]

@@ -68,19 +68,6 @@ def test_a_run_names_its_machine_versions_commit_and_times():
     }
 
 
-def test_a_run_on_a_cpu_leaves_the_gpu_fields_empty():
-    environment = {"hosts": ["laptop"], "device_names": [], "cuda": None, "torch": "2.11.0"}
-    row = provenance([(CELL, record(CELL, [], environment=environment))]).iloc[0]
-    assert (row.hosts, row.device_names, row.torch) == ("laptop", "", "2.11.0")
-    assert row.device_ids == ""
-    assert row.cuda is None
-
-
-def test_a_run_without_record_keeps_its_row():
-    row = provenance([(CELL, None)]).iloc[0]
-    assert (row.status, row.gpus, row.seed, row.hosts) == ("missing", 4, 0, "")
-
-
 def test_the_options_are_those_applied_and_those_asked_for_where_nothing_was():
     started, never = record(CELL, []), record(CELL, [], status="infeasible")
     started["training"] |= {

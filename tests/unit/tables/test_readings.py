@@ -6,7 +6,6 @@ import pytest
 
 from examples.records import GRADIENT_BYTES, epoch, record
 from scaling.core.grid import Cell
-from scaling.tables import schema
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
 from scaling.tables.limits import interconnect
@@ -99,19 +98,6 @@ def test_an_epochs_communication_is_its_iterations_times_the_reading():
     assert math.isnan(log["communication_seconds"]) and log["note"] == "not logged"
 
 
-def test_bytes_behind_computation_travel_all_the_same():
-    table = bandwidth(
-        timing(RUNS),
-        communication(timing(RUNS), readings(RUNS)),
-        interconnect([]),
-        GRADIENT_BYTES,
-    )
-    # The ring of two sends K each iteration; 0.02 s of it, exposed or not.
-    profiler = row(table, "profiler")
-    assert profiler["communication_seconds"] == pytest.approx(200 * 0.02)
-    assert profiler["bandwidth_gb_per_s"] == pytest.approx(GRADIENT_BYTES / 0.02 / 1e9)
-
-
 def test_all_communication_is_the_median_of_the_ranks_totals_not_the_sum_of_medians():
     # Totals 0.1, 0.2 and 0.3 s; hidden 0.0, 0.18 and 0.02, exposed 0.1, 0.02 and 0.28 s.
     found = [traced(0, 0.1, 0.0), traced(1, 0.2, 0.18), traced(2, 0.3, 0.02)]
@@ -123,20 +109,6 @@ def test_all_communication_is_the_median_of_the_ranks_totals_not_the_sum_of_medi
     assert profiler["compute_seconds"] + profiler["communication_seconds"] == pytest.approx(12.0)
     rates = bandwidth(timing(runs), parts, interconnect([]), GRADIENT_BYTES)
     assert row(rates, "profiler")["communication_seconds"] == pytest.approx(20 * 0.2)
-
-
-def test_readings_without_any_note_survive_their_file(tmp_path):
-    found = [
-        traced(0, 0.1, 0.04),
-        timed(0, [0.5], [0.6]),
-        read(0, "ddp_log", communication_seconds=1, exposed_seconds=1, overlapped_seconds=0),
-    ]
-    runs = [run(CELL, 12.0, found)]
-    schema.write("readings", readings(runs), tmp_path / "readings.csv")
-    read_again = schema.read("readings", tmp_path / "readings.csv")
-    assert (
-        "below 0" in row(communication(timing(runs), read_again), "without_communication")["note"]
-    )
 
 
 def test_a_cell_that_took_no_longer_with_communication_is_flagged():

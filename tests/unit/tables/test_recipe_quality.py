@@ -5,10 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from examples import report_tables
-from examples.report_tables import study
 from scaling.core.statistics import welch_interval
-from scaling.report import summary
 from scaling.tables import schema
 from scaling.tables.accuracy import AGREE, DIFFER, UNDECIDED, compare_recipes
 
@@ -51,14 +48,6 @@ def test_a_sample_without_spread_adds_no_degrees_of_freedom():
     # t = 4.30265. Pooled variances would have 4, and an interval of ± 0.032 that misses 0.
     low, high = welch_interval([0.70, 0.72, 0.74], [0.76, 0.76, 0.76])
     assert (low, high) == pytest.approx((0.04 - 0.049683, 0.04 + 0.049683), abs=1e-6)
-
-
-def test_unequal_numbers_of_seeds_are_weighted_by_their_own_variance():
-    # Variances 2e-4 over 2 seeds and, four times 0.01·√3 from the mean, 4e-4 over 4: 1e-4 a mean
-    # each, standard error 0.0141421, freedom (2e-4)² / (1e-8 / 1 + 1e-8 / 3) = 3, t = 3.18245.
-    step = 0.01 * 3**0.5
-    low, high = welch_interval([0.69, 0.71], [0.75 - step, 0.75 - step, 0.75 + step, 0.75 + step])
-    assert (low, high) == pytest.approx((0.05 - 0.045007, 0.05 + 0.045007), abs=1e-6)
 
 
 def test_overlapping_seeds_agree_and_the_width_of_the_doubt_is_stated():
@@ -128,33 +117,3 @@ def test_a_recipe_without_figures_says_why():
 def test_only_equal_cells_are_compared():
     accuracy = table(run("course", 0, 0.7, batch_size=128), run("tuned", 0, 0.7, batch_size=512))
     assert compare_recipes(accuracy).empty
-
-
-def test_three_recipes_are_compared_two_by_two():
-    pairs = compare_recipes(table(*(run(recipe, 0, 0.7) for recipe in "abc")))
-    assert set(zip(pairs["first"], pairs["second"], strict=True)) == {
-        *(("a", "b"), ("a", "c"), ("b", "c"))
-    }
-
-
-def finding(tmp_path, accuracy):
-    return summary.recipes(study(tmp_path, report_tables.make() | {"accuracy": accuracy}))
-
-
-def test_the_summary_picks_batch_128_and_counts_all_cells(tmp_path):
-    accuracy = pd.concat(
-        [
-            recipes([0.70, 0.72, 0.74], [0.80, 0.82, 0.84], batch_size=32),
-            recipes([0.70, 0.72, 0.74], [0.73, 0.75, 0.77], batch_size=128),
-            recipes([0.70], [0.73], batch_size=512),
-        ]
-    )
-    found = finding(tmp_path, accuracy)
-    assert found["agrees"] and found["row"].batch_size == 128
-    assert (found["agreeing"], found["decided"], found["undecided"]) == (3, 6, 3)
-
-
-def test_a_study_of_one_recipe_or_one_seed_does_not_claim_equal_quality(tmp_path):
-    assert finding(tmp_path / "alone", table(run("course", 0, 0.7))) is None
-    once = finding(tmp_path / "once", recipes([0.70], [0.70]))
-    assert once["row"] is None and once["reasons"] == ["fewer than 2 seeds"]

@@ -56,8 +56,3 @@ def test_whole_numbers_stay_whole_beside_a_gap_and_what_is_empty_has_its_types_v
     assert back.within_spread.tolist() == [True, False]
     assert back.note.tolist() == ["", ""]
     assert back["count"].isna().tolist() == [False, True]
-
-
-def test_tables_lie_with_their_study_or_beside_the_studies():
-    assert schema.TABLES["timing"].path(Path("tables"), "mine") == Path("tables/mine/timing.csv")
-    assert schema.TABLES["peaks"].path(Path("tables"), "mine") == Path("tables/peaks.csv")

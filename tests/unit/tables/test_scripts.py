@@ -141,16 +141,6 @@ def test_timing_csv_reads_as_its_contract_says(study: Path):
     assert lines[2] == "course,ddp,1,8192,oom,,,,,,,,,,,no room"
 
 
-def test_accuracy_and_provenance_have_a_row_for_every_run(study: Path):
-    made = tables(study)
-    accuracies = table(made, "accuracy")
-    # 4 runs of 3 epochs, and 4 out of memory with one row each
-    assert len(accuracies) == 16
-    assert set(accuracies.study) == {"mine"}
-    assert accuracies.test_accuracy.notna().sum() == 4
-    assert table(made, "provenance").status.tolist() == ["ok", "ok", "oom", "oom"] * 2
-
-
 def test_missing_records_are_named_with_the_first_ones_log(study: Path):
     for cell in CELLS[4:6]:
         cell.record_path(study / "runs").unlink()

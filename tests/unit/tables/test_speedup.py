@@ -57,13 +57,6 @@ def test_one_gpu_is_its_own_baseline():
     assert row.note == ""
 
 
-def test_a_batch_that_one_gpu_did_not_run_has_no_fixed_global_batch_view():
-    row = cell(speedup(A40), 4, 512)  # 4 · 512 = 2048
-    assert row.speedup == pytest.approx(3.8186, abs=1e-4)  # 19.704 / 5.16
-    assert math.isnan(row.fixed_global_batch_speedup)
-    assert row.note == "fixed global batch: no single-GPU time for b=2048 (not in the grid)"
-
-
 def test_a_missing_baseline_is_said_with_its_reason():
     row = cell(speedup(A40), 4, 2048)
     assert math.isnan(row.speedup) and math.isnan(row.weak_speedup)
@@ -71,12 +64,6 @@ def test_a_missing_baseline_is_said_with_its_reason():
         "no single-GPU time for b=2048 (not in the grid); "
         "fixed global batch: no single-GPU time for b=8192 (status oom)"
     )
-
-
-def test_a_cell_out_of_memory_keeps_its_row():
-    row = cell(speedup(A40), 4, 8192)
-    assert (row.status, row.note) == ("oom", "no time (status oom)")
-    assert math.isnan(row.epoch_seconds) and math.isnan(row.speedup)
 
 
 def test_the_baseline_is_of_the_same_recipe_and_strategy():
@@ -128,17 +115,6 @@ def test_more_than_n_times_as_fast_is_flagged_in_each_view():
     )
     row = cell(speedup(timing), 2, 512)
     assert row.note == ("speedup above N; weak speedup above N; fixed global batch speedup above N")
-
-
-def test_without_iterations_there_is_no_time_of_a_step():
-    timing = timing_table(
-        timing_row(1, 128, 20.0), timing_row(1, 256, 20.0), timing_row(2, 128, 11.0)
-    )
-    timing["iterations"] = math.nan
-    row = cell(speedup(timing), 2, 128)
-    assert row.speedup == pytest.approx(20 / 11)
-    assert math.isnan(row.weak_speedup)
-    assert row.note == "number of iterations unknown"
 
 
 def test_two_times_for_one_single_gpu_cell_are_refused():

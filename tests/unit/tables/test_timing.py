@@ -77,12 +77,6 @@ def test_the_epochs_of_all_seeds_are_pooled():
     assert (row["count"], row.status) == (5, "ok")
 
 
-def test_a_diverged_run_is_timed_like_any_other():
-    made = record(ONE_GPU, [epoch(2, 18.0)], status="diverged", message="loss became NaN")
-    row = only_row([(ONE_GPU, made)])
-    assert (row.status, row.epoch_seconds, row.message) == ("diverged", 18.0, "loss became NaN")
-
-
 @pytest.mark.parametrize("status", ["oom", "oom_host", "infeasible", "timeout"])
 def test_a_cell_that_could_not_be_measured_keeps_its_row_without_figures(status):
     made = record(ONE_GPU, [epoch(2, 18.0)], status=status, message="why")
@@ -126,31 +120,3 @@ def test_a_run_without_record_makes_its_cell_missing_and_the_message_counts_it()
     row = only_row(runs)
     assert (row.status, row.epoch_seconds) == ("missing", 18.0)
     assert row.message == "1 of 2 runs have no record"
-
-
-def test_the_same_message_of_several_seeds_is_said_once():
-    runs = [
-        (cell, record(cell, [], status="oom", message="no room")) for cell in (ONE_GPU, OTHER_SEED)
-    ]
-    assert only_row(runs).message == "no room"
-
-
-def test_rows_come_by_recipe_strategy_gpus_and_batch_size_as_numbers():
-    cells = [
-        Cell(*key, 0)
-        for key in [
-            ("tuned", "ddp", 1, 32),
-            ("course", "dp", 1, 32),
-            ("course", "ddp", 4, 32),
-            ("course", "ddp", 1, 128),
-            ("course", "ddp", 1, 32),
-        ]
-    ]
-    table = timing([(cell, record(cell, [epoch(2, 18.0)])) for cell in cells])
-    assert table[["recipe", "strategy", "gpus", "batch_size"]].values.tolist() == [
-        ["course", "ddp", 1, 32],
-        ["course", "ddp", 1, 128],
-        ["course", "ddp", 4, 32],
-        ["course", "dp", 1, 32],
-        ["tuned", "ddp", 1, 32],
-    ]

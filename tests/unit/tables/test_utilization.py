@@ -59,12 +59,6 @@ def test_the_peak_is_that_of_the_precision_in_which_the_cell_ran():
     assert (row.precision, row.utilization) == ("bf16", pytest.approx(0.05))
 
 
-def test_several_gpus_share_the_images():
-    # 20,000 images/s on 4 GPUs are 5,000 on each.
-    row = used(timing_table(timing_row(4, 128, 2.5)), [run(gpus=4)]).iloc[0]
-    assert row.utilization == pytest.approx(0.2)
-
-
 def test_the_shares_of_an_epoch_add_up_to_it():
     # 4 GPUs: 4 s, 0.5 s of it loading, against 11 s without loading on one: 3.5 - 11 / 4 = 0.75 s
     # of communication. 12,500 images/s on 4 GPUs use 12.5 %.
@@ -118,24 +112,6 @@ def test_seeds_that_ran_in_different_precisions_have_no_common_one():
     found = costs([run(seed=0), run(seed=1, precision="bf16")]).iloc[0]
     assert (found.flops_per_image, found.cost_note) == (FLOPS, "the runs differ in their precision")
     assert found.precision == ""
-
-
-def test_a_seed_that_ended_before_its_options_were_applied_does_not_hide_the_others():
-    found = costs([run(seed=0), run(seed=1, flops=None, precision=None, status="oom")]).iloc[0]
-    assert (found.flops_per_image, found.precision, found.cost_note) == (FLOPS, "tf32", "")
-
-
-def test_a_cell_without_time_keeps_its_row_and_its_status():
-    row = used(timing_table(timing_row(1, 8192, status="oom")), [run(batch_size=8192)]).iloc[0]
-    assert (row.status, row.note) == ("oom", "no time (status oom)")
-    assert math.isnan(row.images_per_second)
-
-
-def test_more_than_the_peak_is_flagged():
-    # 50,000 images in 1 s: 200 TFLOP/s.
-    row = used(timing_table(timing_row(1, 128, 1.0)), [run()]).iloc[0]
-    assert row.utilization == pytest.approx(2)
-    assert row.note == "utilization above 100 %"
 
 
 def test_time_at_the_power_limit_is_that_of_the_gpu_held_back_longest():

@@ -6,7 +6,7 @@ import pytest
 
 from examples.convergence_records import MARGIN, record, run, seeds, study, swept, timed
 from scaling.tables.experiments import convergence
-from scaling.tables.experiments.best_remedy import best, plain_sweep
+from scaling.tables.experiments.best_remedy import best
 from scaling.tables.experiments.gap import gap
 from scaling.tables.experiments.remedies import remedies
 from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
@@ -38,13 +38,6 @@ def test_the_reference_is_plain_sgd_at_the_reference_batch_with_the_widest_sweep
     # Something else than the scaling makes it no plain SGD.
     warmed = record("warm", 128, seeds(0.7), scaling="linear", warmup_epochs=1)
     assert not convergence.runs([warmed])["reference"].any()
-
-
-def test_a_loss_curve_ends_with_the_last_update():
-    curves = convergence.curves([record("none", 128, seeds(0.7, 0.8))])
-    assert curves["update"].tolist() == [4, 8, 10]
-    assert curves["train_loss"].tolist() == [2.5, 2.0, 1.5]
-    assert set(curves["seed"]) == {0}
 
 
 def test_remedies_are_compared_with_the_reference_seeds_against_seeds():
@@ -127,13 +120,6 @@ def test_a_remedy_that_ended_early_is_not_the_best_and_hides_no_other():
         assert best(beside, batch).remedy == best(without, batch).remedy != "wild"
 
 
-def test_a_remedy_that_ended_early_tells_what_was_planned():
-    ended = [one | {"epochs": one["epochs"][:1], "updates": 5} for one in seeds(None, None, None)]
-    found = row(remedies(convergence.runs([record("wild", 8192, ended)]), MARGIN), "wild", 8192)
-    assert (found.epochs, found.updates) == (1, 5)
-    assert (found.planned_epochs, found.planned_updates) == (2, 10)
-
-
 def test_the_best_remedy_is_taken_with_precise_batch_norms_where_it_trained_alike():
     """A tie in training, as both are one training; the test set does not choose."""
     warm = {"scaling": "sqrt", "warmup_epochs": 1, "precise_batch_norm": True}
@@ -148,13 +134,6 @@ def test_the_best_remedy_is_taken_with_precise_batch_norms_where_it_trained_alik
     other = [each | {"factor": 2.0} for each in swept(0.3, 0.3, 0.3)]
     records[0] = record("precise", 512, other, **warm)
     assert best(remedies(convergence.runs(records), MARGIN), 512).remedy == "warmup"
-
-
-def test_the_plain_sweep_is_plain_sgd_with_the_most_rates():
-    table = remedies(convergence.runs(study()), MARGIN)
-    assert [plain_sweep(table, batch).remedy for batch in (128, 512)] == ["rate_sweep"] * 2
-    unswept = table[~table["remedy"].isin(["rate_sweep"])]
-    assert plain_sweep(unswept, 512) is None
 
 
 def test_a_batch_that_does_not_fit_keeps_a_row_that_says_so():
@@ -212,10 +191,3 @@ def test_a_seed_that_never_gets_there_makes_the_range_infinite_and_two_make_the_
     found = row(time_to_accuracy(runs, epochs, timed((4, 128, 1.0)), margin=0.05), "luck", 512)
     assert (found.reached, found.epochs_to_accuracy) == (2, 2)
     assert found.epochs_to_accuracy_max == math.inf
-
-
-def test_a_global_batch_without_a_timed_cell_has_epochs_and_no_seconds():
-    records = study()
-    runs, epochs = convergence.runs(records), convergence.epochs(records)
-    found = row(time_to_accuracy(runs, epochs, timed((1, 128, 4.0)), 0.02), "warmup", 512)
-    assert found.epochs_to_accuracy == math.inf and math.isnan(found.seconds)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from examples.convergence_records import MARGIN, record, seeds, study, swept
+from examples.convergence_records import MARGIN, record, study, swept
 from examples.remedy_claims import without
 from scaling.tables.experiments.convergence import runs
 from scaling.tables.experiments.remedies import remedies
@@ -51,16 +51,6 @@ def test_a_rule_at_its_word_and_the_sweep_itself_are_compared_with_the_base_rate
     assert rows(study(), "rate_sweep")[8192].gain == pytest.approx(0.2)
     # Neither the base rate itself nor runs of more epochs are techniques at equal epochs.
     assert not rows(study(), "none") and not rows(study(), "equal")
-
-
-def test_a_loss_that_is_not_finite_has_no_gain():
-    failed = record("naive", 8192, seeds(None, None, None), scaling="linear", factors=[1])
-    row = rows([*without("naive", 8192), failed], "naive")[8192]
-    assert row.compared_with == AT_BASE_RATE and row.gain != row.gain
-
-
-def test_a_noisy_technique_is_left_open():
-    assert verdict(with_warmup_at_512(0.45, 0.65, 0.95)) == "undecided"
 
 
 def test_one_batch_refutes_only_beyond_what_several_would_show_by_chance():

@@ -60,22 +60,6 @@ def test_the_table_has_a_row_per_seed_and_variant_in_the_order_of_the_seeds(
     assert len(layers) == 5 + 6 + 6 + 6 + 5 + 6 + 6
 
 
-def test_records_from_before_they_said_where_they_were_made_give_the_same_tables(
-    quantized_digits: Path, tmp_path: Path
-) -> None:
-    older = tmp_path / "older"
-    for name in STAGES:
-        found = document(quantized_digits, name)
-        del found["environment"]
-        files.write_json(older / f"{name}.json", found)
-    tables = [
-        tabulate(tmp_path, [folder / f"{name}.json" for name in STAGES])
-        for folder in (quantized_digits, older)
-    ]
-    for new, old in zip(*tables, strict=True):
-        pd.testing.assert_frame_equal(new, old)
-
-
 def test_a_study_from_before_there_were_variants_keeps_the_rows_it_has(
     quantized_digits: Path, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 import math
 
-import pandas as pd
 import pytest
 
 import tables_synchronization
@@ -45,14 +44,6 @@ def test_an_order_that_one_rank_has_and_another_had_before_is_no_repeat():
     assert rows(drawn, rank=0)["first_epoch"].tolist() == [0, 1, 0]
 
 
-def test_orders_of_trainings_are_told_from_those_drawn_for_the_table():
-    table = synchronization.orders([made.document()])
-    trained = rows(table, trained=True)
-    assert set(trained["seed"]) == {0, 1, 2}
-    assert len(trained) == 3 * 2 * 3 * 2  # seeds, with and without, epochs, ranks
-    assert len(rows(table, trained=False)) == 2 * 3 * 2 + 3
-
-
 def test_accuracy_is_of_the_last_epoch_over_all_ranks_and_pairs_by_seed():
     document = made.document()
     document["trainings"][0]["epochs"][-1]["samples"] = 150  # rank 1 has three times the images
@@ -63,12 +54,6 @@ def test_accuracy_is_of_the_last_epoch_over_all_ranks_and_pairs_by_seed():
     assert set(table["epochs"]) == {3} and set(table["test_accuracy"]) == {0.6}
     # Losses 1 and 2 of 50 and 150 images.
     assert table["train_loss"].tolist() == [pytest.approx(1.75), *[pytest.approx(1.5)] * 5]
-
-
-def test_a_loss_that_was_not_finite_is_empty():
-    document = made.document()
-    document["trainings"][0]["epochs"][-2]["train_loss"] = None
-    assert math.isnan(synchronization.accuracy([document])["train_loss"][0])
 
 
 def carried(table, way, step):
@@ -140,19 +125,6 @@ def test_a_record_from_before_epochs_were_timed_in_turn_has_no_seconds():
     timed = table[table["rank"].notna()]
     assert set(timed["count"]) == {0} and timed["epoch_seconds"].isna().all()
     assert timed["test_accuracy"].tolist() == [0.6, 0.61] * 2
-
-
-def test_sync_batch_norm_without_gpus_is_a_row_with_a_note():
-    table = synchronization.buffers([made.document()])
-    assert table["note"].tolist()[:4] == [""] * 4
-    assert "GPUs only" in table["note"].tolist()[4]
-
-
-def test_whole_numbers_are_written_as_such(tmp_path):
-    path = tmp_path / "collectives.csv"
-    schema.write("collectives", synchronization.collectives([made.document()]), path)
-    assert "ddp,2,gloo,0,start,1,all_gather,shapes,float32,8,1000,40,True," in path.read_text()
-    assert pd.read_csv(path)["bytes"].isna().sum() == 2
 
 
 def test_without_a_record_the_tables_have_columns_and_no_rows(tmp_path):
