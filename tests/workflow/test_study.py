@@ -87,7 +87,7 @@ def test_a_wrong_configuration_is_refused_before_any_job(new_study):
     study = new_study(grid__gpus=[0])
     refused = study.snakemake()
     assert refused.returncode != 0
-    assert "grid.gpus[0] is 0 (allowed: 1 or more)" in refused.stdout
+    assert "grid.gpus[0] is 0: it should be greater than or equal to 1" in refused.stdout
     assert not (study.folder / "results").exists()
     assert not (study.folder / "resources").exists()
 

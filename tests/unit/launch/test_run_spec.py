@@ -21,8 +21,8 @@ SPEC = RunSpec(device="cpu")
         (replace(SPEC, model="vgg"), "'vgg' is no model; choose one of resnet18-cifar"),
         (
             replace(SPEC, recipe_options={"workers": 2}),
-            "recipe course takes exactly the options loader_workers, not workers: "
-            "change --recipe-options",
+            "--recipe-options is wrong: --recipe-options has the unknown key workers, perhaps "
+            "loader_workers (allowed: loader_workers); --recipe-options lacks loader_workers",
         ),
     ],
 )

@@ -95,7 +95,7 @@ def test_the_test_images_have_no_say_in_the_scales(quantized_digits: Path, tmp_p
     [
         ({"calibration_images": 1501}, "1501 images cannot be drawn from 1500"),
         ({"weights": "manifest.json"}, "is not a weights file that can be read"),
-        ({"scheme": {"weight_bits": 1}}, "weight_bits of a quantized network is 1"),
+        ({"scheme": {"weight_bits": 1}}, "the scheme is wrong: weight_bits is 1"),
         ({"scheme": {"logits": "float"}, "histograms": True}, "has no int8 activations, logits"),
     ],
 )

@@ -60,9 +60,3 @@ def test_what_four_gpus_start_and_send(strategy, processes, busiest):
     assert found.processes(1) == 1
     assert found.busiest_bytes(4, 1e6) == busiest
     assert found.busiest_bytes(1, 1e6) == 0
-
-
-def test_options_that_cannot_be_together_are_refused():
-    options = RECIPES.find("tuned").options
-    with pytest.raises(ValueError, match="fused_norms is true and channels_last is false"):
-        options("bf16", channels_last=False, compile=False, cuda_graph=False, fused_norms=True)

@@ -1,41 +1,15 @@
 """The configuration, checked before anything runs."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from scaling.config import technique
+from scaling.config import devices, technique
 from scaling.config.experiment_keys import Convergence, Quantization
-from scaling.config.key_types import Section
 from scaling.config.keys import Configuration, Dataset
-from scaling.config.scheme import STAGES, Scheme
+from scaling.config.scheme import STAGES
 from scaling.core.errors import UserError
 from scaling.registry.dataset import DATASETS
-from scaling.registry.recipe import RECIPES
-from scaling.registry.strategy import STRATEGIES
-
-LONGEST_SHOWN = 60
-ALLOWED = {
-    "int_type": "an integer",
-    "float_type": "a number",
-    "finite_number": "a number",
-    "bool_type": "true or false",
-    "string_type": "a string",
-    "list_type": "a list",
-    "model_type": "a section",
-    "greater_than_equal": "{ge} or more",
-    "less_than_equal": "{le} or less",
-    "greater_than": "more than {gt:g}",
-    "less_than": "less than {lt:g}",
-    "multiple_of": "multiples of {multiple_of}",
-    "too_short": "a list of at least {min_length}",
-    "string_pattern_mismatch": "what matches {pattern}",
-    "literal_error": "{expected}",
-}
-"""What is allowed where pydantic finds an error of that type."""
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
@@ -43,76 +17,20 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
 
     A study that no longer reads its images may name a dataset.path that does not exist here.
     """
-    try:
-        sentences = list(_across_keys(Configuration.model_validate(config), reads_images))
-    except ValidationError as invalid:
-        errors = sorted(invalid.errors(), key=lambda error: _name(error["loc"]))
-        sentences = [_sentence(error["type"], error) for error in errors]
+    sentences = list(_across_keys(Configuration.of(config), config, reads_images))
     if sentences:
-        raise UserError("the configuration is wrong: " + "; ".join(sentences))
+        raise UserError(f"the configuration is wrong: {'; '.join(sentences)}")
 
 
-def _sentence(kind: str, error: Any) -> str:
-    """Say what is wrong in an error of pydantic's."""
-    *section, last = error["loc"]
-    if kind == "missing":
-        return f"{_name(section)} lacks {last}"
-    if kind in ("extra_forbidden", "invalid_key"):
-        known = list(_annotation(section).model_fields)
-        near = get_close_matches(str(last), known, n=1)
-        meant = f", perhaps {near[0]}" if near else ""
-        return f"{_name(section)} has the unknown key {last}{meant} (allowed: {', '.join(known)})"
-    key, shown = _name(error["loc"]), repr(error["input"])
-    if kind not in ALLOWED:
-        return f"{key} {error['msg']}"
-    context = error.get("ctx", {})
-    if kind == "literal_error":
-        context = {"expected": context["expected"].replace("'", "").replace(" or ", ", ")}
-    allowed = ALLOWED[kind].format(**context)
-    if kind.endswith("_type") and type(None) in getattr(_annotation(error["loc"]), "__args__", ()):
-        allowed += " or null"
-    if len(shown) > LONGEST_SHOWN:
-        shown = shown[:LONGEST_SHOWN] + "…"
-    shown = "empty" if kind == "too_short" and not error["input"] else shown
-    return f"{key} is {shown} (allowed: {_numeral(error['input'])}{allowed})"
-
-
-def _annotation(path: list[str | int]) -> Any:
-    """The type of the key at `path`."""
-    kind: Any = Configuration
-    for key in path:
-        kind = kind.__args__[0] if isinstance(key, int) else kind.model_fields[key].annotation
-    return kind
-
-
-def _name(path: Any) -> str:
-    keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
-    return "".join(keys).removeprefix(".") or "the configuration"
-
-
-def _numeral(value: object) -> str:
-    """A hint for 5e-4, which YAML reads as text because it has no decimal point."""
-    try:
-        number = float(value) if isinstance(value, str) else None
-    except ValueError:
-        return ""
-    if number is None:
-        return ""
-    return f"{number!r} without quotes and with a decimal point, or other "
-
-
-def _across_keys(config: Configuration, reads_images: bool) -> Iterator[str]:
+def _across_keys(
+    config: Configuration, values: dict[str, Any], reads_images: bool
+) -> Iterator[str]:
     """What is wrong although each key is right: paths exist, and one key fits another."""
     yield from _path(config.dataset, reads_images)
     grid, per_node = config.grid, config.machine.gpus_per_node
-    if config.device == "cpu" and max(grid.gpus) > 1:
-        allowed = [name for name in STRATEGIES.names() if not STRATEGIES.find(name).needs_gpu]
-        for strategy in grid.strategies:
-            if strategy not in allowed:
-                yield (
-                    f"grid.strategies has {strategy}, which needs GPUs for more than one device "
-                    f"(allowed with device cpu: {', '.join(allowed)})"
-                )
+    if config.device == "cpu":
+        for said in devices.need_gpus(values, max(grid.gpus)):
+            yield f"{said}, and device is cpu"
     uneven = [n for n in grid.gpus if per_node and n > per_node and n % per_node]
     if uneven:
         yield (
@@ -120,9 +38,11 @@ def _across_keys(config: Configuration, reads_images: bool) -> Iterator[str]:
             "(allowed: numbers of GPUs up to one node's, or multiples of it)"
         )
     yield from _remedies(config.convergence)
-    for name in grid.recipes:
-        yield from _recipe_options(name, getattr(config.recipes, name), config.device)
-    yield from _part_b(config.quantization, reads_images)
+    if config.quantization.seeds and (config.quantization.variants or reads_images):
+        yield from _variants(config.quantization)
+    for name in ("peers", "resnet18"):
+        if getattr(config.quantization, name) and not config.quantization.seeds:
+            yield f"quantization.seeds is empty, but quantization.{name} asks for Part B"
 
 
 def _path(dataset: Dataset, reads_images: bool) -> Iterator[str]:
@@ -134,10 +54,7 @@ def _path(dataset: Dataset, reads_images: bool) -> Iterator[str]:
     elif "path" not in source.options:
         yield f"dataset.path is {path!r} (allowed for {source.name}: null)"
     elif reads_images and not Path(path).expanduser().exists():
-        yield (
-            f"dataset.path is {path!r}, which does not exist "
-            "(allowed: a file or folder, from the folder Snakemake works in)"
-        )
+        yield f"dataset.path is {path!r}, which does not exist from where Snakemake works"
 
 
 def _remedies(section: Convergence) -> Iterator[str]:
@@ -154,50 +71,19 @@ def _remedies(section: Convergence) -> Iterator[str]:
         yield f"convergence.remedies has {shown} more than once (allowed: each name once)"
 
 
-def _recipe_options(name: str, section: Section, device: str) -> Iterator[str]:
-    recipe = RECIPES.find(name)
-    for switch in recipe.gpu_options:
-        if getattr(section, switch) and device == "cpu":
-            yield f"recipes.{name}.{switch} is true (allowed with device cpu: false)"
-    try:
-        recipe.options(**section.model_dump())
-    except ValueError as error:
-        yield f"recipes.{name}.{error}"
-
-
-def _part_b(section: Quantization, reads_images: bool) -> Iterator[str]:
-    """What is wrong with the quantized networks; a replay may have no variants."""
-    if not section.seeds:
-        for name in ("peers", "resnet18"):
-            if getattr(section, name):
-                yield (
-                    f"quantization.seeds is empty, but quantization.{name} asks for more of Part B "
-                    "(allowed: a list of at least 1)"
-                )
-        return
-    if not section.variants:
-        if reads_images:
-            yield "quantization.variants is empty (allowed: a list of at least 1)"
-        return
-    sentences, drawable = [], []
-    taken = {STAGES[0]}
+def _variants(section: Quantization) -> Iterator[str]:
+    """What is wrong with the quantized networks."""
+    taken, drawable = {STAGES[0]}, []
     for place, variant in enumerate(section.variants):
         key, seeds = f"quantization.variants[{place}]", variant.seeds or section.seeds
-        unknown = set(seeds) - set(section.seeds)
-        if unknown:
-            sentences.append(f"{key}.seeds has {min(unknown)} (allowed: those of the section)")
+        if not set(seeds) <= set(section.seeds):
+            yield f"{key}.seeds are {seeds} (allowed: those of the section)"
         if variant.name in taken:
-            sentences.append(f"{key} is called {variant.name} (allowed: a name not taken)")
+            yield f"{key} is called {variant.name} (allowed: a name not taken)"
         taken.add(variant.name)
-        try:
-            scheme = Scheme.of(variant.model_extra or {})
-        except UserError as error:
-            sentences.append(f"{key} ({variant.name}): {error}")
-        else:
-            if scheme.has_histograms and section.seeds[0] in seeds:
-                drawable.append(variant.name)
-    yield from sentences
-    if not sentences and section.histograms not in drawable:
+        if variant.has_histograms and section.seeds[0] in seeds:
+            drawable.append(variant.name)
+    if section.histograms not in drawable:
         yield (
             f"quantization.histograms is {section.histograms!r} (allowed: a variant with int8 "
             f"logits and one scale for each tensor, here {', '.join(drawable) or 'none'})"

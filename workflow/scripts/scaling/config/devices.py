@@ -1,5 +1,6 @@
 """Whether this machine has the devices that a study's jobs ask for."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -8,6 +9,17 @@ from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
+
+
+def need_gpus(config: dict[str, Any], devices: int) -> Iterator[str]:
+    """Name each key whose value cannot be on a CPU, in a job on so many `devices`."""
+    for name in config["grid"]["strategies"]:
+        if devices > 1 and STRATEGIES.find(name).needs_gpu:
+            yield f"grid.strategies has {name}, which needs GPUs for more than one device"
+    for name in config["grid"]["recipes"]:
+        for switch in RECIPES.find(name).gpu_options:
+            if config["recipes"][name][switch]:
+                yield f"recipes.{name}.{switch} is true, which needs a GPU"
 
 
 def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
@@ -21,32 +33,19 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
             f"grid.gpus asks for {wanted} and machine.gpus_per_node is {per_node}: "
             "run on a cluster (--profile slurm), or set gpus_per_node to null"
         )
-    if environment.resolve_device(config["device"]) == "cuda":
-        there, what = len(environment.visible_gpus()), "GPUs"
-    else:
-        _check_without_gpus(config, wanted)
+    there, what = len(environment.visible_gpus()), "GPUs"
+    if environment.resolve_device(config["device"]) == "cpu":
+        for said in need_gpus(config, wanted):
+            raise UserError(f"{said}, and none is visible")
         threads = config["machine"]["cpu_threads"]
         there = (psutil.cpu_count() or 1) // threads
         what = f"CPU cores for processes of {threads} threads"
-    if wanted > there:
-        raise UserError(
-            f"grid.gpus asks for {wanted} and this machine has {there} {what}: "
-            "remove the larger numbers from grid.gpus or run on a larger machine"
-        )
-    if granted is not None and wanted > granted:
-        raise UserError(
-            f"grid.gpus asks for {wanted} and --resources gpu={granted} grants fewer: "
-            "raise it, or remove the larger numbers from grid.gpus"
-        )
-
-
-def _check_without_gpus(config: dict[str, Any], wanted: int) -> None:
-    for name in config["grid"]["strategies"]:
-        if wanted > 1 and STRATEGIES.find(name).needs_gpu:
-            raise UserError(f"no GPU is visible and grid.strategies has {name}: use ddp on a CPU")
-    for name in config["grid"]["recipes"]:
-        for switch in RECIPES.find(name).gpu_options:
-            if config["recipes"][name][switch]:
-                raise UserError(
-                    f"no GPU is visible and recipes.{name}.{switch} is true: set it to false"
-                )
+    limits = {f"this machine has {there} {what}": there}
+    if granted is not None:
+        limits[f"--resources gpu={granted} grants fewer"] = granted
+    for said, limit in limits.items():
+        if wanted > limit:
+            raise UserError(
+                f"grid.gpus asks for {wanted} and {said}: remove the larger numbers from "
+                "grid.gpus, or run on a larger machine"
+            )

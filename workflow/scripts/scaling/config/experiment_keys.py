@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from annotated_types import Ge, MinLen
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from scaling.config.key_types import (
     AboveZero,
@@ -13,9 +13,10 @@ from scaling.config.key_types import (
     NotNegative,
     Positive,
     Precision,
-    Section,
     Some,
 )
+from scaling.config.scheme import Scheme
+from scaling.core.section import Section
 
 
 class Remedy(Section):
@@ -94,10 +95,7 @@ class Synchronization(Section):
     """DataLoader processes of each of their training processes."""
 
 
-class Variant(Section):
-    """A quantized copy; what it says beside these keys is checked as a scheme."""
-
-    model_config = ConfigDict(extra="allow")
+class Variant(Scheme):
     name: Annotated[str, StringConstraints(pattern=r"^[\w.+-]+$")]
     """Of the variant, in tables, figures and paths."""
     seeds: Some[Count] = Field(default_factory=list)
@@ -120,13 +118,7 @@ class Quantization(Section):
     """Training images that set the activation scales; 0 means all."""
     variants: list[Variant]
     """Quantized copies of each seed's network; each is a job for each seed, so a new one runs
-    alone. Options, the plain one first: `weight_bits` 8 to 2, `activation_bits` 8 to 2 or null for
-    weights only, `bias` `int32` or `float`, `logits` `int8` or `float`, `unsigned` activations
-    after ReLU (below 8 bits), `weight_scales` one for each `tensor` or `channel`, `weight_range`
-    `max_abs`, `mse` or `output` (as far as gives each layer the least output error),
-    `activation_range` `max_abs`, `percentile` or `mse`, `rounding` `nearest` or `gptq`,
-    `bias_correction`, and a known `mistake`: `activation_scale`, `bias_scale`, `255_for_127`,
-    `bias_unscaled`, `no_product`, `one_image`, `test_data`. The report's stages are `weights`,
+    alone. Options not given are those of plain int8. The report's stages are `weights`,
     `weights+activations` and `weights+activations+bias`."""
     histograms: str
     """The variant whose weights and activations are drawn: one with int8 logits and a scale for

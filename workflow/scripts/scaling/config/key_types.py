@@ -3,8 +3,7 @@
 from typing import Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Lt, MinLen
-from pydantic import AfterValidator, BaseModel, ConfigDict
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator
 
 from scaling.registry.registry import Registry
 
@@ -14,11 +13,7 @@ T = TypeVar("T")
 def _each_once(values: list[T]) -> list[T]:
     twice = sorted({str(value) for value in values if values.count(value) > 1})
     if twice:
-        raise PydanticCustomError(
-            "repeated",
-            "has {twice} more than once (allowed: each value once)",
-            {"twice": ", ".join(twice)},
-        )
+        raise ValueError(f"{', '.join(twice)} is there more than once")
     return values
 
 
@@ -26,10 +21,8 @@ def one_of(registry: Registry[Any]) -> AfterValidator:
     """Allow the names of a registry's entries."""
 
     def check(name: str) -> str:
-        names = registry.names()
-        if name not in names:
-            shown = {"name": name, "names": ", ".join(names)}
-            raise PydanticCustomError("unregistered", "is '{name}' (allowed: {names})", shown)
+        if name not in registry.names():
+            raise ValueError(f"it should be one of {', '.join(registry.names())}")
         return name
 
     return AfterValidator(check)
@@ -43,11 +36,3 @@ Fraction = Annotated[float, Ge(0), Lt(1)]
 Distinct = Annotated[list[T], AfterValidator(_each_once)]
 Some = Annotated[Distinct[T], MinLen(1)]
 Precision = Literal["float32", "tf32", "bf16"]
-
-
-class Section(BaseModel):
-    """A section: it has exactly these keys, of exactly these types."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Le, MultipleOf
-from pydantic import StringConstraints
+from pydantic import StringConstraints, create_model
 
 from scaling.config.experiment_keys import Convergence, Quantization, Synchronization
 from scaling.config.key_types import (
@@ -12,11 +12,10 @@ from scaling.config.key_types import (
     Fraction,
     NotNegative,
     Positive,
-    Precision,
-    Section,
     Some,
     one_of,
 )
+from scaling.core.section import Section
 from scaling.registry.dataset import DATASETS
 from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES
@@ -88,31 +87,11 @@ class Training(Section):
     """Mirrors half of the images. Right for photographs, wrong for digits."""
 
 
-class Course(Section):
-    loader_workers: Count
-    """DataLoader processes of each training process."""
-
-
-class Tuned(Section):
-    precision: Precision
-    """Of convolutions and matrix products: `float32`, `tf32` or `bf16`. Weights and the update are
-    float32 in all."""
-    channels_last: bool
-    """Keeps activations in channels-last order, which tensor cores want."""
-    compile: bool
-    """Compiles with torch.compile: the model (with `fused_norms` its last layers), augmentation,
-    loss and update."""
-    cuda_graph: bool
-    """Replays each training step as one CUDA graph. Needs a GPU."""
-    fused_norms: bool
-    """Trains batch norms, residuals and rectifiers by Triton kernels of the project, with the
-    fewest passes over the activations, and the first convolution as a matrix product. Needs a GPU
-    and `channels_last`. `false` leaves them to torch.compile or PyTorch."""
-
-
-class Recipes(Section):
-    course: Course
-    tuned: Tuned
+Recipes = create_model(
+    "Recipes",
+    __base__=Section,
+    **{name: (RECIPES.find(name).options, ...) for name in RECIPES.names()},  # type: ignore[call-overload]
+)
 
 
 class Machine(Section):
@@ -167,7 +146,7 @@ class Configuration(Section):
     model: Model
     grid: Grid
     training: Training
-    recipes: Recipes
+    recipes: Recipes  # type: ignore[valid-type]
     machine: Machine
     interconnect: Interconnect
     peaks: Peaks

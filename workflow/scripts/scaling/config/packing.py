@@ -3,8 +3,7 @@
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from scaling.config.stored import CONFIG, MANIFEST
 from scaling.config.technique import by_name, from_options
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.records import read_convergence, read_record
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -34,21 +32,12 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
     A run without a record is left out when the configuration says `partial`; anything else that
     is missing, or that was not made with this configuration, is a UserError.
     """
-    runs, remedies, others = (
-        {path: results / path for path in paths}
-        for paths in (
-            stored.run_records(config),
-            stored.convergence_records(config),
-            [Path(CONFIG), *stored.other_records(config), *stored.optional_records(config)],
-        )
-    )
+    records = [*stored.run_records(config), *stored.convergence_records(config)]
+    others = [Path(CONFIG), *stored.other_records(config), *stored.optional_records(config)]
     if config["partial"]:
-        runs, remedies = (
-            {path: source for path, source in found.items() if source.exists()}
-            for found in (runs, remedies)
-        )
-    others[Path(MANIFEST)] = datasets / config["dataset"]["source"] / MANIFEST
-    found = runs | remedies | others
+        records = [path for path in records if (results / path).exists()]
+    found = {path: results / path for path in [*records, *others]}
+    found[Path(MANIFEST)] = datasets / config["dataset"]["source"] / MANIFEST
     missing = [source for source in found.values() if not source.exists()]
     if missing:
         raise UserError(
@@ -56,38 +45,29 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
             f"{len(found)} files, the first is {missing[0]}; run it to its end, or "
             "to its partial report (--config partial=true) where only runs are missing"
         )
-    checksum = files.read_json(others[Path(MANIFEST)])["checksum"]
-    for source in runs.values():
-        _check_run(source, config, checksum)
-    for source in remedies.values():
-        _check_convergence(source, config, checksum)
+    checksum = files.read_json(found[Path(MANIFEST)])["checksum"]
+    for path in records:
+        _check(found[path], config, checksum)
     return found
 
 
-def _check_run(path: Path, config: dict[str, Any], checksum: str) -> None:
-    record = read_record(path)
-    asked = config["recipes"][record["cell"]["recipe"]]
-    # A switch that a record does not know came later: it was off.
-    off = {name: False for name, value in asked.items() if value is False}
-    used = record["training"] | {"recipe_options": off | record["training"]["recipe_options"]}
-    _check_used(path, record, used, config["machine"] | {"recipe_options": asked}, config, checksum)
-
-
-def _check_convergence(path: Path, config: dict[str, Any], checksum: str) -> None:
-    record = read_convergence(path)
-    options = by_name(config["convergence"]["remedies"])[record["remedy"]]
-    asked = json.loads(json.dumps(asdict(from_options(record["remedy"], options))))
-    used = record["training"] | {"options": record["options"]}
-    _check_used(path, record, used, config["convergence"] | {"options": asked}, config, checksum)
-
-
-def _check_used(
-    path: Path, record: Any, used: Any, asked: dict[str, Any], config: dict[str, Any], checksum: str
-) -> None:
+def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
     """Raise UserError where a record was made with another value than the study asks for."""
-    asked = config["training"] | asked
+    record: Any = files.read_json(path)
+    asked, used = dict(config["training"]), dict(record["training"])
+    if "remedy" in record:
+        options = by_name(config["convergence"]["remedies"])[record["remedy"]]
+        wanted = json.loads(json.dumps(asdict(from_options(record["remedy"], options))))
+        asked |= config["convergence"] | {"options": wanted}
+        used["options"] = record["options"]
+    else:
+        wanted = config["recipes"][record["cell"]["recipe"]]
+        asked |= config["machine"] | {"recipe_options": wanted}
+        # A switch that a record does not know came later: it was off.
+        off = {name: False for name, value in wanted.items() if value is False}
+        used["recipe_options"] = off | used["recipe_options"]
     asked |= {"model_width": config["model"]["width"], "dataset checksum": checksum}
-    used = used | {"dataset checksum": record["dataset"]["checksum"]}
+    used["dataset checksum"] = record["dataset"]["checksum"]
     for key, value in asked.items():
         # A record need not have all: machine.share is no parameter of a run.
         if used.get(key, value) != value:
@@ -113,36 +93,24 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
             f"{folder} holds a study with other content: pack under another name, or replace it "
             "with --force (make pack FORCE=1)"
         )
-    with _replaced(folder) as fresh:
-        if folder.exists():
-            shutil.copytree(folder, fresh, ignore=_ignore_own(folder), dirs_exist_ok=True)
-        for path, source in found.items():
-            (fresh / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, fresh / path)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as name:
+            fresh = Path(name, "fresh")
+            fresh.mkdir()
+            if folder.exists():
+                shutil.copytree(folder, fresh, ignore=_ignore_own(folder), dirs_exist_ok=True)
+            for path, source in found.items():
+                (fresh / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, fresh / path)
+            if folder.exists():
+                folder.rename(Path(name, "old"))
+            fresh.rename(folder)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror or error}") from error
     return True
 
 
 def _ignore_own(folder: Path) -> Callable[[str, list[str]], list[str]]:
     """For copytree: what in `folder` is the study's own, not the person's."""
     return lambda at, _: [CONFIG, MANIFEST, *stored.RECORDS] if Path(at) == folder else []
-
-
-@contextmanager
-def _replaced(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder that takes the place of `folder` when the block succeeds."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as name:
-            fresh, old = Path(name, "fresh"), Path(name, "old")
-            fresh.mkdir()
-            yield fresh
-            if folder.exists():
-                folder.rename(old)
-            try:
-                fresh.rename(folder)
-            except OSError:
-                if old.exists():
-                    old.rename(folder)
-                raise
-    except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror or error}") from error

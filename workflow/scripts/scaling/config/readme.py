@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from scaling.config.key_types import Section
 from scaling.config.keys import Configuration
+from scaling.core.section import Section
 
 HEAD = "| key | what it says |\n|---|---|\n"
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from scaling.core import environment
@@ -71,12 +71,7 @@ class RunSpec:
         """
         recipe, strategy = RECIPES.find(self.cell.recipe), STRATEGIES.find(self.cell.strategy)
         MODELS.find(self.model)
-        names = [option.name for option in fields(recipe.options)]
-        if set(self.recipe_options) != set(names):
-            raise UserError(
-                f"recipe {recipe.name} takes exactly the options {', '.join(names)}, not "
-                f"{', '.join(self.recipe_options) or 'none'}: change --recipe-options"
-            )
+        recipe.options.of(self.recipe_options, "--recipe-options")
         device = environment.resolve_device(self.device)
         if device == "cpu" and self.cell.gpus > 1 and strategy.needs_gpu:
             raise UserError(

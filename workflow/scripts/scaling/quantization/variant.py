@@ -57,7 +57,7 @@ class VariantEvaluation(Evaluation):
     """Whether to count how the weights and activations are distributed, too."""
 
     def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
-        scheme = Scheme.of(self.scheme)
+        scheme = Scheme.of(self.scheme, "the scheme")
         if self.histograms and not scheme.has_histograms:
             raise UserError(
                 f"--histograms: {self.variant} has no int8 activations, logits and weights with "
@@ -65,7 +65,7 @@ class VariantEvaluation(Evaluation):
             )
         network = load_weights(self.weights).to(device)
         variant = make(network, scheme, chosen, test, self.seed)
-        record: dict[str, Any] = {"variant": self.variant, "scheme": scheme.as_options()}
+        record: dict[str, Any] = {"variant": self.variant, "scheme": scheme.model_dump()}
         record |= measure(network, variant, chosen, test)
         if self.histograms:
             record["histograms"] = distributions(network, variant.network, test.batches())

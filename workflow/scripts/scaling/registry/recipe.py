@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from scaling.core.section import Section
 from scaling.registry.registry import Reference, Registry
 
 
@@ -11,16 +11,15 @@ from scaling.registry.registry import Reference, Registry
 class Recipe:
     """What the study has to know of a recipe.
 
-    `trainer` refers to a class as `scaling.training.trainer.Trainer` describes it. `options` is the
-    dataclass of its options (`recipes` in the configuration), whose constructor raises ValueError
-    for a combination that cannot be; `gpu_options` are switches that a CPU cannot have on. It
-    trains with any of `strategies` and `models` (None: with all). Under a strategy in `sweep_kinds`
-    it sends messages of its own, which the interconnect sweep knows as that kind.
+    `trainer` refers to a class as `scaling.training.trainer.Trainer` describes it. `options` are
+    its own (`recipes` in the configuration); `gpu_options` are switches that a CPU cannot have on.
+    It trains with any of `strategies` and `models` (None: with all). Under a strategy in
+    `sweep_kinds` it sends messages of its own, which the interconnect sweep knows as that kind.
     """
 
     name: str
     trainer: Reference
-    options: type[Any]
+    options: type[Section]
     gpu_options: tuple[str, ...] = ()
     strategies: tuple[str, ...] | None = None
     models: tuple[str, ...] | None = None

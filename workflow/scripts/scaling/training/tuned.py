@@ -12,7 +12,6 @@ there all three are off, and the record says so.
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from time import perf_counter
 
 import torch
@@ -86,7 +85,7 @@ class Tuned:
         if replicated:
             wrap = STRATEGIES.find(cell.strategy).wrap.load()
             self.model = wrap(self.model, rank, cell.gpus).model
-        self.applied = vars(options).copy()
+        self.applied = options.model_dump()
         batch_size = cell.global_batch_size if replicated else cell.batch_size
         self._sizes = _batch_sizes(self._images.samples, batch_size)
         prepared = _worth_preparing(self._sizes)
@@ -169,7 +168,8 @@ def _options(spec: RunSpec, rank: Rank) -> Options:
     """The switches as they can be applied to this cell."""
     options = Options(**spec.recipe_options)
     if rank.processes == 1 and spec.cell.gpus > 1:
-        options = replace(options, compile=False, cuda_graph=False, fused_norms=False)
+        off = {"compile": False, "cuda_graph": False, "fused_norms": False}
+        options = options.model_copy(update=off)
     return options
 
 

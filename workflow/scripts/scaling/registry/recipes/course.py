@@ -1,16 +1,16 @@
 """Recipe `course`: the lab as a student writes it."""
 
-from dataclasses import dataclass
+from pydantic import Field
 
+from scaling.core.section import Section
 from scaling.registry.recipe import Recipe
 from scaling.registry.registry import Reference
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Section):
     """The options of recipe `course`."""
 
-    loader_workers: int
+    loader_workers: int = Field(ge=0)
     """DataLoader processes of each training process."""
 
 

@@ -1,36 +1,37 @@
 """Recipe `tuned`: what the GPUs give when nothing holds them back."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
+from pydantic import model_validator
+
+from scaling.core.section import Section
 from scaling.registry.recipe import Recipe
 from scaling.registry.registry import Reference
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Section):
     """The options of recipe `tuned`."""
 
     precision: Literal["float32", "tf32", "bf16"]
-    """Of convolutions and matrix products. Weights and the update are float32 in all."""
+    """Of convolutions and matrix products: `float32`, `tf32` or `bf16`. Weights and the update are
+    float32 in all."""
     channels_last: bool
     """Keeps activations in channels-last order, which tensor cores want."""
     compile: bool
     """Compiles with torch.compile: the model (with `fused_norms` its last layers), augmentation,
     loss and update."""
     cuda_graph: bool
-    """Replays each training step as one CUDA graph."""
+    """Replays each training step as one CUDA graph. Needs a GPU."""
     fused_norms: bool
     """Trains batch norms, residuals and rectifiers by Triton kernels of the project, with the
-    fewest passes over the activations, and the first convolution as a matrix product. Needs
-    `channels_last`."""
+    fewest passes over the activations, and the first convolution as a matrix product. Needs a GPU
+    and `channels_last`. `false` leaves them to torch.compile or PyTorch."""
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
         if self.fused_norms and not self.channels_last:
-            raise ValueError(
-                "fused_norms is true and channels_last is false "
-                "(allowed: false, or channels_last true)"
-            )
+            raise ValueError("fused_norms is true and channels_last is false: fused_norms needs it")
+        return self
 
 
 ENTRY = Recipe(

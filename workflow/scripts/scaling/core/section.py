@@ -1,0 +1,60 @@
+"""Sections of the configuration, and what is said of mistakes in them."""
+
+from difflib import get_close_matches
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from scaling.core.errors import UserError
+
+LONGEST_SHOWN = 60
+
+
+class Section(BaseModel):
+    """A section: it has exactly these keys, of exactly these types."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+    @classmethod
+    def of(cls, values: Any, name: str = "the configuration") -> Self:
+        """Check `values` and fill in the defaults; UserError with one sentence per mistake."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as invalid:
+            sentences = [cls._sentence(error, name) for error in invalid.errors()]
+        raise UserError(f"{name} is wrong: {'; '.join(sorted(sentences))}")
+
+    @classmethod
+    def _sentence(cls, error: Any, name: str) -> str:
+        *section, last = error["loc"] or [""]
+        if error["type"] == "missing":
+            return f"{key_name(section) or name} lacks {last}"
+        if error["type"] in ("extra_forbidden", "invalid_key"):
+            kind: Any = cls
+            for key in section:
+                kind = (
+                    kind.__args__[0] if isinstance(key, int) else kind.model_fields[key].annotation
+                )
+            meant = "".join(
+                f", perhaps {near}" for near in get_close_matches(str(last), kind.model_fields, n=1)
+            )
+            known = ", ".join(kind.model_fields)
+            return (
+                f"{key_name(section) or name} has the unknown key {last}{meant} (allowed: {known})"
+            )
+        said = error["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+        if not error["loc"]:
+            return said
+        if error["type"].startswith("float") and isinstance(error["input"], str):
+            said += ", with a decimal point: YAML reads 5e-4 as text, and 5.0e-4 as a number"
+        shown = repr(error["input"])
+        shown = shown[:LONGEST_SHOWN] + "…" if len(shown) > LONGEST_SHOWN else shown
+        return f"{key_name(error['loc'])} is {shown}: {said}"
+
+
+def key_name(path: Any) -> str:
+    """Write the place of a key: `grid.gpus[0]`."""
+    keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
+    return "".join(keys).removeprefix(".")
