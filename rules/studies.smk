@@ -3,7 +3,7 @@ import re
 from functools import cache
 
 from scaling.published import study as published
-from scaling.published.timing import CIFAR10_TRAIN_IMAGES
+from scaling.published.study import CIFAR10_TRAIN_IMAGES
 
 
 def measured(path):

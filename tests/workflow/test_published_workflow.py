@@ -84,7 +84,7 @@ def test_a_wrong_field_is_named_before_any_job(published):
     refused = published.snakemake(PAGE)
     assert refused.returncode != 0
     assert (
-        "studies/wrong/timings.csv, line 2, column epoch_seconds: '-24.94' should be the seconds of"
+        "studies/wrong/timings.csv, line 2, column epoch_seconds: '-24.94': Input should be"
         in refused.stdout
     )
     # Whoever does not ask for published studies is not disturbed.

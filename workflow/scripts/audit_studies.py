@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scaling.core import files
 from scaling.core.errors import UserError, run_script
-from scaling.published.timing import CIFAR10_TRAIN_IMAGES
+from scaling.published.study import CIFAR10_TRAIN_IMAGES
 from scaling.report import submissions as report_submissions
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from scaling.audit.derive import tables_of_published
 from scaling.core.errors import run_script
 from scaling.published import study as published
-from scaling.published.timing import CIFAR10_TRAIN_IMAGES
+from scaling.published.study import CIFAR10_TRAIN_IMAGES
 from scaling.tables import schema
 
 

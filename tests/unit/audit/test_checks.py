@@ -16,80 +16,86 @@ from examples.audit_example import (
 )
 from examples.records import GRADIENT_BYTES
 from scaling.audit.checks import audit
+from scaling.tables import schema
+
+ONE_ITERATION = GRADIENT_BYTES / 0.784 / 1e9
+"""GB/s of 44,695,848 B over the communication of an epoch, instead of 196 times as much."""
 
 
-def test_a_clean_study_has_no_findings():
-    table = audit(CLEAN)
-    assert table.empty
-    assert table.columns.tolist() == [
-        *("check", "recipe", "strategy", "gpus", "batch_size"),
-        *("severity", "message", "found", "expected"),
-    ]
+@pytest.mark.parametrize(
+    "study",
+    [
+        CLEAN,
+        # A batch of exactly the training set; loading that was not measured apart.
+        replace(CLEAN, train_images=1024),
+        study_of(
+            *timed_but(
+                TWO_128
+                | dict.fromkeys(["epoch_seconds_without_loading", "loader_seconds"], math.nan)
+            )
+        ),
+        replace(CLEAN, speedup=changed(CLEAN.speedup, 3, speedup=2.0)),
+    ],
+)
+def test_a_clean_study_has_no_findings(study):
+    table = audit(study)
+    assert table.empty and table.columns.tolist() == schema.columns("audit")
 
 
-def test_compute_and_communication_that_are_not_the_total_are_an_error():
-    broken = replace(CLEAN, communication=changed(CLEAN.communication, 0, total_seconds=10.0))
-    found = only_finding(broken)
-    assert (found.check, found.severity) == ("parts_differ_from_total", "error")
-    assert (found.gpus, found.batch_size) == (2, 128)
-    assert (found.found, found.expected) == (pytest.approx(9.784), 10.0)
-
-
-def test_one_iterations_bytes_over_one_epochs_seconds_is_an_error():
-    # 44,695,848 B / 0.784 s instead of 196 times as much
-    one_iteration = GRADIENT_BYTES / 0.784 / 1e9
-    broken = replace(CLEAN, bandwidth=changed(CLEAN.bandwidth, 0, bandwidth_gb_per_s=one_iteration))
-    found = only_finding(broken)
-    assert (found.check, found.severity) == ("bytes_not_multiplied_by_iterations", "error")
-    assert found.found == pytest.approx(GRADIENT_BYTES)
-    assert found.expected == pytest.approx(196 * GRADIENT_BYTES)
+@pytest.mark.parametrize(
+    ("study", "check", "cell", "figures"),
+    [
+        (
+            replace(CLEAN, communication=changed(CLEAN.communication, 0, total_seconds=10.0)),
+            "parts_differ_from_total",
+            (2, 128),
+            (9.784, 10.0),
+        ),
+        (
+            replace(CLEAN, bandwidth=changed(CLEAN.bandwidth, 0, bandwidth_gb_per_s=ONE_ITERATION)),
+            "bytes_not_multiplied_by_iterations",
+            (2, 128),
+            (GRADIENT_BYTES, 196 * GRADIENT_BYTES),
+        ),
+        # row 3 is N=2, b=128
+        (
+            replace(CLEAN, speedup=changed(CLEAN.speedup, 3, baseline_epoch_seconds=18.5)),
+            "two_baselines",
+            (1, 128),
+            (18.5, 18.0),
+        ),
+        # 9.25 = 18.5 / 2, with communication and total made to agree
+        (
+            replace(
+                CLEAN,
+                communication=changed(
+                    CLEAN.communication, 0, compute_seconds=9.25, communication_seconds=0.534
+                ),
+            ),
+            "two_baselines",
+            (1, 128),
+            (18.5, 18.0),
+        ),
+        # 2 · 512 = 1024 > 1000; 1 · 512 fits
+        (replace(CLEAN, train_images=1000), "batch_exceeds_dataset", (2, 512), (1024, 1000)),
+        (
+            replace(CLEAN, timing=changed(CLEAN.timing, 0, loader_seconds=0.5)),
+            "loading_does_not_add_up",
+            (1, 128),
+            (18.3, 18.0),
+        ),
+        (study_of(*timed_but(TWO_512 | {"count": 1})), "single_measurement", (2, 512), (1, 3)),
+    ],
+)
+def test_each_fault_is_found_by_its_own_check_alone(study, check, cell, figures):
+    found = only_finding(study)
+    severity = "info" if check == "single_measurement" else "error"
+    assert (found.check, found.severity) == (check, severity)
+    assert (found.gpus, found.batch_size) == cell
+    assert (found.found, found.expected) == pytest.approx(figures)
 
 
 def test_iterations_other_than_the_epochs_own_are_no_way_round_it():
-    table = changed(
-        CLEAN.bandwidth,
-        0,
-        iterations=1,
-        bytes_per_epoch=GRADIENT_BYTES,
-        bandwidth_gb_per_s=GRADIENT_BYTES / 0.784 / 1e9,
-    )
-    checks = audit(replace(CLEAN, bandwidth=table)).check
+    one = {"iterations": 1, "bytes_per_epoch": GRADIENT_BYTES, "bandwidth_gb_per_s": ONE_ITERATION}
+    checks = audit(replace(CLEAN, bandwidth=changed(CLEAN.bandwidth, 0, **one))).check
     assert "bytes_not_multiplied_by_iterations" in set(checks)
-
-
-def test_two_single_gpu_times_for_one_batch_size_are_an_error():
-    # row 3 is N=2, b=128
-    broken = replace(CLEAN, speedup=changed(CLEAN.speedup, 3, baseline_epoch_seconds=18.5))
-    found = only_finding(broken)
-    assert (found.check, found.severity) == ("two_baselines", "error")
-    assert (found.gpus, found.batch_size) == (1, 128)
-    assert (found.found, found.expected) == (18.5, 18.0)
-
-
-def test_a_time_for_a_batch_larger_than_the_training_set_is_an_error():
-    # 2 · 512 = 1024 > 1000; 1 · 512 fits
-    found = only_finding(replace(CLEAN, train_images=1000))
-    assert (found.check, found.severity) == ("batch_exceeds_dataset", "error")
-    assert (found.gpus, found.batch_size, found.found, found.expected) == (2, 512, 1024, 1000)
-
-
-def test_a_batch_of_exactly_the_training_set_is_in_order():
-    assert audit(replace(CLEAN, train_images=1024)).empty
-
-
-def test_loading_that_does_not_add_up_is_an_error():
-    broken = replace(CLEAN, timing=changed(CLEAN.timing, 0, loader_seconds=0.5))
-    found = only_finding(broken)
-    assert (found.check, found.severity) == ("loading_does_not_add_up", "error")
-    assert (found.found, found.expected) == (pytest.approx(18.3), 18.0)
-
-
-def test_a_study_that_did_not_separate_loading_is_not_blamed_for_it():
-    row = TWO_128 | {"epoch_seconds_without_loading": math.nan, "loader_seconds": math.nan}
-    assert audit(study_of(*timed_but(row))).empty
-
-
-def test_a_time_measured_once_is_pointed_out():
-    found = only_finding(study_of(*timed_but(TWO_512 | {"count": 1})))
-    assert (found.check, found.severity) == ("single_measurement", "info")
-    assert (found.gpus, found.batch_size, found.found, found.expected) == (2, 512, 1, 3)

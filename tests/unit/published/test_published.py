@@ -15,11 +15,7 @@ from examples.published_study import CLEAN, HEADER, edited, of_repository, study
 from scaling.audit.derive import derive
 from scaling.core.errors import UserError
 from scaling.published import study as published
-from scaling.published.timing import published_timing
 
-SECONDS = "the seconds of an epoch, 0.000001 to 1,000,000,000, or empty"
-FIGURE = "a number below 10^15 with at most 30 decimals, or empty"
-COUNT = "a whole number, 1 to 1,000,000,000,000"
 SWEEP = "study,gpus,batch_size,epoch_seconds\n"
 
 
@@ -27,127 +23,79 @@ def read(folder: Path, text: str = CLEAN, **beside: str):
     return published.read_folder(write(folder, text, **beside))
 
 
-def refusal(folder: Path, text: str = CLEAN, **beside: str) -> str:
-    with pytest.raises(UserError) as refused:
-        read(folder, text, **beside)
-    return str(refused.value)
-
-
-def test_printed_figures_keep_the_digits_they_were_printed_with(tmp_path):
-    (found,) = read(tmp_path)
-    printed = found.rows.set_index(["gpus", "batch_size"]).loc[(2, 128)]
-    assert printed.printed_speedup == Decimal("1.840")
-    assert printed.printed_speedup.as_tuple().exponent == -3
-    single = found.rows.set_index(["gpus", "batch_size"]).loc[(1, 128)]
-    assert single.printed_utilization_percent is None
-
-
-def test_a_column_more_and_a_byte_order_mark_do_not_matter(tmp_path):
-    lines = [f"{line},x" for line in CLEAN.splitlines()]
-    assert len(read(tmp_path, "\ufeff" + "\n".join(lines))[0].rows) == 7
-
-
-def test_a_missing_column_is_named(tmp_path):
-    text = CLEAN.replace("epoch_seconds_without_loading", "wihtout_loading")
-    assert refusal(tmp_path, text) == (
-        f"{tmp_path}/timings.csv, line 1: there is no column epoch_seconds_without_loading; add it"
-    )
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "wanted"),
-    [
-        *[("epoch_seconds", value, SECONDS) for value in ("fast", "-9.784", "0", "nan", "1e14")],
-        *[("epoch_seconds", value, SECONDS) for value in ("1e-300", "1e999999999")],
-        *[("printed_speedup", value, FIGURE) for value in ("1e16", "-1e16", "1e-400", "0e999")],
-        ("printed_speedup", "1,84", FIGURE),
-        *[("gpus", value, "a number of GPUs, 1 to 1,000,000") for value in ("1000001", "2.5", "")],
-        *[("batch_size", value, COUNT) for value in ("0", "1e13", "")],
-        *[("parameters", "11M", f"{COUNT}, or empty"), ("count", "0", f"{COUNT}, or empty")],
-        ("strategy", "fsdp", "one of dp, ddp"),
-        ("status", "failed", "one of ok, oom, oom_host, infeasible, diverged, timeout"),
-        ("study", "../up", "a name of letters, digits, '.', '_', '-'"),
-    ],
-)
-def test_a_wrong_field_is_named_by_file_line_and_column(tmp_path, column, value, wanted):
-    value_csv = f'"{value}"' if "," in value else value
-    message = refusal(tmp_path, edited({(2, 128): {column: value_csv}}))
-    assert message == (
-        f"{tmp_path}/timings.csv, line 4, column {column}: {value!r} should be {wanted}"
-    )
-
-
-@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
-def test_another_separator_is_named(tmp_path, mark, name):
-    assert refusal(tmp_path, CLEAN.replace(",", mark)) == (
-        f"{tmp_path}/timings.csv, line 1: the columns are separated by {name}; "
-        "separate them by commas"
-    )
-
-
-def test_a_line_with_a_field_too_few_is_named(tmp_path):
-    lines = CLEAN.splitlines()
-    lines[2] = lines[2].rpartition(",")[0]
-    assert "timings.csv, line 3: the line has not as many fields" in refusal(
-        tmp_path, "\n".join(lines)
-    )
-
-
-def test_an_ok_cell_needs_a_time_and_one_out_of_memory_has_none(tmp_path):
-    assert "line 4, column epoch_seconds: status ok needs a time" in refusal(
-        tmp_path, edited({(2, 128): {"epoch_seconds": ""}})
-    )
-    assert "line 4, column epoch_seconds: status oom has no time" in refusal(
-        tmp_path, edited({(2, 128): {"status": "oom"}})
-    )
-
-
-def test_a_cell_that_comes_twice_is_named(tmp_path):
-    twice = CLEAN + CLEAN.splitlines()[3] + "\n"
-    assert "line 9: clean has ddp, 2 GPUs, batch 128 a second time" in refusal(tmp_path, twice)
-
-
-def test_two_models_need_two_studies(tmp_path):
-    text = edited({(2, 512): {"parameters": "11689512"}})
-    assert "line 5, column parameters: clean has two of them" in refusal(tmp_path, text)
-
-
-def test_a_folder_without_timings_and_a_table_without_rows_are_named(tmp_path):
-    with pytest.raises(UserError, match=r"timings\.csv does not exist"):
-        published.read_folder(tmp_path)
-    assert "has no row" in refusal(tmp_path, HEADER + "\n")
-
-
-def test_a_study_of_another_file_must_be_one_of_the_timings(tmp_path):
-    message = refusal(tmp_path, batch_sweep=SWEEP + "clean,1,64,19.0\nother,1,64,19.0\n")
-    assert f"{tmp_path}/batch_sweep.csv, line 3, column study" in message
-    assert "no study other" in message
-
-
-def test_a_batch_sweep_is_on_one_gpu(tmp_path):
-    message = refusal(tmp_path, batch_sweep=SWEEP + "clean,2,64,19.0\n")
-    assert "line 2, column gpus: '2' should be 1, as these are times on one GPU" in message
-
-
-def test_two_folders_cannot_hold_one_study(tmp_path):
-    folders = [write(tmp_path / name) for name in ("a", "b")]
-    with pytest.raises(UserError, match=r"/a and .*/b both have a study clean"):
-        published.by_name(folders)
-
-
-def test_a_published_study_cannot_have_the_name_of_the_measured_one(tmp_path):
-    with pytest.raises(UserError, match="has a study clean, the name of the measured one"):
-        published.by_name([write(tmp_path)], reserved="clean")
-    assert set(published.by_name([write(tmp_path)], reserved="mine")) == {"clean"}
-
-
-def test_a_description_is_optional_and_a_wrong_one_is_named(tmp_path):
-    assert read(tmp_path)[0].description.hardware == "not stated"
+def test_a_study_is_read_with_the_digits_that_were_printed(tmp_path):
+    """A column more and a byte order mark do not matter, nor does what nobody stated."""
+    lines = [f"{line},x" for line in CLEAN.replace("11173962", "").splitlines()]
+    (found,) = read(tmp_path, "\ufeff" + "\n".join(lines))
+    rows = found.rows.set_index(["gpus", "batch_size"])
+    assert rows.loc[(2, 128)].printed_speedup.as_tuple() == Decimal("1.840").as_tuple()
+    assert rows.loc[(1, 128)].printed_utilization_percent is None
+    assert found.parameters is None and found.gradient_bytes != found.gradient_bytes
+    assert found.description.hardware == "not stated"
     (tmp_path / "studies.yaml").write_text("clean: {hardware: 4 A100, doubts: [one run]}")
     description = read(tmp_path)[0].description
     assert (description.hardware, description.doubts) == ("4 A100", ["one run"])
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("epoch_seconds", ["fast", "-9.784", "0", "nan", "1e14", "1e-300", "1e999999999"]),
+        ("printed_speedup", ["1e16", "-1e16", "1e-400", "0e999", "1,84"]),
+        ("gpus", ["1000001", "2.5", ""]),
+        ("batch_size", ["0", "1e13", ""]),
+        ("parameters", ["11M"]),
+        ("count", ["0"]),
+        ("strategy", ["fsdp"]),
+        ("status", ["failed"]),
+        ("study", ["../up"]),
+    ],
+)
+def test_a_wrong_field_is_named_by_file_line_and_column(tmp_path, column, values):
+    for value in values:
+        text = edited({(2, 128): {column: f'"{value}"' if "," in value else value}})
+        with pytest.raises(UserError) as refused:
+            read(tmp_path, text)
+        where = f"{tmp_path}/timings.csv, line 4, column {column}: {value!r}: "
+        assert str(refused.value).startswith(where)
+
+
+@pytest.mark.parametrize(
+    ("text", "beside", "complaint"),
+    [
+        (CLEAN.replace("_without_loading", ""), {}, "line 1: there is no column epoch_seconds_wi"),
+        (CLEAN.replace(",", ";"), {}, "line 1: there is no column study .*separated by commas"),
+        (CLEAN.replace(",1,,,,,5,17.9", ",1,,,,5,17.9"), {}, "line 2: .* not as many fields"),
+        (edited({(2, 128): {"epoch_seconds": ""}}), {}, "line 4.* status ok needs a time"),
+        (edited({(2, 128): {"status": "oom"}}), {}, "line 4.* status oom has no time"),
+        (CLEAN + CLEAN.splitlines()[3], {}, "line 9: clean has ddp, 2 GPUs, batch 128 a second"),
+        (edited({(2, 512): {"parameters": "1"}}), {}, "line 5, column parameters: clean has two"),
+        (HEADER + "\n", {}, "has no row"),
+        (CLEAN, {"batch_sweep": SWEEP + "other,1,64,19.0"}, "batch_sweep.csv, line 2.* no study"),
+        (CLEAN, {"batch_sweep": SWEEP + "clean,2,64,19.0"}, "line 2, column gpus: '2'"),
+    ],
+)
+def test_what_makes_no_study_is_named(tmp_path, text, beside, complaint):
+    with pytest.raises(UserError, match=complaint):
+        read(tmp_path, text, **beside)
+
+
+def test_a_folder_without_timings_or_with_a_wrong_description_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"timings\.csv does not exist"):
+        published.read_folder(tmp_path)
+    write(tmp_path)
     (tmp_path / "studies.yaml").write_text("clean: {gpu: 4 A100}")
-    assert "studies.yaml does not describe studies" in refusal(tmp_path)
+    with pytest.raises(UserError, match=r"studies\.yaml does not describe studies"):
+        published.read_folder(tmp_path)
+
+
+def test_a_name_belongs_to_one_study(tmp_path):
+    folders = [write(tmp_path / name) for name in ("a", "b")]
+    with pytest.raises(UserError, match=r"/b and .*/a both have a study clean"):
+        published.by_name(folders)
+    with pytest.raises(UserError, match="and the configuration both have a study clean"):
+        published.by_name(folders[:1], reserved="clean")
+    assert set(published.by_name(folders[:1], reserved="mine")) == {"clean"}
 
 
 def test_a_published_time_becomes_a_row_of_the_timing_table(tmp_path):
@@ -163,9 +111,11 @@ def test_a_published_time_becomes_a_row_of_the_timing_table(tmp_path):
 def test_a_sweep_adds_cells_and_never_replaces_a_time(tmp_path):
     sweep = SWEEP + "clean,1,128,19.0\nclean,1,256,17.5\n"
     (source,) = read(tmp_path, batch_sweep=sweep)
-    timing = published_timing(source, 50_000).set_index(["gpus", "batch_size"]).epoch_seconds
-    assert (timing[1, 128], timing[1, 256]) == (18.0, 17.5)
+    timing = source.timing(50_000).set_index(["gpus", "batch_size"])
+    assert (timing.epoch_seconds[1, 128], timing.epoch_seconds[1, 256]) == (18.0, 17.5)
     assert len(timing) == 8
+    # Nobody says how often it was measured: once.
+    assert (timing["count"][1, 256], timing.epoch_seconds_min[1, 256]) == (1, 17.5)
 
 
 @given(

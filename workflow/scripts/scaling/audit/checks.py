@@ -11,30 +11,27 @@ result is physically implausible, so the estimate behind it does not measure wha
 the definition itself explains.
 """
 
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
 from scaling.audit import limits, printed
-from scaling.audit.finding import TOLERANCE, Check, Finding, Study, finding
+from scaling.audit.finding import TOLERANCE, Check, Study, findings
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 from scaling.tables.communication import SUBTRACTIONS
 from scaling.tables.limits import GB
 
 
-def parts_differ_from_total(study: Study) -> list[Finding]:
+def parts_differ_from_total(study: Study) -> pd.DataFrame:
     """compute + communication = total, within rounding, for every estimate."""
     table = study.communication
     parts = table["compute_seconds"] + table["communication_seconds"]
-    return [
-        finding(row, "error", f"{row.estimate}: compute + communication is not the total", *pair)
-        for row, *pair in _differing(table, parts, table["total_seconds"])
-    ]
+    message = table["estimate"] + ": compute + communication is not the total"
+    return _differing(table, message, parts, table["total_seconds"])
 
 
-def bytes_not_multiplied_by_iterations(study: Study) -> list[Finding]:
+def bytes_not_multiplied_by_iterations(study: Study) -> pd.DataFrame:
     """bandwidth · communication seconds of an epoch = bytes per iteration · iterations.
 
     The iterations are the timing table's. One iteration's bytes over one epoch's seconds is the
@@ -43,14 +40,12 @@ def bytes_not_multiplied_by_iterations(study: Study) -> list[Finding]:
     iterations = study.timing[[*CELL_KEYS, "iterations"]]
     table = study.bandwidth.drop(columns="iterations").merge(iterations, how="left", on=CELL_KEYS)
     moved = table["bandwidth_gb_per_s"] * GB * table["communication_seconds"]
-    message = "the bandwidth is not that of bytes per iteration times iterations"
-    return [
-        finding(row, "error", f"{row.estimate}: {message} (in bytes)", *pair)
-        for row, *pair in _differing(table, moved, table["bytes_per_iteration"] * table.iterations)
-    ]
+    message = ": the bandwidth is not that of bytes per iteration times iterations (in bytes)"
+    expected = table["bytes_per_iteration"] * table["iterations"]
+    return _differing(table, table["estimate"] + message, moved, expected)
 
 
-def two_baselines(study: Study) -> list[Finding]:
+def two_baselines(study: Study) -> pd.DataFrame:
     """One T(1,b) for one batch size, wherever it is used.
 
     Gathered from the timing table's 1-GPU rows, the speedup table's baseline, and N · compute of
@@ -65,51 +60,38 @@ def two_baselines(study: Study) -> list[Finding]:
     table = pd.concat([use[[*CELL_KEYS, "of", "seconds"]] for use in uses])
     groups = table.groupby(["recipe", "strategy", "batch_size", "of"], as_index=False)
     spread = groups.agg(low=("seconds", "min"), high=("seconds", "max")).assign(gpus=1)
-    return [
-        finding(row, "error", f"two different single-GPU times used for one b ({row.of})", *pair)
-        for row, *pair in _differing(spread, spread["high"], spread["low"])
-    ]
+    message = "two different single-GPU times used for one b (" + spread["of"] + ")"
+    return _differing(spread, message, spread["high"], spread["low"])
 
 
-def batch_exceeds_dataset(study: Study) -> list[Finding]:
+def batch_exceeds_dataset(study: Study) -> pd.DataFrame:
     """A global batch N·b larger than the training set cannot be drawn, so it has no time."""
-    table = study.timing
-    samples = table["gpus"] * table["batch_size"]
-    impossible = (samples > study.train_images) & table["epoch_seconds"].notna()
+    timed = study.timing[study.timing["epoch_seconds"].notna()]
+    samples = timed["gpus"] * timed["batch_size"]
+    rows = timed[samples > study.train_images]
     message = "a time for a global batch larger than the training set"
-    return [
-        finding(row, "error", message, row.gpus * row.batch_size, study.train_images)
-        for row in table[impossible].itertuples()
-    ]
+    return findings(rows, "error", message, samples, study.train_images)
 
 
-def loading_does_not_add_up(study: Study) -> list[Finding]:
+def loading_does_not_add_up(study: Study) -> pd.DataFrame:
     """epoch_seconds = epoch_seconds_without_loading + loader_seconds, none of them below 0."""
     table = study.timing
-    parts = table["epoch_seconds_without_loading"] + table["loader_seconds"]
-    negative = table[table["loader_seconds"] < -TOLERANCE * table["epoch_seconds"]]
+    whole, without = table["epoch_seconds"], table["epoch_seconds_without_loading"]
     message = "the time without loading and the loading are not the epoch's time"
-    return [
-        finding(row, "error", message, *pair)
-        for row, *pair in _differing(table, parts, table["epoch_seconds"])
-    ] + [
-        finding(row, "error", "the epoch is longer without loading than with", *pair)
-        for row, *pair in zip(
-            negative.itertuples(),
-            negative["epoch_seconds_without_loading"],
-            negative["epoch_seconds"],
-            strict=True,
-        )
-    ]
+    below = table[table["loader_seconds"] < -TOLERANCE * whole]
+    longer = "the epoch is longer without loading than with"
+    return pd.concat(
+        [
+            _differing(table, message, without + table["loader_seconds"], whole),
+            findings(below, "error", longer, without, whole),
+        ]
+    )
 
 
-def single_measurement(study: Study) -> list[Finding]:
+def single_measurement(study: Study) -> pd.DataFrame:
     """A count of 1 is no median, its spread is unknown; at least 3 epochs are asked for."""
-    table = study.timing
-    return [
-        finding(row, "info", "measured once; at least 3 epochs are asked for", row.count, 3)
-        for row in table[table["count"] == 1].itertuples()
-    ]
+    once = study.timing[study.timing["count"] == 1]
+    return findings(once, "info", "measured once; at least 3 epochs are asked for", 1, 3)
 
 
 CHECKS: list[Check] = [
@@ -126,17 +108,14 @@ CHECKS: list[Check] = [
 
 def audit(study: Study) -> pd.DataFrame:
     """Every finding of every check; no rows when there is nothing to say."""
-    rows = [
-        {"check": check.__name__, **asdict(found)} for check in CHECKS for found in check(study)
-    ]
-    return schema.arrange("audit", rows)
+    found = [check(study).assign(check=check.__name__) for check in CHECKS]
+    rows = [row for each in found for row in each.to_dict("records")]
+    return schema.arrange("audit", rows).astype({"found": float, "expected": float})
 
 
 def _differing(
-    table: pd.DataFrame, found: pd.Series, expected: pd.Series
-) -> list[tuple[Any, float, float]]:
-    """The rows whose two figures, both known, differ by more than rounding, with the figures."""
+    table: pd.DataFrame, message: Any, found: pd.Series, expected: pd.Series
+) -> pd.DataFrame:
+    """An error for each row whose two figures, both known, differ by more than rounding."""
     different = (found - expected).abs() > TOLERANCE * expected.abs()
-    return list(
-        zip(table[different].itertuples(), found[different], expected[different], strict=True)
-    )
+    return findings(table, "error", message, found, expected)[different]

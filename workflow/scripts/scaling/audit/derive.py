@@ -10,7 +10,6 @@ from scaling.audit.checks import audit
 from scaling.audit.finding import Study
 from scaling.published.printed import printed_against_derived
 from scaling.published.study import PublishedStudy
-from scaling.published.timing import published_timing
 from scaling.tables import schema
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
@@ -56,10 +55,10 @@ class PublishedTables(DerivedTables):
 
 def tables_of_published(source: PublishedStudy, train_images: int) -> dict[str, pd.DataFrame]:
     """The tables `schema.PUBLISHED` of a study, for a training set of `train_images`."""
-    times = published_timing(source, train_images)
+    times = source.timing(train_images)
     found = tables_of_times(times, source.gradient_bytes, {})
     speedup, parts, rates = found["speedup"], found["communication"], found["bandwidth"]
-    printed = printed_against_derived(source, times, speedup, parts, rates)
+    printed = printed_against_derived(source, times, found)
     findings = audit(Study(times, speedup, parts, rates, train_images, printed))
     return {"timing": times, **found, "audit": findings, "printed": printed}
 

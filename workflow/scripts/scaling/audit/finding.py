@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.published.mistakes import Severity
+from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 
 TOLERANCE = 1e-6
@@ -14,31 +14,11 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing found in one cell: the figure that stands there, and what it is held against."""
-
-    recipe: str
-    strategy: str
-    gpus: int
-    batch_size: int
-    severity: Severity
-    message: str
-    found: float
-    expected: float
-
-
-def finding(row: Any, severity: Severity, message: str, found: float, expected: float) -> Finding:
-    """The finding on the cell of a table's row."""
-    cell = (row.recipe, row.strategy, row.gpus, row.batch_size)
-    return Finding(*cell, severity, message, float(found), float(expected))
-
-
-@dataclass(frozen=True)
 class Study:
     """Hold the tables under audit, and D: the number of images in the training set.
 
-    `printed` is the table of `scaling.printed`, empty for a study that prints no figures;
-    `utilization` that of `scaling.utilization`, empty for one without measured peaks.
+    `printed` is the table of figures that a document printed, empty for a study that prints none;
+    `utilization` is empty for one without measured peaks.
     """
 
     timing: pd.DataFrame
@@ -50,4 +30,25 @@ class Study:
     utilization: pd.DataFrame = field(default_factory=lambda: schema.empty("utilization"))
 
 
-Check = Callable[[Study], list[Finding]]
+Check = Callable[[Study], pd.DataFrame]
+"""From a study to a row for each finding."""
+
+
+def findings(
+    rows: pd.DataFrame, severity: Any, message: Any, found: Any, expected: Any
+) -> pd.DataFrame:
+    """A finding on the cell of each row: the figure that stands there, and what it is held against.
+
+    Each of them is one for all rows, or has one for each.
+    """
+    figures = {"severity": severity, "message": message, "found": found, "expected": expected}
+    return pd.DataFrame({**rows[CELL_KEYS], **figures}, index=rows.index)
+
+
+def beyond(
+    rows: pd.DataFrame, message: Any, reasons: list[str], found: Any, limit: Any
+) -> pd.DataFrame:
+    """Warnings of rows beyond a limit; remarks where there are `reasons`, which are added."""
+    severity = ["info" if reason else "warning" for reason in reasons]
+    added = pd.Series([f"; {reason}" if reason else "" for reason in reasons], rows.index, str)
+    return findings(rows, severity, message + added, found, limit)

@@ -5,9 +5,9 @@ estimate does not see all communication, a partial last batch counts as a whole 
 is beyond by no more than noise; the message then says so. A time measured once has no noise.
 """
 
-from typing import Any
+import pandas as pd
 
-from scaling.audit.finding import TOLERANCE, Check, Finding, Severity, Study, finding
+from scaling.audit.finding import TOLERANCE, Check, Study, beyond, findings
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
 from scaling.tables.bandwidth import BLIND, blind
@@ -18,21 +18,19 @@ COMMUNICATION_FACTOR = 2.0
 large times leaves a small one, easily wrong by tens of percent, hardly by a factor of 2."""
 
 
-def negative_communication(study: Study) -> list[Finding]:
+def negative_communication(study: Study) -> pd.DataFrame:
     """Communication takes time: below 0 the estimate has subtracted something else.
 
     A remark where it is no further below than noise, as `noise.with_resolution` has it.
     """
     table = noise.with_resolution(study.communication, study.timing)
-    found = []
-    for row in table[table["communication_seconds"] < 0].itertuples():
-        message = f"{row.estimate}: communication below 0"
-        reasons = ["within noise"] if row.within_noise else []
-        found.append(_beyond(row, message, reasons, row.communication_seconds, 0))
-    return found
+    rows = table[table["communication_seconds"] < 0]
+    reasons = ["within noise" if within else "" for within in rows["within_noise"]]
+    message = rows["estimate"] + ": communication below 0"
+    return beyond(rows, message, reasons, rows["communication_seconds"], 0)
 
 
-def utilization_above_one(study: Study) -> list[Finding]:
+def utilization_above_one(study: Study) -> pd.DataFrame:
     """No cell can communicate faster than the peak measured in the same study.
 
     A remark for an estimate that does not see communication behind computation, of a strategy
@@ -40,15 +38,13 @@ def utilization_above_one(study: Study) -> list[Finding]:
     """
     moving = study.communication[[*CELL_KEYS, "estimate", "moving_seconds"]]
     table = study.bandwidth.merge(moving, how="left", on=[*CELL_KEYS, "estimate"])
-    found = []
-    for row in table[table["utilization"] > 1].itertuples():
-        reasons = [BLIND] if blind(row) else []
-        message = f"{row.estimate}: utilization above 100 %"
-        found.append(_beyond(row, message, reasons, row.utilization, 1))
-    return found
+    rows = table[table["utilization"] > 1]
+    reasons = [BLIND if blind(row) else "" for row in rows.itertuples()]
+    message = rows["estimate"] + ": utilization above 100 %"
+    return beyond(rows, message, reasons, rows["utilization"], 1)
 
 
-def above_the_matrix_peak(study: Study) -> list[Finding]:
+def above_the_matrix_peak(study: Study) -> pd.DataFrame:
     """No epoch takes less time than its operations would at the matrix product rate measured.
 
     "Without loading" comes out below it where the device computes while the host waits for data:
@@ -60,34 +56,28 @@ def above_the_matrix_peak(study: Study) -> list[Finding]:
         "utilization_without_loading": "the time without loading is less than the operations take "
         "at the measured peak: the device computed while the host waited for data",
     }
-    return [
-        finding(row, "warning", message, getattr(row, column), 1)
+    return pd.concat(
+        findings(table[table[column] > 1], "warning", message, table[column], 1)
         for column, message in messages.items()
-        for row in table[table[column] > 1].itertuples()
-    ]
+    )
 
 
-def speedup_above_gpus(study: Study) -> list[Finding]:
+def speedup_above_gpus(study: Study) -> pd.DataFrame:
     """N GPUs are at most N times as fast, in each of the three views.
 
     A remark where the ranges of the two times reach N, and in the weak view where a partial last
     batch, which counts as a whole step, is what lifts it above N.
     """
-    table = study.speedup
-    return [
-        _beyond(
-            row,
-            f"{name} above the number of GPUs",
-            why_above_gpus(row, view),
-            getattr(row, view),
-            row.gpus,
-        )
-        for view, name in VIEWS.items()
-        for row in table[table[view] > table["gpus"] * (1 + TOLERANCE)].itertuples()
-    ]
+    table, found = study.speedup, []
+    for view, name in VIEWS.items():
+        rows = table[table[view] > table["gpus"] * (1 + TOLERANCE)]
+        reasons = ["; ".join(why_above_gpus(row, view)) for row in rows.itertuples()]
+        message = f"{name} above the number of GPUs"
+        found.append(beyond(rows, message, reasons, rows[view], rows["gpus"]))
+    return pd.concat(found)
 
 
-def communication_varies_with_batch(study: Study) -> list[Finding]:
+def communication_varies_with_batch(study: Study) -> pd.DataFrame:
     """Communication of one iteration moves the same bytes at every b, so it takes the same time.
 
     For each recipe, strategy, number of GPUs and estimate: the largest communication time of an
@@ -100,19 +90,19 @@ def communication_varies_with_batch(study: Study) -> list[Finding]:
     table = noise.with_resolution(table.merge(spreads, how="left"), study.timing)
     table["seconds"] = table["communication_seconds"] / table["iterations"]
     table = table.dropna(subset="seconds")
-    for end, extreme in (("low", "lowest_seconds"), ("high", "highest_seconds")):
-        table[end] = (table[extreme] / table["iterations"]).fillna(table["seconds"])
-    found = []
-    for _, rows in table.groupby(["recipe", "strategy", "gpus", "estimate"]):
-        worst = next(rows.loc[[rows["seconds"].idxmax()]].itertuples())
-        smallest = rows["seconds"].min()
-        if worst.seconds <= COMMUNICATION_FACTOR * smallest:
-            continue
-        certain = rows["low"].max() > COMMUNICATION_FACTOR * rows["high"].min()
-        reasons = [] if certain else ["within noise"]
-        message = f"{worst.estimate}: communication of one iteration changes with b (in seconds)"
-        found.append(_beyond(worst, message, reasons, worst.seconds, smallest))
-    return found
+    for end in ("lowest", "highest"):
+        seconds = table[f"{end}_seconds"] / table["iterations"]
+        table[end] = seconds.fillna(table["seconds"])
+    groups = table.groupby(["recipe", "strategy", "gpus", "estimate"])
+    least = groups["seconds"].transform("min")
+    certain = groups["lowest"].transform("max") > COMMUNICATION_FACTOR * groups[
+        "highest"
+    ].transform("min")
+    table = table.assign(least=least, reason=certain.map({True: "", False: "within noise"}))
+    worst = table.loc[groups["seconds"].idxmax()]
+    rows = worst[worst["seconds"] > COMMUNICATION_FACTOR * worst["least"]]
+    message = rows["estimate"] + ": communication of one iteration changes with b (in seconds)"
+    return beyond(rows, message, list(rows["reason"]), rows["seconds"], rows["least"])
 
 
 CHECKS: list[Check] = [
@@ -122,9 +112,3 @@ CHECKS: list[Check] = [
     speedup_above_gpus,
     communication_varies_with_batch,
 ]
-
-
-def _beyond(row: Any, message: str, reasons: list[str], figure: float, limit: float) -> Finding:
-    """A warning, a remark where `reasons` explain it."""
-    severity: Severity = "info" if reasons else "warning"
-    return finding(row, severity, "; ".join([message, *reasons]), figure, limit)

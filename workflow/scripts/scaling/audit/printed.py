@@ -4,12 +4,11 @@ A study that prints no figures has no such findings. A printed figure that is wr
 mistake is found by one check only: the one for that mistake, or `other_definition`.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
-from scaling.audit.finding import Check, Finding, Study, finding
+from scaling.audit.finding import Check, Study, findings
 from scaling.core.grid import CELL_KEYS
 from scaling.published.mistakes import MISTAKES
 from scaling.published.printed_figures import WITHIN
@@ -23,96 +22,77 @@ WORDS = {
     "epoch_seconds": "time",
 }
 UNCHECKED = {"no_time", "no_single_time", "no_parameters", "no_peak"}
+OTHER_SINGLE = {"other_single_time", "another_row", "repeated_single_time", "second_single_time"}
+OF_OWN_CHECKS = {"one_iteration", "batch_as_bandwidth", "unexplained", *OTHER_SINGLE, *UNCHECKED}
 
 
-def printed_parts_differ_from_total(study: Study) -> list[Finding]:
+def printed_parts_differ_from_total(study: Study) -> pd.DataFrame:
     """The printed compute + communication = the epoch, with or without loading, to the last digit.
 
     A difference of one unit in the last digit of each is rounding.
     """
-    compute, rest = (
-        study.printed[study.printed["quantity"] == quantity]
-        for quantity in ("compute_seconds", "communication_seconds")
-    )
+    compute, rest = (_printed(study, name) for name in ("compute_seconds", "communication_seconds"))
     both = compute.merge(rest, on=CELL_KEYS, suffixes=("", "_rest"))
-    found = []
-    for row in both.merge(study.timing, on=CELL_KEYS).itertuples():
-        parts = row.printed + row.printed_rest
-        rounding = (row.last_digit + row.last_digit_rest) * (1 + 1e-9)
-        totals = [row.epoch_seconds, row.epoch_seconds_without_loading]
-        if not any(abs(parts - total) <= rounding for total in totals):
-            message = "the printed compute and communication times do not add up to the epoch's"
-            found.append(finding(row, "error", message, parts, row.epoch_seconds))
-    return found
+    both = both.merge(study.timing, on=CELL_KEYS)
+    parts = both["printed"] + both["printed_rest"]
+    rounding = (both["last_digit"] + both["last_digit_rest"]) * (1 + 1e-9)
+    whole, without = both["epoch_seconds"], both["epoch_seconds_without_loading"]
+    apart = ~((parts - whole).abs() <= rounding) & ~((parts - without).abs() <= rounding)
+    message = "the printed compute and communication times do not add up to the epoch's"
+    return findings(both[apart], "error", message, parts, whole)
 
 
-def _beyond(quantity: str, message: str, limit: Callable[[Any], float], sign: int = 1) -> Check:
-    """Make a check that warns of printed figures above a cell's limit, below it for `sign` -1."""
-
-    def check(study: Study) -> list[Finding]:
-        rows = study.printed[study.printed["quantity"] == quantity]
-        return [
-            finding(row, "warning", message, row.printed, limit(row))
-            for row in rows.itertuples()
-            if sign * (row.printed - limit(row)) > (row.last_digit if quantity == "speedup" else 0)
-        ]
-
-    return check
+def printed_communication_below_zero(study: Study) -> pd.DataFrame:
+    """A printed communication time is not below 0."""
+    rows = _printed(study, "communication_seconds")
+    message = "the printed communication time is below 0"
+    return findings(rows[rows["printed"] < 0], "warning", message, rows["printed"], 0)
 
 
-def _of_mistakes(*names: str) -> Check:
-    """Make a check that finds the printed figures with one of these mistakes."""
-    return lambda study: _by_mistake(study.printed, set(names))
+def printed_utilization_above_all(study: Study) -> pd.DataFrame:
+    """A printed utilization is at most 100 %."""
+    rows = _printed(study, "utilization_percent")
+    message = "the printed utilization is above 100 %"
+    return findings(rows[rows["printed"] > 100], "warning", message, rows["printed"], 100)
 
 
-OTHER_SINGLE = [
-    *("other_single_time", "another_row", "repeated_single_time", "second_single_time"),
-]
-OF_OWN_CHECKS = {"one_iteration", "batch_as_bandwidth", "unexplained", *OTHER_SINGLE, *UNCHECKED}
-MADE: dict[str, tuple[str, Check]] = {
-    "printed_communication_below_zero": (
-        "A printed communication time is not below 0.",
-        _beyond(
-            "communication_seconds", "the printed communication time is below 0", lambda _: 0, -1
-        ),
-    ),
-    "printed_utilization_above_all": (
-        "A printed utilization is at most 100 %.",
-        _beyond("utilization_percent", "the printed utilization is above 100 %", lambda _: 100),
-    ),
-    "printed_speedup_above_gpus": (
-        "A printed speedup is at most N, give or take its last digit.",
-        _beyond("speedup", "the printed speedup is above the number of GPUs", lambda row: row.gpus),
-    ),
-    "printed_bytes_of_one_iteration": (
-        "A printed bandwidth is bytes and seconds of the same thing: both of an epoch.",
-        _of_mistakes("one_iteration"),
-    ),
-    "printed_bandwidth_is_batch_size": (
-        "A printed bandwidth is not a batch size.",
-        _of_mistakes("batch_as_bandwidth"),
-    ),
-    # Where a printed figure follows from another T(1,b), `found` is that one.
-    "printed_single_time_differs": (
-        "One T(1,b) for one b: in the study's table, behind its derived figures, in its other "
-        "lists.",
-        _of_mistakes(*OTHER_SINGLE),
-    ),
-    "other_definition": (
-        "A printed figure follows the definition of its name, and not another one.",
-        _of_mistakes(*set(MISTAKES) - OF_OWN_CHECKS),
-    ),
-    "printed_cannot_be_checked": (
-        "The study has what a printed figure follows from: T(N,b), T(1,b), parameters, a peak.",
-        _of_mistakes(*UNCHECKED),
-    ),
-}
-"""Checks that only differ in what they look for: what each judges, and the check."""
-for _name, (_rule, _check) in MADE.items():
-    _check.__name__, _check.__doc__ = _name, _rule
+def printed_speedup_above_gpus(study: Study) -> pd.DataFrame:
+    """A printed speedup is at most N, give or take its last digit."""
+    rows = _printed(study, "speedup")
+    rows = rows[rows["printed"] - rows["gpus"] > rows["last_digit"]]
+    message = "the printed speedup is above the number of GPUs"
+    return findings(rows, "warning", message, rows["printed"], rows["gpus"])
 
 
-def not_reproduced(study: Study) -> list[Finding]:
+def printed_bytes_of_one_iteration(study: Study) -> pd.DataFrame:
+    """A printed bandwidth is bytes and seconds of the same thing: both of an epoch."""
+    return _by_mistake(study, {"one_iteration"})
+
+
+def printed_bandwidth_is_batch_size(study: Study) -> pd.DataFrame:
+    """A printed bandwidth is not a batch size."""
+    return _by_mistake(study, {"batch_as_bandwidth"})
+
+
+def printed_single_time_differs(study: Study) -> pd.DataFrame:
+    """One T(1,b) for one b: in the study's table, behind its derived figures, in its other lists.
+
+    Where a printed figure follows from another T(1,b), `found` is that one.
+    """
+    return _by_mistake(study, OTHER_SINGLE)
+
+
+def other_definition(study: Study) -> pd.DataFrame:
+    """A printed figure follows the definition of its name, and not another one."""
+    return _by_mistake(study, set(MISTAKES) - OF_OWN_CHECKS)
+
+
+def printed_cannot_be_checked(study: Study) -> pd.DataFrame:
+    """The study has what a printed figure follows from: T(N,b), T(1,b), parameters, a peak."""
+    return _by_mistake(study, UNCHECKED)
+
+
+def not_reproduced(study: Study) -> pd.DataFrame:
     """A printed figure follows from the study's own times by the study's own definition.
 
     The definition is the one that gives most of its figures. Wrong by less than
@@ -124,47 +104,49 @@ def not_reproduced(study: Study) -> list[Finding]:
         & (printed["explained_by"] == "")
         & ~printed["mistakes"].isin(["other_single_time", "unexplained", *UNCHECKED])
     ]
-    return _by_mistake(printed, {"unexplained"}) + [
-        finding(
-            row,
-            "info",
-            f"the printed {WORDS[row.quantity]} follows from the study's own definition only "
-            f"to {WITHIN}",
-            row.printed,
-            row.by_definition,
-        )
-        for row in near.itertuples()
-    ]
+    message = f" follows from the study's own definition only to {WITHIN}"
+    words = "the printed " + near["quantity"].map(WORDS) + message
+    remarks = findings(near, "info", words, near["printed"], near["by_definition"])
+    return pd.concat([_by_mistake(study, {"unexplained"}), remarks])
 
 
 CHECKS: list[Check] = [
     printed_parts_differ_from_total,
-    *(check for _, check in MADE.values()),
+    printed_communication_below_zero,
+    printed_utilization_above_all,
+    printed_speedup_above_gpus,
+    printed_bytes_of_one_iteration,
+    printed_bandwidth_is_batch_size,
+    printed_single_time_differs,
+    other_definition,
+    printed_cannot_be_checked,
     not_reproduced,
 ]
 
 
-def _by_mistake(printed: pd.DataFrame, names: set[str]) -> list[Finding]:
-    """A finding for each printed figure and each of its mistakes that is among `names`."""
-    return [
-        finding(
-            row,
-            MISTAKES[name].severity,
-            f"the printed {WORDS[row.quantity]} {_sentence(row, name)}",
-            *_held_against(row, name),
-        )
-        for row in printed.itertuples()
-        for name in row.mistakes.split(";")
-        if name in names
-    ]
+def _printed(study: Study, quantity: str) -> pd.DataFrame:
+    return study.printed[study.printed["quantity"] == quantity]
 
 
-def _sentence(row: Any, mistake: str) -> str:
-    return MISTAKES[mistake].sentence.format(rule=row.explained_by or row.definition)
+def _by_mistake(study: Study, names: set[str]) -> pd.DataFrame:
+    """A finding for each printed figure and each of its mistakes that is among `names`.
+
+    It is held against what would be right: for a wrong T(1,b), that time itself.
+    """
+    rows = study.printed.assign(mistake=study.printed["mistakes"].str.split(";"))
+    rows = rows.explode("mistake", ignore_index=True)
+    rows = rows[rows["mistake"].isin(names)]
+    single = rows["mistake"] == "other_single_time"
+    return findings(
+        rows,
+        [MISTAKES[name].severity for name in rows["mistake"]],
+        [_sentence(row) for row in rows.itertuples()],
+        rows["printed"].mask(single, rows["implied_single_seconds"]),
+        rows["derived"].mask(single, rows["single_seconds"]),
+    )
 
 
-def _held_against(row: Any, mistake: str) -> tuple[float, float]:
-    """What stands there and what would be right: for a wrong T(1,b), that time itself."""
-    if mistake == "other_single_time":
-        return row.implied_single_seconds, row.single_seconds
-    return row.printed, row.derived
+def _sentence(row: Any) -> str:
+    rule = row.explained_by or row.definition
+    said = MISTAKES[row.mistake].sentence.format(rule=rule)
+    return f"the printed {WORDS[row.quantity]} {said}"

@@ -1,17 +1,16 @@
 """What a printed figure may have been computed by: ours, and those that documents have used.
 
 A definition is a formula over the facts of one cell, a name, and the mistakes it makes
-(`scaling.mistakes`), none for a sound one. The first of each quantity is ours.
+(report/mistakes.yaml), none for a sound one. The first of each quantity is ours.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations
 
 from scaling.tables.bandwidth import bytes_per_iteration
 from scaling.tables.limits import GB, ring_factor
 
-GIB = 2.0**30
 BY_COMMUNICATION = "communication seconds"
 """In the names of the bandwidths that divide by them."""
 
@@ -42,6 +41,16 @@ class Facts:
     communication_seconds: float
     moving_seconds: float
 
+    @property
+    def compute(self) -> float:
+        """T(1,b) / N, the whole epoch."""
+        return self.single / self.gpus
+
+    @property
+    def compute_without_loading(self) -> float:
+        """T(1,b) / N, without the wait for data."""
+        return self.single_without_loading / self.gpus
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -53,167 +62,108 @@ class Definition:
     chosen: bool = True
 
 
-def speedup(cell: Facts) -> float:
-    """T(1,b) / T(N,b): the epoch on one GPU over the epoch on N, at the same batch per GPU."""
-    return cell.single / cell.seconds
+def _bandwidth(*mistakes: str) -> Definition:
+    """Define bytes over the seconds beside them, in GB/s, with some of `_OF_BANDWIDTHS`.
 
-
-def speedup_times_gpus(cell: Facts) -> float:
-    """N · T(1,b) / T(N,b)."""
-    return cell.gpus * speedup(cell)
-
-
-def speedup_over_two(cell: Facts) -> float:
-    """T(2,b) / T(N,b)."""
-    return cell.double / cell.seconds
-
-
-def speedup_of_smallest_batch(cell: Facts) -> float:
-    """T(1,b₀) / T(N,b), b₀ being the smallest batch of the study."""
-    return cell.first_single / cell.seconds
-
-
-def compute(cell: Facts) -> float:
-    """T(1,b) / N, the whole epoch."""
-    return cell.single / cell.gpus
-
-
-def compute_without_loading(cell: Facts) -> float:
-    """T(1,b) / N, both without the wait for data."""
-    return cell.single_without_loading / cell.gpus
-
-
-def whole_epoch(cell: Facts) -> float:
-    """T(N,b)."""
-    return cell.seconds
-
-
-def whole_epoch_without_loading(cell: Facts) -> float:
-    """T(1,b) / N without loading, plus the communication printed beside it."""
-    return compute_without_loading(cell) + cell.communication_seconds
-
-
-def communication(cell: Facts) -> float:
-    """T(N,b) - T(1,b) / N, whole epochs."""
-    return cell.seconds - compute(cell)
-
-
-def communication_without_loading(cell: Facts) -> float:
-    """T(N,b) - T(1,b) / N, both without the wait for data."""
-    return cell.seconds_without_loading - compute_without_loading(cell)
-
-
-def communication_in_compute(cell: Facts) -> float:
-    """What is printed as compute, less T(1,b) / N without loading."""
-    return cell.compute_seconds - compute_without_loading(cell)
-
-
-def rest_of_printed_compute(cell: Facts) -> float:
-    """T(N,b) less the compute time printed beside it."""
-    return cell.seconds - cell.compute_seconds
-
-
-def bandwidth(
-    cell: Facts, *, ring: bool, one_iteration: bool, over_total: bool, gib: bool
-) -> float:
-    """Bytes over the seconds beside it, in GB/s; each option is one mistake.
-
-    Bytes are those of `bandwidth.bytes_per_iteration` (`ring`: of a ring whatever the strategy)
-    times the iterations of an epoch (`one_iteration`: once); seconds those of the communication
-    (`over_total`: of the column called compute); the unit 1e9 bytes (`gib`: 2³⁰).
+    Sound are the bytes of `bandwidth.bytes_per_iteration`, times the iterations of an epoch, over
+    the seconds of communication, in 1e9 bytes; mistaken a ring's bytes whatever the strategy, those
+    of one iteration, the seconds of the column called compute, and 2³⁰ bytes.
     """
-    strategy = "ddp" if ring else cell.strategy
-    moved = bytes_per_iteration(strategy, cell.gpus, cell.gradient_bytes)
-    iterations = 1 if one_iteration else cell.iterations
-    seconds = cell.compute_seconds if over_total else cell.moving_seconds
-    return moved * iterations / seconds / (GIB if gib else GB) if seconds else float("nan")
+    ring, once, total, gib = (name in mistakes for name in _OF_BANDWIDTHS)
+
+    def value(cell: Facts) -> float:
+        strategy = "ddp" if ring else cell.strategy
+        moved = bytes_per_iteration(strategy, cell.gpus, cell.gradient_bytes)
+        seconds = cell.compute_seconds if total else cell.moving_seconds
+        if not seconds:
+            return float("nan")
+        return moved * (1 if once else cell.iterations) / seconds / (2.0**30 if gib else GB)
+
+    moved = f"{'ring bytes' if ring else 'bytes'} of one {'iteration' if once else 'epoch'}"
+    seconds = "the seconds called compute" if total else BY_COMMUNICATION
+    return Definition(f"{moved} / {seconds}{', in GiB' if gib else ''}", value, mistakes)
 
 
-def batch_as_bandwidth(cell: Facts) -> float:
-    """2(N-1)/N · b: the ring's factor on the batch size instead of on the bytes."""
-    return ring_factor(cell.gpus) * cell.batch_size
-
-
-def compute_of_another_row(cell: Facts, printed: float) -> float:
-    """T(1,b') / N of that other batch size b' which comes closest to what is printed."""
-    return _closest((other / cell.gpus for other in cell.other_singles), printed)
-
-
-def speedup_of_another_row(cell: Facts, printed: float) -> float:
-    """T(1,b') / T(N,b) of that other batch size b' which comes closest to what is printed."""
-    return _closest((other / cell.seconds for other in cell.other_singles), printed)
-
-
-def _closest(values: Iterable[float], printed: float) -> float:
-    return min(values, key=lambda value: abs(value - printed), default=float("nan"))
-
-
-def _bandwidths() -> list[Definition]:
-    """Every combination of the mistakes a bandwidth can have, the fewest first."""
-    options = {
-        "ring": "ring_for_dp",
-        "one_iteration": "one_iteration",
-        "over_total": "over_total",
-        "gib": "gib",
-    }
-    found = []
-    for choice in product([False, True], repeat=len(options)):
-        made = dict(zip(options, choice, strict=True))
-        moved = ("ring bytes" if made["ring"] else "bytes") + (
-            " of one iteration" if made["one_iteration"] else " of one epoch"
-        )
-        seconds = "the seconds called compute" if made["over_total"] else BY_COMMUNICATION
-        found.append(
-            Definition(
-                f"{moved} / {seconds}{', in GiB' if made['gib'] else ''}",
-                lambda cell, made=made: bandwidth(cell, **made),  # type: ignore[misc]
-                tuple(mistake for option, mistake in options.items() if made[option]),
-            )
-        )
-    return sorted(found, key=lambda definition: len(definition.mistakes))
-
+_OF_BANDWIDTHS = ["ring_for_dp", "one_iteration", "over_total", "gib"]
 
 DEFINITIONS: dict[str, list[Definition]] = {
     "speedup": [
-        Definition("T(1,b) / T(N,b)", speedup),
-        Definition("N · T(1,b) / T(N,b)", speedup_times_gpus, ("times_gpus",)),
-        Definition("T(2,b) / T(N,b)", speedup_over_two, ("two_gpu_baseline",)),
-        Definition("T(1,b₀) / T(N,b)", speedup_of_smallest_batch, ("one_baseline",)),
+        Definition("T(1,b) / T(N,b)", lambda cell: cell.single / cell.seconds),
+        Definition(
+            "N · T(1,b) / T(N,b)",
+            lambda cell: cell.gpus * cell.single / cell.seconds,
+            ("times_gpus",),
+        ),
+        Definition(
+            "T(2,b) / T(N,b)", lambda cell: cell.double / cell.seconds, ("two_gpu_baseline",)
+        ),
+        # b₀ is the smallest batch of the study.
+        Definition(
+            "T(1,b₀) / T(N,b)", lambda cell: cell.first_single / cell.seconds, ("one_baseline",)
+        ),
     ],
     "compute_seconds": [
-        Definition("T(1,b) / N without loading", compute_without_loading),
-        Definition("T(1,b) / N", compute, ("loading_counted",)),
-        Definition("T(N,b)", whole_epoch, ("total_as_compute", "loading_counted")),
-        Definition("T(N,b) without loading", whole_epoch_without_loading, ("total_as_compute",)),
+        Definition("T(1,b) / N without loading", lambda cell: cell.compute_without_loading),
+        Definition("T(1,b) / N", lambda cell: cell.compute, ("loading_counted",)),
+        Definition("T(N,b)", lambda cell: cell.seconds, ("total_as_compute", "loading_counted")),
+        # With the communication printed beside it.
         Definition(
-            "T(N,b) - T(1,b) / N without loading", communication_without_loading, ("wrong_column",)
+            "T(N,b) without loading",
+            lambda cell: cell.compute_without_loading + cell.communication_seconds,
+            ("total_as_compute",),
         ),
-        Definition("T(N,b) - T(1,b) / N", communication, ("wrong_column",)),
+        Definition(
+            "T(N,b) - T(1,b) / N without loading",
+            lambda cell: cell.seconds_without_loading - cell.compute_without_loading,
+            ("wrong_column",),
+        ),
+        Definition(
+            "T(N,b) - T(1,b) / N", lambda cell: cell.seconds - cell.compute, ("wrong_column",)
+        ),
     ],
     "communication_seconds": [
-        Definition("T(N,b) - T(1,b) / N without loading", communication_without_loading),
-        Definition("T(N,b) - T(1,b) / N", communication, ("loading_counted",)),
+        Definition(
+            "T(N,b) - T(1,b) / N without loading",
+            lambda cell: cell.seconds_without_loading - cell.compute_without_loading,
+        ),
+        Definition(
+            "T(N,b) - T(1,b) / N", lambda cell: cell.seconds - cell.compute, ("loading_counted",)
+        ),
         Definition(
             "T(N,b) - T(1,b) / N without loading, T(N,b) printed as compute",
-            communication_in_compute,
+            lambda cell: cell.compute_seconds - cell.compute_without_loading,
             ("loading_left_out",),
         ),
-        Definition("T(1,b) / N without loading", compute_without_loading, ("wrong_column",)),
-        Definition("T(1,b) / N", compute, ("wrong_column",)),
+        Definition(
+            "T(1,b) / N without loading",
+            lambda cell: cell.compute_without_loading,
+            ("wrong_column",),
+        ),
+        Definition("T(1,b) / N", lambda cell: cell.compute, ("wrong_column",)),
         Definition(
             "T(N,b) - compute as printed",
-            rest_of_printed_compute,
+            lambda cell: cell.seconds - cell.compute_seconds,
             ("follows_from_compute",),
             chosen=False,
         ),
     ],
     "bandwidth_gb_per_s": [
-        *_bandwidths(),
-        Definition("2(N-1)/N · b", batch_as_bandwidth, ("batch_as_bandwidth",)),
+        *(
+            _bandwidth(*mistakes)
+            for count in range(len(_OF_BANDWIDTHS) + 1)
+            for mistakes in combinations(_OF_BANDWIDTHS, count)
+        ),
+        # The ring's factor on the batch size instead of on the bytes.
+        Definition(
+            "2(N-1)/N · b",
+            lambda cell: ring_factor(cell.gpus) * cell.batch_size,
+            ("batch_as_bandwidth",),
+        ),
     ],
 }
-OF_ANOTHER_ROW = {
-    "speedup": ("T(1,b') / T(N,b)", speedup_of_another_row),
-    "compute_seconds": ("T(1,b') / N", compute_of_another_row),
+OF_ANOTHER_ROW: dict[str, tuple[str, Callable[[Facts], float]]] = {
+    "speedup": ("T(1,b') / T(N,b)", lambda cell: cell.seconds),
+    "compute_seconds": ("T(1,b') / N", lambda cell: cell.gpus),
 }
-"""The formulas that take the time of another row, and need the printed figure to tell which."""
+"""The formulas that divide the time of another row, that which comes closest to what is printed,
+and what they divide it by."""

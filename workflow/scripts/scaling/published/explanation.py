@@ -4,14 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from scaling.published.definitions import (
-    DEFINITIONS,
-    OF_ANOTHER_ROW,
-    Definition,
-    Facts,
-    compute,
-    compute_without_loading,
-)
+from scaling.published.definitions import DEFINITIONS, OF_ANOTHER_ROW, Definition, Facts
 from scaling.published.printed_figures import Figure, closeness, last_digit
 
 FROM_SINGLE = {"speedup", "compute_seconds", "communication_seconds"}
@@ -25,12 +18,12 @@ def own_definition(figures: list[Figure], choices: list[Definition]) -> Definiti
     # On one GPU the definitions agree, so that it tells nothing; without T(1,b) ours has no vote.
     several = [figure for figure in figures if figure.facts.gpus > 1]
     several = [figure for figure in several if _has_single(figure)] or several
-    chosen = [definition for definition in choices if definition.chosen]
-    if not several or not chosen:
-        return None
-    votes = [sum(_gives(definition, figure) for figure in several) for definition in chosen]
-    best = max(votes)
-    return chosen[votes.index(best)] if 2 * best >= len(several) else None
+
+    def votes(definition: Definition) -> int:
+        return sum(_gives(definition, figure) for figure in several)
+
+    best = max((choice for choice in choices if choice.chosen), key=votes, default=None)
+    return best if several and best and 2 * votes(best) >= len(several) else None
 
 
 def giving(figure: Figure, own: Definition | None, choices: list[Definition]) -> Definition | None:
@@ -39,13 +32,13 @@ def giving(figure: Figure, own: Definition | None, choices: list[Definition]) ->
     Where the study has no T(1,b), a speedup that agrees with a ratio of other times does so by
     chance, unless most of the study's do.
     """
-    printed = float(figure.printed)
-    other = OF_ANOTHER_ROW.get(figure.quantity)
     if unchecked(figure, own):
         choices = [] if figure.quantity == "speedup" else choices
-    elif other:
-        name, value = other
-        choices = [*choices, Definition(name, lambda cell: value(cell, printed), ("another_row",))]
+    elif figure.quantity in OF_ANOTHER_ROW:
+        name, divisor = OF_ANOTHER_ROW[figure.quantity]
+        values = [single / divisor(figure.facts) for single in figure.facts.other_singles]
+        value = min(values, key=lambda value: abs(value - float(figure.printed)), default=math.nan)
+        choices = [*choices, Definition(name, lambda _: value, ("another_row",))]
     first = [own] if own else []
     return next((choice for choice in [*first, *choices] if _gives(choice, figure)), None)
 
@@ -54,8 +47,7 @@ def without_definition(
     figure: Figure, own: Definition | None, others: Sequence[Figure]
 ) -> tuple[str, ...]:
     """The mistakes of a figure that no definition gives; `others` are all such of its strategy."""
-    reason = unchecked(figure, own)
-    if reason:
+    if reason := unchecked(figure, own):
         return (reason,)
     if _of_another_single(figure, others):
         return ("other_single_time",)
@@ -83,13 +75,11 @@ def unchecked(figure: Figure, own: Definition | None) -> str:
 def implied_single(figure: Figure) -> tuple[float, float]:
     """The T(1,b) from which the figure would follow, and how far its last digit moves it."""
     facts, printed, digit = figure.facts, float(figure.printed), last_digit(figure.printed)
-    if figure.quantity == "compute_seconds":
-        return facts.gpus * printed, facts.gpus * digit
-    if figure.quantity == "communication_seconds":
-        return facts.gpus * (facts.seconds - printed), facts.gpus * digit
-    if figure.quantity == "speedup":
-        return facts.seconds * printed, facts.seconds * digit
-    return math.nan, math.nan
+    return {
+        "compute_seconds": (facts.gpus * printed, facts.gpus * digit),
+        "communication_seconds": (facts.gpus * (facts.seconds - printed), facts.gpus * digit),
+        "speedup": (facts.seconds * printed, facts.seconds * digit),
+    }.get(figure.quantity, (math.nan, math.nan))
 
 
 def _of_another_single(figure: Figure, others: Sequence[Figure]) -> bool:
@@ -98,20 +88,15 @@ def _of_another_single(figure: Figure, others: Sequence[Figure]) -> bool:
     Any figure follows from some T(1,b). So a second figure must imply the same one; or it is a
     compute time, and the one it implies is nearly that of the study's table.
     """
-    seconds, margin = implied_single(figure)
-    same_batch = [
-        other
-        for other in others
-        if other.facts.batch_size == figure.facts.batch_size and _independent(figure, other)
-    ]
-    if any(
-        abs(seconds - again) <= margin + again_margin
-        for again, again_margin in map(implied_single, same_batch)
-    ):
-        return True
+    facts, (seconds, margin) = figure.facts, implied_single(figure)
+    for other in others:
+        again, again_margin = implied_single(other)
+        same_batch = other.facts.batch_size == facts.batch_size and _independent(figure, other)
+        if same_batch and abs(seconds - again) <= margin + again_margin:
+            return True
     return figure.quantity == "compute_seconds" and any(
-        closeness(rule(figure.facts), figure.printed) == "nearly"
-        for rule in (compute, compute_without_loading)
+        closeness(compute, figure.printed) == "nearly"
+        for compute in (facts.compute, facts.compute_without_loading)
     )
 
 
@@ -143,8 +128,8 @@ def _shares_of(rate: Callable[[Facts], float], printed: list[Figure]) -> list[De
         name = f"bandwidth / {number:.3g} GB/s"
         return Definition(name, lambda cell: 100 * rate(cell) / number, ("one_peak",))
 
-    def peak(shares: list[Figure]) -> tuple[float, list[Figure]]:
-        """The number that gives most of `shares`, and those it gives; NaN for fewer than two."""
+    def peak(shares: list[Figure]) -> tuple[float, set[int]]:
+        """The number that gives most of `shares`, NaN for fewer than two, and the N of those."""
         numbers = [100 * rate(share.facts) / float(share.printed) for share in shares]
         numbers = [number for number in numbers if number > 0]
         best, given = math.nan, list[Figure]()
@@ -152,9 +137,9 @@ def _shares_of(rate: Callable[[Facts], float], printed: list[Figure]) -> list[De
             gives = [share for share in shares if _gives(share_of(number), share)]
             if len(gives) > max(1, len(given)):
                 best, given = number, gives
-        return best, given
+        return best, {share.facts.gpus for share in given}
 
-    number, given = peak(printed)
+    number, on = peak(printed)
     of_each = {
         gpus: peak([share for share in printed if share.facts.gpus == gpus])[0]
         for gpus in {share.facts.gpus for share in printed}
@@ -163,8 +148,7 @@ def _shares_of(rate: Callable[[Facts], float], printed: list[Figure]) -> list[De
         "bandwidth / one peak for each N",
         lambda cell: 100 * rate(cell) / of_each.get(cell.gpus, math.nan),
     )
-    several = len({share.facts.gpus for share in given}) > 1
-    return [share_of(number), each] if several else [each]
+    return [share_of(number), each] if len(on) > 1 else [each]
 
 
 def _has_single(figure: Figure) -> bool:

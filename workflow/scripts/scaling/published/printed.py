@@ -1,7 +1,7 @@
 """Printed against derived: which definition gives a printed figure, and which mistake it is."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -16,16 +16,12 @@ from scaling.tables import schema
 
 
 def printed_against_derived(
-    study: PublishedStudy,
-    timing: pd.DataFrame,
-    speedup: pd.DataFrame,
-    communication: pd.DataFrame,
-    bandwidth: pd.DataFrame,
+    study: PublishedStudy, timing: pd.DataFrame, tables: Mapping[str, pd.DataFrame]
 ) -> pd.DataFrame:
-    """One row per printed figure of `study`, beside the tables derived from its times.
+    """One row per printed figure of `study`, beside the `tables` derived from its times.
 
     A time on one GPU that the study gives a second time counts as printed, as `epoch_seconds`.
-    Ours are by one estimate for each strategy (`one_estimate`); `note` says why one is missing.
+    Ours are by one estimate for each strategy (`by_one_estimate`); `note` says why one is missing.
 
     The definition of a study's quantity is the one that reproduces most of its figures (at least
     half; ours first among equals), as few documents state theirs. `reproduced` and `agrees` say
@@ -33,11 +29,11 @@ def printed_against_derived(
     last digit), `nearly` (within `printed_figures.NEARLY`) or `no`; empty where there is nothing to
     compare with. `explained_by` is the definition that gives the figure exactly, not always the
     study's own. `factor` is printed / derived, where ours is above 0. `mistakes` are names of
-    `scaling.mistakes` joined by ";", `inherited` those of the communication time printed beside a
+    report/mistakes.yaml joined by ";", `inherited` those of the communication time printed beside a
     bandwidth that follows from it. `implied_single_seconds` is the T(1,b) that a figure would come
     from which no definition reproduces, beside `single_seconds`, that of the study's own table.
     """
-    found = list(figures(study, timing, speedup, communication, bandwidth))
+    found = list(figures(study, timing, tables))
     rows = []
     for strategy in study.strategies:
         rows += _of_strategy([figure for figure in found if figure.facts.strategy == strategy])
@@ -60,7 +56,17 @@ def _of_strategy(found: list[Figure]) -> list[dict[str, Any]]:
         if exact is None and closeness(figure.derived, figure.printed) != "exactly"
     ]
     rows = [_compare(figure, own, exact, unclear) for figure, own, exact in compared]
-    return _with_inherited(rows)
+    # A bandwidth that follows from the communication time printed beside it has its mistakes.
+    times = {
+        (row["gpus"], row["batch_size"]): row["mistakes"]
+        for row in rows
+        if row["quantity"] == "communication_seconds"
+    }
+    for row in rows:
+        follows = row["quantity"] == "bandwidth_gb_per_s" and row["agrees"] != "exactly"
+        if follows and BY_COMMUNICATION in row["explained_by"]:
+            row["inherited"] = times.get((row["gpus"], row["batch_size"]), "")
+    return rows
 
 
 def _compare(
@@ -74,40 +80,32 @@ def _compare(
         mistakes = exact.mistakes
     else:
         mistakes = explanation.without_definition(figure, own, unclear)
-    other_single = "other_single_time" in mistakes
-    return {
-        **{key: getattr(figure.row, key) for key in CELL_KEYS},
-        "quantity": figure.quantity,
-        "printed": float(figure.printed),
-        "last_digit": last_digit(figure.printed),
+    row = {
+        **_printed(figure.row, figure.quantity, figure.printed, figure.derived),
         "definition": own.name if own else "",
         "by_definition": by_definition,
         "reproduced": closeness(by_definition, figure.printed),
         "explained_by": exact.name if exact else "",
-        "derived": figure.derived,
-        "agrees": agrees,
-        "factor": float(figure.printed) / figure.derived if figure.derived > 0 else math.nan,
         "mistakes": ";".join(mistakes),
-        "implied_single_seconds": (
-            explanation.implied_single(figure)[0] if other_single else math.nan
-        ),
-        "single_seconds": figure.facts.single if other_single else math.nan,
         "note": figure.note,
     }
+    if "other_single_time" in mistakes:
+        row["implied_single_seconds"] = explanation.implied_single(figure)[0]
+        row["single_seconds"] = figure.facts.single
+    return row
 
 
-def _with_inherited(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A bandwidth that follows from the communication time printed beside it has its mistakes."""
-    times = {
-        (row["gpus"], row["batch_size"]): row["mistakes"]
-        for row in rows
-        if row["quantity"] == "communication_seconds"
+def _printed(row: Any, quantity: str, printed: Decimal, derived: float) -> dict[str, Any]:
+    """The columns that every printed figure has, of the cell of `row`."""
+    return {
+        **{key: getattr(row, key) for key in CELL_KEYS},
+        "quantity": quantity,
+        "printed": float(printed),
+        "last_digit": last_digit(printed),
+        "derived": derived,
+        "agrees": closeness(derived, printed),
+        "factor": float(printed) / derived if derived > 0 else math.nan,
     }
-    for row in rows:
-        of_time = row["explained_by"] and row["quantity"] == "bandwidth_gb_per_s"
-        if of_time and BY_COMMUNICATION in row["explained_by"] and row["agrees"] != "exactly":
-            row["inherited"] = times.get((row["gpus"], row["batch_size"]), "")
-    return rows
 
 
 def _repeated(study: PublishedStudy, timing: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -116,16 +114,6 @@ def _repeated(study: PublishedStudy, timing: pd.DataFrame) -> Iterator[dict[str,
     cells = {row.batch_size: row for row in single.itertuples()}
     names = {"no": "repeated_single_time", "nearly": "second_single_time"}
     for again in study.sweep.dropna(subset="epoch_seconds").itertuples():
-        row = cells[again.batch_size]
-        printed = Decimal(str(again.epoch_seconds))
-        agrees = closeness(row.epoch_seconds, printed)
-        yield {
-            **{key: getattr(row, key) for key in CELL_KEYS},
-            "quantity": "epoch_seconds",
-            "printed": again.epoch_seconds,
-            "last_digit": last_digit(printed),
-            "derived": row.epoch_seconds,
-            "agrees": agrees,
-            "factor": again.epoch_seconds / row.epoch_seconds,
-            "mistakes": names.get(agrees, ""),
-        }
+        row, printed = cells[again.batch_size], Decimal(str(again.epoch_seconds))
+        found = _printed(row, "epoch_seconds", printed, row.epoch_seconds)
+        yield found | {"mistakes": names.get(found["agrees"], "")}

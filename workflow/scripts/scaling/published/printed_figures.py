@@ -1,7 +1,7 @@
 """Every figure that a document printed, with the facts of its cell and our figure for it."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -15,9 +15,6 @@ from scaling.tables.comparison import by_one_estimate
 NEARLY = 0.02
 """Relative difference that rounding on the way may explain; the mistakes make larger ones."""
 WITHIN = f"within {100 * NEARLY:g} %"
-
-Cell = tuple[str, int, int]
-"""Strategy, GPUs, batch size per GPU: a published study has one recipe."""
 
 
 @dataclass(frozen=True)
@@ -54,83 +51,57 @@ def last_digit(printed: Decimal) -> float:
 
 
 def figures(
-    study: PublishedStudy,
-    timing: pd.DataFrame,
-    speedup: pd.DataFrame,
-    communication: pd.DataFrame,
-    bandwidth: pd.DataFrame,
+    study: PublishedStudy, timing: pd.DataFrame, tables: Mapping[str, pd.DataFrame]
 ) -> Iterator[Figure]:
-    """Every printed figure of `study`, beside the tables derived from its times.
+    """Every printed figure of `study`, beside the `tables` derived from its times.
 
-    Ours are by one estimate for each strategy, see `one_estimate`.
+    Ours are by one estimate for each strategy, see `by_one_estimate`.
     """
-    parts, rates = by_one_estimate(communication), by_one_estimate(bandwidth)
+    parts, rates = (by_one_estimate(tables[name]) for name in ("communication", "bandwidth"))
     rates = rates.assign(utilization_percent=100 * rates["utilization"])
     # The rest of a speedup's note is about other views of it.
-    first = speedup.assign(note=speedup["note"].fillna("").str.partition("; ")[0])
-    tables = {
-        "speedup": first,
-        "compute_seconds": parts,
-        "communication_seconds": parts,
-        "bandwidth_gb_per_s": rates,
-        "utilization_percent": rates,
-    }
-    derived = {quantity: _by_cell(table, quantity) for quantity, table in tables.items()}
-    notes = {quantity: _by_cell(table, "note") for quantity, table in tables.items()}
-    facts = _Facts(study, timing, derived["communication_seconds"])
+    first = tables["speedup"]["note"].fillna("").str.partition("; ")[0]
+    beside = [tables["speedup"].assign(note=first), parts, parts, rates, rates]
+    by_quantity = dict(zip(PRINTED, beside, strict=True))
+    derived = {quantity: _by_cell(table, quantity) for quantity, table in by_quantity.items()}
+    notes = {quantity: _by_cell(table, "note") for quantity, table in by_quantity.items()}
+    times, without, iterations = (
+        _by_cell(timing, column)
+        for column in ("epoch_seconds", "epoch_seconds_without_loading", "iterations")
+    )
     for row in study.rows.assign(recipe=study.model).itertuples():
-        cell = row.strategy, row.gpus, row.batch_size
-        for quantity, column in PRINTED.items():
-            figure = getattr(row, column)
-            if figure is not None:
-                ours = derived[quantity].get(cell, math.nan)
-                note = notes[quantity].get(cell, "") if math.isnan(ours) else ""
-                yield Figure(row, facts.of(row), quantity, figure, ours, note)
-
-
-class _Facts:
-    """What a study's times say of each of its cells."""
-
-    def __init__(
-        self, study: PublishedStudy, timing: pd.DataFrame, communication: dict[Cell, float]
-    ) -> None:
-        self.gradient_bytes = study.gradient_bytes
-        self.times = _by_cell(timing, "epoch_seconds")
-        self.without = _by_cell(timing, "epoch_seconds_without_loading")
-        self.iterations = _by_cell(timing, "iterations")
-        self.communication = communication
-
-    def of(self, row: Any) -> Facts:
         strategy, gpus, batch = cell = row.strategy, row.gpus, row.batch_size
-        singles = {key[2]: time for key, time in self.times.items() if key[:2] == (strategy, 1)}
+        singles = {key[2]: time for key, time in times.items() if key[:2] == (strategy, 1)}
         communication = _number(row.printed_communication_seconds)
-        ours = self.communication.get(cell, math.nan)
-        return Facts(
+        ours = derived["communication_seconds"].get(cell, math.nan)
+        facts = Facts(
             strategy=strategy,
             gpus=gpus,
             batch_size=batch,
-            seconds=self.times.get(cell, math.nan),
-            seconds_without_loading=self.without.get(cell, math.nan),
+            seconds=times.get(cell, math.nan),
+            seconds_without_loading=without.get(cell, math.nan),
             single=singles.get(batch, math.nan),
-            single_without_loading=self.without.get((strategy, 1, batch), math.nan),
-            double=self.times.get((strategy, 2, batch), math.nan),
+            single_without_loading=without.get((strategy, 1, batch), math.nan),
+            double=times.get((strategy, 2, batch), math.nan),
             first_single=singles[min(singles)] if singles else math.nan,
             other_singles=tuple(time for size, time in singles.items() if size != batch),
-            iterations=self.iterations.get(cell, math.nan),
-            gradient_bytes=self.gradient_bytes,
+            iterations=iterations.get(cell, math.nan),
+            gradient_bytes=study.gradient_bytes,
             compute_seconds=_number(row.printed_compute_seconds),
             communication_seconds=communication,
             moving_seconds=ours if math.isnan(communication) else communication,
         )
+        for quantity, column in PRINTED.items():
+            figure, value = getattr(row, column), derived[quantity].get(cell, math.nan)
+            if figure is not None:
+                note = notes[quantity].get(cell, "") if math.isnan(value) else ""
+                yield Figure(row, facts, quantity, figure, value, note)
 
 
-def _by_cell(table: pd.DataFrame, column: str) -> dict[Cell, Any]:
-    """The values of `column` by cell, where there are any."""
-    known = table.dropna(subset=column)
-    return {
-        (row.strategy, row.gpus, row.batch_size): value
-        for row, value in zip(known.itertuples(), known[column], strict=True)
-    }
+def _by_cell(table: pd.DataFrame, column: str) -> dict[Any, Any]:
+    """The values of `column` by strategy, GPUs and batch size, where there are any."""
+    known = table.dropna(subset=column).set_index(["strategy", "gpus", "batch_size"])
+    return dict(known[column].items())
 
 
 def _number(figure: Decimal | None) -> float:

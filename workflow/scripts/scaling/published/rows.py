@@ -2,83 +2,36 @@
 
 import csv
 import math
-from collections.abc import Iterator, Sequence
-from decimal import Decimal, InvalidOperation
+from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from scaling.core.errors import UserError
 from scaling.core.records import Status
 
-MOST_GPUS = 10**6
-LARGEST_COUNT = 10**12
-"""Times `MOST_GPUS`, a global batch still is a 64-bit integer."""
-SHORTEST_SECONDS, LONGEST_SECONDS = 1e-6, 1e9
-LARGEST_FIGURE, MOST_DECIMALS = Decimal("1e15"), 30
-"""What a document may print: where floats still tell its last digit from 0 and from infinity."""
 
-
-def _number(field: str) -> Decimal | None:
-    """Convert a field to the number with the digits it was written with; empty is None."""
-    try:
-        value = Decimal(field) if field else None
-    except InvalidOperation as error:
-        raise ValueError("no number") from error
-    if value is not None and not math.isfinite(float(value)):
-        raise ValueError("not finite")
+def _digits(value: Decimal | None) -> Decimal | None:
+    """Refuse what floats do not tell from its neighbours, 0 or infinity by its last digit."""
+    if value is not None and not (abs(value) <= 1e15 and -30 <= value.as_tuple().exponent <= 15):  # type: ignore[operator]
+        raise ValueError("Input should be below 10^15 and have at most 30 decimals")
     return value
 
 
-def _printable(value: Decimal | None) -> Decimal | None:
-    if value is not None:
-        power = int(value.as_tuple().exponent)
-        if abs(value) > LARGEST_FIGURE or not -MOST_DECIMALS <= power <= LARGEST_FIGURE.adjusted():
-            raise ValueError("its last digit is lost in a float")
-    return value
-
-
-def _path_part(field: str) -> str:
-    if not field or field.startswith(".") or not all(c.isalnum() or c in "._-" for c in field):
-        raise ValueError("no part of a path")
-    return field
-
-
-def _nan_for_none(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-Number = BeforeValidator(_number)
-Name = Annotated[
-    str, AfterValidator(_path_part), Field(description="a name of letters, digits, '.', '_', '-'")
-]
-Gpus = Annotated[
-    int,
-    *(Number, Field(ge=1, le=MOST_GPUS, description=f"a number of GPUs, 1 to {MOST_GPUS:,}")),
-]
-Count = Annotated[
-    int,
-    *(Number, Field(ge=1, le=LARGEST_COUNT, description=f"a whole number, 1 to {LARGEST_COUNT:,}")),
-]
-MaybeCount = Annotated[
-    Annotated[int, Field(ge=1, le=LARGEST_COUNT)] | None,
-    *(Number, Field(description=f"a whole number, 1 to {LARGEST_COUNT:,}, or empty")),
-]
+Empty = BeforeValidator(lambda field: field or None)
+Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
+"""Letters, digits, ".", "_" and "-": a part of a path."""
+Gpus = Annotated[int, Field(ge=1, le=10**6)]
+Count = Annotated[int, Field(ge=1, le=10**12)]
+MaybeCount = Annotated[Count | None, Empty]
 Seconds = Annotated[
-    Annotated[float, Field(ge=SHORTEST_SECONDS, le=LONGEST_SECONDS)] | None,
-    *(Number, AfterValidator(_nan_for_none)),
-    Field(description="the seconds of an epoch, 0.000001 to 1,000,000,000, or empty"),
+    Annotated[float, Field(ge=1e-6, le=1e9)] | None,
+    *(Empty, AfterValidator(lambda value: math.nan if value is None else value)),
 ]
 """A time; NaN where the field is empty."""
-Figure = Annotated[
-    Decimal | None,
-    *(Number, AfterValidator(_printable)),
-    Field(
-        description=f"a number below 10^{LARGEST_FIGURE.adjusted()} with at most {MOST_DECIMALS} "
-        "decimals, or empty"
-    ),
-]
+Figure = Annotated[Decimal | None, Empty, AfterValidator(_digits)]
 """A printed figure with its digits; None where the field is empty."""
 
 
@@ -94,10 +47,10 @@ class Timing(Row):
 
     gpus: Gpus
     batch_size: Count
-    strategy: Annotated[Literal["dp", "ddp"], Field(description="one of dp, ddp")]
+    strategy: Literal["dp", "ddp"]
     model: Name
     parameters: MaybeCount
-    status: Annotated[Status, Field(description=f"one of {', '.join(get_args(Status))}")]
+    status: Status
     epoch_seconds: Seconds
     epoch_seconds_without_loading: Seconds
     printed_speedup: Figure
@@ -113,7 +66,7 @@ class Timing(Row):
 class Sweep(Row):
     """A row of batch_sweep.csv: one more time on one GPU."""
 
-    gpus: Annotated[int, Number, Field(ge=1, le=1, description="1, as these are times on one GPU")]
+    gpus: Annotated[int, Field(ge=1, le=1)]
     batch_size: Count
     epoch_seconds: Seconds
 
@@ -150,15 +103,18 @@ def read_rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
             header = reader.fieldnames or []
             for name, field in model.model_fields.items():
                 if field.is_required() and name not in header:
-                    raise UserError(_no_column(path, name, header))
+                    raise UserError(
+                        f"{path}, line 1: there is no column {name} (columns are separated by "
+                        "commas); add it"
+                    )
             for row in reader:
-                line = reader.line_num
+                where = f"{path}, line {reader.line_num}"
                 if None in row or None in row.values():
                     raise UserError(
-                        f"{path}, line {line}: the line has not as many fields as the first one; "
+                        f"{where}: the line has not as many fields as the first one; "
                         "count its commas"
                     )
-                yield {"line": line, **_checked(path, line, model, row)}
+                yield {"line": reader.line_num, **_checked(where, model, row)}
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; make it, or name another folder") from error
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -167,19 +123,10 @@ def read_rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
         ) from error
 
 
-def _no_column(path: Path, missing: str, header: Sequence[str]) -> str:
-    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
-        if len(header) == 1 and mark in header[0]:
-            return f"{path}, line 1: the columns are separated by {name}; separate them by commas"
-    return f"{path}, line 1: there is no column {missing}; add it"
-
-
-def _checked(path: Path, line: int, model: type[Row], row: dict[str, str]) -> dict[str, Any]:
+def _checked(where: str, model: type[Row], row: dict[str, str]) -> dict[str, Any]:
     try:
         return model.model_validate(row).model_dump()
     except ValidationError as error:
-        column = str(error.errors()[0]["loc"][0])
-        wanted = model.model_fields[column].description
-        raise UserError(
-            f"{path}, line {line}, column {column}: {row[column]!r} should be {wanted}"
-        ) from error
+        wrong = error.errors()[0]
+        column = str(wrong["loc"][0])
+        raise UserError(f"{where}, column {column}: {row[column]!r}: {wrong['msg']}") from error

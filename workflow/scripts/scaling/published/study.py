@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,12 @@ import pandas as pd
 import yaml
 
 from scaling.core.errors import UserError
+from scaling.core.grid import CELL_KEYS
 from scaling.published.rows import Accuracy, Quantization, Row, Sweep, Timing, read_rows
+from scaling.tables import schema
 from scaling.tables.timing import TIMED
 
+CIFAR10_TRAIN_IMAGES = 50_000
 BYTES_PER_PARAMETER = 4
 """Gradients are taken as float32, which every study of this lab used."""
 
@@ -25,6 +27,12 @@ PRINTED = {
     "utilization_percent": "printed_utilization_percent",
 }
 """Every derived figure a document may print, and its column."""
+BESIDE: dict[str, tuple[str, type[Row]]] = {
+    "sweep": ("batch_sweep.csv", Sweep),
+    "accuracy": ("accuracy.csv", Accuracy),
+    "quantization": ("quantization.csv", Quantization),
+}
+"""What may lie beside timings.csv."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,45 @@ class PublishedStudy:
         """K: bytes of all gradients, NaN when the number of parameters is unknown."""
         return math.nan if self.parameters is None else BYTES_PER_PARAMETER * self.parameters
 
+    def timing(self, train_images: int) -> pd.DataFrame:
+        """The table of seconds per epoch, of a training set's D images.
+
+        `recipe` is the model's name. A time without `count` was measured once. Iterations are
+        ceil(D / (N·b)), as no study says that it drops the last partial batch. A batch size that
+        only the study's sweep has becomes a cell of each strategy; where both have it, the time is
+        that of the rows, which the document derives from (see the audit for the other).
+        """
+        cells = list(self.rows.itertuples())
+        for strategy in self.strategies:
+            known = {row.batch_size for row in cells if (row.strategy, row.gpus) == (strategy, 1)}
+            more = self.sweep[~self.sweep["batch_size"].isin(known)].dropna(subset="epoch_seconds")
+            columns = pd.DataFrame(more, columns=self.rows.columns)
+            cells += columns.assign(strategy=strategy, status="ok").itertuples()
+        return schema.arrange(
+            "timing", [{"recipe": self.model, **_timing(cell, train_images)} for cell in cells]
+        )
+
+
+def _timing(cell: Any, train_images: int) -> dict[str, Any]:
+    row = {key: getattr(cell, key) for key in [*CELL_KEYS[1:], "status"]} | {"message": ""}
+    if cell.status not in TIMED:
+        return row
+    count = 1 if pd.isna(cell.count) else cell.count
+    seconds, without = cell.epoch_seconds, cell.epoch_seconds_without_loading
+    once = count == 1
+    return row | {
+        "epoch_seconds": seconds,
+        "epoch_seconds_without_loading": without,
+        "loader_seconds": seconds - without,
+        "epoch_seconds_min": seconds if once else cell.epoch_seconds_min,
+        "epoch_seconds_max": seconds if once else cell.epoch_seconds_max,
+        "epoch_seconds_without_loading_min": without if once else math.nan,
+        "epoch_seconds_without_loading_max": without if once else math.nan,
+        "count": count,
+        "iterations": math.ceil(train_images / (cell.gpus * cell.batch_size)),
+        "samples": train_images,
+    }
+
 
 def read_folder(folder: Path) -> list[PublishedStudy]:
     """The studies of `folder`/timings.csv, in its order, with what lies beside it.
@@ -95,37 +142,33 @@ def _read(path: Path, folder: Path | None) -> list[PublishedStudy]:
     rows = _table(path, Timing)
     if rows.empty:
         raise UserError(f"{path} has no row; write one for each cell of the study")
-    for study, own in rows.groupby("study", sort=False):
-        _check(path, str(study), own)
-    table = partial(_beside, rows["study"].unique(), folder)
-    sweep = table("batch_sweep.csv", Sweep)
-    accuracy = table("accuracy.csv", Accuracy)
-    quantization = table("quantization.csv", Quantization)
+    names = list(rows["study"].unique())
+    for study in names:
+        _check(path, study, rows[rows["study"] == study])
+    tables = {"rows": rows}
+    for name, (file, model) in BESIDE.items():
+        beside = folder / file if folder and (folder / file).exists() else None
+        tables[name] = _table(beside, model)
+        for row in tables[name][~tables[name]["study"].isin(names)].itertuples():
+            raise UserError(
+                f"{beside}, line {row.line}, column study: timings.csv has no study {row.study}; "
+                "name one it has"
+            )
     descriptions = _descriptions(folder / "studies.yaml") if folder else {}
     return [
         PublishedStudy(
             name=study,
             description=descriptions.get(study, Description()),
-            **{
-                name: found[found["study"] == study].drop(columns=["study", "line"])
-                for name, found in {
-                    "rows": rows,
-                    "sweep": sweep,
-                    "accuracy": accuracy,
-                    "quantization": quantization,
-                }.items()
-            },
+            **{name: table[table["study"] == study] for name, table in tables.items()},
         )
-        for study in rows["study"].unique()
+        for study in names
     ]
 
 
 def read_study(folder: Path, name: str) -> PublishedStudy:
-    """The study called `name` in `folder`; UserError names those there are."""
-    studies = {study.name: study for study in read_folder(folder)}
-    if name not in studies:
-        raise UserError(f"{folder} has no study {name!r}: it has {', '.join(studies)}")
-    return studies[name]
+    """The study called `name` in `folder`, which has it."""
+    (study,) = (study for study in read_folder(folder) if study.name == name)
+    return study
 
 
 def by_name(
@@ -138,53 +181,30 @@ def by_name(
     found: dict[str, tuple[Path, PublishedStudy]] = {}
     for folder in folders:
         for study in read_folder(folder):
-            if study.name == reserved:
-                raise UserError(
-                    f"{folder} has a study {study.name}, the name of the measured one; rename it"
-                )
-            if study.name in found:
-                raise UserError(
-                    f"{found[study.name][0]} and {folder} both have a study {study.name}; "
-                    "rename one"
-                )
+            if study.name == reserved or study.name in found:
+                other = found[study.name][0] if study.name in found else "the configuration"
+                raise UserError(f"{folder} and {other} both have a study {study.name}; rename one")
             found[study.name] = (folder, study)
     return found
 
 
-def _table(path: Path, model: type[Row]) -> pd.DataFrame:
-    return pd.DataFrame(list(read_rows(path, model)), columns=["line", *model.model_fields])
-
-
-def _beside(
-    studies: Iterable[str], folder: Path | None, name: str, model: type[Row]
-) -> pd.DataFrame:
-    """A table that a folder may have; its studies must be those of timings.csv."""
-    if folder is None or not (folder / name).exists():
-        return pd.DataFrame(columns=["line", *model.model_fields])
-    path = folder / name
-    table = _table(path, model)
-    for row in table[~table["study"].isin(list(studies))].itertuples():
-        raise UserError(
-            f"{path}, line {row.line}, column study: timings.csv has no study {row.study}; "
-            "name one it has"
-        )
-    return table
+def _table(path: Path | None, model: type[Row]) -> pd.DataFrame:
+    rows = list(read_rows(path, model)) if path else []
+    return pd.DataFrame(rows, columns=["line", *model.model_fields])
 
 
 def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
     """What no field shows alone: a cell twice, a time that must or cannot be there, two models."""
-    cell = ["strategy", "gpus", "batch_size"]
-    for row in rows[rows.duplicated(cell)].itertuples():
+    for row in rows[rows.duplicated(["strategy", "gpus", "batch_size"])].itertuples():
         raise UserError(
             f"{path}, line {row.line}: {study} has {row.strategy}, {row.gpus} GPUs, batch "
             f"{row.batch_size} a second time; keep one"
         )
-    for row in rows.itertuples():
-        where = f"{path}, line {row.line}, column epoch_seconds"
-        if row.status in TIMED and math.isnan(row.epoch_seconds):
-            raise UserError(f"{where}: status {row.status} needs a time; write it")
-        if row.status not in TIMED and not math.isnan(row.epoch_seconds):
-            raise UserError(f"{where}: status {row.status} has no time; empty it")
+    for row in rows[rows["status"].isin(TIMED) == rows["epoch_seconds"].isna()].itertuples():
+        wanted = "needs a time; write it" if row.status in TIMED else "has no time; empty it"
+        raise UserError(
+            f"{path}, line {row.line}, column epoch_seconds: status {row.status} {wanted}"
+        )
     for column in ("model", "parameters"):
         stated = rows.dropna(subset=column).drop_duplicates(column)
         for row in stated.iloc[1:].itertuples():
