@@ -16,15 +16,24 @@ STAGES: dict[str, dict[str, Any]] = {
     "weights+activations+bias": {},
 }
 LAST = "weights+activations+bias"
-SGD = {"seed": 0, "epochs": 1, "batch_size": 32, "learning_rate": 0.02, "momentum": 0.9}
+SGD = {"seed": 0, "epochs": 1, "batch_size": 16, "learning_rate": 0.02, "momentum": 0.9}
 
 
 def make(folder: Path) -> None:
-    """Put the digits, a network trained on them for a few seconds, and its stages into `folder`."""
-    write_images(folder, digits.read()[0])
-    train(folder, "weights.pt", epochs=5)
+    """Put some digits, a network trained on them for seconds, and its stages into `folder`."""
+    write_images(folder, some_digits(500, 150))
+    train(folder, "weights.pt", epochs=6)
     for name, scheme in STAGES.items():
         evaluate(folder, f"{name}.json", variant=name, scheme=scheme, histograms=name == LAST)
+
+
+def some_digits(training: int, test: int) -> dataset.ImageDataset:
+    """The first images of each split."""
+    found = digits.read()[0]
+    pixels = found.train_images[:training], found.train_labels[:training]
+    return dataset.ImageDataset(
+        *pixels, found.test_images[:test], found.test_labels[:test], found.classes
+    )
 
 
 def write_images(folder: Path, images: dataset.ImageDataset) -> None:

@@ -15,7 +15,7 @@ from scaling.core.errors import run_script
 from scaling.data.batches import read_images
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization import backends, variant
-from scaling.quantization.integers import WORD_BYTES, layer_bytes
+from scaling.quantization.rounding import WORD_BYTES
 from scaling.quantization.training import predict
 
 
@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> None:
     references = {"float32": predict(network, test), "int8": predict(ours.network, test)}
     sizes = {
         "float32": 4 * sum(parameter.numel() for parameter in network.parameters()),
-        "int8": WORD_BYTES + sum(layer_bytes(each.weight, 8, 1) for each in ours.rounded.values()),
+        "int8": WORD_BYTES + sum(each.packed_bytes(8) for each in ours.rounded.values()),
     }
     documents = []
     for name in command.peers:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import quantize_peers
 import tables_quantization
 from examples.made_here import assert_made_here
 from scaling.core import files
-from scaling.core.errors import UserError
 from scaling.data.batches import Images
 from scaling.quantization import backends
 from scaling.quantization.backend_engines import Batches, Engine
@@ -66,13 +66,6 @@ def test_every_test_image_has_a_class_though_the_last_batch_is_not_full() -> Non
     assert sizes == [256]
 
 
-def test_a_peer_is_held_to_float32_and_to_our_int8() -> None:
-    picked, float32 = np.array([0, 1, 2, 2]), np.array([0, 0, 1, 0])
-    found = backends.compared(picked, images(4), {"float32": float32, "int8": picked})
-    assert found["accuracy_percent"] == 75 and found["difference_points"] == 25
-    assert found["agreement_percent"] == 25 and found["agreement_ours_percent"] == 100
-
-
 def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -99,36 +92,29 @@ def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(
     assert order == ["float32"] * 2 + ["int8"] * 2 + one_round * backends.ROUNDS
 
 
-def test_a_peer_that_is_not_installed_is_noted_and_the_rest_is_measured(
+def test_backends_that_are_not_installed_or_break_are_noted_and_ours_is_measured(
     quantized_digits: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = backends.Backend(("onnxruntime", ABSENT), backends.BACKENDS["onnxruntime"].build)
-    monkeypatch.setitem(backends.BACKENDS, "onnxruntime", gone)
-    found = run_script(quantized_digits, "onnxruntime")
-    assert_made_here(found["environment"])
-    (peer,) = found["peers"]
-    assert peer["status"] == "not installed"
-    assert peer["note"].endswith(f"{ABSENT} not installed")
-    assert peer["networks"] == {}
-    table = written_table(quantized_digits)
-    assert list(table["engine"]) == ["this study", "this study", "onnxruntime"]
-    assert list(table["status"]) == ["measured", "measured", "not installed"]
-    ours, missing = table.iloc[1], table.iloc[2]
-    assert missing["note"] == peer["note"] and np.isnan(missing["accuracy_percent"])
-    assert ours["precision"] == "int8" and ours["accuracy_percent"] > 80
-    assert ours["agreement_percent"] > 95 and ours["times_smaller"] > 3.9
-    assert np.isnan(ours["batch_1_ratio"])
-
-
-def test_a_peer_that_breaks_is_noted_with_its_own_words(
-    quantized_digits: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def build(_network: Any, _batches: Batches, _threads: int) -> Engine:
+    def broken(_network: Any, _batches: Batches, _threads: int) -> Engine:
         raise RuntimeError("needs another torch\nand more")
 
-    monkeypatch.setitem(backends.BACKENDS, "torchao", backends.Backend((), build))
-    (peer,) = run_script(quantized_digits, "torchao")["peers"]
-    assert (peer["status"], peer["note"]) == ("failed", "RuntimeError: needs another torch")
+    def versions(packages: Iterable[str]) -> dict[str, str | None]:
+        return {package: None if package == ABSENT else "1.0" for package in packages}
+
+    monkeypatch.setattr(backends, "versions", versions)
+    for name, packages in {"onnxruntime": ("onnxruntime", ABSENT), "torchao": ("torchao",)}.items():
+        monkeypatch.setitem(backends.BACKENDS, name, backends.Backend(packages, broken))
+    found = run_script(quantized_digits, "onnxruntime", "torchao")
+    assert_made_here(found["environment"])
+    table = written_table(quantized_digits)
+    assert list(table["engine"]) == ["this study", "this study", "onnxruntime", "torchao"]
+    assert list(table["status"]) == ["measured", "measured", "not installed", "failed"]
+    ours, missing, failed = table.iloc[1], table.iloc[2], table.iloc[3]
+    assert missing["note"].endswith(f"{ABSENT} not installed")
+    assert failed["note"] == "RuntimeError: needs another torch"
+    assert np.isnan(missing["accuracy_percent"]) and np.isnan(ours["batch_1_ratio"])
+    assert ours["precision"] == "int8" and ours["accuracy_percent"] > 80
+    assert ours["agreement_percent"] > 95 and ours["times_smaller"] > 3.9
 
 
 @pytest.mark.parametrize("name", list(backends.BACKENDS))
@@ -182,9 +168,3 @@ def test_a_ratio_is_to_the_same_engine_in_the_same_round(tmp_path: Path) -> None
     assert row["batch_1_ratio"] == 0.5
     assert (row["batch_1_ratio_min"], row["batch_1_ratio_max"]) == (0.25, 1)
     assert row["batch_256_seconds"] == 1
-
-
-def test_another_file_is_refused_by_name(tmp_path: Path) -> None:
-    files.write_json(tmp_path / "peers.json", {"stages": []})
-    with pytest.raises(UserError, match=r"peers\.json was not written by quantize_peers\.py"):
-        written_table(tmp_path)

@@ -4,27 +4,26 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.models.resnet import ResNet18
-from scaling.quantization.network import QuantizedLayer
+from scaling.quantization.calibration import calibrate
+from scaling.quantization.network import QuantizedLayer, in_integers
 from scaling.quantization.resnet import (
     BRANCH,
     QuantizedBlock,
-    QuantizedResNet,
-    Simulation,
-    activation_ranges,
     fold,
     folded_layers,
+    observer_points,
     with_integers,
 )
 
 
 @pytest.fixture(scope="module")
 def images() -> Tensor:
-    return torch.randn(24, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    return torch.randn(16, 3, 32, 32, generator=torch.Generator().manual_seed(1))
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +32,12 @@ def network(images: Tensor) -> ResNet18:
     torch.manual_seed(0)
     made = ResNet18(width=4)
     for module in made.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
+        if isinstance(module, nn.BatchNorm2d):
             torch.nn.init.uniform_(module.weight, 0.5, 2)
             torch.nn.init.normal_(module.bias)
+            module.momentum = 1.0
     with torch.no_grad():
-        for _ in range(20):
-            made(images)
+        made(images)
     return made.eval()
 
 
@@ -47,39 +46,31 @@ def folded(network: ResNet18) -> ResNet18:
     return fold(network)
 
 
-def quantized(folded: ResNet18, images: Tensor, **options: Any) -> QuantizedResNet:
-    return with_integers(folded, activation_ranges(folded, images.split(10)), Scheme(**options))
+def quantized(folded: ResNet18, images: Tensor, **options: Any) -> nn.Sequential:
+    calibration = calibrate(folded, images.split(10), observer_points(folded))
+    return with_integers(folded, calibration, Scheme(**options))
 
 
 @torch.no_grad()
 def test_folding_leaves_the_function_and_no_batch_norm(
     network: ResNet18, folded: ResNet18, images: Tensor
 ) -> None:
-    assert not [each for each in folded.modules() if isinstance(each, torch.nn.BatchNorm2d)]
+    assert not [each for each in folded.modules() if isinstance(each, nn.BatchNorm2d)]
     assert len(folded_layers(folded)) == 1 + 8 * 2 + 3 + 1
     torch.testing.assert_close(folded(images), network(images), rtol=1e-4, atol=1e-4)
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("weight_scales", ["tensor", "channel"])
-def test_the_integer_pipeline_gives_the_logits_of_the_simulation(
-    folded: ResNet18, images: Tensor, weight_scales: str
+@pytest.mark.parametrize(
+    "options", [{}, {"weight_scales": "channel", "logits": "float"}, {"bias": "float"}]
+)
+def test_integers_alone_give_the_logits_of_the_simulation(
+    folded: ResNet18, images: Tensor, options: dict[str, Any]
 ) -> None:
-    made = quantized(folded, images, weight_scales=weight_scales)
-    beyond_calibration = 1.5 * images
-    simulated, integers = made(beyond_calibration), made.in_integers(beyond_calibration)
-    assert integers.dtype == torch.int8
-    assert torch.equal(simulated.long(), integers.long())
+    made, beyond_calibration = quantized(folded, images, **options), 1.5 * images
+    simulated = made(beyond_calibration)
+    assert torch.equal(simulated, in_integers(made, beyond_calibration).double())
     assert simulated.unique().numel() > 50
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("bias", ["int32", "float"])
-def test_float_logits_are_the_same_from_integers(
-    folded: ResNet18, images: Tensor, bias: str
-) -> None:
-    made = quantized(folded, images, logits="float", bias=bias)
-    assert torch.equal(made(images), made.in_integers(images))
 
 
 @torch.no_grad()
@@ -97,27 +88,27 @@ def test_quantized_logits_are_near_the_float_ones(folded: ResNet18, images: Tens
 def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(
     folded: ResNet18, images: Tensor
 ) -> None:
-    found = activation_ranges(folded, [images])
-    made = with_integers(folded, found, Scheme(weight_scales="channel"))
-    values = made.stem(made.entrance(images)).clamp(min=0)
-    for index, block in enumerate(made.blocks):
-        assert isinstance(block, QuantizedBlock)
-        reach = max(found[f"blocks.{index}.{name}"].max_abs for name in ("conv2", "shortcut"))
-        common = BRANCH.high / reach
-        assert block.conv2.passed_scale == pytest.approx(common, rel=1e-6)
-        # Where the block's input is the shortcut, its scale times the factor is the common one.
-        before = f"blocks.{index - 1}" if index else "stem"
-        input_scale = 127 / found[before].max_abs
-        if isinstance(block.shortcut, QuantizedLayer):
-            assert block.shortcut.passed_scale == pytest.approx(common, rel=1e-6)
+    ranges = calibrate(folded, [images], observer_points(folded)).ranges
+    values, before, index = images, "stem", 0
+    for module in quantized(folded, images, weight_scales="channel"):
+        if isinstance(module, QuantizedBlock):
+            name = f"blocks.{index}"
+            amax = max(ranges[f"{name}.{each}"].max_abs for each in ("conv2", "shortcut"))
+            common = pytest.approx(BRANCH.high / amax, rel=1e-6)
+            assert module.conv2.passed_scale == common
+            # Where the block's input is the shortcut, its scale times the factor is the common one.
+            if isinstance(module.shortcut, QuantizedLayer):
+                assert module.shortcut.passed_scale == common
+            else:
+                assert module.shortcut.factor.item() * 127 / ranges[before].max_abs == common
+            passed = module.total.factor.item() * BRANCH.high / amax * ranges[name].max_abs
+            assert passed == pytest.approx(127, rel=1e-6)
+            values, before, index = module(values), name, index + 1
+            assert torch.equal(values, values.round())
+            assert values.min() >= 0 and 120 <= values.max() <= 127
         else:
-            factor = block.shortcut.factor.item()
-            assert factor * input_scale == pytest.approx(common, rel=1e-6)
-        passed = block.total.factor.item() * common * found[f"blocks.{index}"].max_abs
-        assert passed == pytest.approx(127, rel=1e-6)
-        values = block.compute(values, Simulation())
-        assert torch.equal(values, values.round())
-        assert values.min() >= 0 and 120 <= values.max() <= 127
+            values = module(values)
+    assert index == 8
 
 
 def test_options_that_it_does_not_have_are_refused_by_name(

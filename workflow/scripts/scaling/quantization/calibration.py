@@ -24,7 +24,8 @@ BINS = 4096
 
 Layer = nn.Conv2d | nn.Linear
 Observer = Callable[[str, Tensor], None]
-After = Literal["relu", "pool"]
+Points = Mapping[str, str]
+"""The names of the modules whose outputs are observed, by layer."""
 
 
 @dataclass
@@ -90,24 +91,18 @@ class Calibration:
 
     That is its output after its ReLU, if it has one: the values before, which may reach further
     below zero, become zero and need no room in the integers that the next layer receives.
-    `magnitudes` count these values as the next layer receives them, the images' under `IMAGES`;
-    empty unless `count_magnitudes` filled them.
+    `magnitudes` count these values as the next layer receives them. The images are under `IMAGES`.
     """
 
-    images: Range = field(default_factory=Range)
-    outputs: dict[str, Range] = field(default_factory=dict)
+    ranges: dict[str, Range]
     magnitudes: dict[str, Magnitudes] = field(default_factory=dict)
-
-    def range_of(self, name: str) -> Range:
-        """Return the range of the layer `name`, or of `IMAGES`."""
-        return self.images if name == IMAGES else self.outputs[name]
 
     def threshold(
         self, name: str, method: Literal["max_abs", "percentile", "mse"], qmax: int
     ) -> float:
         """Return the magnitude at `name` that is to land on the level `qmax`."""
         if method == "max_abs":
-            return self.range_of(name).max_abs
+            return self.ranges[name].max_abs
         seen = self.magnitudes[name]
         if method == "percentile":
             return percentile_threshold(seen)
@@ -119,7 +114,7 @@ def layers(network: nn.Module) -> dict[str, Layer]:
     return {name: module for name, module in network.named_modules() if isinstance(module, Layer)}
 
 
-def observer_points(network: nn.Sequential, after: After) -> dict[str, str]:
+def observer_points(network: nn.Sequential, after: Literal["relu", "pool"]) -> Points:
     """Map each layer to the module whose output is observed for it.
 
     After `relu`: the layer's ReLU, or the layer itself where there is none. After `pool`: the last
@@ -136,45 +131,34 @@ def observer_points(network: nn.Sequential, after: After) -> dict[str, str]:
 
 
 @contextmanager
-def observing(modules: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]:
-    """Within the block, call observe(name, output) when one of `modules` has computed."""
+def observing(network: nn.Module, points: Points, observe: Observer) -> Iterator[None]:
+    """Within the block, call observe(name, output) when the module at one of `points` computed."""
 
     def hook(name: str, _module: nn.Module, _inputs: object, output: Tensor) -> None:
         observe(name, output)
 
     with ExitStack() as hooks:
-        for name, module in modules.items():
+        for name, point in points.items():
+            module = network.get_submodule(point)
             hooks.callback(module.register_forward_hook(partial(hook, name)).remove)
         yield
 
 
 @torch.no_grad()
 def observe_network(
-    network: nn.Module,
-    batches: Iterable[Tensor],
-    modules: Mapping[str, nn.Module],
-    observe: Observer,
+    network: nn.Module, batches: Iterable[Tensor], points: Points, observe: Observer
 ) -> None:
-    """Run `network` over all `batches`; call observe(name, values) for the images and `modules`."""
-    with observing(modules, observe):
+    """Run `network` over all `batches`; call observe(name, values) for the images and `points`."""
+    with observing(network, points, observe):
         for batch in batches:
             observe(IMAGES, batch)
             network(batch)
 
 
-def observed_modules(
-    network: nn.Sequential, after: Literal["relu", "pool"]
-) -> dict[str, nn.Module]:
-    """Return the modules of `observer_points`, by the name of their layer."""
-    points = observer_points(network, after)
-    return {layer: network.get_submodule(name) for layer, name in points.items()}
-
-
-def calibrate(network: nn.Sequential, batches: Iterable[Tensor]) -> Calibration:
-    """Run the float `network` over all `batches` [n, 3, 32, 32] and keep every range."""
-    found = Calibration(outputs={layer: Range() for layer in layers(network)})
-    modules = observed_modules(network, "relu")
-    observe_network(network, batches, modules, lambda name, seen: found.range_of(name).update(seen))
+def calibrate(network: nn.Module, batches: Iterable[Tensor], points: Points) -> Calibration:
+    """Run the float `network` over all `batches` [n, 3, 32, 32] and keep the ranges at `points`."""
+    found = Calibration({name: Range() for name in (IMAGES, *points)})
+    observe_network(network, batches, points, lambda name, seen: found.ranges[name].update(seen))
     return found
 
 
@@ -182,9 +166,7 @@ def count_magnitudes(
     network: nn.Sequential, batches: Iterable[Tensor], calibration: Calibration
 ) -> None:
     """Run over the same `batches` again and fill `calibration.magnitudes`."""
-    counted = calibration.magnitudes = {
-        name: Magnitudes(calibration.range_of(name).max_abs)
-        for name in (IMAGES, *calibration.outputs)
-    }
-    modules = observed_modules(network, "pool")
-    observe_network(network, batches, modules, lambda name, seen: counted[name].update(seen))
+    counted = {name: Magnitudes(seen.max_abs) for name, seen in calibration.ranges.items()}
+    calibration.magnitudes = counted
+    points = observer_points(network, "pool")
+    observe_network(network, batches, points, lambda name, seen: counted[name].update(seen))

@@ -26,6 +26,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from scaling.quantization.integers import weight_levels
+
 # Added to the diagonal of the second moments, as a share of its mean: the paper's.
 DAMPING = 0.01
 # Of no dimension, so that it adds to a tensor on any device.
@@ -65,25 +67,16 @@ class InputMoments:
         """E[x - x̃], float64 [inputs]."""
         return self.error_total / self.rows
 
-    @property
-    def second_moment(self) -> Tensor:
-        """E[x̃ x̃ᵀ], float64 [inputs, inputs]."""
-        return self.products / self.rows
+    def second(self, centred: bool) -> tuple[Tensor, Tensor]:
+        """Return E[x̃ x̃ᵀ] and E[(x - x̃) x̃ᵀ], float64 [inputs, inputs].
 
-    @property
-    def covariance(self) -> Tensor:
-        """E[x̃ x̃ᵀ] - E[x̃] E[x̃]ᵀ: what is left to minimise where the bias takes the mean shift."""
-        return self.second_moment - torch.outer(self.mean, self.mean)
-
-    @property
-    def error_moment(self) -> Tensor:
-        """E[(x - x̃) x̃ᵀ], float64 [inputs, inputs]."""
-        return self.error_products / self.rows
-
-    @property
-    def error_covariance(self) -> Tensor:
-        """E[(x - x̃) x̃ᵀ] - E[x - x̃] E[x̃]ᵀ, which belongs to `covariance`."""
-        return self.error_moment - torch.outer(self.mean_error, self.mean)
+        `centred`, their covariances: what is left to minimise where the bias takes the mean shift.
+        """
+        products, errors = self.products / self.rows, self.error_products / self.rows
+        if centred:
+            products = products - torch.outer(self.mean, self.mean)
+            errors = errors - torch.outer(self.mean_error, self.mean)
+        return products, errors
 
 
 def input_rows(layer: nn.Conv2d | nn.Linear, inputs: Tensor) -> Tensor:
@@ -109,8 +102,7 @@ def output_errors(difference: Tensor, second_moment: Tensor) -> Tensor:
 def compensate(weight: Tensor, error_moment: Tensor, second_moment: Tensor) -> Tensor:
     """Compute V = W + W E[(x - x̃) x̃ᵀ] E[x̃ x̃ᵀ]⁻¹, float64 [outputs, inputs], damped as GPTQ.
 
-    With the moments, or with both covariances where a corrected bias takes the rest. Inputs that
-    arrive as in the float network leave the weights as they are.
+    Inputs that arrive as in the float network leave the weights as they are.
     """
     exact = weight.double()
     taken = torch.linalg.solve(_damped(second_moment.double()), error_moment.double(), left=False)
@@ -118,22 +110,22 @@ def compensate(weight: Tensor, error_moment: Tensor, second_moment: Tensor) -> T
 
 
 def round_weights(
-    weight: Tensor, second_moment: Tensor, scale: Tensor | float, bits: int
+    second_moment: Tensor, weight: Tensor, scale: Tensor | float, bits: int
 ) -> Tensor:
     """Round to integer weights [outputs, inputs], int32, of a small output error, by GPTQ.
 
     `weight` [outputs, inputs] are the float weights, `second_moment` [inputs, inputs] is E[x̃ x̃ᵀ] of
-    the layer's inputs in any unit (or their covariance, where a corrected bias takes the rest),
-    `scale` in levels per unit for the tensor or [outputs] for each row, `bits` from 2 to 8: levels
-    from -(2^(bits-1) - 1) to the same above zero. A row for which rounding to the nearest gives the
-    smaller output error on these moments keeps that rounding, so none is ever worse.
+    the layer's inputs in any unit (or their covariance), `scale` in levels per unit for the tensor
+    or [outputs] for each row, `bits` from 2 to 8: levels from -(2^(bits-1) - 1) to the same above
+    zero. A row for which rounding to the nearest gives the smaller output error on these moments
+    keeps that rounding, so none is ever worse.
     """
-    qmax = 2 ** (bits - 1) - 1
+    levels = weight_levels(bits)
     order = second_moment.diagonal().argsort(descending=True, stable=True)
     moments = second_moment.double()[order][:, order]
     scales = torch.as_tensor(scale, dtype=torch.float64, device=weight.device).reshape(-1, 1)
     unrounded = weight.double()[:, order] * scales
-    nearest = unrounded.round().clamp(-qmax, qmax)
+    nearest = levels.clamp(unrounded.round())
     factor = torch.linalg.cholesky(
         torch.cholesky_inverse(torch.linalg.cholesky(_damped(moments))), upper=True
     )
@@ -141,7 +133,7 @@ def round_weights(
     # in column k. Inputs that are always zero are left with the damping and make up for nothing.
     remaining, rounded = unrounded.clone(), torch.empty_like(unrounded)
     for column, row in enumerate(factor):
-        rounded[:, column] = remaining[:, column].round().clamp(-qmax, qmax)
+        rounded[:, column] = levels.clamp(remaining[:, column].round())
         error = (remaining[:, column] - rounded[:, column]) / row[column]
         remaining[:, column:] -= torch.outer(error, row[column:])
     better = output_errors(unrounded - rounded, moments) < output_errors(

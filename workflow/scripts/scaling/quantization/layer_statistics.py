@@ -22,11 +22,10 @@ from scaling.quantization.calibration import (
     Layer,
     layers,
     observe_network,
-    observed_modules,
     observer_points,
     observing,
 )
-from scaling.quantization.integers import FLOAT32_EXACT, Levels, layer_bytes, weight_levels
+from scaling.quantization.integers import Levels, weight_levels
 from scaling.quantization.network import QuantizedImages, QuantizedLayer
 from scaling.quantization.rounding import RoundedLayer
 
@@ -89,8 +88,7 @@ class NoiseMeter:
     """Observes a float network and its quantized copy on the same batches, layer by layer."""
 
     def __init__(self, network: nn.Sequential, quantized: nn.Sequential) -> None:
-        self.network = network
-        self.quantized = quantized
+        self.network, self.quantized = network, quantized
         self.images = Noise()
         self.layers = {name: LayerNoise() for name in layers(network)}
         self._points = observer_points(network, after="relu")
@@ -100,9 +98,10 @@ class NoiseMeter:
         """Run both networks on `batch` and add what they pass on; returns both logits."""
         floats: dict[str, Tensor] = {}
         others: dict[str, Tensor] = {}
+        every = {name: name for name, _ in self.network.named_children()}
         with (
-            observing(dict(self.network.named_children()), floats.__setitem__),
-            observing(dict(self.quantized.named_children()), others.__setitem__),
+            observing(self.network, every, floats.__setitem__),
+            observing(self.quantized, every, others.__setitem__),
         ):
             logits = self.network(batch), self.quantized(batch)
         entrance = getattr(self.quantized, "quantize", None)
@@ -126,22 +125,18 @@ def clipped_shares(
     network: nn.Sequential, quantized: nn.Sequential, batches: Iterable[Tensor]
 ) -> dict[str, float | None]:
     """Measure the share of float values on `batches` that each layer (and `IMAGES`) would clip."""
-    counts = {name: [0, 0] for name in (IMAGES, *layers(network))}
+    points = observer_points(network, after="relu")
+    counts = {name: Noise() for name in (IMAGES, *points)}
 
     def count(name: str, values: Tensor) -> None:
         module = quantized.get_submodule("quantize" if name == IMAGES else name)
         assert isinstance(module, QuantizedImages | QuantizedLayer)
-        if module.levels is None:
-            return
-        scale = module.scale if isinstance(module, QuantizedImages) else module.passed_scale
-        low, high = (module.levels.low - 0.5) / scale, (module.levels.high + 0.5) / scale
-        smallest, largest = torch.aminmax(values)
-        if smallest < low or largest > high:
-            counts[name][0] += int(((values < low) | (values > high)).sum())
-        counts[name][1] += values.numel()
+        if module.levels is not None:
+            scale = module.scale if isinstance(module, QuantizedImages) else module.passed_scale
+            counts[name].quantize(values, scale, module.levels)
 
-    observe_network(network, batches, observed_modules(network, "relu"), count)
-    return {name: clipped / seen if seen else None for name, (clipped, seen) in counts.items()}
+    observe_network(network, batches, points, count)
+    return {name: noise.clipped_share for name, noise in counts.items()}
 
 
 def weight_row(name: str, layer: Layer, rounded: RoundedLayer, bits: int) -> dict[str, Any]:
@@ -158,12 +153,12 @@ def weight_row(name: str, layer: Layer, rounded: RoundedLayer, bits: int) -> dic
         "weight_range": [weight.min().item(), weight.max().item()],
         "weight_clipped_share": clipping.clipped_share,
         "weight_sqnr_db": rounding.sqnr_db,
-        "packed_bytes": layer_bytes(rounded.weight, bits, len(set(rounded.scales.tolist()))),
+        "packed_bytes": rounded.packed_bytes(bits),
         "float32_bytes": 4 * (weight.numel() + len(weight)),
     }
 
 
-def scale_row(layer: QuantizedLayer, name: str, calibration: Calibration) -> dict[str, Any]:
+def scale_row(layer: QuantizedLayer, calibration: Calibration) -> dict[str, Any]:
     """Describe the scales and bounds of one integer layer.
 
     Scales are in levels per unit, except `output_scale`, the factor on the accumulator; with a
@@ -172,23 +167,22 @@ def scale_row(layer: QuantizedLayer, name: str, calibration: Calibration) -> dic
     them lands: the last one, unless ranges are clipped. `bias_error_steps` is the largest
     |bias - b · S|: up to a half for an int32 bias.
     """
-    found = calibration.outputs[name]
+    found, accumulator_scale = calibration.ranges[layer.name], layer.scales.accumulator
     factor = None if layer.requantization is None else layer.requantization.factor[0].item()
-    exact = layer.rounded.bias * layer.accumulator_scale
+    exact = layer.rounded.bias * accumulator_scale
     return {
         "input_scale": layer.scales.input,
-        "accumulator_scale": layer.accumulator_scale[0].item(),
+        "accumulator_scale": accumulator_scale[0].item(),
         "bias_error_steps": (layer.bias - exact).abs().max().item(),
         "output_scale": factor,
         "output_steps": None if layer.levels is None else [layer.levels.low, layer.levels.high],
         "output_range": [found.minimum, found.maximum],
         "top_step": None if factor is None else layer.passed_scale * found.max_abs,
-        "products_bound": layer.products_bound,
-        "accumulator_bound": layer.accumulator_bound,
-        "float32_exact": layer.accumulator_bound <= FLOAT32_EXACT,
+        **layer.bounds(),
     }
 
 
+@dataclass
 class Distribution:
     """Counts one layer's values of one kind, as floats and as int8, in one set of bins.
 
@@ -196,10 +190,11 @@ class Distribution:
     bin. Floats beyond the levels, which are clipped, keep bins of their own.
     """
 
-    def __init__(self, layer: str, quantity: Quantity, scale: float) -> None:
-        self.layer, self.quantity, self.scale = layer, quantity, scale
-        self.floats: Counter[int] = Counter()
-        self.int8: Counter[int] = Counter()
+    layer: str
+    quantity: Quantity
+    scale: float
+    floats: Counter[int] = field(default_factory=Counter)
+    int8: Counter[int] = field(default_factory=Counter)
 
     def count_floats(self, values: Tensor) -> None:
         """Count float values of any shape, each at its nearest level."""
@@ -209,15 +204,26 @@ class Distribution:
         """Count integers of any shape."""
         _count(integers, self.int8)
 
+    def histogram(self, counts: Counter[int]) -> Histogram:
+        """Return `counts`, and the edges of their bins in float units."""
+        bins = range(min(counts), max(counts) + 1)
+        edges = [(level - 0.5) / self.scale for level in (*bins, bins.stop)]
+        return {"bin_edges": edges, "counts": [counts[level] for level in bins]}
+
     def histograms(self) -> LayerHistogram:
         """Return what has been counted."""
         return {
             "layer": self.layer,
             "quantity": self.quantity,
             "scale": self.scale,
-            "float": _histogram(self.floats, self.scale),
-            "int8": _histogram(self.int8, self.scale),
+            "float": self.histogram(self.floats),
+            "int8": self.histogram(self.int8),
         }
+
+
+def _count(integers: Tensor, counts: Counter[int]) -> None:
+    levels, times = integers.long().unique(return_counts=True)
+    counts.update(dict(zip(levels.tolist(), times.tolist(), strict=True)))
 
 
 @torch.no_grad()
@@ -234,36 +240,17 @@ def distributions(
         layer = quantized.get_submodule(name)
         assert isinstance(layer, QuantizedLayer)
         weights.append(Distribution(name, "weights", layer.rounded.scales[0].item()))
-        weights[-1].count_floats(network.get_parameter(f"{name}.weight").detach())
-        weights[-1].count_int8(layer.weight)
+        weights[-1].count_floats(network.get_parameter(f"{name}.weight"))
+        weights[-1].count_int8(layer.rounded.weight)
         outputs[name] = Distribution(name, "before_relu", layer.passed_scale)
         if point != name:
             outputs[point] = Distribution(name, "after_relu", layer.passed_scale)
+    every = {name: name for name in outputs}
     with (
-        observing(
-            {name: network.get_submodule(name) for name in outputs},
-            lambda name, values: outputs[name].count_floats(values),
-        ),
-        observing(
-            {name: quantized.get_submodule(name) for name in outputs},
-            lambda name, integers: outputs[name].count_int8(integers),
-        ),
+        observing(network, every, lambda name, seen: outputs[name].count_floats(seen)),
+        observing(quantized, every, lambda name, seen: outputs[name].count_int8(seen)),
     ):
         for batch in batches:
             network(batch)
             quantized(batch)
     return [found.histograms() for found in (*weights, *outputs.values())]
-
-
-def _count(integers: Tensor, counts: Counter[int]) -> None:
-    flat = integers.flatten().long()
-    first = int(flat.min())
-    counts.update(dict(enumerate(torch.bincount(flat - first).tolist(), first)))
-
-
-def _histogram(counts: Counter[int], scale: float) -> Histogram:
-    bins = range(min(counts), max(counts) + 1)
-    return {
-        "bin_edges": [(level - 0.5) / scale for level in (*bins, bins.stop)],
-        "counts": [counts[level] for level in bins],
-    }

@@ -20,11 +20,21 @@ int8 too: one positive scale for all of them leaves their order alone, save for 
 the last accumulator divided by its S. Fewer bits have other levels in the places of -128 and 127,
 unsigned ones 0 and 2^bits - 1. With a scale for each output channel w_s, S and o are vectors, and
 S · o is one number still.
+
+Every module computes in the arithmetic of what it is called with. Floats that hold integers are the
+simulation, fast on any device. Integers stay integers between image and logits: int8 values widened
+to int32 (`int8 @ int8` wraps at 127 without a word), convolved or multiplied and added up in int32,
+requantized by an int64 product and a shift, and back to int8. An int32 sum cannot wrap, as no
+accumulator is built whose worst case leaves int32. On the CPU only: GPUs have no convolution of
+int32. A bias that is no integer (bias: float) is added in float64, which is then the one step that
+is not an integer's. That both agree on every logit is measured, on each run.
 """
 
 import copy
 import math
 from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,26 +44,24 @@ from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.quantization.calibration import IMAGES, Calibration, Layer, observer_points
 from scaling.quantization.integers import (
+    FLOAT32_EXACT,
     INT8,
-    INT32_MAX,
+    INT32,
     LayerScales,
     Levels,
     Requantization,
     activation_levels,
     along_channels,
-    output_factor,
     symmetric_scale,
-    to_int32,
     to_levels,
 )
-from scaling.quantization.integers import bias_scale as layer_bias_scale
 from scaling.quantization.rounding import LayerInputs, RoundedLayer, round_layer
 
 
 class QuantizedImages(nn.Module):
     """The network's input: float images to integers in `levels`."""
 
-    def __init__(self, scale: float, levels: Levels = INT8) -> None:
+    def __init__(self, scale: float, levels: Levels) -> None:
         super().__init__()
         self.scale = scale
         self.levels = levels
@@ -63,13 +71,13 @@ class QuantizedImages(nn.Module):
 
 
 class QuantizedLayer(nn.Module):
-    """A convolution or linear layer on integers, simulated in floats that hold them exactly.
+    """A convolution or linear layer on integers, in `input_levels`.
 
-    Takes integer-valued float64 tensors in `input_levels` and gives such in `levels`, or with
-    `levels` None the accumulator divided by its scale. `rounded.weight` is in the float layer's
-    shape; `bias` is float64 [outputs], in the accumulator's scale S, and with `integer_bias`
-    rounded to int32. `products_bound` is the largest |sum of products| that any integer input can
-    cause, `accumulator_bound` the same with the bias.
+    It gives integers by its `requantization`, or without one (None) the accumulator divided by its
+    scale. `rounded.weight` is in the float layer's shape; `bias` is float64 [outputs], in the
+    accumulator's scale S, and with `integer_bias` a whole number of int32. `products_bound` is the
+    largest |sum of products| that any integer input can cause, `accumulator_bound` the same with
+    the bias.
     """
 
     def __init__(
@@ -77,152 +85,183 @@ class QuantizedLayer(nn.Module):
         name: str,
         layer: Layer,
         rounded: RoundedLayer,
-        *,
         scales: LayerScales,
         input_levels: Levels,
-        levels: Levels | None,
-        output_factor: Tensor | None,
-        bias_scale: Tensor,
+        requantization: Requantization | None,
+        *,
         integer_bias: bool,
     ) -> None:
         super().__init__()
-        self.rounded = rounded
-        self.weight = rounded.weight
-        self.scales = scales
-        self.input_levels = input_levels
-        self.levels = levels
+        self.name, self.rounded, self.scales = name, rounded, scales
+        self.input_levels, self.requantization = input_levels, requantization
+        self.levels = requantization.levels if requantization else None
         self.integer_bias = integer_bias
-        self.convolution: tuple[int, int] | None = None
+        self.convolution: dict[str, Any] | None = None
         if isinstance(layer, nn.Conv2d):
             assert layer.groups == 1 and layer.dilation == (1, 1)
-            assert not isinstance(layer.padding, str)
-            (stride, across), (padding, beside) = layer.stride, layer.padding
-            assert stride == across and padding == beside
-            self.convolution = (stride, padding)
-        self.requantization: Requantization | None = None
-        if output_factor is not None:
-            self.requantization = Requantization.nearest(output_factor, name)
-        self.bias_scale = bias_scale
-        self.bias = rounded.bias * bias_scale
+            self.convolution = {"stride": layer.stride, "padding": layer.padding}
+        self.bias = rounded.bias * scales.bias
         if integer_bias:
-            self.bias = to_int32(rounded.bias, bias_scale).double()
-        products = self.weight.double().flatten(1).abs().sum(dim=1) * input_levels.amax
+            self.bias = to_levels(rounded.bias, scales.bias, INT32)
+        products = rounded.weight.double().flatten(1).abs().sum(dim=1) * input_levels.amax
         self.products_bound = int(products.max().item())
         self.accumulator_bound = math.ceil((products + self.bias.abs()).max().item())
-        if self.accumulator_bound > INT32_MAX:
+        if self.accumulator_bound > INT32.high:
             raise UserError(
                 f"{name} could add up to {self.accumulator_bound:.3g}, more than an int32 holds: "
                 "its biases are too large for its weights; train the network differently"
             )
 
     @property
-    def accumulator_scale(self) -> Tensor:
-        """S of each output, float64 [outputs]."""
-        return self.scales.accumulator
-
-    @property
     def passed_scale(self) -> float:
         """S · o: the accumulated scale of the integers that the layer passes on, 1 for floats."""
         if self.requantization is None:
             return 1.0
-        return float((self.accumulator_scale * self.requantization.factor)[0])
+        return float((self.scales.accumulator * self.requantization.factor)[0])
+
+    def bounds(self) -> dict[str, Any]:
+        """Describe the largest sums, and whether a float32 would hold them exactly."""
+        return {
+            "products_bound": self.products_bound,
+            "accumulator_bound": self.accumulator_bound,
+            "float32_exact": self.accumulator_bound <= FLOAT32_EXACT,
+        }
 
     def accumulate(self, inputs: Tensor) -> Tensor:
-        """Add up products and bias: float64 [n, outputs, …], exact up to 2^53.
+        """Add up products and bias: [n, outputs, …], of floats float64, exact up to 2^53.
 
-        A float32 would do as long as `products_bound` is at most 2^24. A convolution library may
-        choose Winograd's or Fourier's method, whose intermediate values are no integers; in float64
-        they are off by far less than the half that rounding takes away.
+        A convolution library may choose Winograd's or Fourier's method, whose intermediate values
+        are no integers; in float64 they are off by far less than the half that rounding takes away.
+        Of integers int32, or float64 with a float bias.
         """
-        columns, weight = inputs.double(), self.weight.double()
+        kind = torch.float64 if inputs.is_floating_point() else torch.int32
+        values, weight = inputs.to(kind), self.rounded.weight.to(inputs.device, kind)
         if self.convolution is None:
-            return (columns @ weight.T).add_(self.bias)
-        stride, padding = self.convolution
-        products = functional.conv2d(columns, weight, stride=stride, padding=padding).round_()
-        return products.add_(along_channels(self.bias, products))
-
-    def finish(self, accumulator: Tensor) -> Tensor:
-        """Requantize the accumulator, or divide it by its scale; float64."""
-        if self.requantization is None or self.levels is None:
-            return accumulator / along_channels(self.accumulator_scale, accumulator)
-        return self.requantization.in_float64(accumulator, self.levels)
+            products = values @ weight.T
+        else:
+            products = functional.conv2d(values, weight, **self.convolution).round_()
+        bias = along_channels(self.bias, products)
+        return products + (bias.to(kind) if self.integer_bias else bias)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return self.finish(self.accumulate(inputs))
+        accumulator = self.accumulate(inputs)
+        if self.requantization is None:
+            return accumulator / along_channels(self.scales.accumulator, accumulator)
+        passed = self.requantization(accumulator)
+        return passed if inputs.is_floating_point() else passed.to(self.requantization.levels.dtype)
 
 
-def with_quantized_weights(
-    network: nn.Sequential, scheme: Scheme, inputs: LayerInputs | None = None
-) -> tuple[nn.Sequential, dict[str, RoundedLayer]]:
-    """Copy `network` with weights rounded to integers and divided by their scale again.
+@dataclass(frozen=True)
+class Builder:
+    """Makes the parts of an integer network by the `calibration` of the float one."""
 
-    Activations stay float. Returns the rounded layers too, by name. `inputs` as in `with_integers`.
-    """
-    copied, found = copy.deepcopy(network), {}
-    inputs = inputs or LayerInputs()
-    with torch.no_grad():
-        for (name, module), layer in zip(network.named_children(), copied, strict=True):
-            if isinstance(layer, Layer):
-                found[name] = round_layer(name, layer, scheme, inputs.moments(layer))
-                assert layer.bias is not None
-                layer.weight.copy_(found[name].float_weight)
-                layer.bias.copy_(found[name].bias)
-            inputs.advance(module, layer)
-    return copied, found
+    scheme: Scheme
+    calibration: Calibration
+
+    def levels(self, unsigned: bool = False) -> Levels:
+        """Return the levels of activations."""
+        assert self.scheme.activation_bits is not None
+        return activation_levels(self.scheme.activation_bits, unsigned)
+
+    @property
+    def logits(self) -> Levels | None:
+        """The levels of the last layer, None where it gives floats."""
+        return None if self.scheme.logits == "float" else INT8
+
+    def scale(self, name: str, levels: Levels) -> float:
+        """Return the scale that takes the threshold at `name` to the last of `levels`."""
+        found = self.calibration.threshold(name, self.scheme.activation_range, levels.high)
+        of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
+        return symmetric_scale(found, of, levels.high)
+
+    def images(self) -> QuantizedImages:
+        """Quantize the network's input."""
+        return QuantizedImages(self.scale(IMAGES, self.levels()), self.levels())
+
+    def layer(
+        self,
+        name: str,
+        layer: Layer,
+        rounded: RoundedLayer,
+        input_scale: float,
+        input_levels: Levels,
+        levels: Levels | None,
+        scale: float | None = None,
+    ) -> QuantizedLayer:
+        """Quantize `layer`, which is to pass on integers in `levels` of this (or its own) scale."""
+        images = self.images().scale
+        scales = LayerScales(rounded.scales, input_scale, images, self.scheme.mistake)
+        requantization = None
+        if levels is not None:
+            factor = scales.output_factor(scale or self.scale(name, levels), levels)
+            requantization = Requantization.nearest(factor, levels, name)
+        integer_bias = self.scheme.bias == "int32"
+        return QuantizedLayer(
+            name, layer, rounded, scales, input_levels, requantization, integer_bias=integer_bias
+        )
 
 
-def with_integers(
+def quantize(
     network: nn.Sequential,
-    calibration: Calibration,
     scheme: Scheme,
+    calibration: Calibration | None = None,
     inputs: LayerInputs | None = None,
-) -> nn.Sequential:
+) -> tuple[nn.Sequential, dict[str, RoundedLayer]]:
     """Copy `network` so that it computes on integers from the image to the logits.
 
-    `calibration` holds the float network's ranges, with magnitudes where the scheme clips.
-    `inputs`, not advanced through any module yet, are needed where `scheme.needs_moments`. Raises
-    UserError when a tensor has no scale (all zero), or an accumulator could leave int32.
+    Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
+    and divided by their scale again. Returns the rounded layers too, by name. `calibration` holds
+    the float network's ranges, with magnitudes where the scheme clips. `inputs`, not advanced
+    through any module yet, are needed where `scheme.needs_moments`. Raises UserError when a tensor
+    has no scale (all zero), or an accumulator could leave int32.
     """
-    assert scheme.activation_bits is not None
-    rectified = observer_points(network, after="relu")
-    levels = activation_levels(scheme.activation_bits)
-
-    def threshold(name: str, levels: Levels) -> float:
-        found = calibration.threshold(name, scheme.activation_range, levels.high)
-        of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
-        return levels.high / symmetric_scale(found, of, levels.high)
-
-    images = scale = levels.high / threshold(IMAGES, levels)
-    modules = OrderedDict[str, nn.Module](quantize=QuantizedImages(images, levels))
-    inputs = inputs or LayerInputs()
-    inputs.advance(nn.Identity(), modules["quantize"])
-    final = list(rectified)[-1]
+    rectified, inputs = observer_points(network, after="relu"), inputs or LayerInputs()
+    modules, rounded = OrderedDict[str, nn.Module](), dict[str, RoundedLayer]()
+    builder, scale, levels = None, 1.0, INT8
+    if scheme.activation_bits is not None:
+        assert calibration is not None
+        builder = Builder(scheme, calibration)
+        modules["quantize"] = entrance = builder.images()
+        scale, levels = entrance.scale, entrance.levels
+        inputs.advance(nn.Identity(), entrance)
     for name, module in network.named_children():
-        if isinstance(module, Layer):
-            rounded = round_layer(name, module, scheme, inputs.moments(module, scale))
-            scales = LayerScales(rounded.scales, scale, images)
-            unsigned = scheme.unsigned and rectified[name] != name
-            after: Levels | None = activation_levels(scheme.activation_bits, unsigned)
-            if name == final:
-                after = INT8 if scheme.logits == "int8" else None
-            factor = None
-            if after is not None:
-                reached = threshold(name, after)
-                factor = output_factor(scales, reached, after, scheme.mistake)
-            modules[name] = quantized = QuantizedLayer(
-                name,
-                module,
-                rounded,
-                scales=scales,
-                input_levels=levels,
-                levels=after,
-                output_factor=factor,
-                bias_scale=layer_bias_scale(scales, scheme.mistake),
-                integer_bias=scheme.bias == "int32",
-            )
-            if after is not None:
-                scale, levels = quantized.passed_scale, after
-        else:
-            modules[name] = copy.deepcopy(module)
+        modules[name] = copied = copy.deepcopy(module)
+        if isinstance(module, Layer) and isinstance(copied, Layer):
+            rounded[name] = round_layer(name, module, scheme, inputs.moments(module, scale))
+            if builder is None:
+                rounded[name].assign_to(copied)
+            else:
+                after = builder.levels(unsigned=scheme.unsigned and rectified[name] != name)
+                passed = builder.logits if name == list(rectified)[-1] else after
+                modules[name] = made = builder.layer(
+                    name, module, rounded[name], scale, levels, passed
+                )
+                scale, levels = made.passed_scale, after
         inputs.advance(module, modules[name])
-    return nn.Sequential(modules).eval()
+    return nn.Sequential(modules).eval(), rounded
+
+
+def in_integers(quantized: nn.Sequential, images: Tensor) -> Tensor:
+    """Compute the logits of an integer network in integer dtypes, on the CPU.
+
+    They differ from those of the simulation, `quantized(images)`, in their type at most.
+    """
+    entrance, *modules = quantized
+    values: Tensor = entrance(images).cpu().to(torch.int8)
+    for module in modules:
+        values = module(values)
+    return values
+
+
+@dataclass
+class BitExactness:
+    """How many logits were computed both ways, and how many of them differ."""
+
+    logits: int = 0
+    differing: int = 0
+
+    def compare(self, quantized: nn.Sequential, images: Tensor, simulated: Tensor) -> None:
+        """Compute the `images` by integers and count what differs in the `simulated` logits."""
+        found = in_integers(quantized, images)
+        self.logits += found.numel()
+        self.differing += int((found.double() != simulated.cpu().double()).sum())

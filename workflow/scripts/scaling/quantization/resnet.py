@@ -1,4 +1,4 @@
-"""ResNet-18 on integers, from the image to the logits: simulated in floats, or in integers alone.
+"""ResNet-18 on integers, from the image to the logits.
 
 In evaluation a batch norm is a factor and a shift for each channel, γ / √(σ² + ε) and β - μ times
 that factor, so it becomes part of the weights and biases of the convolution before it (Jacob et al.
@@ -14,13 +14,10 @@ m / 2^n for a convolution's int32 accumulator, and one for the int8 input where 
 input itself. Then they are added, which 17 bits hold, and the sum is requantized to int8 at the
 scale of what the block passes on after its ReLU. The mean over all positions is a sum in int32,
 whose division is part of its requantization factor.
-
-The computation is written once, for floats that hold integers exactly (`Simulation`) and for
-integer dtypes alone (`Integers`). That both give the same logits is measured on each run.
 """
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
 from dataclasses import dataclass
 
 import torch
@@ -30,17 +27,9 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.models.resnet import BasicBlock, ResNet18
-from scaling.quantization import integer_inference
-from scaling.quantization.calibration import IMAGES, Layer, Range, observe_network
-from scaling.quantization.integers import (
-    INT8,
-    LayerScales,
-    Levels,
-    Requantization,
-    activation_levels,
-    symmetric_scale,
-)
-from scaling.quantization.network import QuantizedImages, QuantizedLayer
+from scaling.quantization.calibration import Calibration, Layer, Points
+from scaling.quantization.integers import Levels, Requantization, symmetric_scale
+from scaling.quantization.network import Builder, QuantizedLayer
 from scaling.quantization.rounding import round_layer
 
 BRANCH = Levels(-(2**15), 2**15 - 1)
@@ -67,7 +56,8 @@ def fold(network: ResNet18) -> ResNet18:
         before = module.get_submodule(conv), module.get_submodule(norm)
         assert isinstance(before[0], nn.Conv2d) and isinstance(before[1], nn.BatchNorm2d)
         setattr(module, conv, fuse_conv_bn_eval(before[0], before[1]))
-        setattr(module, norm, nn.Identity())
+        # What conv1 passes on is observed behind its ReLU, which is no module of the block.
+        setattr(module, norm, nn.ReLU() if norm == "bn1" else nn.Identity())
     return folded.eval()
 
 
@@ -82,53 +72,25 @@ def folded_layers(network: ResNet18) -> dict[str, Layer]:
     return {name: layer for name, layer in found.items() if isinstance(layer, Layer)}
 
 
-def activation_ranges(network: ResNet18, batches: Iterable[Tensor]) -> dict[str, Range]:
-    """Observe the ranges of a folded network on all `batches` [n, 3, 32, 32].
+def observer_points(network: ResNet18) -> Points:
+    """Map what is calibrated of a folded network to the module that gives it.
 
-    Those of the `IMAGES`, of what the stem, each `conv1` and each block pass on after their ReLU,
-    and of what each `conv2`, `shortcut`, the pooling and the last layer give.
+    What the stem, each `conv1` and each block pass on after their ReLU, and what each `conv2`,
+    `shortcut`, the pooling and the last layer give.
     """
-    modules: dict[str, nn.Module] = {"stem": network.stem}
+    own = {"conv1": "bn1", "conv2": "conv2", "shortcut": "shortcut"}
+    points = {"stem": "stem", "pool": "head.0", "fc": "head.2"}
+    paths = {id(module): path for path, module in network.named_modules()}
     for name, block in blocks_of(network).items():
-        modules |= {f"{name}.{each}": block.get_submodule(each) for each in ("conv1", "conv2")}
-        modules |= {f"{name}.shortcut": block.shortcut, name: block}
-    modules |= {"pool": network.head[0], "fc": network.head[2]}
-    found = {name: Range() for name in (IMAGES, *modules)}
-
-    def observe(name: str, values: Tensor) -> None:
-        found[name].update(values.clamp(min=0) if name.endswith("conv1") else values)
-
-    observe_network(network, batches, modules, observe)
-    return found
-
-
-class Simulation:
-    """Integers held by float64."""
-
-    def layer(self, layer: QuantizedLayer, inputs: Tensor) -> Tensor:
-        """Compute the layer's output for integer `inputs`."""
-        return layer(inputs)
-
-    def requantize(self, rule: Requantization, values: Tensor, levels: Levels) -> Tensor:
-        """Multiply `values` by the rule's factor, round and clamp to `levels`."""
-        return rule.in_float64(values, levels)
-
-
-class Integers(Simulation):
-    """The same in integer dtypes alone, on the CPU."""
-
-    def layer(self, layer: QuantizedLayer, inputs: Tensor) -> Tensor:
-        return integer_inference.finish(layer, integer_inference.accumulate(layer, inputs))
-
-    def requantize(self, rule: Requantization, values: Tensor, levels: Levels) -> Tensor:
-        return rule.cpu().in_integers(values, levels).to(torch.int32)
+        path = points[name] = paths[id(block)]
+        points |= {f"{name}.{each}": f"{path}.{module}" for each, module in own.items()}
+    return points
 
 
 class QuantizedBlock(nn.Module):
     """A block: `conv1` gives int8, `conv2` and the shortcut give `BRANCH` integers of one scale.
 
-    The shortcut is a layer, or the requantization of the block's input; `total` is that of the sum,
-    to `levels`.
+    The shortcut is a layer, or the requantization of the block's input; `total` is that of the sum.
     """
 
     def __init__(
@@ -137,58 +99,26 @@ class QuantizedBlock(nn.Module):
         conv2: QuantizedLayer,
         shortcut: QuantizedLayer | Requantization,
         total: Requantization,
-        levels: Levels,
     ) -> None:
         super().__init__()
-        self.conv1, self.conv2, self.shortcut = conv1, conv2, shortcut
-        self.total, self.levels = total, levels
+        self.conv1, self.conv2, self.shortcut, self.total = conv1, conv2, shortcut, total
 
-    def compute(self, values: Tensor, arithmetic: Simulation) -> Tensor:
-        """Compute the block's output for integer `values`."""
-        branch = arithmetic.layer(self.conv2, arithmetic.layer(self.conv1, values).clamp(min=0))
-        if isinstance(self.shortcut, QuantizedLayer):
-            beside = arithmetic.layer(self.shortcut, values)
-        else:
-            beside = arithmetic.requantize(self.shortcut, values, BRANCH)
-        return arithmetic.requantize(self.total, branch + beside, self.levels).clamp(min=0)
+    def forward(self, values: Tensor) -> Tensor:
+        branch = self.conv2(self.conv1(values).clamp(min=0))
+        return self.total(branch + self.shortcut(values)).clamp(min=0)
 
 
-class QuantizedResNet(nn.Module):
-    """Images [n, 3, 32, 32] to logits, all on integers; called, it is the simulation."""
+class QuantizedMean(nn.Module):
+    """The mean over all positions of a channel."""
 
-    def __init__(
-        self,
-        entrance: QuantizedImages,
-        stem: QuantizedLayer,
-        blocks: Iterable[QuantizedBlock],
-        mean: Requantization,
-        fc: QuantizedLayer,
-    ) -> None:
+    def __init__(self, mean: Requantization) -> None:
         super().__init__()
-        self.entrance, self.stem, self.blocks = entrance, stem, nn.ModuleList(blocks)
-        self.mean, self.fc = mean, fc
+        self.mean = mean
 
-    def compute(self, entered: Tensor, arithmetic: Simulation) -> Tensor:
-        """Compute the last layer's output for integer images `entered`."""
-        values = arithmetic.layer(self.stem, entered).clamp(min=0)
-        for block in self.blocks:
-            assert isinstance(block, QuantizedBlock)
-            values = block.compute(values, arithmetic)
+    def forward(self, values: Tensor) -> Tensor:
         positions = values.flatten(2)
         assert positions.shape[2] == POSITIONS
-        pooled = arithmetic.requantize(self.mean, positions.sum(dim=2), self.entrance.levels)
-        return arithmetic.layer(self.fc, pooled)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.compute(self.entrance(images), Simulation())
-
-    def in_integers(self, images: Tensor) -> Tensor:
-        """Compute what `forward` gives in integer dtypes on the CPU."""
-        entered = self.entrance(images).cpu().to(torch.int32)
-        found = self.compute(entered, Integers())
-        if self.fc.levels is None:
-            return found.double() / self.fc.accumulator_scale.cpu()
-        return found
+        return self.mean(positions.sum(dim=2))
 
 
 @torch.no_grad()
@@ -196,17 +126,15 @@ def with_quantized_weights(network: ResNet18, scheme: Scheme) -> ResNet18:
     """Copy a folded network with weights rounded to integers and divided by their scale again."""
     copied = copy.deepcopy(network)
     for name, layer in folded_layers(copied).items():
-        layer.weight.copy_(round_layer(name, layer, scheme).float_weight)
+        round_layer(name, layer, scheme).assign_to(layer)
     return copied
 
 
-def with_integers(
-    network: ResNet18, ranges: Mapping[str, Range], scheme: Scheme
-) -> QuantizedResNet:
+def with_integers(network: ResNet18, calibration: Calibration, scheme: Scheme) -> nn.Sequential:
     """Copy a folded network so that it computes on integers as `scheme` says.
 
-    `ranges` are those of `activation_ranges`. Raises UserError for a scheme that needs more than
-    ranges, when a tensor has no scale (all zero), and when an accumulator could leave int32.
+    `calibration` has the ranges at `observer_points`. Raises UserError for a scheme that needs more
+    than ranges, when a tensor has no scale (all zero), and when an accumulator could leave int32.
     """
     for option in ("unsigned", "activation_range", "rounding", "bias_correction", "mistake"):
         if getattr(scheme, option) != getattr(Scheme(), option):
@@ -214,78 +142,59 @@ def with_integers(
                 f"ResNet-18 is not quantized with {option} {getattr(scheme, option)}; leave "
                 f"{option} as it is by default"
             )
-    assert scheme.activation_bits is not None
-    return _Builder(network, ranges, scheme, activation_levels(scheme.activation_bits)).build()
+    return _Quantizer(Builder(scheme, calibration), network).network_of_integers()
 
 
 @dataclass(frozen=True)
-class _Builder:
+class _Quantizer:
     """Follows the network with the accumulated scale A of what each layer receives."""
 
+    builder: Builder
     network: ResNet18
-    ranges: Mapping[str, Range]
-    scheme: Scheme
-    levels: Levels
-
-    def scale_of(self, name: str, levels: Levels | None = None) -> float:
-        """Return the scale that takes the largest magnitude seen at `name` to the last level."""
-        qmax = (levels or self.levels).high
-        return symmetric_scale(self.ranges[name].max_abs, f"the outputs of {name}", qmax)
 
     def layer(
-        self, name: str, input_scale: float, output_scale: float | None, levels: Levels | None
+        self, name: str, input_scale: float, levels: Levels | None, scale: float | None = None
     ) -> QuantizedLayer:
-        """Quantize the layer `name` for inputs of `input_scale` and outputs of `output_scale`."""
+        """Quantize the layer `name` for inputs of `input_scale` and outputs of `scale`."""
         layer = folded_layers(self.network)[name]
-        rounded = round_layer(name, layer, self.scheme)
-        scales = LayerScales(rounded.scales, input_scale, input_scale)
-        return QuantizedLayer(
-            name,
-            layer,
-            rounded,
-            scales=scales,
-            input_levels=self.levels,
-            levels=levels,
-            output_factor=None if output_scale is None else output_scale / scales.accumulator,
-            bias_scale=scales.accumulator,
-            integer_bias=self.scheme.bias == "int32",
-        )
+        rounded = round_layer(name, layer, self.builder.scheme)
+        received = self.builder.levels()
+        return self.builder.layer(name, layer, rounded, input_scale, received, levels, scale)
 
-    def factor(self, factor: float, of: str) -> Requantization:
+    def factor(self, factor: float, levels: Levels, of: str) -> Requantization:
         """Make one requantization for all channels."""
         device = next(self.network.parameters()).device
-        return Requantization.nearest(
-            torch.tensor([factor], dtype=torch.float64, device=device), of
-        )
+        factors = torch.tensor([factor], dtype=torch.float64, device=device)
+        return Requantization.nearest(factors, levels, of)
 
     def block(self, name: str, block: BasicBlock, input_scale: float) -> QuantizedBlock:
         """Quantize the block `name` for inputs of `input_scale`."""
-        within = self.scale_of(f"{name}.conv1")
-        amax = max(self.ranges[f"{name}.{each}"].max_abs for each in ("conv2", "shortcut"))
+        levels, ranges = self.builder.levels(), self.builder.calibration.ranges
+        within = self.builder.scale(f"{name}.conv1", levels)
+        amax = max(ranges[f"{name}.{each}"].max_abs for each in ("conv2", "shortcut"))
         common = symmetric_scale(amax, f"the branches of {name}", BRANCH.high)
         shortcut: QuantizedLayer | Requantization
         if len(block.shortcut):
-            shortcut = self.layer(f"{name}.shortcut", input_scale, common, BRANCH)
+            shortcut = self.layer(f"{name}.shortcut", input_scale, BRANCH, common)
         else:
-            shortcut = self.factor(common / input_scale, f"{name}.shortcut")
+            shortcut = self.factor(common / input_scale, BRANCH, f"{name}.shortcut")
         return QuantizedBlock(
-            self.layer(f"{name}.conv1", input_scale, within, self.levels),
-            self.layer(f"{name}.conv2", within, common, BRANCH),
+            self.layer(f"{name}.conv1", input_scale, levels),
+            self.layer(f"{name}.conv2", within, BRANCH, common),
             shortcut,
-            self.factor(self.scale_of(name) / common, name),
-            self.levels,
+            self.factor(self.builder.scale(name, levels) / common, levels, name),
         )
 
-    def build(self) -> QuantizedResNet:
+    def network_of_integers(self) -> nn.Sequential:
         """Quantize all layers in the order of the computation."""
-        images, scale, pooled = (self.scale_of(name) for name in (IMAGES, "stem", "pool"))
-        stem = self.layer("stem", images, scale, self.levels)
-        blocks = []
+        builder, levels = self.builder, self.builder.levels()
+        entrance, scale = builder.images(), builder.scale("stem", levels)
+        stem = self.layer("stem", entrance.scale, levels)
+        modules = OrderedDict[str, nn.Module](quantize=entrance, stem=stem, relu=nn.ReLU())
         for name, block in blocks_of(self.network).items():
-            blocks.append(self.block(name, block, scale))
-            scale = self.scale_of(name)
-        logits = None if self.scheme.logits == "float" else INT8
-        last = None if logits is None else self.scale_of("fc", logits)
-        fc = self.layer("fc", pooled, last, logits)
-        mean = self.factor(pooled / (scale * POSITIONS), "pool")
-        return QuantizedResNet(QuantizedImages(images, self.levels), stem, blocks, mean, fc).eval()
+            modules[name.replace(".", "_")] = self.block(name, block, scale)
+            scale = builder.scale(name, levels)
+        pooled = builder.scale("pool", levels)
+        modules["pool"] = QuantizedMean(self.factor(pooled / (scale * POSITIONS), levels, "pool"))
+        modules["fc"] = self.layer("fc", pooled, builder.logits)
+        return nn.Sequential(modules).eval()

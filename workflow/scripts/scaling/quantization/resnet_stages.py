@@ -1,6 +1,5 @@
 """Takes a trained ResNet-18 through the stages of quantization, and measures what each costs."""
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -13,15 +12,13 @@ from scaling.core.paired_accuracy import paired
 from scaling.data.batches import Images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_into
+from scaling.quantization.calibration import calibrate
 from scaling.quantization.commands import Evaluation
-from scaling.quantization.integer_inference import BitExactness
-from scaling.quantization.integers import FLOAT32_EXACT, layer_bytes
-from scaling.quantization.network import QuantizedLayer
+from scaling.quantization.network import BitExactness, QuantizedLayer
 from scaling.quantization.resnet import (
-    QuantizedResNet,
-    activation_ranges,
     fold,
     folded_layers,
+    observer_points,
     with_integers,
     with_quantized_weights,
 )
@@ -71,7 +68,7 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
     float32 is `network` as it was trained, with its batch norms.
     """
     folded = fold(network)
-    ranges = activation_ranges(folded, chosen.batches())
+    calibration = calibrate(folded, chosen.batches(), observer_points(folded))
     reference = predict(network, test)
     sizes = [each.weight.numel() + len(each.weight) for each in folded_layers(folded).values()]
     size = {"float32_bytes": 4 * sum(sizes)}
@@ -86,34 +83,24 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
             if scheme.activation_bits is None:
                 made = with_quantized_weights(folded, scheme)
             else:
-                made = quantized = with_integers(folded, ranges, scheme)
-                found = list(layer_rows(quantized))
+                made = quantized = with_integers(folded, calibration, scheme)
+                found = layer_rows(quantized)
                 row["packed_bytes"] = sum(each["packed_bytes"] for each in found)
                 row["accumulator_bound"] = max(each["accumulator_bound"] for each in found)
                 if scheme.bias == "int32":
-                    row["exactness"] = asdict(bit_exactness(quantized, test))
+                    exactness = BitExactness()
+                    for batch in test.batches():
+                        exactness.compare(quantized, batch, quantized(batch))
+                    row["exactness"] = asdict(exactness)
                     layers += [{"weight_scales": kind, **each} for each in found]
             rows.append(row | paired(test.labels, reference, predict(made, test)))
     return {"stages": rows, "layers": layers}
 
 
-def bit_exactness(quantized: QuantizedResNet, test: Images) -> BitExactness:
-    """Compute every logit of the `test` images by the simulation and by integers alone."""
-    found = BitExactness()
-    for batch in test.batches():
-        found.count(quantized.in_integers(batch), quantized(batch))
-    return found
-
-
-def layer_rows(quantized: QuantizedResNet) -> Iterator[dict[str, Any]]:
+def layer_rows(quantized: nn.Sequential) -> list[dict[str, Any]]:
     """Describe the bounds and bytes of each layer."""
-    for name, layer in quantized.named_modules():
-        if isinstance(layer, QuantizedLayer):
-            scales = len(set(layer.rounded.scales.tolist()))
-            yield {
-                "layer": name,
-                "products_bound": layer.products_bound,
-                "accumulator_bound": layer.accumulator_bound,
-                "float32_exact": layer.accumulator_bound <= FLOAT32_EXACT,
-                "packed_bytes": layer_bytes(layer.weight, 8, scales),
-            }
+    layers = [module for module in quantized.modules() if isinstance(module, QuantizedLayer)]
+    return [
+        {"layer": one.name, **one.bounds(), "packed_bytes": one.rounded.packed_bytes(8)}
+        for one in layers
+    ]

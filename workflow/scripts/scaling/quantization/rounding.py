@@ -4,8 +4,10 @@ A rounding is any function of the float weights [outputs, inputs], the scales [o
 bits that gives integers of that shape: `nearest` here, or GPTQ's with the layer's input moments.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +18,8 @@ from scaling.quantization.calibration import Layer, mse_threshold
 from scaling.quantization.gptq import InputMoments, input_rows
 from scaling.quantization.integers import symmetric_scale, to_levels, weight_levels
 
+WORD_BYTES = 4
+"""Of an int32 bias, of a scale, and of a requantization's multiplier (22 bits) with its shift."""
 Rounding = Callable[[Tensor, Tensor, int], Tensor]
 SHARES = [1 - step / 50 for step in range(40)]
 """Thresholds tried in the search for the least output error, as shares of the largest weight."""
@@ -68,20 +72,23 @@ class RoundedLayer:
     scales: Tensor
     bias: Tensor
 
-    @property
-    def float_weight(self) -> Tensor:
-        """The weights that the integers stand for: weight / scale, float64."""
-        return self.weight.double() / self.scales.view(-1, *[1] * (self.weight.dim() - 1))
+    def packed_bytes(self, bits: int) -> int:
+        """Count the bytes with weights of `bits`, an int32 bias for each output, and the scales."""
+        words = len(self.bias) + len(set(self.scales.tolist()))
+        return math.ceil(self.weight.numel() * bits / 8) + WORD_BYTES * words
+
+    @torch.no_grad()
+    def assign_to(self, layer: Layer) -> None:
+        """Give the float `layer` the weights that the integers stand for, and the bias."""
+        assert layer.bias is not None
+        scales = self.scales.view(-1, *[1] * (self.weight.dim() - 1))
+        layer.weight.copy_(self.weight.double() / scales)
+        layer.bias.copy_(self.bias)
 
 
 def nearest(weight: Tensor, scales: Tensor, bits: int) -> Tensor:
     """Round each weight [outputs, inputs] to its nearest level, halves to even."""
     return to_levels(weight, scales.unsqueeze(1), weight_levels(bits))
-
-
-def by_moments(moments: Tensor) -> Rounding:
-    """Return GPTQ with the second moments or covariance [inputs, inputs] of the layer's inputs."""
-    return lambda weight, scales, bits: gptq.round_weights(weight, moments, scales, bits)
 
 
 def weight_scales(name: str, weight: Tensor, scheme: Scheme) -> Tensor:
@@ -92,19 +99,17 @@ def weight_scales(name: str, weight: Tensor, scheme: Scheme) -> Tensor:
     """
     qmax = weight_levels(scheme.weight_bits).high
     whole = symmetric_scale(weight.abs().max().item(), f"the weights of {name}", qmax)
-    rows = weight.double().cpu()
+    rows = weight.double().cpu().abs()
     if scheme.weight_scales == "tensor":
         rows = rows.flatten().unsqueeze(0)
-    scales = [
-        qmax / _threshold(row.abs(), scheme.weight_range, qmax) if row.any() else whole
-        for row in rows
-    ]
+    thresholds = rows.amax(dim=1).tolist()
+    if scheme.weight_range == "mse":
+        thresholds = [
+            mse_threshold(row, torch.ones(()), amax, qmax)
+            for row, amax in zip(rows, thresholds, strict=True)
+        ]
+    scales = [qmax / threshold if threshold else whole for threshold in thresholds]
     return torch.tensor(scales, dtype=torch.float64, device=weight.device).expand(len(weight))
-
-
-def _threshold(magnitudes: Tensor, method: str, qmax: int) -> float:
-    amax = magnitudes.max().item()
-    return mse_threshold(magnitudes, torch.ones(()), amax, qmax) if method == "mse" else amax
 
 
 def least_output_error(
@@ -143,12 +148,10 @@ def round_layer(
     rounding: Rounding = nearest
     if scheme.needs_moments:
         assert moments is not None
-        centred = scheme.bias_correction
-        products = moments.covariance if centred else moments.second_moment
+        products, errors = moments.second(centred=scheme.bias_correction)
         if scheme.rounding == "gptq":
-            errors = moments.error_covariance if centred else moments.error_moment
             weight = gptq.compensate(exact, errors, products)
-            rounding = by_moments(products)
+            rounding = partial(gptq.round_weights, products)
     scales = weight_scales(name, weight, scheme)
     if scheme.weight_range == "output":
         scales = least_output_error(weight, scales, scheme, rounding, products)

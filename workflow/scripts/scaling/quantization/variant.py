@@ -19,10 +19,9 @@ from scaling.quantization.calibration import (
     calibrate,
     count_magnitudes,
     layers,
+    observer_points,
 )
 from scaling.quantization.commands import Evaluation
-from scaling.quantization.integer_inference import BitExactness
-from scaling.quantization.integers import WORD_BYTES
 from scaling.quantization.layer_statistics import (
     Noise,
     NoiseMeter,
@@ -31,13 +30,8 @@ from scaling.quantization.layer_statistics import (
     scale_row,
     weight_row,
 )
-from scaling.quantization.network import (
-    QuantizedImages,
-    QuantizedLayer,
-    with_integers,
-    with_quantized_weights,
-)
-from scaling.quantization.rounding import LayerInputs, RoundedLayer
+from scaling.quantization.network import BitExactness, QuantizedImages, QuantizedLayer, quantize
+from scaling.quantization.rounding import WORD_BYTES, LayerInputs, RoundedLayer
 
 MOMENT_IMAGES = 10_000
 """Calibration images whose inputs GPTQ and a corrected bias look at: for hundreds of inputs of a
@@ -90,52 +84,38 @@ class VariantEvaluation(Evaluation):
 
 @dataclass(frozen=True)
 class Variant:
-    """A quantized copy of a float network, its rounded layers, and what calibrated it.
+    """A quantized copy of a float network, its rounded layers, and what calibrated it, if anything.
 
-    That is how many images, and which: their checksum, None where there are none.
+    That is how many `images`, and which.
     """
 
     scheme: Scheme
     network: nn.Sequential
     rounded: dict[str, RoundedLayer]
     calibration: Calibration | None = None
-    calibration_images: int = 0
-    calibration_checksum: str | None = None
-
-
-def calibration_set(scheme: Scheme, chosen: Images, test: Images, seed: int) -> Images:
-    """Return the `chosen` training images, or those that the mistake of `scheme` takes instead."""
-    if scheme.mistake == "one_image":
-        return chosen.sample(1, seed)
-    return test if scheme.mistake == "test_data" else chosen
-
-
-def layer_inputs(scheme: Scheme, chosen: Images, seed: int) -> LayerInputs:
-    """Start some of the `chosen` images, if `scheme` needs to know what each layer receives."""
-    if not scheme.needs_moments:
-        return LayerInputs()
-    return LayerInputs(chosen.sample(min(MOMENT_IMAGES, len(chosen)), seed).batches())
+    images: Images | None = None
 
 
 def make(
     network: nn.Sequential, scheme: Scheme, chosen: Images, test: Images, seed: int
 ) -> Variant:
-    """Quantize `network` as `scheme` says, with the `chosen` training images."""
-    inputs = layer_inputs(scheme, chosen, seed)
-    if scheme.activation_bits is None:
-        copied, rounded = with_quantized_weights(network, scheme, inputs)
-        return Variant(scheme, copied, rounded)
-    images = calibration_set(scheme, chosen, test, seed)
-    calibration = calibrate(network, images.batches())
-    if scheme.activation_range != "max_abs":
-        count_magnitudes(network, images.batches(), calibration)
-    quantized = with_integers(network, calibration, scheme, inputs)
-    rounded = {
-        name: module.rounded
-        for name, module in quantized.named_children()
-        if isinstance(module, QuantizedLayer)
-    }
-    return Variant(scheme, quantized, rounded, calibration, len(images), images.checksum())
+    """Quantize `network` as `scheme` says, with the `chosen` training images.
+
+    Or with those that the mistake of `scheme` takes instead.
+    """
+    inputs, calibration, images = LayerInputs(), None, None
+    if scheme.needs_moments:
+        inputs = LayerInputs(chosen.sample(min(MOMENT_IMAGES, len(chosen)), seed).batches())
+    if scheme.activation_bits is not None:
+        images = {"one_image": chosen.sample(1, seed), "test_data": test}.get(
+            str(scheme.mistake), chosen
+        )
+        points = observer_points(network, after="relu")
+        calibration = calibrate(network, images.batches(), points)
+        if scheme.activation_range != "max_abs":
+            count_magnitudes(network, images.batches(), calibration)
+    made, rounded = quantize(network, scheme, calibration, inputs)
+    return Variant(scheme, made, rounded, calibration, images)
 
 
 @torch.no_grad()
@@ -155,7 +135,7 @@ def measure(
         floats, simulated = meter.measure(batch)
         picked.append([each.argmax(dim=1).cpu().numpy() for each in (floats, simulated)])
         if variant.calibration is not None:
-            exactness.compare(quantized, quantized.get_submodule("quantize")(batch), simulated)
+            exactness.compare(quantized, batch, simulated)
     reference, classes = (np.concatenate(each) for each in zip(*picked, strict=True))
     named = {"labels": test.labels, "float32": reference, "variant": classes}
     rows = _layer_rows(network, variant, meter)
@@ -163,8 +143,8 @@ def measure(
         "float32": {"accuracy_percent": 100 * int((reference == test.labels).sum()) / len(test)},
         **paired_accuracy.paired(test.labels, reference, classes),
         "classes": {name: paired_accuracy.encode(each) for name, each in named.items()},
-        "calibration_images": variant.calibration_images,
-        "calibration_checksum": variant.calibration_checksum,
+        "calibration_images": len(variant.images) if variant.images else 0,
+        "calibration_checksum": variant.images.checksum() if variant.images else None,
         "training_checksum": chosen.checksum(),
         "packed_bytes": sum(row["packed_bytes"] for row in rows),
         "float32_bytes": sum(row["float32_bytes"] for row in rows),
@@ -180,7 +160,7 @@ def measure(
         found["packed_bytes"] += WORD_BYTES
         found["input"] = {
             "clipped_share_calibration": shares[IMAGES],
-            **_image_row(quantized, variant.calibration.images, meter.images),
+            **_image_row(quantized, variant.calibration.ranges[IMAGES], meter.images),
         }
     return found
 
@@ -193,7 +173,7 @@ def _layer_rows(
         row = weight_row(name, layer, variant.rounded[name], variant.scheme.weight_bits)
         module = variant.network.get_submodule(name)
         if isinstance(module, QuantizedLayer) and variant.calibration is not None:
-            row |= scale_row(module, name, variant.calibration)
+            row |= scale_row(module, variant.calibration)
         rows.append(row | meter.layers[name].row())
     return rows
 

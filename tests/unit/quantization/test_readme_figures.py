@@ -1,0 +1,44 @@
+"""What the README says int8 costs on CIFAR-10, held to the study of it that is stored here."""
+
+import re
+from pathlib import Path
+
+from examples.readme import section
+from scaling.core import numbers as fmt
+from scaling.core.quantization_records import read_backends, read_variants
+from scaling.tables.experiments import quantization, quantization_backends
+from scaling.tables.experiments.quantization_cost import cost
+
+ROOT = Path(__file__).parents[3]
+STUDY = ROOT / "studies/quantization-cifar10"
+ROW = re.compile(r"^\| .* \| `([\w+-]+)` \| (.*) \|$", re.MULTILINE)
+INT8 = "weights+activations+bias"
+
+
+def test_every_figure_of_the_readme_is_that_of_the_records() -> None:
+    table = quantization.variants(read_variants(sorted(STUDY.glob("quantization/*/*/*.json"))))
+    compared = table["logits_compared"].sum()
+    assert f"Each of the {compared:,.0f} logits" in section("quantization-cifar10")
+    lines = ROW.findall(section("quantization-cifar10"))
+    assert {"weights", INT8, "best-float-logits", "w4a4-gptq"} <= {name for name, _ in lines}
+    for name, shown in lines:
+        rows = table[table["stage"] == name]
+        found, smaller = cost(rows), rows["compression"].mean()
+        assert shown.split(" | ") == [
+            *(found.difference, found.reach),
+            *(f"{found.agreement_percent:.1f}", f"{smaller:.2f}×"),
+        ], name
+
+
+def test_the_readme_names_the_peers_by_the_records() -> None:
+    paths = sorted(STUDY.glob("quantization/*/peers.json"))
+    peers = quantization_backends.backends(read_backends(paths))
+    words = " ".join(section("quantization-cifar10").split())
+    assert len(paths) == 3 and set(peers["threads"]) == {1}
+    for engine in ("onnxruntime", "torchao"):
+        rows = peers[(peers["engine"] == engine) & (peers["precision"] == "int8")]
+        assert f"ends {fmt.points(rows['difference_points'].mean())} points" in words
+        assert f"{rows['times_smaller'].mean():.2f}× smaller" in words
+        for batch in (1, 256):
+            ratios = rows[f"batch_{batch}_ratio"]
+            assert f"{ratios.min():.2f} to {ratios.max():.2f} times" in words
