@@ -6,12 +6,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
 from collections import Counter
 from pathlib import Path
 
 import yaml
 from snakemake import cli
+
+from forked import become
 
 ROOT = Path(__file__).parents[1]
 JOB = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)
@@ -22,31 +23,21 @@ def forked(arguments, folder):
     with tempfile.TemporaryFile("w+") as output:
         child = os.fork()
         if not child:
-            _become_snakemake(arguments, folder, output.fileno())
+            become(lambda: _snakemake(arguments, folder, output.fileno()))
         _, status = os.waitpid(child, 0)
         output.seek(0)
         code = os.waitstatus_to_exitcode(status)
         return subprocess.CompletedProcess(arguments, code, stdout=output.read())
 
 
-def _become_snakemake(arguments, folder, output):
-    """Never returns. The project's own modules are imported anew, from the folder."""
-    try:
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        sys.stdout = sys.stderr = os.fdopen(os.dup(output), "w", buffering=1)
-        os.chdir(folder)
-        for name in [name for name in sys.modules if name.split(".")[0] == "scaling"]:
-            del sys.modules[name]
-        cli.main(arguments)
-    except SystemExit as ended:
-        code = ended.code
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code if isinstance(code, int) else int(bool(code)))
+def _snakemake(arguments, folder, output):
+    """Run it in this process. The project's own modules are imported anew, from the folder."""
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.chdir(folder)
+    for name in [name for name in sys.modules if name.split(".")[0] == "scaling"]:
+        del sys.modules[name]
+    cli.main(arguments)
 
 
 class Study:

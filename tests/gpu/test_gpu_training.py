@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from scaling.core import environment
-from scaling.core.environment import PowerCap, held_back
+from scaling.core.environment import held_back, power_capped_seconds
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.data.dataset import ImageDataset
@@ -165,7 +165,7 @@ def test_one_gpu_says_how_long_it_works(images, tmp_path, recipe):
 @several
 @pytest.mark.parametrize("fault", ["stuck:1:1", "killed:1:1"])
 def test_a_rank_that_is_lost_ends_the_run_and_is_named(images, tmp_path, monkeypatch, fault):
-    with pytest.raises(UserError, match=r"rank 1 (hung|ended without a word) in epoch 2"):
+    with pytest.raises(UserError, match=r"rank 1 (was still|ended without a word)"):
         supervise_faulty(
             images,
             tmp_path / "run.json",
@@ -177,13 +177,13 @@ def test_a_rank_that_is_lost_ends_the_run_and_is_named(images, tmp_path, monkeyp
 
 
 def test_a_gpu_is_at_its_power_limit_no_longer_than_it_works():
-    power = PowerCap(environment.visible_gpus()[:1])
-    began, before = perf_counter(), power.seconds()
+    gpus = environment.visible_gpus()[:1]
+    began, before = perf_counter(), power_capped_seconds(gpus)
     factor = torch.randn(8192, 8192, dtype=torch.bfloat16, device="cuda")
     for _ in range(1000):
         factor @ factor
     torch.cuda.synchronize()
-    held = held_back(before, power.seconds())
+    held = held_back(before, power_capped_seconds(gpus))
     assert held is not None and 0 <= held < 1.1 * (perf_counter() - began)
 
 

@@ -1,8 +1,13 @@
 """What tests share as it takes long to make, and what every one is kept from leaving behind."""
 
+import subprocess
+from types import SimpleNamespace
+
 import pytest
 import torch
 
+from forked import ForkedPopen
+from scaling.launch import launcher
 from training_runs import run
 
 
@@ -12,6 +17,19 @@ def own_threads():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def forked_processes():
+    """The launcher forks this process instead of starting Python anew, which takes seconds.
+
+    Not where PyTorch sees a GPU: it cannot be used after a fork.
+    """
+    if not torch.cuda.is_available():
+        parts = {"Popen": ForkedPopen, "TimeoutExpired": subprocess.TimeoutExpired}
+        launcher.subprocess = SimpleNamespace(**parts)
+    yield
+    launcher.subprocess = subprocess
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Which GPUs a run had, by name and UUID."""
+"""Which GPUs a run had, by name and UUID, and for how long their power limit held them back."""
 
 from types import SimpleNamespace
 
@@ -69,7 +69,30 @@ def test_a_measurement_names_the_gpus_it_had_and_not_the_others(machine):
     assert found.gpus == 2
 
 
-def test_the_topology_is_text_without_the_terminals_codes(machine, monkeypatch):
-    printed = "\x1b[4m\tGPU0\tGPU1\x1b[0m\nGPU0\t X \tNV18"
-    monkeypatch.setattr(environment, "_output", lambda command: printed)
-    assert environment.describe("cuda")["topology"] == "\tGPU0\tGPU1\nGPU0\t X \tNV18"
+COUNTED = {"GPU-a": 3_000_000_000, "GPU-b": 500_000_000, "old": None}
+"""Nanoseconds of each GPU; None for one whose driver does not count."""
+
+
+@pytest.mark.parametrize(
+    ("gpus", "seconds"),
+    [(["GPU-a", "GPU-b"], [3.0, 0.5]), ([], []), (["GPU-a", "old"], []), (["unknown"], [])],
+)
+def test_seconds_at_the_power_limit_are_known_where_every_gpus_driver_counts(
+    monkeypatch, gpus, seconds
+):
+    nvml = environment.pynvml
+
+    def read(handle, fields):
+        assert fields == [nvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP]
+        counted = COUNTED[handle]
+        status = nvml.NVML_ERROR_NOT_SUPPORTED if counted is None else nvml.NVML_SUCCESS
+        return [SimpleNamespace(nvmlReturn=status, value=SimpleNamespace(ullVal=counted))]
+
+    monkeypatch.setattr(environment, "gpu_handle", lambda gpu: gpu if gpu in COUNTED else None)
+    monkeypatch.setattr(nvml, "nvmlDeviceGetFieldValues", read)
+    assert environment.power_capped_seconds(gpus) == seconds
+
+
+def test_the_gpu_held_back_longest_counts():
+    assert environment.held_back([3.0, 0.5], [3.25, 1.5]) == 1.0
+    assert environment.held_back([], []) is None

@@ -6,47 +6,44 @@ import pytest
 import torch
 
 from scaling.launch import stall
-from scaling.launch.stall import REPORTS, Progress, StallDetector, StepProgress
+from scaling.launch.stall import REPORTS, Progress, StepProgress
 
 
 def at(finished, training=1, launched=20, epoch=2):
     return Progress(training, epoch, launched, finished, awaited=finished + 2)
 
 
-def looks(detector, *positions):
-    """What `detector` says of these positions, seen every 4 seconds from second 100 on."""
-    return [detector.look(position, 100 + 4 * n) for n, position in enumerate(positions)]
+def stalled(timeout, *positions):
+    """What is said of these positions, seen every 4 s from second 100 on; None for nothing."""
+    looks = ((100 + 4 * number, position) for number, position in enumerate(positions))
+    try:
+        return stall.first_stall(looks, timeout)
+    except ValueError:
+        return None
 
 
-def test_steps_that_end_in_time_are_no_stall():
-    assert looks(StallDetector(10), at(0), at(0), at(0), at(2), at(2), at(2), at(4)) == [None] * 7
+def test_steps_that_end_in_time_another_training_or_none_are_no_stall():
+    assert stalled(10, at(0), at(0), at(0), at(2), at(2), at(2), at(4)) is None
+    assert stalled(8, at(0), at(0), at(0, training=2), None, at(0, training=3)) is None
+    assert stalled(8, *[None] * 4) is None
 
 
 def test_no_step_for_the_timeout_is_a_stall_that_names_the_step():
-    *before, error = looks(StallDetector(10), at(0), at(4), at(4), at(4), at(4))
-    assert before == [None] * 4
+    assert stalled(10, at(0), at(4), at(4), at(4)) is None
+    error = stalled(10, at(0), at(4), at(4), at(4), at(4))
     assert str(error) == "timed out: waited 12 s for step 6 of epoch 2"
     assert error.position == at(4)
 
 
-def test_a_step_that_was_never_launched_is_told():
-    (*_, error) = looks(StallDetector(4), at(4, launched=4), at(4, launched=4))
+def test_launching_more_steps_is_no_progress_and_one_never_launched_is_told():
+    error = stalled(8, *(at(4, launched=launched) for launched in (4, 8, 16)))
+    assert error.position.launched == 16
+    error = stalled(4, at(4, launched=4), at(4, launched=4))
     assert str(error) == "timed out: waited 4 s for step 6 of epoch 2, only 4 launched"
 
 
-def test_launching_more_steps_is_no_progress():
-    (*_, error) = looks(StallDetector(8), *(at(4, launched=launched) for launched in (4, 8, 16)))
-    assert error.position.launched == 16
-
-
-def test_another_training_or_none_begins_the_wait_again():
-    detector = StallDetector(8)
-    assert looks(detector, at(0), at(0, training=2), None, at(0, training=3)) == [None] * 4
-    assert looks(StallDetector(8), *[None] * 4) == [None] * 4
-
-
 def test_the_instruments_steps_belong_to_no_epoch():
-    (*_, error) = looks(StallDetector(4), at(0, epoch=0), at(0, epoch=0))
+    error = stalled(4, at(0, epoch=0), at(0, epoch=0))
     assert str(error).endswith("for step 2 of the steps after the last epoch")
 
 

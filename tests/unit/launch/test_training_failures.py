@@ -11,10 +11,16 @@ import pytest
 
 from scaling.core import environment
 from scaling.core.errors import UserError
-from scaling.launch import launcher
+from scaling.launch import launcher, ranks
 from training_runs import TUNED, arguments, run, supervise_faulty
 
 SCRIPT = Path(__file__).parents[3] / "workflow/scripts/train_run.py"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """Ranks that hang are given up sooner; the processes are forks of this one."""
+    monkeypatch.setattr(ranks, "GRACE_SECONDS", 1.0)
 
 
 @pytest.fixture
@@ -62,18 +68,12 @@ def test_a_loss_that_is_not_finite_is_diverged_and_its_times_are_kept(images, tm
     assert any(row["train_loss"] is None for row in record["epochs"])
 
 
-@pytest.mark.parametrize(
-    ("fault", "status", "message"),
-    [
-        ("oom:1:2", "oom", "rank 1: CUDA out of memory. Tried to allocate 2.00 GiB."),
-        ("oom_host:0:2", "oom_host", "rank 0: Cannot allocate memory"),
-    ],
-)
 def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(
-    images, tmp_path, monkeypatch, fault, status, message, left_behind
+    images, tmp_path, monkeypatch, left_behind
 ):
-    record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault)
-    assert (record["status"], record["message"]) == (status, message)
+    record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "oom:1:2")
+    assert record["status"] == "oom"
+    assert record["message"] == "rank 1: CUDA out of memory. Tried to allocate 2.00 GiB."
     assert min(record["memory"]["peak_bytes"]) > 0
     assert {row["epoch"] for row in record["epochs"]} == {1, 2}
     assert record["startup"]["total"] < record["run_seconds"]
@@ -81,38 +81,29 @@ def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(
     assert left_behind() == []
 
 
-@pytest.mark.parametrize(
-    ("fault", "cause"),
-    [
-        ("error:1:1", r"\(rank 1: 'a bug'"),
-        ("killed:1:1", r"rank 1 ended without a word in epoch 2"),
-    ],
-)
 def test_a_rank_that_fails_ends_the_run_without_a_record_and_is_named(
-    images, tmp_path, monkeypatch, fault, cause, left_behind
+    images, tmp_path, monkeypatch, left_behind
 ):
-    with pytest.raises(UserError, match=cause):
-        supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault)
+    with pytest.raises(UserError, match="rank 1 ended without a word in epoch 2"):
+        supervise_faulty(images, tmp_path / "run.json", monkeypatch, "killed:1:1")
     assert list(tmp_path.iterdir()) == []
     assert left_behind() == []
 
 
-@pytest.mark.parametrize("switch", ["cuda_graph", "fused_norms"])
-def test_what_needs_a_gpu_is_one_clear_sentence_without(images, tmp_path, switch):
-    options = json.loads(TUNED["recipe-options"]) | {switch: True}
-    with pytest.raises(UserError, match=rf"recipes\.tuned\.{switch} is true and there is no GPU"):
-        run(
-            images,
-            tmp_path / "run.json",
-            **{"recipe": "tuned", "recipe-options": json.dumps(options)},
-        )
+def test_what_needs_a_gpu_is_one_clear_sentence_without(images, tmp_path):
+    options = json.loads(TUNED["recipe-options"]) | {"cuda_graph": True}
+    changes = {"recipe": "tuned", "recipe-options": json.dumps(options)}
+    with pytest.raises(UserError, match=r"recipes\.tuned\.cuda_graph is true and there is no GPU"):
+        run(images, tmp_path / "run.json", **changes)
+    with pytest.raises(UserError, match="strategy dp on several GPUs needs CUDA devices"):
+        run(images, tmp_path / "run.json", gpus=2, strategy="dp")
 
 
 def test_a_rank_that_hangs_ends_the_run_after_the_collective_timeout_and_is_named(
     images, tmp_path, monkeypatch, left_behind, capfd
 ):
-    limit = {"collective-timeout-seconds": 6}
-    with pytest.raises(UserError, match=r"\(rank 0: .*[Tt]imed out.*; rank 1 hung in epoch 2\)"):
+    limit = {"collective-timeout-seconds": 3}
+    with pytest.raises(UserError, match=r"\(rank 0: .*[Tt]imed out.*; likely stuck: rank 1\)"):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:1", **limit)
     assert "Rank 1, when a signal ended it:" in capfd.readouterr().err
     assert left_behind() == []
@@ -130,15 +121,14 @@ def test_a_rank_stuck_where_the_backend_sees_no_wait_ends_the_run_and_is_named(
 
 
 def test_a_run_over_its_time_limit_keeps_its_epochs_and_shows_where_each_rank_was(
-    images, tmp_path, monkeypatch, double, left_behind, capfd
+    images, tmp_path, monkeypatch, left_behind, capfd
 ):
-    seconds = round(2 * double["run_seconds"])
-    limit = {"time-limit-seconds": seconds}
+    limit = {"time-limit-seconds": 10}
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:2", **limit)
     assert record["status"] == "timeout"
-    assert record["message"] == f"stopped at the time limit of {seconds} s after 2 of 4 epochs"
+    assert record["message"] == "stopped at the time limit of 10 s after 2 of 4 epochs"
     assert {row["epoch"] for row in record["epochs"]} == {1, 2}
-    assert record["run_seconds"] > seconds
+    assert record["run_seconds"] > 10
     waiting, _, stuck = capfd.readouterr().err.partition("Rank 1, when a signal ended it:")
     assert "in barrier" in waiting.partition("Rank 0, when a signal ended it:")[2]
     assert "faulty_worker.py" in stuck and "in fail" in stuck
@@ -157,11 +147,6 @@ def test_a_killed_run_leaves_no_process_that_could_write_into_the_next_one(
         _, alive = psutil.wait_procs(family, timeout=30)
     assert len(family) >= 3
     assert alive == []
-
-
-def test_data_parallel_on_the_cpu_is_refused_in_one_sentence(images, tmp_path):
-    with pytest.raises(UserError, match="strategy dp on several GPUs needs CUDA devices"):
-        run(images, tmp_path / "run.json", gpus=2, strategy="dp")
 
 
 def test_a_command_that_is_ended_leaves_no_process_behind(tmp_path, left_behind):

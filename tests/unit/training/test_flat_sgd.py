@@ -56,6 +56,7 @@ def test_three_steps_are_those_of_torch_sgd():
 
 
 def train_on(rank, folder):
+    torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS
     )
@@ -69,7 +70,7 @@ def train_on(rank, folder):
 
 
 def test_two_processes_take_the_steps_of_one_on_all_their_images(tmp_path):
-    mp.spawn(train_on, (tmp_path,), nprocs=RANKS)
+    mp.start_processes(train_on, (tmp_path,), nprocs=RANKS, start_method="fork")
     first, second = (torch.load(tmp_path / f"{rank}", weights_only=True) for rank in range(RANKS))
     for one, other, expected in zip(first, second, steps_of_torch(RANKS, 2), strict=True):
         assert torch.equal(one, other)

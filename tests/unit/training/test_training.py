@@ -87,7 +87,7 @@ def test_the_same_seed_gives_the_same_training(images, single, tmp_path):
 def test_the_last_lines_tell_a_person_how_it_went(single):
     told = supervisor.summary(single)
     assert "course/ddp on 1 x cpu, batch 10 per GPU: ok" in told
-    assert "without data loading" in told and "training loss" in told and "test accuracy" in told
+    assert "without data loading" in told and "test accuracy" in told
 
 
 @pytest.mark.parametrize("gpus", [1, 2])

@@ -150,21 +150,14 @@ def resolve_device(requested: Device) -> Device:
     return requested
 
 
-class PowerCap:
-    """The driver's counters of GPUs, given as CUDA_VISIBLE_DEVICES names them.
+def power_capped_seconds(gpus: Sequence[str]) -> list[float]:
+    """Seconds that each GPU has been held back so far; empty where no driver counts them.
 
-    At the limit the driver lowers the clocks: the same work takes longer than on a GPU that has
-    only begun to work.
+    GPUs are given as CUDA_VISIBLE_DEVICES names them. At its power limit the driver lowers the
+    clocks: the same work takes longer than on a GPU that has only begun to work.
     """
-
-    def __init__(self, gpus: Sequence[str]) -> None:
-        self._handles = [gpu_handle(gpu) for gpu in gpus]
-
-    def seconds(self) -> list[float]:
-        """Seconds that each GPU has been held back so far; empty where no driver counts them."""
-        read = [_capped_nanoseconds(handle) for handle in self._handles if handle is not None]
-        known = [value / 1e9 for value in read if value is not None]
-        return known if len(known) == len(self._handles) else []
+    counted = [_capped_nanoseconds(gpu_handle(gpu)) for gpu in gpus]
+    return [] if None in counted else [value / 1e9 for value in counted if value is not None]
 
 
 def held_back(before: list[float], after: list[float]) -> float | None:
@@ -173,6 +166,8 @@ def held_back(before: list[float], after: list[float]) -> float | None:
 
 
 def _capped_nanoseconds(handle: object) -> int | None:
+    if handle is None:
+        return None
     (field,) = pynvml.nvmlDeviceGetFieldValues(
         handle, [pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP]
     )

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -23,7 +23,7 @@ from scaling.core.errors import UserError
 KILL_GRACE_SECONDS = 3.0
 WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
-MEMBERSHIPS = Path("/proc/self/cgroup")
+MEMBERSHIP = Path("/proc/self/cgroup")
 MOUNT = Path("/sys/fs/cgroup")
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -33,9 +33,9 @@ PR_SET_CHILD_SUBREAPER = 36
 class ProcessResult:
     """How the processes ended.
 
-    The exit status, negative for a signal; whether time was up; the seconds from the start to the
-    end of the last one; how many processes of our control group the kernel ended meanwhile for
-    want of memory; the GPUs they had, as CUDA_VISIBLE_DEVICES names them.
+    The exit status, negative for a signal; whether time was up; the seconds they took; how many of
+    our control group the kernel ended meanwhile for want of memory; the GPUs they had, as
+    CUDA_VISIBLE_DEVICES names them.
     """
 
     returncode: int
@@ -135,47 +135,28 @@ def launch(
     )
 
 
-def count_oom_kills(counters: str) -> int:
-    """The value of `oom_kill` in the text of memory.events (cgroup v2) or memory.oom_control (v1).
+def oom_kills_so_far(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int:
+    """Count the processes of our own control group (version 2) that ended for want of memory.
 
-    0 where the text has no such line, as before Linux 4.13.
-    """
-    values = dict(line.split() for line in counters.splitlines() if line.strip())
-    return int(values.get("oom_kill", 0))
-
-
-def oom_kills_so_far(memberships: Path = MEMBERSHIPS, mount: Path = MOUNT) -> int:
-    """The counter of this process's own control group; 0 where there is none to read.
-
-    `memberships` has lines `id:controllers:path` (cgroups(7)). Without a cgroup namespace a
-    container sees the path that the host uses, and its own group at the root of the mount.
+    0 where nothing counts them. Without a cgroup namespace a container sees the path that the host
+    uses, and its own group at the root of the mount.
     """
     try:
-        groups = [line.split(":", 2) for line in memberships.read_text().splitlines()]
-        paths = {name: path for _, names, path in groups for name in names.split(",")}
-        if "memory" in paths:
-            base, path, name = mount / "memory", paths["memory"], "memory.oom_control"
-        else:
-            base, path, name = mount, paths.get("", "/"), "memory.events"
-        own = base / path.lstrip("/") / name
-        return count_oom_kills((own if own.exists() else base / name).read_text())
-    except OSError:
+        path = membership.read_text().rpartition("0::/")[2].strip()
+        own = mount / path / "memory.events"
+        events = (own if own.exists() else mount / "memory.events").read_text()
+        return int(dict(line.split() for line in events.splitlines())["oom_kill"])
+    except (OSError, KeyError):
         return 0
 
 
 def _end_all_but(before: list[psutil.Process]) -> None:
     """Ask our descendants that are not among `before` to end, then insist."""
-    family = [
-        process
-        for process in reversed(psutil.Process().children(recursive=True))
-        if process not in before
-    ]
+    family = [p for p in psutil.Process().children(recursive=True) if p not in before]
     for send in (psutil.Process.terminate, psutil.Process.kill):
         for member in family:
-            try:
+            with suppress(psutil.NoSuchProcess):
                 send(member)
-            except psutil.NoSuchProcess:
-                continue
         _, family = psutil.wait_procs(family, timeout=KILL_GRACE_SECONDS)
 
 

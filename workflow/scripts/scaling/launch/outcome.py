@@ -83,9 +83,18 @@ def verdict(spec: RunSpec, lines: LinesByKind, ending: ProcessResult) -> tuple[S
     for line in outcomes:
         if line["status"] != "failed":
             return line["status"], f"rank {line['rank']}: {line['message']}"
+    done = _epochs_done(spec, lines)
     if ending.timed_out and not outcomes:
-        return "timeout", _timeout(spec, lines)
-    victims = _victims(spec, lines)
+        told = f"stopped at the time limit of {spec.time_limit_seconds:g} s "
+        told += f"after {min(done.values())} of {spec.epochs} epochs"
+        behind = [rank for rank, epochs in done.items() if epochs < max(done.values())]
+        told += "".join(f"; rank {rank} did not finish epoch {done[rank] + 1}" for rank in behind)
+        return "timeout", told
+    # Only SIGKILL leaves neither a report nor stacks.
+    reported = {line["rank"] for kind in ("end", "outcome", "stacks") for line in lines[kind]}
+    victims = [f"rank {rank}" for rank in done if rank not in reported]
+    killed = [line["rank"] for line in outcomes if WORKER_KILLED in line["message"]]
+    victims += [f"a loader worker of rank {rank}" for rank in killed]
     if ending.oom_kills and victims:
         return "oom_host", f"the kernel ended {' and '.join(victims)} because memory had run out"
     raise UserError(
@@ -108,79 +117,40 @@ def _measured(
             f"training of {spec.cell} failed: its ranks ended with different parameters, so their "
             "gradients were not averaged; no record is written"
         )
-    if ending.timed_out or ending.returncode != 0:
-        told = [f"rank {line['rank']}: {line['message']}" for line in outcomes]
-        why = told[0] if told else f"the time limit of {spec.time_limit_seconds:g} s was reached"
-        if not told and not ending.timed_out:
-            why = f"exit status {ending.returncode}"
-        return "ok", f"communication was not read, all epochs were measured ({why})"
-    return "ok", None
-
-
-def _timeout(spec: RunSpec, lines: LinesByKind) -> str:
-    done = _epochs_done(spec, lines)
-    behind = [rank for rank, epochs in done.items() if epochs < max(done.values())]
-    return (
-        f"stopped at the time limit of {spec.time_limit_seconds:g} s "
-        f"after {min(done.values())} of {spec.epochs} epochs"
-        + "".join(f"; rank {rank} did not finish epoch {done[rank] + 1}" for rank in behind)
-    )
-
-
-def _victims(spec: RunSpec, lines: LinesByKind) -> list[str]:
-    """Who got SIGKILL: ranks that ended without a word, and loader workers of ranks that say so."""
-    loaders = [
-        f"a loader worker of rank {line['rank']}"
-        for line in lines["outcome"]
-        if WORKER_KILLED in line["message"]
-    ]
-    return [*(f"rank {rank}" for rank in _unreported(spec, lines)), *loaders]
-
-
-def _unreported(spec: RunSpec, lines: LinesByKind) -> list[int]:
-    """List the ranks that left neither a report nor stacks, as only SIGKILL does."""
-    reported = {line["rank"] for kind in ("end", "outcome", "stacks") for line in lines[kind]}
-    return [rank for rank in range(spec.processes) if rank not in reported]
+    if not ending.timed_out and ending.returncode == 0:
+        return "ok", None
+    why = f"exit status {ending.returncode}"
+    if outcomes:
+        why = f"rank {outcomes[0]['rank']}: {outcomes[0]['message']}"
+    elif ending.timed_out:
+        why = f"the time limit of {spec.time_limit_seconds:g} s was reached"
+    return "ok", f"communication was not read, all epochs were measured ({why})"
 
 
 def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
-    """What became of each rank, the first to fail first; who hung where the others gave up."""
-    crashed = {
-        line["rank"]: line["text"].splitlines()[0]
-        for line in lines["stacks"]
-        if line["text"].startswith(FATAL)
-    }
-    reported = {line["rank"] for line in [*lines["end"], *outcomes]}
-    running = sorted({line["rank"] for line in lines["stacks"]} - crashed.keys() - reported)
-    gave_up = bool(crashed) or any(GAVE_UP_WAITING.search(line["message"]) for line in outcomes)
-    hung = gave_up and len(running) == 1
-    verb = "hung" if hung else "was still running"
-    stuck = [] if hung else _stuck(spec, lines)
-    return [
-        *(f"rank {line['rank']}: {line['message']}" for line in outcomes),
-        *(f"rank {rank}: {text}" for rank, text in crashed.items() if rank not in reported),
-        *(
-            f"rank {rank} ended without a word in {_place(spec, lines, rank)}"
-            for rank in _unreported(spec, lines)
-        ),
-        *(f"rank {rank} {verb} in {_place(spec, lines, rank)}" for rank in running),
-        *([f"likely stuck: {' and '.join(f'rank {rank}' for rank in stuck)}"] if stuck else []),
-    ]
+    """What became of each rank, the first to fail first; who is likely stuck where others waited.
 
-
-def _stuck(spec: RunSpec, lines: LinesByKind) -> list[int]:
-    """Ranks that others waited for inside an epoch: who said nothing, else who got least far."""
-    steps = {
-        line["rank"]: (line["launched"], line["finished"])
-        for line in lines["outcome"]
-        if "launched" in line
-    }
-    said = {line["rank"] for line in lines["outcome"]}
-    quiet = [rank for rank in range(spec.processes) if rank not in said]
-    if not steps or quiet:
-        return quiet if steps else []
-    behind = [rank for rank, step in steps.items() if step == min(steps.values())]
-    return sorted(behind) if len(behind) < len(steps) else []
+    That is who said nothing; where all spoke, who got least far.
+    """
+    said = {line["rank"]: line["message"] for line in outcomes}
+    fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
+    said = {line["rank"]: line["text"].splitlines()[0] for line in fatal} | said
+    told = [f"rank {rank}: {message}" for rank, message in said.items()]
+    done, ended = _epochs_done(spec, lines), {line["rank"] for line in lines["end"]}
+    quiet = [rank for rank in done if rank not in said.keys() | ended]
+    started, alive = ({line["rank"] for line in lines[kind]} for kind in ("startup", "stacks"))
+    for rank in quiet:
+        place = f"epoch {done[rank] + 1}" if rank in started else "its start-up"
+        if done[rank] == spec.epochs:
+            place = "the steps after its last epoch"
+        verb = "was still running" if rank in alive else "ended without a word"
+        told.append(f"rank {rank} {verb} in {place}")
+    steps = {o["rank"]: (o["launched"], o["finished"]) for o in outcomes if "launched" in o}
+    stuck = quiet or [rank for rank, step in steps.items() if step == min(steps.values())]
+    waited = fatal or any(GAVE_UP_WAITING.search(line["message"]) for line in outcomes)
+    if waited and 0 < len(stuck) < spec.processes:
+        told.append(f"likely stuck: {' and '.join(f'rank {rank}' for rank in sorted(stuck))}")
+    return told
 
 
 def _epochs_done(spec: RunSpec, lines: LinesByKind) -> dict[int, int]:
@@ -189,11 +159,3 @@ def _epochs_done(spec: RunSpec, lines: LinesByKind) -> dict[int, int]:
     for row in lines["epoch"]:
         done[row["rank"]] = max(done[row["rank"]], row["epoch"])
     return done
-
-
-def _place(spec: RunSpec, lines: LinesByKind, rank: int) -> str:
-    """Where in the run a rank was when it reported for the last time."""
-    done = _epochs_done(spec, lines)[rank]
-    if rank not in {line["rank"] for line in lines["startup"]}:
-        return "its start-up"
-    return f"epoch {done + 1}" if done < spec.epochs else "the steps after its last epoch"

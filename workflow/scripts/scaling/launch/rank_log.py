@@ -12,12 +12,11 @@ A signal that ends a rank leaves `stacks` (text: what its threads were doing).
 import faulthandler
 import json
 import signal
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-KINDS = ["start", "startup", "epoch", "outcome", "end", "readings", "stacks"]
 
 LinesByKind = dict[str, list[dict[str, Any]]]
 
@@ -67,8 +66,11 @@ def read_lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def by_kind(lines: list[dict[str, Any]]) -> LinesByKind:
-    """The lines of each of `KINDS`, in order."""
-    return {kind: [line for line in lines if line["kind"] == kind] for kind in KINDS}
+    """Group the lines, in order; a kind without lines has none."""
+    found: LinesByKind = defaultdict(list)
+    for line in lines:
+        found[line["kind"]].append(line)
+    return found
 
 
 def _rank(path: Path) -> int:

@@ -8,7 +8,7 @@ rank looks at its own steps once in a while, from a thread that calls nothing th
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -97,24 +97,18 @@ class StallError(Exception):
         self.position = position
 
 
-class StallDetector:
-    """Sees from one look to the next whether steps end, and for how long none has."""
-
-    def __init__(self, timeout_seconds: float) -> None:
-        self._timeout = timeout_seconds
-        self._last: tuple[int, int] | None = None
-        self._since = 0.0
-
-    def look(self, position: Progress | None, now: float) -> StallError | None:
-        """The error when no step has ended for the timeout; `position` is None between trainings.
-
-        `now` is in seconds, from any start.
-        """
+def first_stall(
+    looks: Iterable[tuple[float, Progress | None]], timeout_seconds: float
+) -> StallError:
+    """The error when no step has ended for the timeout, from looks at (seconds, position)."""
+    last, since = None, 0.0
+    for now, position in looks:
         seen = (position.training, position.finished) if position else None
-        if seen != self._last:
-            self._last, self._since = seen, now
-        waited = now - self._since
-        return StallError(position, waited) if position and waited >= self._timeout else None
+        if seen != last:
+            last, since = seen, now
+        elif position and now - since >= timeout_seconds:
+            return StallError(position, now - since)
+    raise ValueError("no step stalled")
 
 
 def watch(
@@ -127,12 +121,12 @@ def watch(
     The thread ends with the process.
     """
 
-    def look() -> None:
-        detector = StallDetector(timeout_seconds)
-        stall = None
-        while stall is None:
+    def looks() -> Iterator[tuple[float, Progress | None]]:
+        while True:
             time.sleep(POLL_SECONDS)
-            stall = detector.look(position(), time.monotonic())
-        give_up(stall)
+            yield time.monotonic(), position()
+
+    def look() -> None:
+        give_up(first_stall(looks(), timeout_seconds))
 
     threading.Thread(target=look, name="stall watch", daemon=True).start()

@@ -24,7 +24,7 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
     that status. Any other ending raises UserError and leaves no record.
     """
     dataset = files.read_json(manifest)
-    surroundings = environment.describe(spec.device)
+    host_info = environment.describe(spec.device)
     reason = infeasible_reason(spec, dataset["train_images"])
     lines: list[dict[str, Any]] = []
     ending = ProcessResult(0, timed_out=False)
@@ -37,7 +37,7 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
             spec.cpu_threads,
             spec.time_limit_seconds,
         )
-    record = assemble(spec, dataset, surroundings, lines, ending, reason)
+    record = assemble(spec, dataset, host_info, lines, ending, reason)
     files.write_json(output, record)
     return record
 
@@ -66,7 +66,7 @@ def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
 def assemble(
     spec: RunSpec,
     dataset: dict[str, Any],
-    surroundings: dict[str, Any],
+    host_info: dict[str, Any],
     lines: list[dict[str, Any]],
     ending: ProcessResult,
     infeasible: str | None,
@@ -110,7 +110,7 @@ def assemble(
         },
         device_time=[line["device_time"] for line in read if line["device_time"]],
         environment={
-            **surroundings,
+            **host_info,
             **environment.leased_gpus(ending.gpus),
             **environment.seen_by(by_kind["start"]),
             "config_digest": spec.digest(),
@@ -135,24 +135,18 @@ def _memory(by_kind: LinesByKind) -> dict[str, Any]:
 
 
 def summary(record: RunRecord) -> str:
-    """The run in a few lines for a person: status, epoch time, loss and accuracy, memory."""
-    cell = record["cell"]
+    """The run in a few lines for a person: status, last epoch, accuracy, memory."""
+    cell, message = record["cell"], record["message"]
     lines = [
         f"{cell['recipe']}/{cell['strategy']} on {cell['gpus']} x "
         f"{record['environment']['device']}, batch {cell['batch_size']} per GPU: "
-        f"{record['status']}" + (f" ({record['message']})" if record["message"] else "")
+        f"{record['status']}" + (f" ({message})" if message else "")
     ]
-    measured = [row for row in record["epochs"] if row["role"] == "measured"]
-    if measured:
-        last = [row for row in measured if row["epoch"] == measured[-1]["epoch"]]
+    if record["epochs"]:
+        last = [row for row in record["epochs"] if row["epoch"] == record["epochs"][-1]["epoch"]]
         seconds = max(row["seconds"] for row in last)
         waiting = max(row["loader_seconds"] for row in last)
         lines.append(f"last epoch: {seconds:.3f} s, {seconds - waiting:.3f} s without data loading")
-        if all(row["train_loss"] is not None for row in last):
-            samples = sum(row["samples"] for row in last)
-            loss = sum((row["train_loss"] or 0) * row["samples"] for row in last) / samples
-            right = sum((row["train_accuracy"] or 0) * row["samples"] for row in last) / samples
-            lines.append(f"last epoch: training loss {loss:.4f}, accuracy {100 * right:.2f} %")
     if record["evaluation"] and record["status"] == "ok":
         lines.append(f"test accuracy: {100 * record['evaluation']['test_accuracy']:.2f} %")
     if record["memory"]["peak_bytes"]:

@@ -47,27 +47,6 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 """Images [n, 3, 32, 32] and labels [n]."""
 
 
-class WaitingClock:
-    """Iterates over a loader of batches and adds up the seconds spent waiting for it."""
-
-    def __init__(self, loader: Iterable[Batch]) -> None:
-        self._loader = loader
-        self.seconds = 0.0
-
-    def __iter__(self) -> "WaitingClock":
-        started = perf_counter()
-        self._batches = iter(self._loader)
-        self.seconds += perf_counter() - started
-        return self
-
-    def __next__(self) -> Batch:
-        started = perf_counter()
-        try:
-            return next(self._batches)
-        finally:
-            self.seconds += perf_counter() - started
-
-
 class Course:
     """The course's training of one model; see `recipes.trainer.Trainer`."""
 
@@ -138,9 +117,10 @@ class Course:
 
         self._rank.barrier()
         self._rank.synchronize(self._spec.cell.gpus)
-        started = perf_counter()
-        batches = WaitingClock(loader)
-        for inputs, labels in batches:
+        started = asked = perf_counter()
+        waited = 0.0
+        for inputs, labels in loader:
+            waited += perf_counter() - asked
             inputs = inputs.to(device, non_blocking=True)
             labels = labels.to(device, non_blocking=True)
             self._optimizer.zero_grad()
@@ -152,12 +132,14 @@ class Course:
             correct += (outputs.detach().argmax(1) == labels).sum()
             iterations += 1
             samples += len(labels)
+            asked = perf_counter()
+        waited += perf_counter() - asked
         self._rank.synchronize(self._spec.cell.gpus)
         seconds = perf_counter() - started
 
         return EpochResult(
             seconds=seconds,
-            loader_seconds=batches.seconds,
+            loader_seconds=waited,
             iterations=iterations,
             samples=samples,
             train_loss=finite(loss_sum.item() / samples),

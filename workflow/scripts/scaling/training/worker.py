@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from scaling.core import environment
-from scaling.core.environment import PowerCap, held_back
+from scaling.core.environment import held_back, power_capped_seconds
 from scaling.core.records import EpochRow, Role
 from scaling.launch import measure, outcome, ranks, stall
 from scaling.launch.rank_log import RankLog
@@ -124,12 +124,12 @@ def _train(
     if trainer.progress:
         give_up = partial(_stalled, log, spec)
         stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
-    power = PowerCap(environment.visible_gpus() if spec.device == "cuda" else [])
+    gpus = environment.visible_gpus() if spec.device == "cuda" else []
     for epoch in range(1, spec.epochs + 1):
         role: Role = "warmup" if epoch <= spec.warmup_epochs else "measured"
-        before = power.seconds()
+        before = power_capped_seconds(gpus)
         result = asdict(trainer.run_epoch(epoch))
-        capped = held_back(before, power.seconds())
+        capped = held_back(before, power_capped_seconds(gpus))
         row: Any = {"epoch": epoch, "role": role, **result, "power_capped_seconds": capped}
         log.append("epoch", row)
         if rank.is_first:
