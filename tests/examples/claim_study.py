@@ -1,36 +1,40 @@
-"""The claims of tables made by hand, by their ids."""
+"""The made-up study of `report_cells`, in memory, for the claims on its times."""
 
+import math
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 
-from examples import report_tables
-from scaling.claims import claim_tables, registry
+from examples import report_cells
 from scaling.claims.claim import Claim
+from scaling.claims.claim_tables import ClaimTables
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
+from scaling.tables.communication import communication
+from scaling.tables.speedup import speedup
 
 Tables = dict[str, pd.DataFrame]
 
 
-def claims(folder: Path, made: Tables) -> dict[str, Claim]:
-    """What a study with these tables claims."""
-    report_tables.write(folder, made)
-    paths = sorted((folder / "tables").rglob("*.csv"))
-    evaluated = registry.evaluate(claim_tables.read(report_tables.STUDY, paths))
-    return {claim.id: claim for claim in evaluated}
+def study(change: Callable[[pd.DataFrame], None] | None = None) -> Tables:
+    """The tables of its times, which may be changed, and what follows from them."""
+    timing = report_cells.cells(missing=False)
+    if change:
+        change(timing)
+    return {
+        "timing": timing,
+        "speedup": speedup(timing),
+        "communication": communication(timing, None),
+    }
 
 
-def with_times(change: Callable[[pd.DataFrame], None]) -> Tables:
-    """The made-up study with its timing table changed and everything derived from it again."""
-    timing = report_tables.cells(missing=False)
-    change(timing)
-    return report_tables.make() | report_tables.derive(timing)
+def claims(function: Callable[[ClaimTables], list[Claim]], made: Tables) -> dict[str, Claim]:
+    """What a module claims of these tables, by the ids of the claims."""
+    return {claim.id: claim for claim in function(ClaimTables(report_cells.STUDY, made))}
 
 
 def set_time(timing: pd.DataFrame, cell: tuple, seconds: float, loader: float = 0.0) -> None:
-    """Give a cell (recipe, strategy, gpus, batch_size) a time of ± 2 %."""
+    """Give a cell (recipe, strategy, gpus, batch_size) a time of ± 2 %, ± 1 % without loading."""
     row = (timing[CELL_KEYS] == list(cell)).all(axis=1)
     timing.loc[row, "epoch_seconds"] = seconds
     timing.loc[row, "epoch_seconds_min"] = 0.98 * seconds
@@ -41,10 +45,10 @@ def set_time(timing: pd.DataFrame, cell: tuple, seconds: float, loader: float = 
 
 
 def device_time(cells: dict[int, tuple[float, float]]) -> pd.DataFrame:
-    """device_time.csv of course/dp on 1 GPU: (step, busy) seconds by batch size, ± 1 % of gap."""
+    """device_time.csv of fast/ddp on 1 GPU: (step, busy) seconds by batch size, ± 1 % of gap."""
     rows = [
         {
-            **dict(zip(CELL_KEYS, ["course", "dp", 1, batch], strict=True)),
+            **dict(zip(CELL_KEYS, ["fast", "ddp", 1, batch], strict=True)),
             **{"step_seconds": step, "busy_seconds": busy, "compute_seconds": busy},
             "gap_seconds": step - busy,
             **{"gap_seconds_min": 0.99 * (step - busy), "gap_seconds_max": 1.01 * (step - busy)},
@@ -59,7 +63,7 @@ def instrumented(
     made: Tables,
     seconds: dict[int, float],
     estimate: str = "without_communication",
-    spread: float | None = None,
+    spread: float = math.nan,
 ) -> Tables:
     """The study with exposed communication read by an instrument on course/ddp, 4 GPUs, by batch.
 

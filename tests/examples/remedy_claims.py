@@ -1,48 +1,38 @@
 """The claims on question 4 of records made by hand, by their ids."""
 
-import json
-from pathlib import Path
+from collections.abc import Callable
 
-from examples import convergence_records
-from scaling.claims import claim, gaps, large_batches, rates, techniques, time_to_accuracy
+from examples.convergence_records import MARGIN, study, tables, timed
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.records import ConvergenceRecord
-from scaling.tables import schema
+from scaling.tables.experiments import convergence, remedies
 
 Cell = tuple[int, int, float]
 
 
 def claims(
-    folder: Path,
+    function: Callable[[ClaimTables], list[Claim]],
     records: list[ConvergenceRecord],
     cells: list[Cell] | None = None,
     time_margin: float = 0.22,
 ) -> dict[str, Claim]:
-    """What is claimed of these records beside timed (gpus, batch_size, epoch_seconds) cells.
+    """What a module claims of these records beside timed (gpus, batch_size, epoch_seconds) cells.
 
-    The tables are read back from their files, as a script does.
+    Without cells there is no table of times to an accuracy.
     """
-    timing = convergence_records.timed(*(cells or []))
-    found = {}
-    for name, table in convergence_records.tables(timing, records, time_margin).items():
-        schema.write(name, table, folder / f"{name}.csv")
-        found[name] = schema.read(name, folder / f"{name}.csv")
-    made = [
-        each
-        for module in (large_batches, rates, gaps, techniques, time_to_accuracy)
-        for each in module.claims(ClaimTables("demo", found))
-    ]
-    claim.write(folder / "claims.json", "demo", made)
-    assert json.loads((folder / "claims.json").read_text())["study"] == "demo"
-    assert len({each.id for each in made}) == len(made)
-    return {each.id: each for each in made}
+    if cells is None:
+        runs = convergence.runs(records)
+        found = {"convergence": runs, "remedies": remedies.remedies(runs, MARGIN)}
+    else:
+        found = tables(timed(*cells), records, time_margin)
+    return {claim.id: claim for claim in function(ClaimTables("demo", found))}
 
 
 def without(name: str, *batches: int) -> list[ConvergenceRecord]:
-    """The records of `convergence_records.study` but those of a remedy (at these batches)."""
+    """The records of `study` but those of a remedy (at these batches)."""
     return [
         each
-        for each in convergence_records.study()
+        for each in study()
         if each["remedy"] != name or (batches and each["global_batch"] not in batches)
     ]

@@ -1,29 +1,21 @@
-"""The claims on questions 5 to 7, made of a record of experiments through its tables' files."""
+"""The claims on questions 5 to 7, made of a record of experiments."""
 
-from pathlib import Path
 from typing import Any
 
 from scaling.claims import buffers, messages, set_epoch
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
-from scaling.tables import schema
-from scaling.tables.experiments.synchronization import accuracy, collectives, orders
-from scaling.tables.experiments.synchronization import buffers as buffers_table
-
-TABLES = {
-    "sampler": orders,
-    "sampler_accuracy": accuracy,
-    "collectives": collectives,
-    "buffers": buffers_table,
-}
+from scaling.tables.experiments import synchronization
 
 
-def make(folder: Path, document: dict[str, Any] | None) -> dict[str, Claim]:
-    """The claims of a document, None for no record, by id; its tables are written to `folder`."""
-    found = {}
-    for name, table in TABLES.items():
-        schema.write(name, table([document] if document else []), folder / f"{name}.csv")
-        found[name] = schema.read(name, folder / f"{name}.csv")
-    whole = ClaimTables("demo", found)
+def make(document: dict[str, Any]) -> dict[str, Claim]:
+    """The claims of a document, by id."""
+    tables = {
+        "sampler": synchronization.orders([document]),
+        "sampler_accuracy": synchronization.accuracy([document]),
+        "collectives": synchronization.collectives([document]),
+        "buffers": synchronization.buffers([document]),
+    }
+    whole = ClaimTables("demo", tables)
     modules = (set_epoch, messages, buffers)
     return {claim.id: claim for module in modules for claim in module.claims(whole)}

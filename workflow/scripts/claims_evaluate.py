@@ -16,8 +16,8 @@ def main(argv: list[str] | None = None) -> None:
         type=Path,
         nargs="*",
         default=[],
-        help="the study's tables (CSV), known by their names; a claim without its table is "
-        "undecided",
+        help="the study's tables (CSV), known by their names; a claim without its table is not "
+        "measured",
     )
     parser.add_argument("--output", type=Path, required=True, help="claims.json to write")
     args = parser.parse_args(argv)

@@ -1,45 +1,37 @@
-"""Claims: their document, their tables, and how the report shows what came of them."""
+"""Claims: their document, their tables, their texts, and what a study without evidence claims."""
 
 import json
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from jinja2 import UndefinedError
 
 import claims_evaluate
 from scaling.claims import claim, claim_tables, registry, texts
 from scaling.claims.claim import Claim, Evidence
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.errors import UserError
-from scaling.core.statistics import judge
 
-CLAIM = Claim(
-    id="Q5-repeats",
-    question="Q5",
-    sentence="Without set_epoch all 3 epochs have one order.",
-    verdict="supported",
-    evidence=[Evidence("tables/sampler.csv", {"orders": 1, "share": 0.5}, "one order: supported")],
-)
+EMPTY = ClaimTables("demo", {})
+SNAPSHOTS = sorted((Path(__file__).parents[2] / "snapshots").glob("expected/*/tables/claims.json"))
 
 
-def test_the_document_gives_back_the_claims_in_their_order(tmp_path):
-    path = tmp_path / "claims.json"
-    other = ClaimTables("demo", {}).missing("Q7-parameters", "no_ranks")
-    claim.write(path, "demo", [CLAIM, other])
-    assert claim.read(path) == [CLAIM, other]
+def made(figures):
+    evidence = [Evidence("tables/x.csv", figures, "more than none: supported")]
+    return Claim("Q1-a-b", "Q1", "Q1-a", "It is so.", "b, 1 GPU", "supported", "3 of 3.", evidence)
+
+
+def test_the_document_gives_back_the_claims_with_numbers_of_a_table_as_those_of_json(tmp_path):
+    path, other = tmp_path / "claims.json", EMPTY.missing("Q5")
+    claim.write(path, "demo", [made({"count": np.int64(3), "share": np.float64(0.5)}), other])
+    assert claim.read(path) == [made({"count": 3, "share": 0.5}), other]
     assert json.loads(path.read_text())["study"] == "demo"
-    assert (other.verdict, other.evidence[0].figures) == ("undecided", {})
-
-
-def test_numbers_of_a_table_become_numbers_of_json_and_infinity_is_refused(tmp_path):
-    path = tmp_path / "claims.json"
-    evidence = [Evidence("tables/x.csv", {"count": np.int64(3), "share": np.float64(0.5)}, "")]
-    claim.write(path, "demo", [Claim("a", "Q1", "s", "supported", evidence)])
-    assert claim.read(path)[0].evidence[0].figures == {"count": 3, "share": 0.5}
-    endless = [Evidence("tables/x.csv", {"seconds": math.inf}, "")]
     with pytest.raises(ValueError, match="not JSON compliant"):
-        claim.write(path, "demo", [Claim("a", "Q1", "s", "supported", endless)])
+        claim.write(path, "demo", [made({"seconds": math.inf})])
 
 
 def test_a_file_that_is_no_document_of_claims_is_named(tmp_path):
@@ -49,18 +41,9 @@ def test_a_file_that_is_no_document_of_claims_is_named(tmp_path):
         claim.read(path)
 
 
-def test_a_test_that_neither_holds_nor_fails_leaves_a_claim_undecided():
-    assert judge(True, False) == "supported"
-    assert judge(False, True) == "refuted"
-    assert judge(False, False) == "undecided"
-
-
-def test_without_any_table_every_claim_is_undecided_and_says_what_is_missing(tmp_path):
-    path = tmp_path / "claims.json"
-    claims_evaluate.main(["--study", "demo", "--output", str(path)])
-    made = claim.read(path)
-    assert {one.verdict for one in made} == {"undecided"}
-    assert all(one.sentence and one.evidence[0].test for one in made)
+def test_a_file_that_is_no_table_of_a_study_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"holidays\.csv is no table of a study"):
+        claim_tables.read("demo", [tmp_path / "holidays.csv"])
 
 
 def test_a_table_that_a_study_lacks_is_an_empty_one_at_its_place():
@@ -71,14 +54,79 @@ def test_a_table_that_a_study_lacks_is_an_empty_one_at_its_place():
     assert tables.file("accuracy") == "tables/accuracy.csv"
 
 
-def test_a_file_that_is_no_table_of_a_study_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"holidays\.csv is no table of a study"):
-        claim_tables.read("demo", [tmp_path / "holidays.csv"])
+@pytest.mark.parametrize(
+    ("holds", "fails", "verdict"),
+    [(True, False, "supported"), (False, True, "refuted"), (False, False, "unclear")],
+)
+def test_a_test_that_neither_holds_nor_fails_leaves_a_claim_unclear(holds, fails, verdict):
+    facts = {"different_orders": 3, "epochs": 3, "samples": 1000}
+    found = EMPTY.claim("Q5-data-parallel", facts, "course/dp, 2 GPUs", holds=holds, fails=fails)
+    assert (found.verdict, found.sentence) == (verdict, "3 of 3 orders of 1,000 images are new.")
+    assert (found.id, found.kind) == ("Q5-data-parallel-course-dp", "Q5-data-parallel")
+    assert (found.question, found.configuration) == ("Q5", "course/dp, 2 GPUs")
 
 
-def test_claims_come_in_the_order_of_the_questions_with_ids_of_their_own():
-    made = registry.evaluate(ClaimTables("demo", {}))
+def test_a_test_cannot_both_hold_and_fail():
+    with pytest.raises(ValueError, match="cannot both hold and fail"):
+        EMPTY.claim("Q5-shards", {}, holds=True, fails=True)
+
+
+def test_without_any_table_each_question_has_one_claim_that_says_what_to_add(tmp_path):
+    path = tmp_path / "claims.json"
+    claims_evaluate.main(["--study", "demo", "--output", str(path)])
+    found = claim.read(path)
+    assert [one.id for one in found] == list(texts.questions())
+    for one in found:
+        assert one.verdict == "not measured" and re.search(r"`\w+\.\w+`", one.sentence)
+        assert one.hypothesis and one.evidence[0].test and not one.evidence[0].figures
+
+
+def test_claims_of_a_kind_stand_side_by_side_and_what_none_has_is_said_once(monkeypatch):
+    def claims(tables):
+        missing = [tables.missing("Q3.1-falls", name) for name in ("a/ddp", "b/ddp")]
+        known = [tables.claim("Q1-gaps", {}, name, case="on_cpu") for name in ("a", "b")]
+        return [known[0], missing[0], known[1], missing[1]]
+
+    monkeypatch.setattr(registry, "CLAIMS", {"Q1": [claims]})
+    assert [one.id for one in registry.evaluate(EMPTY)] == ["Q1-gaps-a", "Q1-gaps-b", "Q3.1-falls"]
+
+
+@pytest.mark.parametrize("path", SNAPSHOTS, ids=lambda path: path.parts[-3])
+def test_claims_of_stored_studies_are_short_and_have_ids_of_their_own(path):
+    found = claim.read(path)
+    assert len({one.id for one in found}) == len(found)
     order = list(texts.questions())
-    positions = [order.index(one.question) for one in made]
-    assert positions == sorted(positions)
-    assert len({one.id for one in made}) == len(made)
+    positions = [order.index(one.question) for one in found]
+    assert positions == sorted(positions) and set(positions) == set(range(len(order)))
+    for one in found:
+        # A batch size has spaces that do not break a line.
+        words = [len(text.split(" ")) for text in (one.hypothesis, one.sentence)]
+        assert words[0] <= 25 and words[1] <= (20 if one.verdict == "not measured" else 40), one
+        assert one.sentence.endswith(".") and not re.search(r"[{}]|  | [.,;]", one.sentence), one
+
+
+def test_every_kind_and_case_is_one_that_the_code_names():
+    code = "".join(path.read_text() for path in Path(texts.__file__).parent.glob("*.py"))
+    for kind, text in texts.texts().items():
+        assert f'"{kind}"' in code, kind
+        assert all(f'"{case}"' in code for case in text.sentences), kind
+
+
+def test_a_sentence_without_its_facts_is_refused():
+    with pytest.raises(UndefinedError, match="'different_orders' is undefined"):
+        texts.sentence("Q5-data-parallel", "", {"samples": 1, "epochs": 1})
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.584, 0.649, "58–65 %"),
+        (0.094, 0.34, "9.4–34 %"),
+        (0.104, 0.102, "10 %"),
+        (-0.1, 0.3, "≤ 30 %"),
+        (-0.4, -0.1, "< 0.1 %"),
+        (0.0001, 0.0002, "< 0.1 %"),
+    ],
+)
+def test_a_range_of_shares_is_one_figure_where_both_ends_are(low, high, said):
+    assert texts.shares(low, high) == said

@@ -1,24 +1,26 @@
-"""A claim: one sentence about a study, the evidence it rests on, and what came of testing it."""
+"""A claim on a study: a hypothesis, the verdict on it, what was measured, and the evidence."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.statistics import Verdict
 
+Verdict = Literal["supported", "refuted", "unclear", "not measured"]
+"""Supported: the figures pass the test; refuted: they contradict the hypothesis; unclear: there are
+figures, but their noise is too large to tell; not measured: there are none."""
 Figure = float | int | str
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The figures of one file that a sentence uses, and the rule they were put to.
+    """The figures of one file that a claim rests on, and the rule they were put to.
 
     `file` is relative to results/; `figures` have the names by which the table knows them, and
     their values are finite, as JSON has no other (an infinite time is the word "infinite"); `test`
-    says in words when they support the claim, when they refute it, when neither.
+    says in words when they support the hypothesis, and when they refute it.
     """
 
     file: str
@@ -31,16 +33,18 @@ class Claim:
     """One claim, made from the tables at hand: other numbers make another sentence or verdict.
 
     `id` is its own in the study (it is an anchor of the report), `question` a key of
-    `texts.questions()`. Supported: the evidence passes its test, and `sentence` says so with the
-    figures. Refuted: the evidence contradicts it, and the sentence says what was measured instead.
-    Undecided: there is no evidence, or its noise is too large, and the sentence says what is
-    missing.
+    `texts.questions()`. All claims of a `kind` have the same `hypothesis`; `configuration` is what
+    part of the study the claim is about, say `tuned/ddp, 2 GPUs`, or "". The `sentence` says what
+    was measured or, where nothing was, what to add to the study's configuration.
     """
 
     id: str
     question: str
-    sentence: str
+    kind: str
+    hypothesis: str
+    configuration: str
     verdict: Verdict
+    sentence: str
     evidence: list[Evidence]
 
 

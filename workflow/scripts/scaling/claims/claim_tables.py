@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims import texts
-from scaling.claims.claim import Claim, Evidence, Figure
+from scaling.claims.claim import Claim, Evidence, Figure, Verdict
 from scaling.core.errors import UserError
-from scaling.core.statistics import judge
 from scaling.tables import noise, schema
 
 
@@ -26,9 +25,7 @@ class ClaimTables:
     found: dict[str, pd.DataFrame]
 
     def __getitem__(self, name: str) -> pd.DataFrame:
-        if name in self.found:
-            return self.found[name]
-        return pd.DataFrame(columns=schema.columns(name))
+        return self.found.get(name, schema.empty(name))
 
     def file(self, name: str) -> str:
         """Where the table `name` lies, or would lie, relative to results/."""
@@ -38,31 +35,57 @@ class ClaimTables:
         self,
         kind: str,
         figures: dict[str, Any],
+        configuration: str = "",
         *,
-        name: str = "",
         holds: object = False,
         fails: object = False,
         case: str = "",
         shown: dict[str, dict[str, Figure]] | None = None,
         **facts: Any,
     ) -> Claim:
-        """A claim of this kind on `name`, say on `tuned/ddp`: supported if its test holds.
+        """A claim of this kind on a configuration, say on `tuned/ddp`.
 
-        Its sentence is that of `case`, by default of the verdict, filled with the figures and
-        facts. `shown` are figures of further tables, which are not tested.
+        It is supported if its test `holds`, refuted if it clearly `fails`, unclear otherwise. The
+        sentence is that of `case`, by default of the verdict, filled with the figures and facts.
+        `shown` are figures of further tables, which are not tested.
         """
-        text, verdict = texts.texts()[kind], judge(bool(holds), bool(fails))
-        known = {**figures, **facts, "name": name}
-        sentence = texts.sentence(kind, case or verdict, verdict, known)
-        evidence = [Evidence(self.file(text.table), figures, text.test)]
-        for table, others in (shown or {}).items():
-            evidence.append(Evidence(self.file(table), others, text.shown))
-        id = f"{kind}-{name.replace('/', '-')}" if name else kind
-        return Claim(id, kind.partition("-")[0], sentence, verdict, evidence)
+        if holds and fails:
+            raise ValueError(f"the test of {kind} cannot both hold and fail")
+        verdict: Verdict = "supported" if holds else "refuted" if fails else "unclear"
+        known = {**figures, **facts, "verdict": verdict}
+        made = self._make(kind, configuration, verdict, case or verdict, figures, known)
+        made.evidence.extend(
+            Evidence(self.file(table), others, "Shown, not tested.")
+            for table, others in (shown or {}).items()
+        )
+        return made
 
-    def missing(self, kind: str, case: str, name: str = "", **facts: Any) -> Claim:
-        """An undecided claim without figures; the sentence of `case` says what is missing."""
-        return self.claim(kind, {}, name=name, case=case, **facts)
+    def missing(
+        self, kind: str, configuration: str = "", case: str = "missing", **facts: Any
+    ) -> Claim:
+        """A claim that was not measured; the sentence of `case` says what to add."""
+        return self._make(kind, configuration, "not measured", case, {}, facts)
+
+    def _make(
+        self,
+        kind: str,
+        configuration: str,
+        verdict: Verdict,
+        case: str,
+        figures: dict[str, Any],
+        known: dict[str, Any],
+    ) -> Claim:
+        text, of = texts.texts()[kind], configuration.partition(",")[0].split(" ")[-1]
+        return Claim(
+            id=f"{kind}-{of.replace('/', '-')}" if of else kind,
+            question=kind.partition("-")[0],
+            kind=kind,
+            hypothesis=text.hypothesis,
+            configuration=configuration,
+            verdict=verdict,
+            sentence=texts.sentence(kind, case, known),
+            evidence=[Evidence(self.file(text.table), figures, text.test)],
+        )
 
 
 def read(study: str, paths: Iterable[Path]) -> ClaimTables:

@@ -1,15 +1,14 @@
-"""Question 3: where the time goes on several GPUs, and how much of the link is used."""
+"""Question 3.1: where the time goes on several GPUs."""
 
 from typing import Any
 
 import pandas as pd
 
 from scaling.claims.claim import Claim
-from scaling.claims.claim_tables import ClaimTables, columns_of, extremes, measured, row_at
+from scaling.claims.claim_tables import ClaimTables, columns_of, measured, row_at
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
-from scaling.tables.limits import GB
 from scaling.tables.schema import by_configuration
 from scaling.tables.timing import with_single_gpu
 
@@ -22,22 +21,19 @@ LONE_INSTRUMENT = 2.0
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Five claims for each recipe and strategy on the most GPUs: where time goes, then the link."""
-    parts = []
+    """Three claims for each recipe and strategy on the most GPUs."""
+    made = []
     for recipe, strategy, rows in by_configuration(tables["communication"]):
-        name, known = f"{recipe}/{strategy}", measured(rows, "communication_seconds")
-        cells = _with_shares(known[known["gpus"] == known["gpus"].max()], tables["timing"])
-        parts += [
-            _computing(name, cells, tables),
-            _falls(name, cells, tables),
-            _estimates(name, cells, tables),
+        known = measured(rows, "communication_seconds")
+        gpus = (rows if known.empty else known)["gpus"].max()
+        about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
+        cells = _with_shares(known[known["gpus"] == gpus], tables["timing"])
+        made += [
+            _computing(about, cells, tables),
+            _falls(about, cells, tables),
+            _estimates(about, cells, tables),
         ]
-    link = []
-    for recipe, strategy, rows in by_configuration(tables["bandwidth"]):
-        name, most = f"{recipe}/{strategy}", rows[rows["gpus"] == rows["gpus"].max()]
-        link += [_over_an_epoch(name, most, tables), _travelling(name, most, tables)]
-    parts = parts or [tables.missing("Q3.1", "one_gpu")]
-    return parts + (link or [tables.missing("Q3.2", "one_gpu")])
+    return made
 
 
 def _with_shares(rows: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
@@ -65,10 +61,10 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
     """A row for each batch size: the shares, `low` and `high` communication, their estimates."""
     rows = []
     for batch_size, same in cells.groupby("batch_size"):
-        traced = same[same["estimate"].isin(INSTRUMENTS)]
-        chosen = traced if len(traced) else same
+        read = same[same["estimate"].isin(INSTRUMENTS)]
+        chosen = read if len(read) else same
         low, high = chosen["low"].min(), chosen["high"].max()
-        if len(traced) == 1:
+        if len(read) == 1:
             low, high = sorted((low / LONE_INSTRUMENT, high * LONE_INSTRUMENT))
         shares = same[["loading", "computing_min", "computing_max"]].iloc[0]
         estimates = ", ".join(map(fmt.estimate, chosen["estimate"]))
@@ -78,7 +74,8 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _share_figures(ends: list[Any]) -> dict[str, Any]:
+def _figures(*ends: Any) -> dict[str, Any]:
+    """The figures of the smallest batch, and of the largest if it is another."""
     columns = {
         "computing_share_low": "computing_min",
         "computing_share_high": "computing_max",
@@ -94,42 +91,40 @@ def _share_figures(ends: list[Any]) -> dict[str, Any]:
     return figures
 
 
-def _computing(name: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That computing is most of an epoch on the most GPUs."""
+def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
+    """That computing is most of an epoch, with the smallest and with the largest batch."""
     parts = _by_batch(cells[cells["computing_min"].notna()])
     if parts.empty:
-        return tables.missing("Q3.1-computing", "no_estimate", name)
+        return tables.missing("Q3.1-computing", about)
     ends = [row_at(parts, index) for index in sorted({0, len(parts) - 1})]
     return tables.claim(
         "Q3.1-computing",
-        _share_figures(ends),
-        name=name,
+        _figures(*ends),
+        about,
         holds=all(cell.computing_min > HALF for cell in ends),
         fails=any(cell.computing_max < HALF for cell in ends),
-        gpus=cells["gpus"].max(),
         ends=ends,
     )
 
 
-def _falls(name: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
+def _falls(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     """That a larger batch communicates for a smaller share of its epoch."""
     parts = _by_batch(cells)
     if len(parts) < 2:
-        return tables.missing("Q3.1-falls", "few_batches", name)
+        return tables.missing("Q3.1-falls", about)
     small, large = (row_at(parts, index) for index in (0, len(parts) - 1))
     return tables.claim(
         "Q3.1-falls",
-        _share_figures([small, large]),
-        name=name,
+        _figures(small, large),
+        about,
         holds=large.high < small.low,
         fails=large.low > small.high,
-        gpus=cells["gpus"].max(),
         small=small,
         large=large,
     )
 
 
-def _estimates(name: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
+def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     """That subtraction, the course's hint, finds what an instrument finds."""
     direct = cells[cells["estimate"].isin(INSTRUMENTS)]
     direct = direct.sort_values("estimate", key=lambda names: names.map(INSTRUMENTS.index))
@@ -138,7 +133,7 @@ def _estimates(name: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     both = cells[(cells["estimate"] == BY_SUBTRACTION) & cells["resolution_seconds"].notna()]
     both = both.merge(direct, on=CELL_KEYS, suffixes=("", "_direct"))
     if both.empty:
-        return tables.missing("Q3.1-estimates", "no_pair", name)
+        return tables.missing("Q3.1-estimates", about)
     apart = (both["communication_seconds"] - both["communication_seconds_direct"]).abs()
     unsure = both["resolution_seconds"] + both["resolution_seconds_direct"].fillna(0)
     differ = int((apart > unsure).sum())
@@ -157,61 +152,8 @@ def _estimates(name: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     return tables.claim(
         "Q3.1-estimates",
         figures,
-        name=name,
+        about,
         holds=differ == 0,
         fails=2 * differ > len(both),
         worst=worst,
-    )
-
-
-def _over_an_epoch(name: str, rows: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That the link is idle for most of what it could carry in an epoch."""
-    columns = [*CELL_KEYS, "epoch_seconds", "epoch_seconds_min", "epoch_seconds_max"]
-    cells = measured(rows, "bytes_per_epoch").drop_duplicates(CELL_KEYS)
-    cells = cells[cells["peak_gb_per_s"].notna()].merge(
-        tables["timing"][columns], how="left", on=CELL_KEYS
-    )
-    if cells.empty:
-        return tables.missing("Q3.2-epoch", "no_peak", name)
-    carried = cells["bytes_per_epoch"] / GB / cells["peak_gb_per_s"]
-    for end, seconds in (("", ""), ("_low", "_max"), ("_high", "_min")):
-        cells[f"used{end}"] = carried / cells[f"epoch_seconds{seconds}"]
-    least, most = extremes(cells, "used")
-    shown = ("batch_size", "bytes_per_epoch", "used", "used_low", "used_high")
-    figures = columns_of(shown, most=most, least=least)
-    return tables.claim(
-        "Q3.2-epoch",
-        figures | {"peak_gb_per_s": most.peak_gb_per_s},
-        name=name,
-        holds=(cells["used_high"] < HALF).all(),
-        fails=(cells["used_low"] >= HALF).any(),
-        least=least,
-        most=most,
-    )
-
-
-def _travelling(name: str, rows: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That while gradients travel, they use at least half of what the link can carry."""
-    cells = noise.with_resolution(measured(rows, "utilization"), tables["timing"])
-    real = cells[~cells["within_noise"] & (cells["utilization"] <= 1)]
-    found = [real[real["estimate"] == estimate] for estimate in ("profiler", BY_SUBTRACTION)]
-    known = next((one for one in found if len(one)), None)
-    if known is None:
-        return tables.missing("Q3.2-travelling", "no_estimate", name)
-    worst, best = extremes(known, "utilization")
-    traced, enough = best.estimate == "profiler", best.utilization >= HALF
-    shown = ("batch_size", "bandwidth_gb_per_s", "peak_gb_per_s", "utilization")
-    return tables.claim(
-        "Q3.2-travelling",
-        {
-            "estimate": best.estimate,
-            "cells": len(known),
-            **columns_of(shown, best=best, worst=worst),
-        },
-        name=name,
-        holds=enough,
-        fails=traced and not enough,
-        best=best,
-        worst=worst,
-        traced=traced,
     )

@@ -1,13 +1,12 @@
-"""Question 4.1: loss and accuracy after equal epochs, of larger and larger global batches."""
+"""Question 4.1: accuracy after equal epochs, of large global batches."""
 
-from itertools import pairwise
 from typing import Any
 
 import pandas as pd
 
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, row_at
-from scaling.claims.techniques import figures_of, weight_of_start
+from scaling.claims.techniques import figures_of
 from scaling.tables import accuracy as learning
 from scaling.tables.experiments.best_remedy import base_rate
 from scaling.tables.experiments.same_runs import difference
@@ -17,9 +16,10 @@ from scaling.tables.noise import ranges_overlap
 def claims(tables: ClaimTables) -> list[Claim]:
     """From convergence.csv, at the base rate; without it, from the timed cells' own seeds."""
     runs = base_rate(tables["convergence"])
-    groups = [(int(str(batch)), group) for batch, group in runs.groupby("global_batch")]
-    if len(groups) > 1:
-        return [_largest(groups[-1][1], groups[0][1], tables), _every(groups, tables)]
+    batches = runs["global_batch"]
+    if batches.nunique() > 1:
+        own, small = (runs[batches == batch] for batch in (batches.max(), batches.min()))
+        return [_largest(own, small, tables)]
     return _cells(tables)
 
 
@@ -48,74 +48,49 @@ def _largest(own: pd.DataFrame, small: pd.DataFrame, tables: ClaimTables) -> Cla
         figures,
         holds=all(interval.below for interval in intervals.values()),
         fails=any(interval.above for interval in intervals.values()),
-        row=row,
-        first=first,
         largest=own,
         smallest=small,
-        weight=weight_of_start(row.planned_updates),
         train=intervals["train"],
         test=intervals["test"],
     )
 
 
-def _every(groups: list[tuple[int, pd.DataFrame]], tables: ClaimTables) -> Claim:
-    """That each larger global batch has learned less than the one before it."""
-    figures: dict[str, Any] = {}
-    accuracies = [runs["train_accuracy"].dropna() for _, runs in groups]
-    for (batch, _), values in zip(groups, accuracies, strict=True):
-        figures[f"train_accuracy_at_{batch}"] = values.mean() if len(values) else "none"
-        figures[f"seeds_at_{batch}"] = len(values)
-    pairs = list(pairwise(accuracies))
-    known = all(len(values) > 1 for values in accuracies)
-    return tables.claim(
-        "Q4.1-every-batch",
-        figures,
-        holds=known and all(larger.max() < smaller.min() for smaller, larger in pairs),
-        fails=known and any(larger.min() > smaller.max() for smaller, larger in pairs),
-        groups=groups,
-    )
-
-
 def _cells(tables: ClaimTables) -> list[Claim]:
+    """That the largest global batch of each recipe and strategy is less accurate than a small."""
     if tables["timing"].empty or tables["accuracy"].empty:
-        return [tables.missing("Q4.1", "no_accuracy")]
+        return []
     compared = learning.compare_batches(tables["timing"], tables["accuracy"])
     made = []
     for (recipe, strategy), rows in compared.groupby(["recipe", "strategy"], sort=False):
-        name = f"{recipe}/{strategy}"
         known = rows[rows["difference"].notna() & (rows["gpus"] == rows["gpus"].max())]
-        if known.empty:
-            made.append(tables.missing("Q4.1", "no_pair", name))
-            continue
-        large = row_at(known, known["global_batch_size"].idxmax())
-        made.append(_cell(name, large, next(rows[rows["reference"]].itertuples()), tables))
+        if len(known):
+            large = row_at(known, known["global_batch_size"].idxmax())
+            small = next(rows[rows["reference"]].itertuples())
+            made.append(_cell(f"{recipe}/{strategy}", large, small, tables))
     return made
 
 
-def _cell(name: str, large: Any, small: Any, tables: ClaimTables) -> Claim:
-    """That a cell with a large global batch is less accurate than a batch on one GPU."""
+def _cell(about: str, large: Any, small: Any, tables: ClaimTables) -> Claim:
     quantity = large.difference_of
     value, other = getattr(large, quantity), getattr(small, quantity)
     ends = [getattr(row, f"{quantity}{end}") for row in (large, small) for end in ("_min", "_max")]
-    repeated = large.within_spread is not None and pd.notna(large.within_spread)
-    apart = repeated and not ranges_overlap(*ends)
+    seeds = [int(getattr(row, f"{quantity}_count")) for row in (large, small)]
+    apart = min(seeds) > 1 and not ranges_overlap(*ends)
     figures = {
         "global_batch_size": large.global_batch_size,
+        "reference_batch_size": small.global_batch_size,
         quantity: value,
         f"reference_{quantity}": other,
-        "seeds": large.seeds,
-        "reference_seeds": small.seeds,
+        "seeds": seeds[0],
+        "reference_seeds": seeds[1],
     }
     return tables.claim(
         "Q4.1",
         figures,
-        name=name,
+        about,
         holds=apart and value < other,
         fails=apart and value > other,
         quantity=quantity,
         value=value,
         other=other,
-        large=large,
-        small=small,
-        repeated=repeated,
     )

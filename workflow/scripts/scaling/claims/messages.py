@@ -8,36 +8,25 @@ import pandas as pd
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 
-Judgement = tuple[bool, dict[str, Any], dict[str, Any]]
-"""Whether the test holds, the figures, and what else the sentence says."""
+Judgement = tuple[bool, dict[str, Any]]
+"""Whether the test holds, and the figures."""
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Six claims from collectives.csv."""
-    return [_claim(kind, way, judgement, tables) for kind, way, judgement in _CLAIMS]
-
-
-def _claim(
-    kind: str,
-    way: str,
-    judgement: Callable[[pd.DataFrame, pd.DataFrame], Judgement],
-    tables: ClaimTables,
-) -> Claim:
-    """The claim on the messages of one way to train; `all_messages` are those of its last step."""
+    """Six claims from collectives.csv, none without it."""
     table = tables["collectives"]
-    rows = table[table["way"] == way]
-    known = rows[rows["bytes"].notna()]
-    if known.empty:
-        reason = next(iter(rows["note"]), "not recorded: the study has no such step")
-        return tables.missing(kind, "not_recorded", reason=reason)
-    holds, figures, facts = judgement(known, table)
-    counts = settled(known).groupby(["kind", "content"], sort=False).size()
-    everything = ", ".join(
-        f"{count} × {kind.replace('_', '-')} of {content}"
-        for (kind, content), count in counts.items()
-    )
-    facts = facts | {"k": _k(known), "all_messages": everything}
-    return tables.claim(kind, figures, holds=holds, fails=not holds, **facts)
+    if table.empty:
+        return []
+    made = []
+    for kind, (way, judge) in _CLAIMS.items():
+        known = table[(table["way"] == way) & table["bytes"].notna()]
+        if known.empty:
+            made.append(tables.missing(kind))
+            continue
+        holds, figures = judge(known, table)
+        figures = {"gradient_bytes": int(known["gradient_bytes"].iloc[0]), **figures}
+        made.append(tables.claim(kind, figures, holds=holds, fails=not holds))
+    return made
 
 
 def settled(rows: pd.DataFrame) -> pd.DataFrame:
@@ -53,26 +42,17 @@ def _k(rows: pd.DataFrame) -> int:
     return int(rows["gradient_bytes"].iloc[0])
 
 
-def _sizes(rows: pd.DataFrame) -> str:
-    """The bytes of each message, and of all where they are several."""
-    sizes = [f"{int(size):,}" for size in rows["bytes"]]
-    whole = f" = {int(rows['bytes'].sum()):,}" if len(sizes) > 1 else ""
-    return f"{' + '.join(sizes)}{whole} B"
-
-
 def _gradients(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
-    step, k = settled(rows), _k(rows)
-    sent = step[step["content"] == "gradients"]
-    total = int(sent["bytes"].sum())
-    alone = set(step["content"]) <= {"gradients", "buffers"}
-    agree = bool(step["ranks_agree"].all())
+    step = settled(rows)
+    contents, agree = sorted(set(step["content"])), bool(step["ranks_agree"].all())
+    total = _bytes(step, "gradients")
     figures = {
-        "messages": len(sent),
+        "messages": int((step["content"] == "gradients").sum()),
         "bytes": total,
-        "gradient_bytes": k,
+        "contents": " and ".join(contents),
         "ranks_agree": str(agree),
     }
-    return total == k and alone and agree, figures, {"sizes": _sizes(sent), "agree": agree}
+    return total == _k(rows) and set(contents) <= {"gradients", "buffers"} and agree, figures
 
 
 def _buffers(rows: pd.DataFrame, table: pd.DataFrame) -> Judgement:
@@ -88,7 +68,7 @@ def _buffers(rows: pd.DataFrame, table: pd.DataFrame) -> Judgement:
         "share_of_gradients": total / _k(rows),
         "messages_switched_off": left,
     }
-    return total == expected and left == 0, figures, {}
+    return total == expected and left == 0, figures
 
 
 def _start(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
@@ -103,7 +83,7 @@ def _start(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
         "step_parameter_bytes": later,
         "first_step_messages": int(((rows["step"] == 1) & (rows["content"] == "gradients")).sum()),
     }
-    return whole == expected and later == 0, figures, {}
+    return whole == expected and later == 0, figures
 
 
 def _synchronized(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
@@ -117,18 +97,24 @@ def _synchronized(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
         "forward_messages": forward,
         "backward_messages": backward,
         "statistics_bytes": int(statistics["bytes"].sum()),
-        "gradient_messages": int((step["content"] == "gradients").sum()),
+        "share_of_gradients": statistics["bytes"].sum() / _k(rows),
+        "bytes": gradients,
     }
-    holds = gradients == _k(rows) and forward > 0 and backward > 0
-    return holds, figures, {"gradients": gradients}
+    return gradients == _k(rows) and forward > 0 and backward > 0, figures
 
 
 def _tuned(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
     step, k = settled(rows), _k(rows)
     total, start = int(step["bytes"].sum()), int((rows["phase"] == "start").sum())
-    figures = {"messages": len(step), "bytes": total, "gradient_bytes": k, "padding": total - k}
-    holds = set(step["content"]) == {"gradients"} and total >= k and start == 0
-    return holds, figures, {"sizes": _sizes(step), "start": start}
+    contents = set(step["content"])
+    figures = {
+        "messages": len(step),
+        "bytes": total,
+        "contents": " and ".join(sorted(contents)),
+        "padding": total - k,
+        "start_messages": start,
+    }
+    return contents == {"gradients"} and total >= k and start == 0, figures
 
 
 def _data_parallel(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
@@ -143,16 +129,15 @@ def _data_parallel(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
     figures = {f"{name}_bytes": size for name, size in sizes.items()}
     figures["through_gpu_0"] = round(others * sum(copied.values()) + share * sum(divided.values()))
     figures["ring_bytes"] = round(2 * share * k)
-    holds = sizes["parameters"] == sizes["gradients"] == k and min(sizes.values()) > 0
-    return holds, figures, {"others": others}
+    return sizes["parameters"] == sizes["gradients"] == k and min(sizes.values()) > 0, figures
 
 
-_CLAIMS = [
-    ("Q6-gradients", "ddp", _gradients),
-    ("Q6-buffers", "ddp", _buffers),
-    ("Q6-start", "ddp", _start),
-    ("Q6-sync-batch-norm", "ddp, SyncBatchNorm", _synchronized),
-    ("Q6-tuned", "tuned", _tuned),
-    ("Q6-data-parallel", "dp", _data_parallel),
-]
+_CLAIMS: dict[str, tuple[str, Callable[[pd.DataFrame, pd.DataFrame], Judgement]]] = {
+    "Q6-gradients": ("ddp", _gradients),
+    "Q6-buffers": ("ddp", _buffers),
+    "Q6-start": ("ddp", _start),
+    "Q6-sync-batch-norm": ("ddp, SyncBatchNorm", _synchronized),
+    "Q6-tuned": ("tuned", _tuned),
+    "Q6-data-parallel": ("dp", _data_parallel),
+}
 """The kinds of claims, the way to train that each is on, and its test."""

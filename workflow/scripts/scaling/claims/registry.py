@@ -1,13 +1,14 @@
 """Every claim, in the order of the lab's questions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from scaling.claims import (
     batch_size,
     buffers,
     communication,
-    gaps,
     large_batches,
+    link,
     messages,
     rates,
     set_epoch,
@@ -18,22 +19,39 @@ from scaling.claims import (
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 
-CLAIMS: list[Callable[[ClaimTables], list[Claim]]] = [
-    batch_size.claims,  # Q1
-    speedup.claims,  # Q2
-    communication.claims,  # Q3.1, Q3.2
-    large_batches.claims,  # Q4.1
-    rates.claims,  # Q4.2
-    gaps.claims,
-    techniques.claims,
-    time_to_accuracy.claims,
-    set_epoch.claims,  # Q5
-    messages.claims,  # Q6
-    buffers.claims,  # Q7
-]
-"""Pure functions, those of one question after those of the one before it."""
+CLAIMS: dict[str, list[Callable[[ClaimTables], list[Claim]]]] = {
+    "Q1": [batch_size.claims],
+    "Q2": [speedup.claims],
+    "Q3.1": [communication.claims],
+    "Q3.2": [link.claims],
+    "Q4.1": [large_batches.claims],
+    "Q4.2": [rates.claims, techniques.claims, time_to_accuracy.claims],
+    "Q5": [set_epoch.claims],
+    "Q6": [messages.claims],
+    "Q7": [buffers.claims],
+}
+"""Pure functions by question; they make no claims of a study that has nothing of theirs."""
 
 
 def evaluate(tables: ClaimTables) -> list[Claim]:
-    """The claims of a study, in the order of the lab's questions."""
-    return [claim for claims in CLAIMS for claim in claims(tables)]
+    """The claims of a study in the order of the lab's questions, those of a kind side by side.
+
+    A question of which the study has nothing has one claim, which was not measured.
+    """
+    made = []
+    for question, functions in CLAIMS.items():
+        found = [claim for claims in functions for claim in claims(tables)]
+        made += _by_kind(found) or [tables.missing(question)]
+    return made
+
+
+def _by_kind(claims: Iterable[Claim]) -> list[Claim]:
+    """`claims` grouped by kind; of a kind never measured, for one reason, one claim is left."""
+    kinds: dict[str, list[Claim]] = {}
+    for claim in claims:
+        kinds.setdefault(claim.kind, []).append(claim)
+    for kind, own in kinds.items():
+        said = {(claim.verdict, claim.sentence) for claim in own}
+        if len(own) > 1 and len(said) == 1 and own[0].verdict == "not measured":
+            kinds[kind] = [replace(own[0], id=kind, configuration="")]
+    return [claim for own in kinds.values() for claim in own]

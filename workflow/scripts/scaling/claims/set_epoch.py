@@ -8,8 +8,10 @@ from scaling.core.statistics import paired_interval
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Four claims from sampler.csv and sampler_accuracy.csv."""
+    """Four claims from sampler.csv and sampler_accuracy.csv, none without them."""
     drawn = tables["sampler"]
+    if drawn.empty:
+        return []
     distributed = drawn[drawn["sampler"] == "DistributedSampler"]
     return [
         _repeats(distributed, tables),
@@ -22,28 +24,23 @@ def claims(tables: ClaimTables) -> list[Claim]:
 def _repeats(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
     """That the order repeats unless the sampler is told the epoch."""
     told, untold = drawn[drawn["set_epoch"]], drawn[~drawn["set_epoch"].astype(bool)]
-    epochs = int(drawn["epoch"].nunique())
-    if told.empty or untold.empty or epochs < 2:
-        return tables.missing("Q5-repeats", "no_orders")
-    once = (told["first_epoch"] == told["epoch"]).all()
-    again = (untold["first_epoch"] == untold["epoch"].min()).all()
+    new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (told, untold))
     figures = {
-        "epochs": epochs,
+        "epochs": int(drawn["epoch"].nunique()),
         "orders_with": len(told),
-        "different_with": int((told["first_epoch"] == told["epoch"]).sum()),
+        "different_with": new,
         "orders_without": len(untold),
-        "different_without": int((untold["first_epoch"] == untold["epoch"]).sum()),
+        "different_without": old,
         "gpus": _counts(drawn),
         "trainings": int(drawn[drawn["trained"]].groupby(["seed", "set_epoch"]).ngroups),
     }
-    fine = once and again
+    repeats = (untold["first_epoch"] == untold["epoch"].min()).all()
+    fine = new == len(told) and repeats
     return tables.claim("Q5-repeats", figures, holds=fine, fails=not fine)
 
 
 def _shards(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
     """That ranks do not train on one another's images, told the epoch or not."""
-    if drawn.empty:
-        return tables.missing("Q5-shards", "no_orders")
     fine = ((drawn["unseen"] == 0) & (drawn["repeated"] < drawn["gpus"])).all()
     figures = {
         "gpus": _counts(drawn),
@@ -51,8 +48,7 @@ def _shards(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
         "repeated_max": int(drawn["repeated"].max()),
         "overlap_max": int(drawn["overlap"].max()),
     }
-    case = "equal_shares" if fine and figures["repeated_max"] else ""
-    return tables.claim("Q5-shards", figures, holds=fine, fails=not fine, case=case)
+    return tables.claim("Q5-shards", figures, holds=fine, fails=not fine)
 
 
 def _accuracy(table: pd.DataFrame, tables: ClaimTables) -> Claim:
@@ -61,9 +57,9 @@ def _accuracy(table: pd.DataFrame, tables: ClaimTables) -> Claim:
     pairs = table.assign(told=told).pivot(index="seed", columns="told", values="test_accuracy")
     diverged = int(table["train_loss"].isna().sum())
     if diverged:
-        return tables.missing("Q5-accuracy", "diverged", diverged=diverged)
-    if len(pairs) < 3 or set(pairs) != {"told", "untold"} or pairs.isna().any(axis=None):
-        return tables.missing("Q5-accuracy", "few_seeds")
+        return tables.claim("Q5-accuracy", {}, case="diverged", diverged=diverged)
+    if len(pairs) < 3:
+        return tables.missing("Q5-accuracy")
     low, high = paired_interval(pairs["told"].to_list(), pairs["untold"].to_list())
     figures = {
         "seeds": len(pairs),
@@ -79,8 +75,6 @@ def _accuracy(table: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 def _data_parallel(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
     """That DataParallel needs no set_epoch."""
-    if drawn["epoch"].nunique() < 2:
-        return tables.missing("Q5-data-parallel", "no_orders")
     new = int((drawn["first_epoch"] == drawn["epoch"]).sum())
     whole = ((drawn["unseen"] == 0) & (drawn["repeated"] == 0)).all()
     fine = new == len(drawn) and whole

@@ -1,4 +1,4 @@
-"""The questions and the sentences of the claims: templates of report/claims/*.yaml, filled in."""
+"""The hypotheses and sentences of the claims: report/claims/*.yaml, templates filled in."""
 
 import math
 import re
@@ -22,23 +22,16 @@ FOLDER = Path(__file__).parents[4] / "report/claims"
 class Text:
     """What report/claims/*.yaml says of one kind of claim.
 
-    `table` is the table with its evidence, `test` the rule that the figures are put to, `shown`
-    the remark on figures of further tables. A claim has the sentence of its case, in `sentences`,
-    or else the one `sentence`; `words` has what `word` in it is, by case or verdict. Its `parts`
-    are macros by their signatures, say `times(cell)`: pieces that are used more than once.
+    `hypothesis` is an affirmative sentence, `table` the table with the evidence, `test` the rule
+    that the figures are put to. A claim has the sentence of its case, in `sentences`, or else the
+    one `sentence`.
     """
 
+    hypothesis: str
     table: str
     test: str
-    shown: str = ""
     sentence: str = ""
     sentences: dict[str, str] = field(default_factory=dict)
-    words: dict[str, str] = field(default_factory=dict)
-    parts: dict[str, str] = field(default_factory=dict)
-
-    def variants(self) -> set[str]:
-        """The cases that have a sentence or a word of their own."""
-        return {*self.sentences, *self.words}
 
 
 def batch(cell: Any) -> str:
@@ -51,26 +44,40 @@ def milliseconds(seconds: float) -> str:
     return "less than 0.001 ms" if 0 <= seconds < 1e-6 else f"{fmt.significant(1e3 * seconds)} ms"
 
 
+def shares(low: float, high: float) -> str:
+    """A range of shares: `9.4–34 %`; one that reaches below 0 is `≤ 34 %`."""
+    ends = [fmt.percent(end).removesuffix(" %") for end in (low, high)]
+    if high < 0.0005:
+        return "< 0.1 %"
+    if low < 0:
+        return f"≤ {ends[1]} %"
+    return f"{ends[0]} %" if ends[0] == ends[1] else f"{ends[0]}–{ends[1]} %"
+
+
+def figure(value: float | str) -> str:
+    """A count, or a time or ratio that may be infinite: `4`, `0.942`, `∞`."""
+    if isinstance(value, str):
+        return "∞"
+    return f"{value:g}" if value == round(value) else fmt.significant(value)
+
+
 def difference(found: Difference) -> str:
     """In percentage points: `−3.10 points (95 % interval −4.00 to −2.20)`."""
     if math.isnan(found.mean):
         return "unknown (a loss is not finite)"
+    if math.isnan(found.low):
+        return f"{fmt.points(100 * found.mean)} points (no interval)"
     ends = f"{fmt.points(100 * found.low)} to {fmt.points(100 * found.high)}"
-    interval = f"{100 * found.confidence:.4g} % interval {ends}"
-    interval = "no interval" if math.isnan(found.low) else interval
-    return f"{fmt.points(100 * found.mean)} points ({interval})"
+    return f"{fmt.points(100 * found.mean)} points (95 % interval {ends})"
 
 
 def spread(runs: pd.DataFrame, quantity: str) -> str:
-    """Mean and range over the runs: `71.2 % (70.9–71.5)`; losses without the percent sign."""
-    values = runs[quantity].dropna()
+    """Mean and range of an accuracy over the runs: `71.2 % (70.9–71.5)`."""
+    values = 100 * runs[quantity].dropna()
     if values.empty:
         return "no figure (not finite)"
-    factor, unit = (100, " %") if quantity.endswith("accuracy") else (1, "")
-    text = f"{fmt.significant(factor * values.mean())}{unit}"
-    if len(values) == 1:
-        return text
-    return f"{text} ({fmt.span(factor * values.min(), factor * values.max())})"
+    ends = f" ({fmt.span(values.min(), values.max())})" if len(values) > 1 else ""
+    return f"{fmt.significant(values.mean())} %{ends}"
 
 
 FILTERS: dict[str, Callable[..., str]] = {
@@ -80,12 +87,14 @@ FILTERS: dict[str, Callable[..., str]] = {
     "data": fmt.data,
     "difference": difference,
     "estimate": fmt.estimate,
+    "figure": figure,
     "gpus": lambda count: fmt.gpus(int(count)),
     "milliseconds": milliseconds,
     "percent": fmt.percent,
     "plural": lambda count, noun: fmt.plural(int(count), noun),
     "points": lambda share: fmt.points(100 * share),
     "seconds": fmt.seconds,
+    "shares": shares,
     "significant": fmt.significant,
     "span": fmt.span,
     "spread": spread,
@@ -115,19 +124,11 @@ def texts() -> dict[str, Text]:
     }
 
 
-def sentence(kind: str, case: str, verdict: str, facts: dict[str, Any]) -> str:
+def sentence(kind: str, case: str, facts: dict[str, Any]) -> str:
     """The sentence of a claim, filled with `facts`.
 
     Raises jinja2.UndefinedError where a fact is missing.
     """
     text = texts()[kind]
-    word = text.words.get(case, text.words.get(verdict, ""))
-    rendered = _template(kind, case).render(**facts, word=word, verdict=verdict)
-    return re.sub("[ \n]+", " ", rendered).strip()
-
-
-@cache
-def _template(kind: str, case: str) -> Any:
-    text = texts()[kind]
-    macros = [f"{{% macro {name} %}}{part}{{% endmacro %}}" for name, part in text.parts.items()]
-    return ENVIRONMENT.from_string("".join([*macros, text.sentences.get(case, text.sentence)]))
+    template = ENVIRONMENT.from_string(text.sentences.get(case, text.sentence))
+    return re.sub("[ \n]+", " ", template.render(facts)).strip()

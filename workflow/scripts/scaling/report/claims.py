@@ -1,6 +1,5 @@
 """The claims in the report: those of a section's questions, and the verdicts in the summary."""
 
-import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,17 +7,16 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims import texts
-from scaling.claims.claim import Claim, Evidence
+from scaling.claims.claim import Claim, Evidence, Verdict
 from scaling.core import numbers as fmt
-from scaling.core.statistics import Verdict
 from scaling.report.table import Table, TableCell, status, text
 
-SCOPE = re.compile(r"(\S+, \d+ GPUs?|[^\s/]+/\S+( on \d+ GPUs?)?): ")
-"""What part of a study a sentence is about, where it begins with that: `fast/ddp on 4 GPUs: `."""
-CLAUSE_END = re.compile(r"[.:;] |\.$")
-LONGEST = 110
-
-SYMBOLS: dict[Verdict, str] = {"supported": "✓", "refuted": "✗", "undecided": "?"}
+SYMBOLS: dict[Verdict, str] = {
+    "supported": "✓",
+    "refuted": "✗",
+    "unclear": "?",
+    "not measured": "–",
+}
 
 TECHNIQUES = "Q4.2"
 """The question whose answer has tables of techniques beside its claims."""
@@ -114,9 +112,15 @@ def _technique(rows: pd.DataFrame, batches: list[int]) -> list[TableCell]:
     options = first["options"].replace("_", " ")
     return [
         TableCell(str(first["remedy"]), detail=f"{options}, {swept}", kind="head"),
-        text(f"{SYMBOLS[first['helps']]} {first['helps']}"),
+        text(_verdict(first["helps"])),
         *(_gain(at.get(batch)) for batch in batches),
     ]
+
+
+def _verdict(helps: str) -> str:
+    """Write a verdict of remedies.csv, which says `undecided` of what is unclear."""
+    symbol = {"supported": "✓", "refuted": "✗"}.get(helps, "?")
+    return f"{symbol} {'unclear' if helps == 'undecided' else helps}"
 
 
 def _gain(row: Any) -> TableCell:
@@ -159,14 +163,14 @@ def verdicts(claims: list[Claim]) -> dict[str, Any]:
     """What the summary says of all claims: how many have which verdict, and which fall short."""
     counted = Counter(claim.verdict for claim in claims)
     parts = [f"{counted[verdict]} {verdict}" for verdict in SYMBOLS if counted[verdict]]
-    open_claims = [claim for claim in claims if claim.verdict == "undecided"]
-    per_question = Counter(claim.question for claim in open_claims)
+    unclear = [claim for claim in claims if claim.verdict == "unclear"]
+    per_question = Counter(claim.question for claim in unclear)
     return {
         "total": fmt.plural(len(claims), "claim"),
         "counts": ", ".join(parts) or "none",
         "refuted": [claim for claim in claims if claim.verdict == "refuted"],
-        "undecided": open_claims,
-        "undecided_in": f"{len(open_claims)} undecided: "
+        "unclear": unclear,
+        "unclear_in": f"{len(unclear)} unclear: "
         + ", ".join(f"{count} on {number}" for number, count in per_question.items()),
     }
 
@@ -176,20 +180,6 @@ def figures(evidence: Evidence) -> str:
     return ", ".join(
         f"{name.replace('_', ' ')} {_written(value)}" for name, value in evidence.figures.items()
     )
-
-
-def first_clause(sentence: str) -> str:
-    """What a sentence is about and its beginning, up to the first stop of any kind.
-
-    A clause of more than `LONGEST` characters ends with a part of it, and `…`.
-    """
-    scope = SCOPE.match(sentence)
-    start = scope.end() if scope else 0
-    clause = CLAUSE_END.split(sentence[start:], maxsplit=1)[0]
-    if len(clause) > LONGEST:
-        within = clause[:LONGEST]
-        clause = f"{within.rpartition(', ')[0] or within.rpartition(' ')[0]} …"
-    return sentence[:start] + clause
 
 
 def _written(value: float | int | str) -> str:

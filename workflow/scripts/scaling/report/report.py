@@ -135,6 +135,5 @@ def render(
         verdicts=report_claims.verdicts(claims),
         verdict_symbols=report_claims.SYMBOLS,
         figures_of=report_claims.figures,
-        first_clause=report_claims.first_clause,
         figures=figures,
     )

@@ -1,0 +1,133 @@
+"""Question 4.2: claims on how close techniques and more updates come to the reference batch."""
+
+import pytest
+
+from examples import remedy_claims
+from examples.convergence_records import record, seeds, study, swept
+from examples.remedy_claims import without
+from scaling.claims import techniques
+from scaling.models.resnet import ResNet18
+
+ROOT = {"scaling": "sqrt"}
+WARM = {"scaling": "sqrt", "warmup_epochs": 1}
+EQUAL = {"scaling": "sqrt", "equal_updates": True}
+PRECISE = {"scaling": "sqrt", "precise_batch_norm": True}
+
+
+def claims(records):
+    return remedy_claims.claims(techniques.claims, records)
+
+
+def figures(claim):
+    return claim.evidence[0].figures
+
+
+def at_an_end(records, name, batch):
+    """The records with the best rate of this one at an end of its sweep."""
+    for each in records:
+        if (each["remedy"], each["global_batch"]) == (name, batch):
+            each["result"]["at_edge"] = True
+    return records
+
+
+def warmup_at_512(*accuracies):
+    """The study, in which batch 128 has 73 % with its best technique and 71 % with plain SGD."""
+    return [*without("warmup", 512), record("warmup", 512, swept(*accuracies), **WARM)]
+
+
+def test_the_gap_is_between_the_best_techniques():
+    found = claims(study())["Q4.2-gap-512"]
+    assert (found.verdict, found.configuration) == ("refuted", "global batch 512")
+    known = figures(found)
+    assert (known["remedy"], known["reference_remedy"]) == ("warmup", "warmup")
+    ends = [known[f"test_accuracy_{end}"] for end in ("difference", "low", "high")]
+    assert ends == pytest.approx([-0.08, -0.1027, -0.0573], abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "end", "verdict"),
+    [
+        ((0.735, 0.74, 0.745), 0, "supported"),
+        # As good as plain SGD at the reference batch is not enough.
+        ((0.70, 0.70, 0.701), 0, "refuted"),
+        # −1 point, −3.3 to +1.3: it contains 0, and a loss of two points as well.
+        ((0.71, 0.72, 0.73), 0, "unclear"),
+        ((0.65,), 0, "unclear"),
+        # Beyond the end of a sweep a technique may only be better, and so may the reference.
+        ((0.64, 0.65, 0.66), 512, "unclear"),
+        ((0.90, 0.91, 0.92), 512, "supported"),
+        ((0.90, 0.91, 0.92), 128, "unclear"),
+        ((0.64, 0.65, 0.66), 128, "refuted"),
+    ],
+)
+def test_a_gap_is_closed_only_where_the_margin_is_excluded(accuracies, end, verdict):
+    records = at_an_end(warmup_at_512(*accuracies), "warmup", end)
+    assert claims(records)["Q4.2-gap-512"].verdict == verdict
+
+
+def test_a_batch_at_which_nothing_learned_has_no_gap():
+    others = [each for each in study() if each["global_batch"] != 512]
+    failed = record("naive", 512, seeds(None, None, None), scaling="linear", factors=[1])
+    found = claims([*others, failed])["Q4.2-gap-512"]
+    assert found.verdict == "unclear" and not figures(found)
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "end", "verdict"),
+    [
+        ((0.74, 0.75, 0.76), 0, "supported"),
+        ((0.4, 0.41, 0.42), 0, "refuted"),
+        ((0.70, 0.71, 0.72), 0, "unclear"),
+        # At an end equal updates may only close more, and the reference only less.
+        ((0.4, 0.41, 0.42), 512, "unclear"),
+        ((0.8, 0.81, 0.82), 128, "unclear"),
+    ],
+)
+def test_as_many_updates_close_the_gap_to_plain_sgd_or_do_not(accuracies, end, verdict):
+    own = record("equal", 512, swept(*accuracies, epochs=4), **EQUAL)
+    records = [*without("equal", 512), own]
+    at_an_end(records, "equal" if end == 512 else "rate_sweep", end)
+    found = claims(records)
+    assert found["Q4.2-equal-updates-512"].verdict == verdict
+    known = figures(found["Q4.2-equal-updates-512"])
+    assert known["test_accuracy_difference"] == pytest.approx(accuracies[1] - 0.71)
+    # 8192 had 8 updates, the reference 10.
+    assert "Q4.2-equal-updates-8192" not in found
+
+
+def test_without_as_many_updates_nothing_is_known():
+    assert claims(without("equal"))["Q4.2-equal-updates"].verdict == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "verdict"),
+    [
+        ((0.44, 0.45, 0.46), "supported"),
+        ((0.36, 0.37, 0.38), "refuted"),
+        ((0.31, 0.45, 0.56), "unclear"),
+    ],
+)
+def test_statistics_computed_anew_tell_what_their_start_does(accuracies, verdict):
+    """Plain SGD has 41 % at 8192, after 10 updates."""
+    found = claims([*study(), record("precise", 8192, swept(*accuracies), **PRECISE)])
+    claim = found["Q4.2-running-statistics-8192"]
+    assert claim.verdict == verdict and "Q4.2-running-statistics-512" not in found
+    gain = sum(accuracies) / 3 - 0.41
+    assert figures(claim)["gain_difference"] == pytest.approx(gain)
+    assert figures(claim)["weight_of_start"] == pytest.approx(0.9**10)
+
+
+def test_nothing_is_said_of_statistics_after_many_updates_or_at_other_rates():
+    assert ResNet18(1, 10).stem[1].momentum == techniques.MOMENTUM
+    kind = "Q4.2-running-statistics"
+    other = [each | {"learning_rate": 0.05} for each in swept(0.66, 0.67, 0.68)]
+    records = [*study(), record("precise", 512, other, **PRECISE)]
+    assert claims(records)[kind].verdict == "not measured"
+    for each in records:
+        for run in each["result"]["runs"]:
+            run["planned_updates"] = 22
+    assert kind not in claims(records)  # 0.9 ** 22 is 0.098
+
+
+def test_without_a_reference_nothing_is_claimed():
+    assert not claims([])
