@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.config.technique import from_options
+from scaling.config.technique import Technique
 from scaling.convergence.plan import Study
 from scaling.core.records import ConvergenceRecord
 from scaling.tables import schema
@@ -78,7 +78,7 @@ def record(
     **options: Any,
 ) -> ConvergenceRecord:
     """The record of a remedy with these options and runs."""
-    chosen = from_options(remedy, options)
+    chosen = Technique.of(options)
     gpus = STUDY.gpus_of(global_batch)
     rate = chosen.rate(STUDY.learning_rate, global_batch / STUDY.reference_batch)
     result = {
@@ -93,7 +93,7 @@ def record(
     return ConvergenceRecord(
         remedy=remedy,
         global_batch=global_batch,
-        options={**asdict(chosen)},
+        options=chosen.model_dump(),
         status="ok",
         message=None,
         training=asdict(STUDY),

@@ -3,6 +3,7 @@
 import torch
 
 from examples import ddp_training as real
+from scaling.config.technique import Technique
 from scaling.convergence.engine import Engine
 from scaling.convergence.plan import Run, Study
 from scaling.training.trainer import TrainingData
@@ -18,16 +19,7 @@ STUDY = Study(
     crop_padding=real.PADDING,
     model_width=real.WIDTH,
 )
-RUN = Run(
-    seed=real.SEED,
-    epochs=real.EPOCHS,
-    rates=tuple(real.RATES),
-    zero_gamma=False,
-    decay_batch_norm=True,
-    label_smoothing=0.0,
-    lars=0.0,
-    precise_batch_norm=False,
-)
+RUN = Run(real.SEED, real.EPOCHS, tuple(real.RATES), Technique())
 
 
 def engine(study=STUDY, device="cpu", global_batch=real.GLOBAL_BATCH):

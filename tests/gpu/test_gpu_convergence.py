@@ -30,7 +30,7 @@ def engine(monkeypatch):
 @pytest.mark.parametrize("gpus", [1, 2])
 @pytest.mark.parametrize("option", [{}, {"lars": 0.01}, {"label_smoothing": 0.1}])
 def test_a_captured_update_is_what_its_launches_give(gpus, option, engine, monkeypatch):
-    run = replace(RUN, **option)
+    run = RUN.with_options(**option)
     captured, epochs = trained(run, engine(gpus))
     monkeypatch.setattr(Engine, "_capture", lambda self, size, lars: None)
     launched, expected = trained(run, engine(gpus))
@@ -42,7 +42,7 @@ def test_a_captured_update_is_what_its_launches_give(gpus, option, engine, monke
 def test_one_engine_serves_run_after_run(engine):
     made = engine(2)
     first, _ = trained(RUN, made)
-    trained(replace(RUN, lars=0.01, seed=7), made)
+    trained(replace(RUN.with_options(lars=0.01), seed=7), made)
     again, _ = trained(RUN, made)
     assert distance(first, again) < 1e-3
 
@@ -50,7 +50,7 @@ def test_one_engine_serves_run_after_run(engine):
 def test_precise_statistics_change_no_training_of_captured_updates(engine):
     made = engine(2)
     plain, _ = trained(RUN, made)
-    precise, epochs = trained(replace(RUN, precise_batch_norm=True), made)
+    precise, epochs = trained(RUN.with_options(precise_batch_norm=True), made)
     assert distance(plain, precise) < 1e-3
     assert all(epoch.precise != epoch.test for epoch in epochs)
 

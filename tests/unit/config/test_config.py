@@ -54,7 +54,7 @@ def test_a_shipped_configuration_is_valid(name):
         (
             "convergence.remedies",
             [{"name": "fast", "speed": 2}],
-            "convergence.remedies[0] has the unknown key speed (allowed: name, scaling, ",
+            "convergence.remedies[0] has the unknown key speed (allowed: scaling, ",
         ),
         ("training.weight_decay", "5e-4", "YAML reads 5e-4 as text, and 5.0e-4 as a number"),
         ("training.momentum", float("nan"), "momentum is nan: it should be a finite number"),

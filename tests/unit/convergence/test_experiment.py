@@ -57,13 +57,13 @@ def test_each_remedy_and_batch_has_its_sweep_and_the_chosen_rates_seeds(train, c
     assert sum(line.endswith("shared") for line in lines if line.startswith("linear, ")) >= 3
 
 
-def test_precise_batch_norms_are_another_evaluation_of_the_same_training(train, capsys):
+def test_precise_batch_norms_are_another_evaluation_of_a_training_and_records_may_be_kept(
+    train, capsys
+):
     precise = {"precise_batch_norm": True}
     records = train({"none": {}, "precise": precise}, 16)
-    plain, other = (
-        read_convergence(convergence_path(records, name, 16))["result"]["runs"]
-        for name in ("none", "precise")
-    )
+    paths = {name: convergence_path(records, name, 16) for name in ("none", "precise")}
+    plain, other = (read_convergence(path)["result"]["runs"] for path in paths.values())
     assert [run["losses"] for run in plain] == [run["losses"] for run in other]
     for quantity, same in (("train_loss", True), ("test_loss", False)):
         pairs = zip(plain, other, strict=True)
@@ -71,27 +71,19 @@ def test_precise_batch_norms_are_another_evaluation_of_the_same_training(train, 
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.endswith("shared") for line in lines) == 3
     # A record without is no stand-in for one with it.
-    convergence_path(records, "precise", 16).unlink()
+    paths["none"].write_text("{}")
+    paths["precise"].unlink()
     train({"none": {}, "precise": precise}, 16, options=["--keep", "yes"])
-    again = read_convergence(convergence_path(records, "precise", 16))["result"]["runs"]
-    assert again[0]["epochs"] == other[0]["epochs"]
+    again = read_convergence(paths["precise"])["result"]["runs"]
+    assert again[0]["epochs"] == other[0]["epochs"] and paths["none"].read_text() == "{}"
 
 
-def test_records_that_are_there_may_be_kept(train):
-    records = train({"none": {}}, 8)
-    path = convergence_path(records, "none", 8)
-    path.write_text("{}")
-    train({"none": {}, "sqrt": {"scaling": "sqrt"}}, 8, options=["--keep", "yes"])
-    assert path.read_text() == "{}"
-    assert convergence_path(records, "sqrt", 8).exists()
-    train({"none": {}}, 8)
-    assert path.read_text() != "{}"
-
-
-def test_a_batch_larger_than_the_training_set_is_a_record_that_says_so(train):
+def test_a_batch_that_cannot_be_trained_is_a_record_that_says_so_or_refused(train):
     found = read_convergence(convergence_path(train({"none": {}}, 64), "none", 64))
     assert (found["status"], found["result"]) == ("infeasible", None)
     assert "43 training images" in found["message"]
+    with pytest.raises(UserError, match="global batch 17 cannot be shared by 2 GPUs"):
+        train({"none": {}}, 17)
 
 
 def test_a_run_that_diverges_ends_and_tells_when(train):
@@ -105,8 +97,3 @@ def test_a_run_that_diverges_ends_and_tells_when(train):
     assert None in run["losses"]
     last = run["epochs"][-1]
     assert (last["train_accuracy"], last["test_accuracy"]) == (None, None)
-
-
-def test_a_batch_that_the_gpus_cannot_share_is_refused(train):
-    with pytest.raises(UserError, match="global batch 17 cannot be shared by 2 GPUs"):
-        train({"none": {}}, 17)

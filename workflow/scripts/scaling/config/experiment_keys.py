@@ -10,40 +10,18 @@ from scaling.config.key_types import (
     Count,
     Distinct,
     Fraction,
-    NotNegative,
     Positive,
     Precision,
     Some,
 )
 from scaling.config.scheme import Scheme
+from scaling.config.technique import Technique
 from scaling.core.section import Section
 
 
-class Remedy(Section):
+class Remedy(Technique):
     name: Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]*$")]
     """Of the remedy, in tables, figures and paths."""
-    scaling: Literal["none", "linear", "sqrt"] = "none"
-    """Rule of the learning rate in the global batch: `none`, `linear` or `sqrt`."""
-    warmup_epochs: NotNegative = 0
-    """Gradual warm-up from the base rate, per update; none where the peak is no higher."""
-    zero_gamma: bool = False
-    """The last batch-norm scale of each residual block starts at 0."""
-    decay_batch_norm: bool = True
-    """Weight decay on batch norms and biases as well."""
-    label_smoothing: Fraction = 0
-    """Share of the labels that is spread over all classes."""
-    lars: NotNegative = 0
-    """Trust coefficient of LARS; 0 is plain SGD."""
-    decay: Literal["none", "linear", "cosine"] = "none"
-    """How the learning rate falls to zero after the warm-up: `none`, `linear` or `cosine`."""
-    equal_updates: bool = False
-    """As many updates as the reference batch has, instead of as many epochs."""
-    precise_batch_norm: bool = False
-    """A pass over the training images before each evaluation, for the statistics of the batch
-    norms."""
-    factors: Some[AboveZero] = Field(default_factory=list)
-    """A sweep of its own; `[1]` takes the rule at its word, which is judged against the base
-    rate."""
 
 
 class Convergence(Section):

@@ -1,10 +1,8 @@
 """Packing a finished study: its records copied, byte for byte, into a folder worth keeping."""
 
-import json
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import yaml
 
 from scaling.config import stored
 from scaling.config.stored import CONFIG, MANIFEST
-from scaling.config.technique import by_name, from_options
+from scaling.config.technique import Technique, by_name
 from scaling.core import files
 from scaling.core.errors import UserError
 
@@ -57,8 +55,7 @@ def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
     asked, used = dict(config["training"]), dict(record["training"])
     if "remedy" in record:
         options = by_name(config["convergence"]["remedies"])[record["remedy"]]
-        wanted = json.loads(json.dumps(asdict(from_options(record["remedy"], options))))
-        asked |= config["convergence"] | {"options": wanted}
+        asked |= config["convergence"] | {"options": Technique.of(options).model_dump()}
         used["options"] = record["options"]
     else:
         wanted = config["recipes"][record["cell"]["recipe"]]

@@ -5,60 +5,53 @@ A technique is a set of independent options, named in the configuration (where i
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
-from scaling.core.errors import UserError
+from pydantic import ConfigDict
 
-Scaling = Literal["none", "linear", "sqrt"]
-Decay = Literal["none", "linear", "cosine"]
+from scaling.config.key_types import AboveZero, Fraction, NotNegative, Some
+from scaling.core.section import Section
 
 
-@dataclass(frozen=True)
-class Technique:
-    """Describe one technique; without any option it is plain SGD at the base rate.
+class Technique(Section):
+    """The options of one technique; without any it is plain SGD at the base rate.
 
-    `scaling`: the rule for the rate when the global batch is k times the reference batch: base · k
-    (linear: Goyal et al. 2017, arXiv:1706.02677), base · √k (sqrt: Krizhevsky 2014,
-    arXiv:1404.5997). `warmup_epochs`: the rate rises in equal steps from the base rate, update by
-    update (gradual warm-up: Goyal et al.), unless its peak is no higher. `zero_gamma`: the last
-    batch norm of each residual block starts with scale 0 (Goyal et al.). `decay_batch_norm`:
-    whether batch norms and biases have weight decay. `label_smoothing`: Szegedy et al. 2016,
-    arXiv:1512.00567. `lars`: the trust coefficient η of layer-wise rates (You et al. 2017,
-    arXiv:1708.03888), 0 for plain SGD. `decay`: after the warm-up the rate falls to zero, linearly
-    or as a cosine (Loshchilov and Hutter 2017, arXiv:1608.03983). `equal_updates`: train until
-    there were as many updates as the reference batch has in the study's epochs.
-    `precise_batch_norm`: before each evaluation a pass over the training images estimates the
-    statistics of the batch norms anew (Wu and Johnson 2021, arXiv:2105.07576); the training is the
-    same. `factors`: the sweep's multiples of the rule's rate, None for those of the study.
+    When the global batch is k times the reference batch, `scaling` takes the rate to base · k
+    (linear: Goyal et al. 2017, arXiv:1706.02677) or base · √k (sqrt: Krizhevsky 2014,
+    arXiv:1404.5997). `warmup_epochs` and `zero_gamma` are of Goyal et al. too, `label_smoothing` of
+    Szegedy et al. 2016 (arXiv:1512.00567), `lars` of You et al. 2017 (arXiv:1708.03888), the cosine
+    of Loshchilov and Hutter 2017 (arXiv:1608.03983), and `precise_batch_norm`, which leaves the
+    training the same, of Wu and Johnson 2021 (arXiv:2105.07576).
     """
 
-    scaling: Scaling = "none"
-    warmup_epochs: float = 0.0
+    model_config = ConfigDict(frozen=True)
+
+    scaling: Literal["none", "linear", "sqrt"] = "none"
+    """Rule of the learning rate in the global batch: `none`, `linear` or `sqrt`."""
+    warmup_epochs: NotNegative = 0.0
+    """Gradual warm-up from the base rate, per update; none where the peak is no higher."""
     zero_gamma: bool = False
+    """The last batch-norm scale of each residual block starts at 0."""
     decay_batch_norm: bool = True
-    label_smoothing: float = 0.0
-    lars: float = 0.0
-    decay: Decay = "none"
+    """Weight decay on batch norms and biases as well."""
+    label_smoothing: Fraction = 0.0
+    """Share of the labels that is spread over all classes."""
+    lars: NotNegative = 0.0
+    """Trust coefficient of LARS; 0 is plain SGD."""
+    decay: Literal["none", "linear", "cosine"] = "none"
+    """How the learning rate falls to zero after the warm-up: `none`, `linear` or `cosine`."""
     equal_updates: bool = False
+    """As many updates as the reference batch has, instead of as many epochs."""
     precise_batch_norm: bool = False
-    factors: tuple[float, ...] | None = None
+    """A pass over the training images before each evaluation, for the statistics of the batch
+    norms."""
+    factors: Some[AboveZero] | None = None
+    """A sweep of its own; `[1]` takes the rule at its word, which is judged against the base
+    rate."""
 
     def rate(self, base: float, scale: float) -> float:
         """Return the rule's rate when the global batch is `scale` times the reference batch."""
         return base * {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}[self.scaling]
-
-
-def from_options(name: str, options: dict[str, Any]) -> Technique:
-    """Make the technique `name` from its configured options; UserError for unknown ones."""
-    try:
-        chosen = dict(options)
-        if chosen.get("factors") is not None:
-            chosen["factors"] = tuple(chosen["factors"])
-        return Technique(**chosen)
-    except TypeError as error:
-        known = ", ".join(Technique.__dataclass_fields__)
-        raise UserError(f"remedy {name}: {error} (options: {known})") from error
 
 
 def by_name(configured: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:

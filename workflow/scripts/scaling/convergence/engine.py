@@ -7,7 +7,7 @@ statistics of the batch norms are those of rank 0, which DDP sends to the others
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -37,29 +37,6 @@ class Quality(NamedTuple):
     accuracy: float
 
 
-class TestSet:
-    """Keeps the test set on the device, normalised once: float32 [n, 3, 32, 32], and labels."""
-
-    def __init__(self, material: TrainingData, device: torch.device) -> None:
-        images = normalized(material.data.test_images, material.mean, material.std)
-        self._images = images.to(device)
-        self._labels = torch.from_numpy(material.data.test_labels).to(device)
-
-    @torch.no_grad()
-    def evaluate(self, logits_of: Callable[[Tensor], Tensor]) -> Quality:
-        """Evaluate all images, in batches of equal size but for the last."""
-        batches = math.ceil(len(self._labels) / BATCH_SIZE)
-        loss = torch.zeros((), device=self._labels.device)
-        correct = torch.zeros((), device=self._labels.device, dtype=torch.long)
-        for images, labels in zip(
-            self._images.chunk(batches), self._labels.chunk(batches), strict=True
-        ):
-            logits = logits_of(images)
-            loss += functional.cross_entropy(logits, labels, reduction="sum")
-            correct += (logits.argmax(1) == labels).sum()
-        return Quality(loss.item() / len(self._labels), correct.item() / len(self._labels))
-
-
 @dataclass(frozen=True)
 class Epoch:
     """Means over an epoch's images, and the test set after it; losses are plain cross-entropy.
@@ -79,14 +56,15 @@ class Epoch:
 class Engine:
     """Trains runs at `global_batch`; weights, order and optimizer are fresh in each.
 
-    On a GPU an update is a CUDA graph, captured once for each size of batch and kind of optimizer.
+    The images stay on the device. On a GPU an update is a CUDA graph, captured once for each size
+    of batch and kind of optimizer.
     """
 
     def __init__(
         self, study: Study, material: TrainingData, global_batch: int, device: torch.device
     ) -> None:
         gpus = study.gpus_of(global_batch)
-        self._study, self._device, self._gpus = study, device, gpus
+        self.study, self._device, self._gpus = study, device, gpus
         self.global_batch = global_batch
         self.train_images = len(material.data.train_images)
         self.classes = len(material.data.classes)
@@ -108,7 +86,9 @@ class Engine:
             )
             for rank in range(gpus)
         ]
-        self._test = TestSet(material, device)
+        test = normalized(material.data.test_images, material.mean, material.std)
+        self._test_images = test.to(device)
+        self._test_labels = torch.from_numpy(material.data.test_labels).to(device)
         on_gpu = device.type == "cuda"
         self._format = torch.channels_last if on_gpu else torch.contiguous_format
         self.model = ResNet18(study.model_width, self.classes).to(device)
@@ -128,15 +108,16 @@ class Engine:
         """Begin a run: fresh weights, momenta and order."""
         if self._device.type == "cuda":
             for size in sorted(set(self._sizes), reverse=True):
-                self._capture(size, run.lars)
+                self._capture(size, run.technique.lars)
         if run.seed not in self._fresh:
             torch.manual_seed(run.seed)
-            self._fresh[run.seed] = ResNet18(self._study.model_width, self.classes).state_dict()
+            self._fresh[run.seed] = ResNet18(self.study.model_width, self.classes).state_dict()
         self.model.load_state_dict(self._fresh[run.seed])
-        if run.zero_gamma:
-            _zero_gamma(self.model)
-        self._optimizer.reset(run.decay_batch_norm)
-        self._smoothing.fill_(run.label_smoothing)
+        for module in self.model.modules():
+            if run.technique.zero_gamma and isinstance(module, BasicBlock):
+                torch.nn.init.zeros_(module.bn2.weight)
+        self._optimizer.reset(run.technique.decay_batch_norm)
+        self._smoothing.fill_(run.technique.label_smoothing)
         for shard in self._shards:
             shard.seed = run.seed
 
@@ -146,18 +127,34 @@ class Engine:
         self._loss_sum.zero_()
         self._correct.zero_()
         self._draw(epoch)
-        first = (epoch - 1) * len(self._sizes)
+        first, lars = (epoch - 1) * len(self._sizes), run.technique.lars
         for rate, size in zip(run.rates[first:], self._sizes, strict=False):
             self._optimizer.rate.fill_(rate)
-            self._captured.run((size, run.lars), partial(self._launch, size, run.lars))
+            self._captured.run((size, lars), partial(self._launch, size, lars))
         images = self._gpus * sum(self._sizes)
         return Epoch(
             losses=self._losses.tolist(),
             train_loss=self._loss_sum.item() / images,
             train_accuracy=self._correct.item() / images,
-            test=self._test.evaluate(self._logits_of),
-            precise=self._precise(epoch) if run.precise_batch_norm else None,
+            test=self._evaluate(),
+            precise=self._precise(epoch) if run.technique.precise_batch_norm else None,
         )
+
+    @torch.no_grad()
+    def _evaluate(self) -> Quality:
+        """Evaluate the test images by the running statistics, in batches of about equal size."""
+        self.model.eval()
+        batches = math.ceil(len(self._test_labels) / BATCH_SIZE)
+        loss = torch.zeros((), device=self._device)
+        correct = torch.zeros((), device=self._device, dtype=torch.long)
+        for images, labels in zip(
+            self._test_images.chunk(batches), self._test_labels.chunk(batches), strict=True
+        ):
+            logits = self._logits(images)
+            loss += functional.cross_entropy(logits, labels, reduction="sum")
+            correct += (logits.argmax(1) == labels).sum()
+        images_seen = len(self._test_labels)
+        return Quality(loss.item() / images_seen, correct.item() / images_seen)
 
     def _precise(self, epoch: int) -> Quality:
         """Evaluate by statistics of the epoch's images; the running ones stay as they are."""
@@ -165,7 +162,7 @@ class Engine:
         self._draw(epoch)
         with self._autocast():
             update_bn(self._training_images(), self.model)
-        found = self._test.evaluate(self._logits_of)
+        found = self._evaluate()
         torch._foreach_copy_(self._buffers, running)
         return found
 
@@ -221,11 +218,6 @@ class Engine:
             logits: Tensor = self.model(images.contiguous(memory_format=self._format))
         return logits.float()
 
-    def _logits_of(self, images: Tensor) -> Tensor:
-        """Return logits by the running statistics, for evaluation."""
-        self.model.eval()
-        return self._logits(images)
-
 
 @contextmanager
 def algorithm_search(on: bool) -> Iterator[None]:
@@ -245,9 +237,3 @@ def _losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the mean cross-entropy with the labels, and with all classes alike (for smoothing)."""
     log_shares = functional.log_softmax(logits, dim=1)
     return functional.nll_loss(log_shares, labels), -log_shares.mean()
-
-
-def _zero_gamma(model: ResNet18) -> None:
-    for module in model.modules():
-        if isinstance(module, BasicBlock):
-            torch.nn.init.zeros_(module.bn2.weight)

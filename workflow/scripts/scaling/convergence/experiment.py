@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ from scaling.launch import gpu_lease, outcome
 from scaling.training.trainer import TrainingData, finite
 
 CURVE_POINTS = 200
-"""The most points of a loss curve in a record; a longer one has means over equal stretches."""
+"""The most points of a loss curve in a record."""
 NOT_FINITE, AT_CHANCE = "not finite", "at chance"
 
 
@@ -51,7 +51,7 @@ def run(session: Session) -> None:
                 document = {
                     "remedy": name,
                     "global_batch": global_batch,
-                    "options": asdict(techniques[name]),
+                    "options": techniques[name].model_dump(),
                     "training": asdict(session.study),
                     "dataset": facts,
                     **found,
@@ -98,8 +98,7 @@ def _results(
         if status == "ok":
             try:
                 if experiment is None:
-                    engine = Engine(study, material, global_batch, device)
-                    experiment = Experiment(engine, study)
+                    experiment = Experiment(Engine(study, material, global_batch, device))
                 result = experiment.result(technique, f"{name}, global batch {global_batch}")
             except Exception as error:
                 lack = outcome.classify(error)
@@ -114,6 +113,7 @@ class Training:
     """A finished run: its epochs, and why and in which update from 1 it diverged, if it did."""
 
     epochs: list[Epoch]
+    losses: list[float]
     diverged: str
     diverged_update: int | None
     seconds: float
@@ -126,11 +126,10 @@ class Experiment:
     for precise statistics.
     """
 
-    def __init__(self, engine: Engine, study: Study) -> None:
-        self._engine, self._study = engine, study
-        self._global_batch, self._train_images = engine.global_batch, engine.train_images
-        self._chance = math.log(engine.classes)
-        self._updates_per_epoch = len(study.batch_sizes(engine.train_images, engine.global_batch))
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._study = engine, engine.study
+        sizes = engine.study.batch_sizes(engine.train_images, engine.global_batch)
+        self._updates_per_epoch = len(sizes)
         self._done: dict[Run, Training] = {}
 
     def result(self, technique: Technique, label: str) -> dict[str, Any]:
@@ -146,20 +145,21 @@ class Experiment:
         losses = [None if run["diverged"] else run["epochs"][-1]["train_loss"] for run in sweep]
         chosen = choose(factors, losses)
         seeds = [self._run(technique, chosen, seed, label) for seed in study.seeds[1:]]
-        scale = self._global_batch / study.reference_batch
+        scale = self._engine.global_batch / study.reference_batch
         return {
-            "gpus": study.gpus_of(self._global_batch),
+            "gpus": study.gpus_of(self._engine.global_batch),
             "rule_rate": technique.rate(study.learning_rate, scale),
             "chosen_factor": chosen,
             "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
             "updates_per_epoch": self._updates_per_epoch,
-            "reference_updates": reference_updates(study, self._train_images),
+            "reference_updates": reference_updates(study, self._engine.train_images),
             "runs": [{**run, "chosen": run["factor"] == chosen} for run in [*sweep, *seeds]],
         }
 
     def _run(self, technique: Technique, factor: float, seed: int, label: str) -> dict[str, Any]:
-        run = run_of(self._study, technique, self._global_batch, self._train_images, factor, seed)
-        trained_alike = [run, replace(run, precise_batch_norm=True)]
+        images, global_batch = self._engine.train_images, self._engine.global_batch
+        run = run_of(self._study, technique, global_batch, images, factor, seed)
+        trained_alike = [run, run.with_options(precise_batch_norm=True)]
         found = next((self._done[one] for one in trained_alike if one in self._done), None)
         time_spent = "shared"
         if found is None:
@@ -190,21 +190,23 @@ class Experiment:
             if bad or not math.isfinite(epoch.test.loss):
                 diverged, diverged_update = NOT_FINITE, (bad or [len(losses)])[0]
                 break
-        if not diverged and epoch.train_loss >= self._chance:
+        if not diverged and epoch.train_loss >= math.log(self._engine.classes):
             diverged = AT_CHANCE
-        return Training(epochs, diverged, diverged_update, time.perf_counter() - started)
+        return Training(epochs, losses, diverged, diverged_update, time.perf_counter() - started)
 
     def _document(self, run: Run, found: Training) -> dict[str, Any]:
         """Describe a run for the record.
 
-        `epochs` and `losses` (of updates, see `CURVE_POINTS`; null where not finite), `updates`;
-        `planned_epochs` and `planned_updates`, which a run that diverged may not have reached;
-        `diverged` is "" or why: a loss that was "not finite" in an update, or on the test set after
-        the last one, which ends the run after that epoch, and whose number from 1 is
-        `diverged_update`; or "at chance": the training loss of the last epoch is no better than the
-        same answer for every image gives, ln(classes).
+        `epochs` and `losses` (of updates, means over `updates_per_point` of them, of six digits
+        each; null where not finite), `updates`; `planned_epochs` and `planned_updates`, which a run
+        that diverged may not have reached; `diverged` is "" or why: a loss that was "not finite" in
+        an update, or on the test set after the last one, which ends the run after that epoch, and
+        whose number from 1 is `diverged_update`; or "at chance": the training loss of the last
+        epoch is no better than the same answer for every image gives, ln(classes).
         """
-        losses = [loss for epoch in found.epochs for loss in epoch.losses]
+        losses, stretch = found.losses, math.ceil(len(found.losses) / CURVE_POINTS)
+        parts = [losses[start : start + stretch] for start in range(0, len(losses), stretch)]
+        means = [sum(part) / len(part) for part in parts]
         return {
             "seed": run.seed,
             "updates": len(losses),
@@ -213,36 +215,23 @@ class Experiment:
             "diverged": found.diverged,
             "diverged_update": found.diverged_update,
             "epochs": [
-                _row(number, number * self._updates_per_epoch, epoch, run.precise_batch_norm)
+                {"epoch": number, "updates": number * self._updates_per_epoch}
+                | _figures(epoch, run.technique.precise_batch_norm)
                 for number, epoch in enumerate(found.epochs, start=1)
             ],
-            **_curve(losses),
+            "updates_per_point": stretch,
+            "losses": [float(f"{mean:.6g}") if math.isfinite(mean) else None for mean in means],
             "seconds": round(found.seconds, 3),
         }
 
 
-def _row(number: int, updates: int, epoch: Epoch, precise: bool) -> dict[str, Any]:
-    """Describe an epoch; figures of weights that are not finite are null."""
+def _figures(epoch: Epoch, precise: bool) -> dict[str, Any]:
+    """Return the figures of an epoch; those of weights that are not finite are null."""
     test = epoch.precise if precise and epoch.precise else epoch.test
     sound = math.isfinite(epoch.train_loss) and math.isfinite(test.loss)
     return {
-        "epoch": number,
-        "updates": updates,
         "train_loss": finite(epoch.train_loss),
         "train_accuracy": epoch.train_accuracy if sound else None,
         "test_loss": finite(test.loss),
         "test_accuracy": test.accuracy if sound else None,
-    }
-
-
-def _curve(losses: list[float]) -> dict[str, Any]:
-    """Shorten a loss curve to means over `updates_per_point` updates, of six digits each."""
-    stretch = math.ceil(len(losses) / CURVE_POINTS)
-    means = [
-        sum(part) / len(part)
-        for part in (losses[start : start + stretch] for start in range(0, len(losses), stretch))
-    ]
-    return {
-        "updates_per_point": stretch,
-        "losses": [float(f"{mean:.6g}") if math.isfinite(mean) else None for mean in means],
     }

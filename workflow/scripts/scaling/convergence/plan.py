@@ -4,18 +4,19 @@ The rate is chosen by the training loss of the last epoch, never by the test set
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from scaling.config.technique import Decay, Technique, from_options, gpus_of
+from scaling.config.technique import Technique, gpus_of
 from scaling.core.environment import Device
+from scaling.core.training_options import TrainingOptions
 
 
 @dataclass(frozen=True)
-class Study:
-    """Options that all runs have in common."""
+class Study(TrainingOptions):
+    """Options that all runs have in common; the learning rate is that of the reference batch."""
 
     reference_batch: int = 128
     """Batch on one GPU that every other is compared with, and at which every scaling rule gives the
@@ -31,16 +32,6 @@ class Study:
     """Seeds of the chosen rate's runs; the sweep has the first."""
     factors: tuple[float, ...] = (1.0,)
     """Multiples of the rule's rate."""
-    learning_rate: float = 0.1
-    """Learning rate of the reference batch."""
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
-    crop_padding: int = 4
-    """Pixels around a random crop."""
-    horizontal_flip: bool = True
-    """Flip half of the images."""
-    model_width: int = 64
-    """Channels of the first stage."""
     precision: Literal["float32", "tf32", "bf16"] = "float32"
     """Precision of convolutions and matrix products."""
     train_images: int | None = None
@@ -84,24 +75,30 @@ class Session:
     @property
     def techniques(self) -> dict[str, Technique]:
         """The techniques by name; UserError for an option that there is not."""
-        return {name: from_options(name, options) for name, options in self.remedies.items()}
+        return {
+            name: Technique.of(options, f"remedy {name}") for name, options in self.remedies.items()
+        }
 
 
 @dataclass(frozen=True)
 class Run:
     """All that decides the outcome of one run at a global batch; equal runs are the same run.
 
-    With `precise_batch_norm` it is evaluated in two ways, and trains as it would without.
+    `technique` is without the options that `epochs` and `rates` have settled. With precise batch
+    norms it is evaluated in two ways, and trains as it would without.
     """
 
     seed: int
     epochs: int
     rates: tuple[float, ...]
-    zero_gamma: bool
-    decay_batch_norm: bool
-    label_smoothing: float
-    lars: float
-    precise_batch_norm: bool
+    technique: Technique
+
+    def with_options(self, **options: Any) -> "Run":
+        """Change options of the technique."""
+        return replace(self, technique=self.technique.model_copy(update=options))
+
+
+SETTLED = ("scaling", "warmup_epochs", "decay", "equal_updates", "factors")
 
 
 def run_of(
@@ -116,16 +113,9 @@ def run_of(
     epochs = epochs_of(study, technique, global_batch, train_images)
     updates = len(study.batch_sizes(train_images, global_batch))
     peak = factor * technique.rate(study.learning_rate, global_batch / study.reference_batch)
-    return Run(
-        seed=seed,
-        epochs=epochs,
-        rates=tuple(rates(technique, study.learning_rate, peak, updates, epochs)),
-        zero_gamma=technique.zero_gamma,
-        decay_batch_norm=technique.decay_batch_norm,
-        label_smoothing=technique.label_smoothing,
-        lars=technique.lars,
-        precise_batch_norm=technique.precise_batch_norm,
-    )
+    found = tuple(rates(technique, study.learning_rate, peak, updates, epochs))
+    plain = {name: getattr(Technique(), name) for name in SETTLED}
+    return Run(seed, epochs, found, technique.model_copy(update=plain))
 
 
 def epochs_of(study: Study, technique: Technique, global_batch: int, train_images: int) -> int:
@@ -155,14 +145,13 @@ def rates(
     warmup = min(updates, round(technique.warmup_epochs * updates_per_epoch)) if peak > base else 0
     rising = [base + (peak - base) * update / warmup for update in range(warmup)]
     left = updates - warmup
-    return rising + [peak * _decayed(technique.decay, update / left) for update in range(left)]
-
-
-def _decayed(decay: Decay, progress: float) -> float:
-    """Return the share of the peak that is left after `progress` (0 to 1) of the updates."""
-    if decay == "linear":
-        return 1 - progress
-    return (1 + math.cos(math.pi * progress)) / 2 if decay == "cosine" else 1.0
+    # The share of the peak that is left after so much of the updates, from 0 to 1.
+    remaining: Callable[[float], float] = {
+        "none": lambda progress: 1.0,
+        "linear": lambda progress: 1 - progress,
+        "cosine": lambda progress: (1 + math.cos(math.pi * progress)) / 2,
+    }[technique.decay]
+    return rising + [peak * remaining(update / left) for update in range(left)]
 
 
 def choose(factors: Sequence[float], losses: Sequence[float | None]) -> float:

@@ -9,13 +9,14 @@ from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
+from scaling.core.training_options import TrainingOptions
 from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
 
 @dataclass(frozen=True)
-class RunSpec:
+class RunSpec(TrainingOptions):
     """The parameters of one run: options of `train_run.py`, and all in its record."""
 
     cell: Cell = field(default=Cell("course", "ddp", 1, 128, 0))
@@ -24,24 +25,12 @@ class RunSpec:
     """Where to train; `auto` means GPUs where one is visible."""
     model: str = "resnet18-cifar"
     """What is trained, a name of the registry of models."""
-    model_width: int = 64
-    """Channels of the model's first stage."""
     warmup_epochs: int = 1
     """Epochs at the start, recorded and never averaged."""
     measured_epochs: int = 3
     """Epochs after them."""
     instrumented_iterations: int = 50
     """Iterations at most of each extra epoch that measures communication; 0 for none."""
-    learning_rate: float = 0.1
-    """Of SGD."""
-    momentum: float = 0.9
-    """Of SGD."""
-    weight_decay: float = 5e-4
-    """Of SGD."""
-    crop_padding: int = 4
-    """Pixels of padding around an image before a random crop."""
-    horizontal_flip: bool = True
-    """Whether half of the images are mirrored."""
     recipe_options: dict[str, Any] = field(default_factory=lambda: {"loader_workers": 2})
     """The recipe's own options."""
     cpu_threads: int = 1

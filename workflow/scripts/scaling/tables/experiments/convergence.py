@@ -1,7 +1,6 @@
 """What the records of remedies say: a table of runs, of their epochs, of their loss curves."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -99,11 +98,14 @@ def _reference(records: Sequence[ConvergenceRecord]) -> tuple[str, int] | None:
 
 def _options(record: ConvergenceRecord) -> str:
     """The options that differ from plain SGD's, but for the sweep, each in words."""
-    plain, words = asdict(Technique()), {True: "{}", False: "no {}"}
+    plain = Technique().model_dump(exclude={"factors"})
+    changed = {name: value for name, value in record["options"].items() if name in plain}
     return ", ".join(
-        words[value].format(name) if isinstance(value, bool) else f"{name} {value}"
-        for name, value in record["options"].items()
-        if name != "factors" and value != plain[name]
+        (name if value else f"no {name}")
+        if isinstance(value, bool)
+        else f"{name} {value if isinstance(value, str) else format(value, 'g')}"
+        for name, value in changed.items()
+        if value != plain[name]
     )
 
 
