@@ -132,7 +132,7 @@ def make(
         **derived,
         "comparison": comparison(derived, runs),
         "startup": startup(timing),
-        "device_time": schema.empty("device_time"),
+        "device_time": schema.frame("device_time"),
         "provenance": runs,
         "quantization": quantization(),
         "quantization_layers": scaling.tables.experiments.quantization.layers([]),

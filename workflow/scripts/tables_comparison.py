@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     for name, (_, study) in published.by_name(args.folders).items():
         described = (study.model, study.description.hardware)
         found.append(_of_study(args.tables / name, *described))
-    table = pd.concat(found, ignore_index=True) if found else schema.empty("comparison")
+    table = pd.concat(found, ignore_index=True) if found else schema.frame("comparison")
     schema.write("comparison", table, args.output)
 
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from examples.records import GRADIENT_BYTES, timing_row, timing_table
+from scaling.registry.strategy import STRATEGIES
 from scaling.tables import cost_model
-from scaling.tables.cost_model import from_sweep, without_sweep
 from scaling.tables.limits import fit, interconnect
 from scaling.tables.prediction import predict
 
@@ -30,21 +30,26 @@ def row(gpus, batch, strategy="ddp", **values):
     return timing_row(gpus, batch, seconds, strategy=strategy, loader_seconds=loading) | values
 
 
-def parameters(*rows):
-    model, _ = predict(timing_table(*rows), NO_SWEEP, GRADIENT_BYTES)
-    return model.set_index("parameter")
+def predicted(*rows):
+    model, found = predict(timing_table(*rows), NO_SWEEP, GRADIENT_BYTES)
+    return model.set_index("parameter"), found
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "dp"])
-def test_the_parameters_that_made_the_times_are_found(strategy):
-    found = parameters(*(row(*cell, strategy) for cell in GRID))
+@pytest.mark.parametrize(("strategy", "most"), [("ddp", 1024), ("dp", 8)])
+def test_the_parameters_that_made_the_times_are_found(strategy, most):
+    """And with them the cells that were left out; DataParallel ends with its machine."""
+    parameters, cells = predicted(*(row(*cell, strategy) for cell in GRID))
     expected = [FIXED, IMAGE, TRAVEL, WAITING]
-    assert found["value"].tolist() == pytest.approx(expected, rel=1e-4)
-    assert found["cells"].tolist() == [9] * 4
+    assert parameters["value"].tolist() == pytest.approx(expected, rel=1e-4)
+    assert parameters["cells"].tolist() == [9] * 4
+    judged = cells[cells["held_out_seconds"].notna()]
+    assert judged["gpus"].tolist() == [4, 4, 4]
+    assert judged["held_out_error"].tolist() == pytest.approx([0, 0, 0], abs=1e-5)
+    assert cells["gpus"].max() == most
 
 
 def test_unmeasured_cells_follow_the_formula():
-    _, found = predict(timing_table(*(row(*cell) for cell in GRID)), NO_SWEEP, GRADIENT_BYTES)
+    _, found = predicted(*(row(*cell) for cell in GRID))
     cells = found[~found["measured"]].set_index(["gpus", "batch_size"])
     # 8 GPUs, b=512: 13 steps of 2 ms + 1.75 · 5 ms, 6,250 images of 0.3 ms and 0.02 ms
     assert cells.loc[(8, 512), "predicted_seconds"] == pytest.approx(
@@ -53,63 +58,47 @@ def test_unmeasured_cells_follow_the_formula():
     # T(1) = 98 · 2 ms + 50,000 · 0.32 ms = 16.196; 16.196 / 2.13975 / 8
     assert cells.loc[(8, 512), "predicted_efficiency"] == pytest.approx(0.94614, abs=1e-4)
     assert cells.loc[(8, 512), "gpu_seconds"] == pytest.approx(8 * 2.13975, rel=1e-4)
-    assert max(cells.index.get_level_values("gpus")) == 1024
     # 128 · 512 = 65,536 images are more than there are; 64 · 512 = 32,768 are not
     assert (64, 512) in cells.index and (128, 512) not in cells.index
     assert (1024, 32) in cells.index and (512, 128) not in cells.index
 
 
-def test_without_times_on_several_gpus_nothing_is_said_of_more():
-    timing = timing_table(*(row(1, batch) for batch in (32, 128, 512, 2048)))
-    model, found = predict(timing, NO_SWEEP, GRADIENT_BYTES)
+def test_what_the_times_do_not_determine_is_not_made_up():
+    parameters, found = predicted(*(row(1, batch) for batch in (32, 128, 512, 2048)))
     assert found["measured"].all() and found["held_out_seconds"].isna().all()
-    note = model.set_index("parameter").note
-    assert note["communication"] == "the times do not determine it"
-    assert note["fixed"] == ""
-
-
-def test_without_times_without_loading_waiting_is_not_told_from_compute():
+    assert parameters.note["communication"] == "the times do not determine it"
+    # Without a time without loading, waiting is not told from compute.
     rows = [row(*cell, epoch_seconds_without_loading=math.nan) for cell in GRID]
-    found = parameters(*rows)
-    assert math.isnan(found["value"]["waiting"])
-    assert found["value"]["image"] == pytest.approx(IMAGE + WAITING, rel=1e-4)
-
-
-def test_fewer_than_three_times_make_no_model():
-    model, found = predict(timing_table(row(1, 32), row(2, 32)), NO_SWEEP, GRADIENT_BYTES)
-    assert model.note.tolist() == ["fewer than 3 cells with a time"]
-    assert found.empty
+    parameters, _ = predicted(*rows)
+    assert math.isnan(parameters["value"]["waiting"])
+    assert parameters["value"]["image"] == pytest.approx(IMAGE + WAITING, rel=1e-4)
+    # No more cells than parameters give no interval, fewer than three no model.
+    parameters, _ = predicted(row(1, 32), row(2, 32), row(2, 128), row(1, 512))
+    assert parameters["value"].notna().all() and parameters["low"].isna().all()
+    parameters, found = predicted(row(1, 32), row(2, 32))
+    assert parameters.note.tolist() == ["fewer than 3 cells with a time"] and found.empty
 
 
 def test_cells_that_are_not_ok_or_larger_than_the_training_set_are_left_out():
-    rows = [
-        row(1, 32),
-        row(1, 131_072),
-        timing_row(2, 32, status="oom"),
-        row(4, 32, status="diverged"),
-    ]
+    rows = [row(1, 32), row(1, 131_072), timing_row(2, 32, status="oom")]
+    rows.append(row(4, 32, status="diverged"))
     assert cost_model.timed(timing_table(*rows))["batch_size"].tolist() == [32]
-
-
-SIMULATED = [(gpus, batch) for gpus in (1, 2, 4) for batch in (32, 128, 512, 2048)]
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
     # A cell's noise of 2 % is in both of its times; one of 5 % is in its loading alone.
     random = np.random.default_rng(7)
-    draws, parameter, cell = 60, 0, 0
+    strategy, draws, parameter, cell = STRATEGIES.find("ddp"), 60, 0, 0
     truth = row(8, 512)["epoch_seconds"]
     for _ in range(draws):
         rows = []
-        for place in SIMULATED:
+        for place in [(gpus, batch) for gpus in (1, 2, 4) for batch in (32, 128, 512, 2048)]:
             exact = row(*place)
             without = exact["epoch_seconds_without_loading"] * (1 + 0.02 * random.normal())
             loading = exact["loader_seconds"] * (1 + 0.05 * random.normal())
-            rows.append(
-                exact
-                | {"epoch_seconds": without + loading, "epoch_seconds_without_loading": without}
-            )
-        model = cost_model.fit(timing_table(*rows), without_sweep("ddp"))
+            times = {"epoch_seconds": without + loading, "epoch_seconds_without_loading": without}
+            rows.append(exact | times)
+        model = cost_model.fit(timing_table(*rows), strategy, lambda gpus: 2 * (gpus - 1) / gpus)
         _, low, high = model.interval("image")
         parameter += low < IMAGE < high
         _, low, high = model.epoch_seconds(8, 512, 50_000)
@@ -119,26 +108,9 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     assert 53 <= cell < draws
 
 
-def test_no_more_cells_than_parameters_give_no_interval():
-    found = parameters(row(1, 32), row(2, 32), row(2, 128), row(1, 512))
-    assert found["value"].notna().all()
-    assert found["low"].isna().all() and found["high"].isna().all()
-
-
-def test_dataparallel_is_predicted_on_one_machine_only():
-    _, found = predict(timing_table(*(row(*cell, "dp") for cell in GRID)), NO_SWEEP, GRADIENT_BYTES)
-    assert set(found[~found["measured"]]["gpus"]) == {8}
-
-
 def test_a_measured_all_reduce_sets_the_scale_of_communication():
     # Lines of 10 µs a step and 100 GB/s: α = 10 µs · 2(N-1), β = 2(N-1)/N / 100e9
-    fits = pd.DataFrame(
-        {
-            "gpus": [2, 4],
-            "latency_seconds": [20e-6, 60e-6],
-            "seconds_per_byte": [1e-11, 1.5e-11],
-        }
-    )
-    allreduce = from_sweep(fits, 1e9)
+    lines = {"latency_seconds": [20e-6, 60e-6], "seconds_per_byte": [1e-11, 1.5e-11]}
+    allreduce = cost_model.from_sweep(pd.DataFrame({"gpus": [2, 4], **lines}), 1e9)
     assert allreduce(2) == pytest.approx(20e-6 + 0.01)
     assert allreduce(8) == pytest.approx(140e-6 + 0.0175)

@@ -30,7 +30,7 @@ def tables_of_times(
     `gradient_bytes` is K, NaN where it is not known; `measured` has the tables `MEASURED`, or none
     of a published study, which then has no utilization.
     """
-    found = {name: schema.empty(name) for name in MEASURED} | dict(measured)
+    found = {name: schema.frame(name) for name in MEASURED} | dict(measured)
     parts = communication(timing, measured.get("readings"))
     model, predictions = predict(timing, found["interconnect_fit"], gradient_bytes)
     derived = {

@@ -26,8 +26,8 @@ class Study:
     communication: pd.DataFrame
     bandwidth: pd.DataFrame
     train_images: int
-    printed: pd.DataFrame = field(default_factory=lambda: schema.empty("printed"))
-    utilization: pd.DataFrame = field(default_factory=lambda: schema.empty("utilization"))
+    printed: pd.DataFrame = field(default_factory=lambda: schema.frame("printed"))
+    utilization: pd.DataFrame = field(default_factory=lambda: schema.frame("utilization"))
 
 
 Check = Callable[[Study], pd.DataFrame]

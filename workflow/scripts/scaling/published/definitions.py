@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
-from scaling.tables.bandwidth import bytes_per_iteration
+from scaling.registry.strategy import STRATEGIES
 from scaling.tables.limits import GB, ring_factor
 
 BY_COMMUNICATION = "communication seconds"
@@ -65,15 +65,15 @@ class Definition:
 def _bandwidth(*mistakes: str) -> Definition:
     """Define bytes over the seconds beside them, in GB/s, with some of `_OF_BANDWIDTHS`.
 
-    Sound are the bytes of `bandwidth.bytes_per_iteration`, times the iterations of an epoch, over
+    Sound are the bytes through the strategy's busiest GPU, times the iterations of an epoch, over
     the seconds of communication, in 1e9 bytes; mistaken a ring's bytes whatever the strategy, those
     of one iteration, the seconds of the column called compute, and 2³⁰ bytes.
     """
     ring, once, total, gib = (name in mistakes for name in _OF_BANDWIDTHS)
 
     def value(cell: Facts) -> float:
-        strategy = "ddp" if ring else cell.strategy
-        moved = bytes_per_iteration(strategy, cell.gpus, cell.gradient_bytes)
+        strategy = STRATEGIES.find("ddp" if ring else cell.strategy)
+        moved = strategy.busiest_bytes(cell.gpus, cell.gradient_bytes)
         seconds = cell.compute_seconds if total else cell.moving_seconds
         if not seconds:
             return float("nan")

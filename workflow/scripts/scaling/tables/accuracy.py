@@ -1,21 +1,19 @@
 """Loss and accuracy of every run, and how cells differ in them: large batches, recipes."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import combinations, groupby
-from operator import itemgetter
+from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal
 
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records import EpochRow, RunRecord
+from scaling.core.records import EpochRow
 from scaling.core.statistics import welch_interval
 from scaling.tables import schema
 from scaling.tables.noise import ranges_overlap
-from scaling.tables.runs import Run
+from scaling.tables.runs import Run, ranks_by_epoch
 
 LEARNING = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 COMPARED = ["train_loss", "train_accuracy", "test_accuracy"]
@@ -40,27 +38,19 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
     rows = []
     for cell, record in runs:
         status = record["status"] if record else "missing"
-        epochs = list(_epochs(record)) if record else []
-        rows += [
-            {"study": study, **asdict(cell), "status": status, **epoch} for epoch in epochs or [{}]
-        ]
+        epochs: list[dict[str, Any]] = [
+            {
+                "epoch": ranks[0]["epoch"],
+                "train_loss": _mean(ranks, "train_loss"),
+                "train_accuracy": _mean(ranks, "train_accuracy"),
+            }
+            for ranks in (ranks_by_epoch(record, "warmup", "measured") if record else [])
+        ] or [{}]
+        epochs[-1] |= (record and record["evaluation"]) or {}
+        if status == "diverged":
+            epochs = [row | {"train_accuracy": None, "test_accuracy": None} for row in epochs]
+        rows += [{"study": study, **asdict(cell), "status": status, **row} for row in epochs]
     return schema.arrange("accuracy", rows)
-
-
-def _epochs(record: RunRecord) -> Iterator[dict[str, Any]]:
-    training = [row for row in record["epochs"] if row["role"] != "instrumented"]
-    last = max((row["epoch"] for row in training), default=None)
-    for epoch, group in groupby(sorted(training, key=itemgetter("epoch")), itemgetter("epoch")):
-        ranks = list(group)
-        row = {
-            "epoch": epoch,
-            "train_loss": _mean(ranks, "train_loss"),
-            "train_accuracy": _mean(ranks, "train_accuracy"),
-            **((record["evaluation"] or {}) if epoch == last else {}),
-        }
-        if record["status"] == "diverged":
-            row |= {"train_accuracy": math.nan, "test_accuracy": math.nan}
-        yield row
 
 
 def _mean(ranks: list[EpochRow], field: Literal["train_loss", "train_accuracy"]) -> float:
@@ -89,7 +79,11 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
         own = accuracy.merge(cells[_CONFIGURATION].drop_duplicates(), on=_CONFIGURATION)
         epoch = min(EPOCH, own["epoch"].max())
         figures = [_seeds_of(cell, own, epoch) for cell in cells.itertuples()]
-        reference = _reference(figures)
+        reference = min(
+            (row for row in figures if row["gpus"] == 1),
+            key=lambda row: (row["batch_size"] != REFERENCE_BATCH, row["batch_size"]),
+            default=None,
+        )
         rows += [{**row, **_against(row, reference)} for row in figures]
     return pd.DataFrame(rows)
 
@@ -104,14 +98,6 @@ def _seeds_of(cell: Any, accuracy: pd.DataFrame, epoch: float) -> dict[str, Any]
         row |= {quantity: values.mean(), f"{quantity}_min": values.min()}
         row |= {f"{quantity}_max": values.max(), f"{quantity}_count": len(values)}
     return {**row, "seeds": max(row["train_accuracy_count"], row["test_accuracy_count"])}
-
-
-def _reference(cells: list[dict[str, Any]]) -> dict[str, Any] | None:
-    single = sorted(
-        (cell for cell in cells if cell["gpus"] == 1),
-        key=lambda cell: (cell["batch_size"] != REFERENCE_BATCH, cell["batch_size"]),
-    )
-    return single[0] if single else None
 
 
 def _against(row: dict[str, Any], reference: dict[str, Any] | None) -> dict[str, Any]:

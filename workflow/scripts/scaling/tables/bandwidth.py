@@ -5,7 +5,6 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
@@ -15,24 +14,10 @@ from scaling.tables.limits import GB, ring_factor
 BLIND = "the estimate does not see communication behind computation"
 
 
-def bytes_per_iteration(strategy: str, gpus: int, gradient_bytes: float) -> float:
-    """Bytes of one iteration through the busiest GPU, from K = `gradient_bytes`.
-
-    See `busiest_bytes` of the strategies; raises UserError for a strategy that is none.
-    """
-    return STRATEGIES.find(strategy).busiest_bytes(gpus, gradient_bytes)
-
-
 def swept_gradient_bytes(interconnect: pd.DataFrame) -> float:
-    """K as the interconnect sweep sent it, in one message of all gradients; NaN without sweep.
-
-    Raises UserError when the sweeps sent gradients of different models.
-    """
-    sizes = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].unique()
-    if len(sizes) > 1:
-        listed = " and ".join(str(size) for size in sizes)
-        raise UserError(f"the interconnect sweeps sent gradients of {listed} bytes: run them again")
-    return float(sizes[0]) if len(sizes) else math.nan
+    """K as the interconnect sweep sent it, in one message of all gradients; NaN without sweep."""
+    sizes = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"]
+    return float(sizes.iloc[0]) if len(sizes) else math.nan
 
 
 def peak_gb_per_s(interconnect: pd.DataFrame, recipe: str, strategy: str, gpus: int) -> float:
@@ -59,7 +44,8 @@ def bandwidth(
 ) -> pd.DataFrame:
     """The table of bandwidths: one row per row of `communication`.
 
-    bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s. These are the
+    bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s: bytes through the
+    busiest GPU (`busiest_bytes` of the strategies, from K = `gradient_bytes`). The seconds are the
     `moving_seconds` of `communication` where an estimate has them, as bytes that travel behind
     computation travel all the same, and else its communication_seconds;
     utilization = bandwidth / peak, 1.0 being all of it. Where there is no communication time above
@@ -70,19 +56,17 @@ def bandwidth(
         timing[[*CELL_KEYS, "iterations"]], how="left", on=CELL_KEYS
     )
     table["communication_seconds"] = table["moving_seconds"].fillna(table["communication_seconds"])
-    links = [(row.strategy, row.gpus) for row in table.itertuples()]
-    table["bytes_per_iteration"] = pd.Series(
-        [bytes_per_iteration(*link, gradient_bytes) for link in links], dtype=float
-    ).round()
+    moved = [
+        STRATEGIES.find(row.strategy).busiest_bytes(row.gpus, gradient_bytes)
+        for row in table.itertuples()
+    ]
+    table["bytes_per_iteration"] = pd.Series(moved, table.index, float).round()
     table["bytes_per_epoch"] = table["bytes_per_iteration"] * table["iterations"]
     positive = table["communication_seconds"].where(table["communication_seconds"] > 0)
     table["bandwidth_gb_per_s"] = table["bytes_per_epoch"] / positive / GB
-    peaks = {
-        cell: peak_gb_per_s(interconnect, *cell)
-        for cell, _ in table.groupby(["recipe", "strategy", "gpus"])
-    }
     table["peak_gb_per_s"] = [
-        peaks[row.recipe, row.strategy, row.gpus] for row in table.itertuples()
+        peak_gb_per_s(interconnect, row.recipe, row.strategy, row.gpus)
+        for row in table.itertuples()
     ]
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
     table["note"] = [_note(row) for row in table.itertuples()]

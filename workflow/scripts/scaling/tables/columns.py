@@ -13,202 +13,134 @@ _RUN = "remedy:text global_batch:whole seed:whole factor learning_rate chosen:tr
 
 MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
     ("tables_runs", "study"): {
-        "timing": f"""
-            {_KEYS} epoch_seconds epoch_seconds_without_loading loader_seconds
+        "timing": f"""{_KEYS} epoch_seconds epoch_seconds_without_loading loader_seconds
             epoch_seconds_min epoch_seconds_max epoch_seconds_without_loading_min
             epoch_seconds_without_loading_max count:whole iterations:whole samples:whole
-            message:text
-        """,
-        "startup": f"""
-            {_KEYS} launch_seconds imports_seconds join_seconds dataset_seconds recipe_seconds
-            startup_seconds warmup_seconds measured_seconds other_seconds shutdown_seconds
-            run_seconds unmeasured_share count:whole
-        """,
-        "readings": f"""
-            {_CELL} estimate:text communication_seconds exposed_seconds overlapped_seconds
-            spread_seconds count:whole note:text
-        """,
-        "device_time": f"""
-            {_CELL} step_seconds busy_seconds compute_seconds gap_seconds kernels
-            gap_seconds_min gap_seconds_max count:whole note:text
-        """,
-        "costs": f"""
-            {_CELL} flops_per_image:whole precision:text power_capped_share cost_note:text
-        """,
-        "provenance": f"""
-            {_CELL} seed:whole status:text measured_as:text model:text training:text
+            message:text""",
+        "startup": f"""{_KEYS} launch_seconds imports_seconds join_seconds dataset_seconds
+            recipe_seconds startup_seconds warmup_seconds measured_seconds other_seconds
+            shutdown_seconds run_seconds unmeasured_share count:whole""",
+        "readings": f"""{_CELL} estimate:text communication_seconds exposed_seconds
+            overlapped_seconds spread_seconds count:whole note:text""",
+        "device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds kernels
+            gap_seconds_min gap_seconds_max count:whole note:text""",
+        "costs": f"{_CELL} flops_per_image:whole precision:text power_capped_share cost_note:text",
+        "provenance": f"""{_CELL} seed:whole status:text measured_as:text model:text training:text
             recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text
-            device_names:text device_ids:text slurm_gpus:text device:text cpu:text
-            cpu_count:text python:text torch:text cuda:text nccl:text driver:text
-            slurm_job_id:text commit:text config_digest:text started:text ended:text
-        """,
+            device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text
+            python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
+            config_digest:text started:text ended:text""",
     },
     ("tables_runs", "shared"): {
-        "accuracy": f"""
-            study:text {_CELL} seed:whole epoch:whole {_LEARNING} status:text
-        """,
+        "accuracy": f"study:text {_CELL} seed:whole epoch:whole {_LEARNING} status:text",
     },
     ("tables_limits", "shared"): {
-        "interconnect": """
-            gpus:whole backend:text kind:text message_bytes:whole seconds seconds_min
-            seconds_max count:whole algbw_gb_per_s busbw_gb_per_s correct:truth
-        """,
-        "interconnect_fit": """
-            gpus:whole backend:text latency_seconds latency_error_seconds seconds_per_byte
-            seconds_per_byte_error asymptotic_busbw_gb_per_s points:whole
-        """,
-        "peaks": """
-            quantity:text precision:text matrix_size:whole copy_bytes:whole source_gpu:whole
-            target_gpu:whole unit:text value value_min value_max count:whole peak:truth
-        """,
+        "interconnect": """gpus:whole backend:text kind:text message_bytes:whole seconds seconds_min
+            seconds_max count:whole algbw_gb_per_s busbw_gb_per_s correct:truth""",
+        "interconnect_fit": """gpus:whole backend:text latency_seconds latency_error_seconds
+            seconds_per_byte seconds_per_byte_error asymptotic_busbw_gb_per_s points:whole""",
+        "peaks": """quantity:text precision:text matrix_size:whole copy_bytes:whole source_gpu:whole
+            target_gpu:whole unit:text value value_min value_max count:whole peak:truth""",
     },
     ("tables_derived", "study"): {
-        "speedup": f"""
-            {_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count:whole
+        "speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count:whole
             baseline_epoch_seconds speedup speedup_min speedup_max efficiency weak_speedup
             weak_efficiency fixed_global_batch_speedup fixed_global_batch_efficiency
             fixed_global_batch_speedup_min fixed_global_batch_speedup_max within_spread:truth
-            note:text
-        """,
-        "communication": f"""
-            {_KEYS} estimate:text total_seconds compute_seconds communication_seconds
-            exposed_seconds overlapped_seconds moving_seconds spread_seconds note:text
-        """,
-        "bandwidth": f"""
-            {_KEYS} bytes_per_iteration:whole iterations:whole bytes_per_epoch:whole
+            note:text""",
+        "communication": f"""{_KEYS} estimate:text total_seconds compute_seconds
+            communication_seconds exposed_seconds overlapped_seconds moving_seconds spread_seconds
+            note:text""",
+        "bandwidth": f"""{_KEYS} bytes_per_iteration:whole iterations:whole bytes_per_epoch:whole
             estimate:text communication_seconds bandwidth_gb_per_s peak_gb_per_s utilization
-            note:text
-        """,
-        "utilization": f"""
-            {_KEYS} images_per_second images_per_second_min images_per_second_max
+            note:text""",
+        "utilization": f"""{_KEYS} images_per_second images_per_second_min images_per_second_max
             images_per_second_without_loading count:whole flops_per_image:whole precision:text
-            flops_per_second_per_gpu peak_flops_per_second utilization
-            utilization_without_loading loading_share communication_share
-            communication_estimate:text other_share power_capped_share note:text
-        """,
-        "audit": f"""
-            check:text {_CELL} severity:text message:text found expected
-        """,
-        "prediction": f"""
-            {_CELL} measured:truth epoch_seconds predicted_seconds low_seconds high_seconds
-            error held_out_seconds held_out_error predicted_efficiency gpu_seconds
-        """,
-        "cost_model": """
-            recipe:text strategy:text parameter:text unit:text value low high cells
-            held_out_gpus held_out_cells median_error worst_error note:text
-        """,
+            flops_per_second_per_gpu peak_flops_per_second utilization utilization_without_loading
+            loading_share communication_share communication_estimate:text other_share
+            power_capped_share note:text""",
+        "audit": f"check:text {_CELL} severity:text message:text found expected",
+        "prediction": f"""{_CELL} measured:truth epoch_seconds predicted_seconds low_seconds
+            high_seconds error held_out_seconds held_out_error predicted_efficiency gpu_seconds""",
+        "cost_model": """recipe:text strategy:text parameter:text unit:text value low high cells
+            held_out_gpus held_out_cells median_error worst_error note:text""",
     },
     ("tables_published", "study"): {
-        "printed": f"""
-            {_CELL} quantity:text printed last_digit definition:text by_definition
+        "printed": f"""{_CELL} quantity:text printed last_digit definition:text by_definition
             reproduced:text explained_by:text derived agrees:text factor mistakes:text
-            inherited:text implied_single_seconds single_seconds note:text
-        """,
+            inherited:text implied_single_seconds single_seconds note:text""",
     },
     ("tables_comparison", "study"): {
-        "comparison": f"""
-            study:text model:text hardware:text {_KEYS} samples:whole epoch_seconds
+        "comparison": f"""study:text model:text hardware:text {_KEYS} samples:whole epoch_seconds
             epoch_seconds_min epoch_seconds_max count:whole speedup efficiency estimate:text
-            communication_seconds bandwidth_gb_per_s utilization
-        """,
+            communication_seconds bandwidth_gb_per_s utilization""",
     },
     ("tables_convergence", "experiment"): {
-        "convergence": f"""
-            remedy:text options:text global_batch:whole gpus:whole batch_size:whole
+        "convergence": f"""remedy:text options:text global_batch:whole gpus:whole batch_size:whole
             status:text message:text reference:truth rule_rate at_edge:truth seed:whole factor
-            learning_rate chosen:truth epochs:whole updates:whole planned_epochs
-            planned_updates updates_per_epoch:whole reference_updates:whole diverged:text
-            diverged_update:whole {_LEARNING}
-        """,
-        "convergence_epochs": f"""
-            {_RUN} epoch:whole updates:whole {_LEARNING}
-        """,
-        "loss_curves": f"""
-            {_RUN} update:whole train_loss
-        """,
-        "remedies": """
-            remedy:text options:text global_batch:whole gpus:whole batch_size:whole
-            status:text message:text reference:truth rule_rate rule_test_accuracy
-            rule_diverged:text factor learning_rate rates at_edge:truth epochs:whole
-            updates:whole planned_epochs planned_updates seeds:whole diverged_seeds:whole
-            train_loss train_loss_min train_loss_max train_accuracy train_accuracy_min
-            train_accuracy_max test_loss test_loss_min test_loss_max test_accuracy
-            test_accuracy_min test_accuracy_max train_difference train_low train_high
-            train_verdict:text test_difference test_low test_high test_verdict:text
-            accuracy_margin same_runs_as:text compared_with:text compared_at_edge:truth
-            same_as_compared:truth nothing_to_warm_up:truth gain gain_low gain_high
-            gain_high_to_refute confidence_to_refute helps:text
-        """,
-        "time_to_accuracy": f"""
-            remedy:text global_batch:whole best:truth target_accuracy seeds:whole
-            reached:whole epochs_to_accuracy epochs_to_accuracy_min epochs_to_accuracy_max
-            updates_to_accuracy epochs_to_train_accuracy {_CELL} same_split:truth
-            epoch_seconds epoch_speedup seconds reference_seconds speedup
-            plain_reference_seconds plain_speedup
-        """,
+            learning_rate chosen:truth epochs:whole updates:whole planned_epochs planned_updates
+            updates_per_epoch:whole reference_updates:whole diverged:text diverged_update:whole
+            {_LEARNING}""",
+        "convergence_epochs": f"{_RUN} epoch:whole updates:whole {_LEARNING}",
+        "loss_curves": f"{_RUN} update:whole train_loss",
+        "remedies": """remedy:text options:text global_batch:whole gpus:whole batch_size:whole
+            status:text message:text reference:truth rule_rate rule_test_accuracy rule_diverged:text
+            factor learning_rate rates at_edge:truth epochs:whole updates:whole planned_epochs
+            planned_updates seeds:whole diverged_seeds:whole train_loss train_loss_min
+            train_loss_max train_accuracy train_accuracy_min train_accuracy_max test_loss
+            test_loss_min test_loss_max test_accuracy test_accuracy_min test_accuracy_max
+            train_difference train_low train_high train_verdict:text test_difference test_low
+            test_high test_verdict:text accuracy_margin same_runs_as:text compared_with:text
+            compared_at_edge:truth same_as_compared:truth nothing_to_warm_up:truth gain gain_low
+            gain_high gain_high_to_refute confidence_to_refute helps:text""",
+        "time_to_accuracy": f"""remedy:text global_batch:whole best:truth target_accuracy
+            seeds:whole reached:whole epochs_to_accuracy epochs_to_accuracy_min
+            epochs_to_accuracy_max updates_to_accuracy epochs_to_train_accuracy {_CELL}
+            same_split:truth epoch_seconds epoch_speedup seconds reference_seconds speedup
+            plain_reference_seconds plain_speedup""",
     },
     ("tables_synchronization", "experiment"): {
-        "sampler": """
-            sampler:text gpus:whole set_epoch:truth trained:truth seed:whole epoch:whole
-            rank:whole samples:whole first_epoch overlap:whole unseen repeated
-            order_sha256:text
-        """,
-        "sampler_accuracy": f"""
-            gpus:whole seed:whole set_epoch:truth epochs:whole {_LEARNING}
-        """,
-        "collectives": """
-            way:text gpus:whole backend:text step:whole phase:text position:whole kind:text
-            content:text dtype:text bytes:whole gradient_bytes buffer_bytes ranks_agree:truth
-            note:text
-        """,
-        "buffers": """
-            buffers:text gpus:whole seed:whole epochs:whole rank:whole test_loss test_accuracy
-            epoch_seconds epoch_seconds_min epoch_seconds_max count:whole mean_drift_max
-            mean_drift_mean variance_drift_max variance_drift_mean parameters_sha256:text
-            buffers_sha256:text note:text
-        """,
+        "sampler": """sampler:text gpus:whole set_epoch:truth trained:truth seed:whole epoch:whole
+            rank:whole samples:whole first_epoch overlap:whole unseen repeated order_sha256:text""",
+        "sampler_accuracy": f"gpus:whole seed:whole set_epoch:truth epochs:whole {_LEARNING}",
+        "collectives": """way:text gpus:whole backend:text step:whole phase:text position:whole
+            kind:text content:text dtype:text bytes:whole gradient_bytes buffer_bytes
+            ranks_agree:truth note:text""",
+        "buffers": """buffers:text gpus:whole seed:whole epochs:whole rank:whole test_loss
+            test_accuracy epoch_seconds epoch_seconds_min epoch_seconds_max count:whole
+            mean_drift_max mean_drift_mean variance_drift_max variance_drift_mean
+            parameters_sha256:text buffers_sha256:text note:text""",
     },
     ("tables_quantization", "shared"): {
-        "quantization": """
-            seed:whole stage:text accuracy_percent difference_points agreement_percent
-            test_images:whole standard_error_points gained:whole lost:whole packed_bytes:whole
-            float32_bytes:whole compression weight_bits:whole activation_bits:whole bias:text
-            logits:text unsigned:truth weight_scales:text weight_range:text
-            activation_range:text rounding:text bias_correction:truth mistake:text
+        "quantization": """seed:whole stage:text accuracy_percent difference_points
+            agreement_percent test_images:whole standard_error_points gained:whole lost:whole
+            packed_bytes:whole float32_bytes:whole compression weight_bits:whole
+            activation_bits:whole bias:text logits:text unsigned:truth weight_scales:text
+            weight_range:text activation_range:text rounding:text bias_correction:truth mistake:text
             calibration_images:whole weight_sqnr_db sqnr_before_relu_db sqnr_after_relu_db
-            propagated_sqnr_db clipped_share_calibration clipped_share_test
-            accumulator_bound:whole logits_compared:whole logits_differing:whole
-            revealed_by:text mean_seeds:whole mean_standard_error_points
-            calibration_checksum:text training_checksum:text
-        """,
-        "quantization_layers": """
-            seed:whole stage:text layer:text weight_bits:whole weight_scale weight_scale_max
-            weight_minimum weight_maximum weight_clipped_share weight_sqnr_db input_scale
-            accumulator_scale bias_error_steps output_scale step_minimum:whole
-            step_maximum:whole output_minimum output_maximum top_step
-            clipped_share_calibration clipped_share_test clipped_share_before_relu
-            sqnr_before_relu_db sqnr_after_relu_db propagated_sqnr_db products_bound:whole
-            accumulator_bound:whole float32_exact:truth packed_bytes:whole float32_bytes:whole
-        """,
-        "quantization_paired": """
-            stage:text reference_stage:text seeds:whole test_images:whole difference_points
-            standard_error_points
-        """,
+            propagated_sqnr_db clipped_share_calibration clipped_share_test accumulator_bound:whole
+            logits_compared:whole logits_differing:whole revealed_by:text mean_seeds:whole
+            mean_standard_error_points calibration_checksum:text training_checksum:text""",
+        "quantization_layers": """seed:whole stage:text layer:text weight_bits:whole weight_scale
+            weight_scale_max weight_minimum weight_maximum weight_clipped_share weight_sqnr_db
+            input_scale accumulator_scale bias_error_steps output_scale step_minimum:whole
+            step_maximum:whole output_minimum output_maximum top_step clipped_share_calibration
+            clipped_share_test clipped_share_before_relu sqnr_before_relu_db sqnr_after_relu_db
+            propagated_sqnr_db products_bound:whole accumulator_bound:whole float32_exact:truth
+            packed_bytes:whole float32_bytes:whole""",
+        "quantization_paired": """stage:text reference_stage:text seeds:whole test_images:whole
+            difference_points standard_error_points""",
     },
     ("tables_quantization", "experiment"): {
-        "quantization_peers": """
-            seed:whole engine:text version:text precision:text status:text note:text
-            options:text accuracy_percent difference_points standard_error_points
+        "quantization_peers": """seed:whole engine:text version:text precision:text status:text
+            note:text options:text accuracy_percent difference_points standard_error_points
             agreement_percent gained:whole lost:whole test_images:whole agreement_ours_percent
-            file_bytes:whole times_smaller threads batch_1_seconds batch_1_ratio
-            batch_1_ratio_min batch_1_ratio_max batch_256_seconds batch_256_ratio
-            batch_256_ratio_min batch_256_ratio_max
-        """,
-        "quantization_resnet": """
-            seed:whole stage:text weight_scales:text accuracy_percent difference_points
-            standard_error_points agreement_percent gained:whole lost:whole test_images:whole
-            float32_bytes packed_bytes:whole logits:whole differing_logits:whole
-            accumulator_bound:whole
-        """,
+            file_bytes:whole times_smaller threads batch_1_seconds batch_1_ratio batch_1_ratio_min
+            batch_1_ratio_max batch_256_seconds batch_256_ratio batch_256_ratio_min
+            batch_256_ratio_max""",
+        "quantization_resnet": """seed:whole stage:text weight_scales:text accuracy_percent
+            difference_points standard_error_points agreement_percent gained:whole lost:whole
+            test_images:whole float32_bytes packed_bytes:whole logits:whole differing_logits:whole
+            accumulator_bound:whole""",
     },
 }

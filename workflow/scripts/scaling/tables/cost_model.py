@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from scaling.registry.strategy import STRATEGIES
+from scaling.registry.strategy import Strategy
 from scaling.tables.limits import ring_factor
 
 PARAMETERS = ["fixed", "image", "communication", "waiting"]
@@ -35,7 +35,7 @@ class CostModel:
     there are more cells than parameters.
     """
 
-    strategy: str
+    strategy: Strategy
     allreduce: AllReduce
     names: list[str]
     values: NDArray[np.float64]
@@ -57,15 +57,15 @@ class CostModel:
 
         The uncertainty of the parameters, and the residual of a single cell.
         """
-        all_terms = _terms(self.strategy, gpus, batch_size, samples, self.allreduce)
-        terms = np.array([all_terms[name] for name in self.names])
+        terms = np.array(_terms(self.strategy, gpus, batch_size, samples, self.allreduce))
+        terms = terms[[PARAMETERS.index(name) for name in self.names]]
         value = float(terms @ self.values)
         variance = terms @ self.covariance @ terms + (self.residual * value) ** 2
         half = self.quantile * math.sqrt(variance)
         return _interval(value, half)
 
 
-def fit(cells: pd.DataFrame, allreduce: AllReduce) -> CostModel | None:
+def fit(cells: pd.DataFrame, strategy: Strategy, allreduce: AllReduce) -> CostModel | None:
     """The model of the timed cells of one recipe and strategy; None for fewer than 3 times.
 
     Least squares of relative errors (scipy's `curve_fit`), over the times with and without loading.
@@ -80,23 +80,22 @@ def fit(cells: pd.DataFrame, allreduce: AllReduce) -> CostModel | None:
     from scipy.optimize import curve_fit
     from scipy.special import stdtrit
 
-    strategy = str(cells["strategy"].iloc[0])
-    rows, seconds, weights = [], [], []
-    for cell in cells.itertuples():
-        terms = _terms(strategy, cell.gpus, cell.batch_size, int(cell.samples), allreduce)
-        rows.append([terms[name] for name in PARAMETERS])
-        seconds.append(cell.epoch_seconds)
-        weights.append(1.0)
-        if not math.isnan(cell.epoch_seconds_without_loading):
-            rows.append([*rows[-1][:-1], 0.0])
-            seconds.append(cell.epoch_seconds_without_loading)
-            weights[-1:] = [0.5, 0.5]
-    times = np.array(seconds)
+    terms = np.array(
+        [
+            _terms(strategy, cell.gpus, cell.batch_size, int(cell.samples), allreduce)
+            for cell in cells.itertuples()
+        ]
+    )
+    times = cells[["epoch_seconds", "epoch_seconds_without_loading"]].to_numpy(float).ravel()
+    known = ~np.isnan(times)
+    # Without loading the last term, of waiting, is gone.
+    rows = np.stack([terms, terms * [1, 1, 1, 0]], axis=1).reshape(-1, 4)[known]
+    weights = np.repeat(1 / known.reshape(-1, 2).sum(axis=1), 2)[known]
+    times = times[known]
     deviations = times / np.sqrt(weights)
     # In relative error every time counts the same.
-    relative = np.array(rows) / times[:, None]
-    names = _determined(relative)
-    chosen = np.array(rows)[:, [PARAMETERS.index(name) for name in names]]
+    names = _determined(rows / times[:, None])
+    chosen = rows[:, [PARAMETERS.index(name) for name in names]]
     values, unscaled = curve_fit(
         lambda terms, *parameters: terms @ np.array(parameters),
         chosen,
@@ -113,16 +112,6 @@ def fit(cells: pd.DataFrame, allreduce: AllReduce) -> CostModel | None:
         quantile = float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
     covariance = variance * unscaled
     return CostModel(strategy, allreduce, names, values, covariance, math.sqrt(variance), quantile)
-
-
-def without_sweep(strategy: str) -> AllReduce:
-    """A(N) where no all-reduce was measured: how often the gradients travel, without a unit.
-
-    So many times do they pass through the busiest GPU; `communication` is then the seconds that
-    the gradients take once.
-    """
-    busiest_bytes = STRATEGIES.find(strategy).busiest_bytes
-    return lambda gpus: busiest_bytes(gpus, 1.0)
 
 
 def from_sweep(fits: pd.DataFrame, gradient_bytes: float) -> AllReduce:
@@ -150,17 +139,13 @@ def _interval(value: float, half: float) -> tuple[float, float, float]:
 
 
 def _terms(
-    strategy: str, gpus: int, batch_size: int, samples: int, allreduce: AllReduce
-) -> dict[str, float]:
-    """What each parameter is multiplied by, for one epoch."""
+    strategy: Strategy, gpus: int, batch_size: int, samples: int, allreduce: AllReduce
+) -> list[float]:
+    """What each of `PARAMETERS` is multiplied by, for one epoch."""
     iterations = math.ceil(samples / (gpus * batch_size))
-    return {
-        "fixed": iterations,
-        "image": samples / gpus,
-        "communication": iterations * allreduce(gpus) if gpus > 1 else 0.0,
-        # Each process loads for its GPUs: that of DataParallel for all.
-        "waiting": samples / STRATEGIES.find(strategy).processes(gpus),
-    }
+    communication = iterations * allreduce(gpus) if gpus > 1 else 0.0
+    # Each process loads for its GPUs: that of DataParallel for all.
+    return [iterations, samples / gpus, communication, samples / strategy.processes(gpus)]
 
 
 def _determined(rows: NDArray[np.float64]) -> list[str]:

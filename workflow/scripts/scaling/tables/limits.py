@@ -29,29 +29,24 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     `seconds` is the median over the repeats; algbw = message bytes / seconds and
     busbw = algbw · 2(N-1)/N, in GB/s with 1 GB = 1e9 bytes.
     """
-    rows = []
-    for sweep in sweeps:
-        for row in sweep["rows"]:
-            seconds = median(row["seconds"])
-            algbw = row["message_bytes"] / seconds / GB
-            rows.append(
-                {
-                    "gpus": sweep["gpus"],
-                    "backend": sweep["backend"],
-                    "kind": row["kind"],
-                    "message_bytes": row["message_bytes"],
-                    "seconds": seconds,
-                    "seconds_min": min(row["seconds"]),
-                    "seconds_max": max(row["seconds"]),
-                    "count": len(row["seconds"]),
-                    "algbw_gb_per_s": algbw,
-                    "busbw_gb_per_s": algbw * ring_factor(sweep["gpus"]),
-                    "correct": row["correct"],
-                }
-            )
+    rows = [
+        {
+            **row,
+            "gpus": sweep["gpus"],
+            "backend": sweep["backend"],
+            "seconds": median(row["seconds"]),
+            "seconds_min": min(row["seconds"]),
+            "seconds_max": max(row["seconds"]),
+            "count": len(row["seconds"]),
+        }
+        for sweep in sweeps
+        for row in sweep["rows"]
+    ]
     order = ["gpus", "backend", "kind", "message_bytes"]
-    table = pd.DataFrame(rows, columns=schema.columns("interconnect"))
-    return table.sort_values(order, kind="stable", ignore_index=True)
+    table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
+    rates = table["message_bytes"] / table["seconds"] / GB
+    busbw = rates * ring_factor(table["gpus"])
+    return table.assign(algbw_gb_per_s=rates, busbw_gb_per_s=busbw)
 
 
 def fit(table: pd.DataFrame) -> pd.DataFrame:
@@ -82,7 +77,7 @@ def _line(points: pd.DataFrame) -> list[float]:
 
 
 def peaks(document: dict[str, Any]) -> pd.DataFrame:
-    """The table of rates, one row per row of the document (see `scaling.peaks_record`).
+    """The table of rates, one row per row of the document (see ``launch.peaks``).
 
     The value is of the median repeat, in FLOP/s or B/s; minimum and maximum are those of the
     slowest and the fastest. `peak` marks the largest value of each quantity and precision.

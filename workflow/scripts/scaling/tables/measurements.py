@@ -1,7 +1,6 @@
 """What the instruments of each cell measured: communication, the device's time, costs."""
 
 import math
-from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
@@ -11,7 +10,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.records import RunRecord
 from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
-from scaling.tables.timing import measured_epochs
+from scaling.tables.timing import epochs
 
 ESTIMATES = ["without_communication", "profiler", "ddp_log"]
 COMMUNICATION = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]
@@ -38,48 +37,39 @@ def readings(runs: list[Run]) -> pd.DataFrame:
 
 def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
     own = [
-        [
-            reading
-            for reading in (record["communication"]["readings"] if record else [])
-            if reading["estimate"] == estimate
-        ]
+        [read for read in record["communication"]["readings"] if read["estimate"] == estimate]
         for record in seeds
+        if record
     ]
     figures = [figure for ranks in own for figure in _figures(ranks)]
-    if figures:
-        seconds = {part: median(figure[part] for figure in figures) for part in COMMUNICATION}
-        return {
-            "estimate": estimate,
-            **seconds,
-            "spread_seconds": _range([figure["exposed_seconds"] for figure in figures]),
-            "count": len(figures),
-            "note": "",
-        }
-    notes = [reading["note"] for ranks in own for reading in ranks]
-    return {"estimate": estimate, "count": 0, "note": notes[0] if notes else "not instrumented"}
+    if not figures:
+        notes = [read["note"] for ranks in own for read in ranks] or ["not instrumented"]
+        return {"estimate": estimate, "count": 0, "note": notes[0]}
+    exposed = [figure["exposed_seconds"] for figure in figures]
+    return {
+        "estimate": estimate,
+        **{part: median(figure[part] for figure in figures) for part in COMMUNICATION},
+        "spread_seconds": max(exposed) - min(exposed) if len(exposed) > 1 else math.nan,
+        "count": len(figures),
+        "note": "",
+    }
 
 
-def _range(values: list[float]) -> float:
-    return max(values) - min(values) if len(values) > 1 else math.nan
-
-
-def _figures(ranks: list[dict[str, Any]]) -> Iterator[dict[str, float]]:
+def _figures(ranks: list[dict[str, Any]]) -> list[dict[str, float]]:
     """Seconds of an iteration by one run, from what its ranks read: a figure for each repeat."""
-    if not ranks or not all(reading["iterations"] for reading in ranks):
-        return
+    if not ranks or not all(read["iterations"] for read in ranks):
+        return []
     iterations = ranks[0]["iterations"]
-    if "seconds" in ranks[0]:
-        with_it, without = (
-            [max(repeat) for repeat in zip(*(reading[key] for reading in ranks), strict=True)]
-            for key in ("seconds", "seconds_without")
-        )
-        for one, other in zip(with_it, without, strict=True):
-            added = (one - other) / iterations
-            yield dict(zip(COMMUNICATION, (added, added, math.nan), strict=True))
-    else:
-        yield {
-            part: median(reading[part] for reading in ranks) / iterations for part in COMMUNICATION
-        }
+    if "seconds" not in ranks[0]:
+        return [{part: median(read[part] for read in ranks) / iterations for part in COMMUNICATION}]
+    with_it, without = (
+        [max(repeat) for repeat in zip(*(read[key] for read in ranks), strict=True)]
+        for key in ("seconds", "seconds_without")
+    )
+    added = [(one - other) / iterations for one, other in zip(with_it, without, strict=True)]
+    return [
+        dict(zip(COMMUNICATION, (seconds, seconds, math.nan), strict=True)) for seconds in added
+    ]
 
 
 def device_time(runs: list[Run]) -> pd.DataFrame:
@@ -161,9 +151,9 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
 
 
 def _power_capped_share(records: list[RunRecord]) -> float:
-    epochs = [epoch for record in records for epoch in measured_epochs(record)]
-    capped = [epoch.power_capped_seconds for epoch in epochs]
+    measured = [epoch for record in records for epoch in epochs(record)]
+    capped = [epoch.power_capped_seconds for epoch in measured]
     known = [seconds for seconds in capped if seconds is not None]
-    if not epochs or len(known) < len(epochs):
+    if not measured or len(known) < len(measured):
         return math.nan
-    return min(1.0, sum(known) / sum(epoch.seconds for epoch in epochs))
+    return min(1.0, sum(known) / sum(epoch.seconds for epoch in measured))

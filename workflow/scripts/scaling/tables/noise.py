@@ -31,14 +31,9 @@ def communication_resolution(timing: pd.DataFrame) -> pd.DataFrame:
             .astype(float)
             for own, single in (("min", "max"), ("max", "min"))
         )
-        found.append(
-            table[CELL_KEYS].assign(
-                estimate=estimate,
-                lowest_seconds=lowest,
-                highest_seconds=highest,
-                resolution_seconds=highest - lowest,
-            )
-        )
+        ends = {"lowest_seconds": lowest, "highest_seconds": highest}
+        cells = table[CELL_KEYS].assign(estimate=estimate, **ends)
+        found.append(cells.assign(resolution_seconds=highest - lowest))
     return pd.concat(found, ignore_index=True)
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling.registry.strategy import STRATEGIES
 from scaling.tables import cost_model, schema
-from scaling.tables.cost_model import PARAMETERS, AllReduce, CostModel
+from scaling.tables.cost_model import PARAMETERS, CostModel
 
 UNITS = {"fixed": "s a step", "image": "s an image", "waiting": "s an image"}
 NO_SWEEP = "s of travel"
@@ -28,23 +28,44 @@ def predict(
     """
     parameters: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
-    for (recipe, strategy), cells in cost_model.timed(timing).groupby(["recipe", "strategy"]):
-        allreduce = _allreduce(str(strategy), fits, gradient_bytes)
-        model = cost_model.fit(cells, allreduce)
-        most = cells["gpus"].max()
-        held_out = cost_model.fit(cells[cells["gpus"] < most], allreduce) if most > 1 else None
-        predicted = _rows(cells, model, held_out) if model else []
-        key = {"recipe": recipe, "strategy": strategy}
-        rows += [{**key, **row} for row in predicted]
-        judged = [abs(row["held_out_error"]) for row in predicted if "held_out_error" in row]
-        parameters += [
-            {**key, **row, **_verdict(cells, judged)}
-            for row in _parameters(
-                model, has_sweep=STRATEGIES.find(str(strategy)).all_reduces and len(fits) > 0
-            )
-        ]
+    for (recipe, name), cells in cost_model.timed(timing).groupby(["recipe", "strategy"]):
+        strategy, most = STRATEGIES.find(str(name)), int(cells["gpus"].max())
+        has_sweep = strategy.all_reduces and len(fits) > 0
+        measured = not fits["seconds_per_byte"].dropna().empty and not math.isnan(gradient_bytes)
+        allreduce = (
+            cost_model.from_sweep(fits, gradient_bytes)
+            if strategy.all_reduces and measured
+            else lambda gpus, once=strategy.busiest_bytes: once(gpus, 1.0)
+        )
+        model, held_out = (
+            cost_model.fit(some, strategy, allreduce)
+            for some in (cells, cells[cells["gpus"] < most])
+        )
+        key = {"recipe": recipe, "strategy": name}
+        predicted = [key | row for row in _rows(cells, model, held_out)] if model else []
+        errors = pd.Series(
+            [abs(row["held_out_error"]) for row in predicted if "held_out_error" in row],
+            dtype=float,
+        )
+        judged = {
+            "cells": len(cells),
+            "held_out_gpus": most if len(errors) else math.nan,
+            "held_out_cells": len(errors),
+            "median_error": errors.median(),
+            "worst_error": errors.max(),
+        }
+        rows += predicted
+        if model is None:
+            parameters.append({**key, "note": "fewer than 3 cells with a time", **judged})
+            continue
+        units = {**UNITS, "communication": "of the all-reduce" if has_sweep else NO_SWEEP}
+        for parameter in PARAMETERS:
+            value, low, high = model.interval(parameter)
+            note = "" if parameter in model.names else "the times do not determine it"
+            found = {"parameter": parameter, "unit": units[parameter], "note": note}
+            parameters.append({**key, **found, "value": value, "low": low, "high": high, **judged})
     return (
-        pd.DataFrame(parameters, columns=schema.columns("cost_model")),
+        schema.frame("cost_model", parameters),
         # Without a row the column would have no type, and could not be negated.
         schema.arrange("prediction", rows).astype({"measured": bool}),
     )
@@ -66,23 +87,15 @@ def limit(parameters: pd.DataFrame) -> str:
     return ""
 
 
-def _allreduce(strategy: str, fits: pd.DataFrame, gradient_bytes: float) -> AllReduce:
-    measured = not fits["seconds_per_byte"].dropna().empty and not math.isnan(gradient_bytes)
-    if STRATEGIES.find(strategy).all_reduces and measured:
-        return cost_model.from_sweep(fits, gradient_bytes)
-    return cost_model.without_sweep(strategy)
-
-
 def _rows(
     cells: pd.DataFrame, model: CostModel, held_out: CostModel | None
 ) -> list[dict[str, Any]]:
-    samples = int(cells["samples"].max())
-    most = int(cells["gpus"].max())
+    samples, most = int(cells["samples"].max()), int(cells["gpus"].max())
     measured = {(row.gpus, row.batch_size): row.epoch_seconds for row in cells.itertuples()}
     beyond = [
         (gpus, batch)
         for batch in sorted({int(size) for size in cells["batch_size"]})
-        for gpus in cost_model.doublings(2 * most, STRATEGIES.find(model.strategy).most_gpus)
+        for gpus in cost_model.doublings(2 * most, model.strategy.most_gpus)
         if gpus * batch <= samples and "communication" in model.names
     ]
     found = []
@@ -99,37 +112,10 @@ def _rows(
             "predicted_efficiency": single / value / gpus,
             "gpu_seconds": gpus * value,
         }
-        seconds = measured.get((gpus, batch))
-        if seconds is not None:
+        if seconds := measured.get((gpus, batch)):
             row |= {"epoch_seconds": seconds, "error": value / seconds - 1}
             if held_out and gpus == most and "communication" in held_out.names:
                 without = held_out.epoch_seconds(gpus, batch, samples)[0]
                 row |= {"held_out_seconds": without, "held_out_error": without / seconds - 1}
         found.append(row)
     return found
-
-
-def _parameters(model: CostModel | None, has_sweep: bool) -> list[dict[str, Any]]:
-    if model is None:
-        return [{"parameter": "", "note": "fewer than 3 cells with a time"}]
-    units = {**UNITS, "communication": "of the all-reduce" if has_sweep else NO_SWEEP}
-    rows = []
-    for name in PARAMETERS:
-        value, low, high = model.interval(name)
-        note = "" if name in model.names else "the times do not determine it"
-        rows.append(
-            {"parameter": name, "unit": units[name], "value": value, "low": low, "high": high}
-            | {"note": note}
-        )
-    return rows
-
-
-def _verdict(cells: pd.DataFrame, errors: list[float]) -> dict[str, Any]:
-    judged = pd.Series(errors, dtype=float)
-    return {
-        "cells": len(cells),
-        "held_out_gpus": int(cells["gpus"].max()) if errors else math.nan,
-        "held_out_cells": len(errors),
-        "median_error": judged.median(),
-        "worst_error": judged.max(),
-    }

@@ -9,7 +9,7 @@ import pandas as pd
 
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS, RUN_PATTERN, Cell
-from scaling.core.records import RunRecord, read_record
+from scaling.core.records import EpochRow, Role, RunRecord, read_record
 from scaling.tables import schema
 
 Run = tuple[Cell, RunRecord | None]
@@ -23,7 +23,6 @@ _FIELDS = [
     *("device", "cpu", "cpu_count", "python", "torch", "cuda", "nccl", "driver"),
     *("slurm_job_id", "commit", "config_digest", "started", "ended"),
 ]
-_OF_TRAINING = ["training", "recipe_options", "compiled_batch_sizes", "cpu_threads"]
 
 
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
@@ -73,6 +72,15 @@ def worst_status(seeds: Seeds) -> str:
     return min(statuses, key=WORST_FIRST.index)
 
 
+def ranks_by_epoch(record: RunRecord, *roles: Role) -> list[list[EpochRow]]:
+    """For each epoch in one of these roles, in order, the rows of its ranks."""
+    found: dict[int, list[EpochRow]] = {}
+    for row in record["epochs"]:
+        if row["role"] in roles:
+            found.setdefault(row["epoch"], []).append(row)
+    return [ranks for _, ranks in sorted(found.items())]
+
+
 def provenance(runs: list[Run]) -> pd.DataFrame:
     """One row per run: its record's environment, empty where it says nothing.
 
@@ -84,35 +92,26 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
     """
     rows = []
     for cell, record in runs:
+        row: dict[str, Any] = {**asdict(cell), "status": "missing"}
+        if record:
+            row |= {key: record.get(key) for key in ("status", "measured_as")}
+            row |= {"model": _model(record["model"]), **_training(record["training"])}
         environment: dict[str, Any] = record["environment"] if record else {}
-        rows.append(
-            {
-                **asdict(cell),
-                "status": record["status"] if record else "missing",
-                "measured_as": record.get("measured_as") if record else None,
-                "model": _model(record) if record else None,
-                **(_training(record["training"]) if record else dict.fromkeys(_OF_TRAINING)),
-                **{key: "; ".join(dict.fromkeys(environment.get(key, []))) for key in _LISTS},
-                **{key: _shown(environment.get(key)) for key in _FIELDS},
-            }
-        )
+        row |= {key: "; ".join(dict.fromkeys(environment.get(key, []))) for key in _LISTS}
+        # As text: beside a gap, a table would make 64 cores 64.0.
+        known = {key: environment[key] for key in _FIELDS if environment.get(key) is not None}
+        rows.append(row | {key: str(value) for key, value in known.items()})
     return schema.arrange("provenance", rows)
 
 
-def _shown(value: Any) -> str | None:
-    """A value as text: beside a gap, a table would make 64 cores 64.0."""
-    return None if value is None else str(value)
-
-
-def _model(record: RunRecord) -> str:
+def _model(model: dict[str, Any]) -> str:
     """Name, width and, where a process got as far as making it, the number of parameters."""
-    model = record["model"]
     parameters = f", {model['parameters']:,} parameters" if model["parameters"] else ""
     return f"{model['name']}, width {model['width']}{parameters}"
 
 
 def _training(training: dict[str, Any]) -> dict[str, Any]:
-    """The columns `_OF_TRAINING`, as a person would say them."""
+    """How it was trained, as a person would say it."""
     flip = "random" if training["horizontal_flip"] else "no"
     options = training["recipe_applied"] or training["recipe_options"]
     return {

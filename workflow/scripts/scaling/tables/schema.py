@@ -67,9 +67,9 @@ def made_by(*rules: str) -> list[Table]:
     return [table for table in TABLES.values() if table.rule in rules]
 
 
-def empty(name: str) -> pd.DataFrame:
-    """The table called `name` without rows."""
-    return pd.DataFrame(columns=columns(name))
+def frame(name: str, rows: Any = ()) -> pd.DataFrame:
+    """The table called `name` of rows, or of a table with more columns; what lacks is empty."""
+    return pd.DataFrame(rows, columns=columns(name))
 
 
 def read(name: str, path: Path) -> pd.DataFrame:
@@ -94,25 +94,12 @@ def read(name: str, path: Path) -> pd.DataFrame:
     return table.fillna(dict.fromkeys(text, "")).assign(**truths)
 
 
-def frame(name: str, rows: Iterable[Any]) -> pd.DataFrame:
-    """Make the table called `name` of its rows, dictionaries or lists; columns left out are empty.
-
-    A gap turns a column of whole numbers into floats; Int64 has room for both.
-    """
-    whole = dict.fromkeys(TABLES[name].of_type("whole"), "Int64")
-    return pd.DataFrame(rows, columns=columns(name)).astype(whole)
-
-
 _ORDER = ["recipe", "strategy", "gpus", "batch_size", "seed", "epoch"]
 
 
 def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """The table called `name` of rows or of a table with more columns, sorted by its cells.
-
-    That is by recipe, strategy, gpus, batch_size (seed, epoch); rows that agree in all of these
-    keep their order.
-    """
-    table = pd.DataFrame(rows, columns=columns(name))
+    """`frame`, sorted by recipe, strategy, gpus, batch_size (seed, epoch)."""
+    table = frame(name, rows)
     order = [key for key in _ORDER if key in table]
     return table.sort_values(order, kind="stable", ignore_index=True)
 
@@ -179,7 +166,7 @@ class StudyTables(DerivedTables):
 
     def experiment(self, name: str) -> pd.DataFrame:
         """A table of an experiment; without rows where the study does not have it."""
-        return self.experiments.get(name, pd.DataFrame(columns=columns(name)))
+        return self.experiments.get(name, frame(name))
 
     @property
     def missing(self) -> pd.DataFrame:
@@ -206,26 +193,19 @@ def read_study(study: str, own: Path, shared: Path, manifest: Path) -> StudyTabl
     found, experiments = {}, {}
     for name, table in TABLES.items():
         path = (own if table.scope == "study" else shared) / f"{name}.csv"
-        if table.scope == "experiment":
-            if path.exists():
-                experiments[name] = read(name, path)
+        if table.scope == "experiment" and path.exists():
+            experiments[name] = read(name, path)
         elif name in StudyTables.__dataclass_fields__:
             found[name] = read(name, path)
     found["accuracy"] = of_study(found["accuracy"], study)
+    topology = (shared / "topology.txt").read_text(encoding="utf-8")
     return StudyTables(
-        study=study,
-        topology=_read_text(shared / "topology.txt"),
+        study,
+        **found,
+        topology=topology,
         manifest=files.read_json(manifest),
         experiments=experiments,
-        **found,
     )
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; make it again") from error
 
 
 def of_study(table: pd.DataFrame, study: str) -> pd.DataFrame:

@@ -22,12 +22,6 @@ VIEWS = {
     "fixed_global_batch_speedup": "fixed global batch speedup",
 }
 """The column of each view's speedup, and its name in a sentence."""
-LOWEST = {
-    "speedup": "speedup_min",
-    "weak_speedup": "speedup_min",
-    "fixed_global_batch_speedup": "fixed_global_batch_speedup_min",
-}
-"""The column of the smallest speedup of each view; for the weak one, that of the strong one."""
 ROUNDING = 1e-6
 """Relative difference of two speedups that the arithmetic alone may make."""
 
@@ -60,18 +54,19 @@ def speedup(timing: pd.DataFrame) -> pd.DataFrame:
         table[["recipe", "strategy", "global_batch_size"]], timing, "global_batch_size"
     )
     table["fixed_status"] = same_global_batch["single_status"]
-    table["fixed_global_batch_speedup"] = same_global_batch["single_epoch_seconds"] / seconds
-    lowest, highest = (
-        same_global_batch["single_epoch_seconds_min"],
-        same_global_batch["single_epoch_seconds_max"],
-    )
-    table["fixed_global_batch_speedup_min"] = lowest / table["epoch_seconds_max"]
-    table["fixed_global_batch_speedup_max"] = highest / table["epoch_seconds_min"]
+    fixed = same_global_batch["single_epoch_seconds"]
+    table["fixed_global_batch_speedup"] = fixed / seconds
+    for end, other in (("min", "max"), ("max", "min")):
+        ends = same_global_batch[f"single_epoch_seconds_{end}"] / table[f"epoch_seconds_{other}"]
+        table[f"fixed_global_batch_speedup_{end}"] = ends
     table["fixed_global_batch_efficiency"] = table["fixed_global_batch_speedup"] / gpus
 
-    rows = list(table.itertuples())
-    table["within_spread"] = pd.Series([_within_spread(row) for row in rows], dtype=object)
-    table["note"] = [_note(row) for row in rows]
+    repeated = (gpus > 1) & (table["count"] > 1) & (table["single_count"] > 1)
+    overlap = (table["epoch_seconds_min"] <= table["single_epoch_seconds_max"]) & (
+        table["single_epoch_seconds_min"] <= table["epoch_seconds_max"]
+    )
+    table["within_spread"] = overlap.astype(object).where(repeated, None)
+    table["note"] = [_note(row) for row in table.itertuples()]
     return schema.arrange("speedup", table)
 
 
@@ -82,9 +77,10 @@ def why_above_gpus(row: Any, view: str) -> list[str]:
     is the larger, the last batch is partial, and what is left to explain is the strong one. Noise
     explains a speedup whose lowest value, by the extremes of both times, is not above N.
     """
-    ratio, low = getattr(row, view), getattr(row, LOWEST[view])
+    ratio, weak = getattr(row, view), view == "weak_speedup"
+    low = row.speedup_min if weak else getattr(row, f"{view}_min")
     reasons = []
-    if view == "weak_speedup":
+    if weak:
         steps = row.weak_speedup / row.speedup
         if steps > 1 + ROUNDING:
             reasons = ["a partial last batch counts as a whole step"]
@@ -94,16 +90,6 @@ def why_above_gpus(row: Any, view: str) -> list[str]:
     if ratio <= row.gpus:
         return reasons
     return [*reasons, "within noise"] if low <= row.gpus else []
-
-
-def _within_spread(row: Any) -> bool | None:
-    # `not (a > 1)` also holds for NaN: no count, no spread.
-    if row.gpus == 1 or not (row.count > 1 and row.single_count > 1):
-        return None
-    return bool(
-        row.epoch_seconds_min <= row.single_epoch_seconds_max
-        and row.single_epoch_seconds_min <= row.epoch_seconds_max
-    )
 
 
 def _note(row: Any) -> str:

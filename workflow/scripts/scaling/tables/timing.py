@@ -1,17 +1,14 @@
 """Seconds of every cell, from its run records: of an epoch, and of all that a run costs besides."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
 import pandas as pd
 
-from scaling.core.errors import UserError
 from scaling.core.records import PHASES, Role, RunRecord
-from scaling.tables.runs import Run, Seeds, table_of_cells, worst_status
+from scaling.tables.runs import Run, Seeds, ranks_by_epoch, table_of_cells, worst_status
 
 PHASE_COLUMNS = [f"{phase}_seconds" for phase in PHASES]
 PARTS = [
@@ -36,51 +33,30 @@ class Epoch:
     power_capped_seconds: float | None = None
 
 
-def measured_epochs(record: RunRecord) -> Iterator[Epoch]:
-    """The measured epochs of a run (warm-up and instrumented ones left out), in order.
+def epochs(record: RunRecord, role: Role = "measured") -> list[Epoch]:
+    """The epochs of a run in a role, in order.
 
     `loader_seconds` is that of the rank that waited longest, because the others wait for it in
     the all-reduce: such a stall is loading, not communication. Samples are summed over ranks.
     """
-    measured = [row for row in record["epochs"] if row["role"] == "measured"]
-    for _, group in groupby(sorted(measured, key=itemgetter("epoch")), itemgetter("epoch")):
-        ranks = list(group)
-        capped = [rank["power_capped_seconds"] for rank in ranks]
-        yield Epoch(
+    return [
+        Epoch(
             seconds=max(rank["seconds"] for rank in ranks),
             loader_seconds=max(rank["loader_seconds"] for rank in ranks),
             iterations=ranks[0]["iterations"],
             samples=sum(rank["samples"] for rank in ranks),
-            power_capped_seconds=max((held for held in capped if held is not None), default=None),
+            power_capped_seconds=max(
+                (held for rank in ranks if (held := rank["power_capped_seconds"]) is not None),
+                default=None,
+            ),
         )
+        for ranks in ranks_by_epoch(record, role)
+    ]
 
 
-def summarise(epochs: list[Epoch]) -> dict[str, float]:
-    """The median epoch, with minimum, maximum and count; empty when there is no epoch.
-
-    Every figure is of the same epoch (of the mean of the two middle ones for an even count), so
-    that epoch_seconds = epoch_seconds_without_loading + loader_seconds. Minimum and maximum are
-    over all epochs, with and without loading each for itself.
-    """
-    if not epochs:
-        return {}
-    ordered = sorted(epochs, key=lambda epoch: (epoch.seconds, epoch.loader_seconds))
-    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
-    seconds = fmean(epoch.seconds for epoch in middle)
-    loader_seconds = fmean(epoch.loader_seconds for epoch in middle)
-    without_loading = [epoch.seconds - epoch.loader_seconds for epoch in epochs]
-    return {
-        "epoch_seconds": seconds,
-        "epoch_seconds_without_loading": seconds - loader_seconds,
-        "loader_seconds": loader_seconds,
-        "epoch_seconds_min": ordered[0].seconds,
-        "epoch_seconds_max": ordered[-1].seconds,
-        "epoch_seconds_without_loading_min": min(without_loading),
-        "epoch_seconds_without_loading_max": max(without_loading),
-        "count": len(ordered),
-        "iterations": middle[0].iterations,
-        "samples": middle[0].samples,
-    }
+def _middle(ordered: list[Any]) -> list[Any]:
+    """The middle one, or the two of an even number; nothing of nothing."""
+    return ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1] if ordered else []
 
 
 def timing(runs: list[Run]) -> pd.DataFrame:
@@ -92,15 +68,36 @@ def timing(runs: list[Run]) -> pd.DataFrame:
 
 
 def _figures(seeds: Seeds) -> dict[str, Any]:
+    """The median epoch, with minimum, maximum and count; no figures when there is no epoch.
+
+    Every figure is of the same epoch (of the mean of the two middle ones for an even count), so
+    that epoch_seconds = epoch_seconds_without_loading + loader_seconds. Minimum and maximum are
+    over all epochs, with and without loading each for itself.
+    """
     records = [record for record in seeds if record is not None]
     messages = [record["message"] for record in records if record["message"]]
     if len(records) < len(seeds):
         messages.append(f"{len(seeds) - len(records)} of {len(seeds)} runs have no record")
-    timed = [record for record in records if record["status"] in TIMED]
-    return {
-        **summarise([epoch for record in timed for epoch in measured_epochs(record)]),
-        "status": worst_status(seeds),
-        "message": "; ".join(dict.fromkeys(messages)),
+    row = {"status": worst_status(seeds), "message": "; ".join(dict.fromkeys(messages))}
+    timed = [epoch for record in records if record["status"] in TIMED for epoch in epochs(record)]
+    if not timed:
+        return row
+    ordered = sorted(timed, key=lambda epoch: (epoch.seconds, epoch.loader_seconds))
+    middle = _middle(ordered)
+    seconds = fmean(epoch.seconds for epoch in middle)
+    loader_seconds = fmean(epoch.loader_seconds for epoch in middle)
+    without_loading = [epoch.seconds - epoch.loader_seconds for epoch in ordered]
+    return row | {
+        "epoch_seconds": seconds,
+        "epoch_seconds_without_loading": seconds - loader_seconds,
+        "loader_seconds": loader_seconds,
+        "epoch_seconds_min": ordered[0].seconds,
+        "epoch_seconds_max": ordered[-1].seconds,
+        "epoch_seconds_without_loading_min": min(without_loading),
+        "epoch_seconds_without_loading_max": max(without_loading),
+        "count": len(ordered),
+        "iterations": middle[0].iterations,
+        "samples": middle[0].samples,
     }
 
 
@@ -121,53 +118,29 @@ def startup(runs: list[Run]) -> pd.DataFrame:
 
 def _fixed_cost(seeds: Seeds) -> dict[str, Any]:
     whole = [parts for record in seeds if record and (parts := _parts(record))]
-    return {"status": worst_status(seeds), **_median(whole), "count": len(whole)}
+    middle = _middle(sorted(whole, key=itemgetter("run_seconds")))
+    means = {key: fmean(row[key] for row in middle) for row in middle[:1] for key in row}
+    return {"status": worst_status(seeds), **means, "count": len(whole)}
 
 
 def _parts(record: RunRecord) -> dict[str, float] | None:
     """The row of one run, None for one that did not run to its end or did not measure it."""
-    phases, run_seconds = record["startup"], record["run_seconds"]
-    shutdown_seconds = record["shutdown_seconds"]
-    if (
-        record["status"] not in TIMED
-        or phases is None
-        or run_seconds is None
-        or shutdown_seconds is None
-    ):
+    phases, run, shutdown = record["startup"], record["run_seconds"], record["shutdown_seconds"]
+    if record["status"] not in TIMED or phases is None or run is None or shutdown is None:
         return None
-    warmup_seconds = _epoch_seconds(record, "warmup")
-    measured_seconds = _epoch_seconds(record, "measured")
-    known = phases["total"] + warmup_seconds + measured_seconds + shutdown_seconds
+    warmup, measured = (
+        sum(epoch.seconds for epoch in epochs(record, role)) for role in ("warmup", "measured")
+    )
     return {
         **{f"{phase}_seconds": phases[phase] for phase in PHASES},
         "startup_seconds": phases["total"],
-        "warmup_seconds": warmup_seconds,
-        "measured_seconds": measured_seconds,
-        "other_seconds": run_seconds - known,
-        "shutdown_seconds": shutdown_seconds,
-        "run_seconds": run_seconds,
-        "unmeasured_share": 1 - measured_seconds / run_seconds,
+        "warmup_seconds": warmup,
+        "measured_seconds": measured,
+        "other_seconds": run - (phases["total"] + warmup + measured + shutdown),
+        "shutdown_seconds": shutdown,
+        "run_seconds": run,
+        "unmeasured_share": 1 - measured / run,
     }
-
-
-def _epoch_seconds(record: RunRecord, role: Role) -> float:
-    """The seconds of all epochs of a role, each the slowest rank's."""
-    slowest: dict[int, float] = {}
-    for row in record["epochs"]:
-        if row["role"] == role:
-            slowest[row["epoch"]] = max(row["seconds"], slowest.get(row["epoch"], 0.0))
-    return sum(slowest.values())
-
-
-def _median(rows: list[dict[str, float]]) -> dict[str, float]:
-    """The middle row by run_seconds, the mean of the middle two, or nothing without rows."""
-    ordered = sorted(rows, key=itemgetter("run_seconds"))
-    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
-    columns = middle[0] if middle else {}
-    return {column: fmean(row[column] for row in middle) for column in columns}
-
-
-_BASELINE_KEYS = ["recipe", "strategy", "batch_size"]
 
 
 def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:
@@ -175,19 +148,11 @@ def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) 
 
     The baseline of a row is the 1-GPU row of `timing` with the same recipe and strategy, and the
     batch size that the row has in its column `batch_size`; without one the columns are NaN.
-    Raises UserError when `timing` has two rows for one such cell.
     """
     single = timing[timing["gpus"] == 1].add_prefix("single_")
-    keys = [f"single_{key}" for key in _BASELINE_KEYS]
-    twice = single[single.duplicated(keys)]
-    if not twice.empty:
-        recipe, strategy, size = twice.iloc[0][keys]
-        raise UserError(
-            f"the timing table has two rows for {recipe}/{strategy}, 1 GPU, batch {size}; keep one"
-        )
-    return table.merge(
-        single, how="left", left_on=["recipe", "strategy", batch_size], right_on=keys
-    )
+    own = ["recipe", "strategy", batch_size]
+    other = ["single_recipe", "single_strategy", "single_batch_size"]
+    return table.merge(single, how="left", left_on=own, right_on=other, validate="many_to_one")
 
 
 def no_single_gpu_time(batch_size: int, status: str | float) -> str:
