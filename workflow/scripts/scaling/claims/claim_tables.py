@@ -25,7 +25,7 @@ class ClaimTables:
     found: dict[str, pd.DataFrame]
 
     def __getitem__(self, name: str) -> pd.DataFrame:
-        return self.found.get(name, schema.empty(name))
+        return self.found.get(name, schema.frame(name))
 
     def file(self, name: str) -> str:
         """Where the table `name` lies, or would lie, relative to results/."""
