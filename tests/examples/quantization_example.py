@@ -54,7 +54,7 @@ def variants() -> pd.DataFrame:
         integers = scheme.activation_bits is not None
         for seed, difference in enumerate(differences):
             rows.append(
-                {"seed": seed, "stage": name, **scheme.as_options()}
+                {"seed": seed, "stage": name, **scheme.model_dump()}
                 | {"accuracy_percent": FLOAT32[seed] + difference, "difference_points": difference}
                 | {"standard_error_points": error, "agreement_percent": agreement}
                 | {"test_images": 10_000, "packed_bytes": size, "float32_bytes": 248_024}
