@@ -1,6 +1,6 @@
 # The figures: rule plot_{name}, script plot.py --figure name, log plot_{name}, as the registry has
 # them. A figure is drawn again when its own module, its tables or its record changes.
-from scaling.figures.registry import FIGURES
+from scaling.figures.registry import FIGURES, STUDY_FIGURES
 
 for name, figure in FIGURES.items():
 

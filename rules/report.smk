@@ -1,8 +1,7 @@
-TEMPLATE = sorted(
-    str(path)
-    for path in Path("report").rglob("*.*")
-    if path.is_file() and "captions" not in path.parts
-)
+TEMPLATE = [
+    f"report/{name}"
+    for name in ("report.html.j2", "macros.html.j2", "style.css", "tables.yaml")
+]
 
 
 rule report_render:
@@ -12,8 +11,9 @@ rule report_render:
             *("tables_convergence", "tables_synchronization", "tables_quantization"),
         ),
         topology="<results>/tables/topology.txt",
+        records=records,
         claims="<results>/tables/claims.json",
-        figures=expand(f"<results>/figures/{STUDY}/{{figure}}.svg", figure=FIGURES),
+        figures=expand(f"<results>/figures/{STUDY}/{{figure}}.svg", figure=STUDY_FIGURES),
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
     output:
@@ -34,7 +34,9 @@ rule report_render:
         replayed_from=option("--replayed-from", REPLAY),
         study=STUDY,
         results=subpath(output[0], parent=True),
+        runs=f"{RECORDS}/runs",
     shell:
         "python workflow/scripts/report_render.py --study {params.study}"
-        " --results {params.results} --manifest {input.manifest} --template report/report.html.j2"
+        " --results {params.results} --manifest {input.manifest} --runs {params.runs}"
+        " --template report/report.html.j2"
         " {params.partial} {params.side_by_side} {params.replayed_from} --output {output} > {log} 2>&1"

@@ -16,11 +16,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+
+from examples.page import Page
 
 ROOT = Path(__file__).parents[1]
 SNAPSHOTS = ROOT / "tests/snapshots"
@@ -28,51 +29,6 @@ STUDIES = ["cpu", "h200-recipes", "h200x2", "h200x4", "quantization-cifar10", "p
 """All stored studies; `cpu` lies beside the snapshots, made by config/demo.yaml with more on."""
 
 _COMMAND = re.compile(r"python workflow/scripts/(\w+)\.py (.*?)(?: > \S+ 2>&1)?$", re.MULTILINE)
-
-
-class TableTexts(HTMLParser):
-    """The texts of a page's tables, a line for each row, after the title of the table.
-
-    And its findings, the sentences that are made of a study's figures: `- …`, a line for each.
-    """
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-        self._text: str | None = None
-        self._row: list[str] = []
-        self._in_findings = False
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        is_title = tag == "p" and ("class", "title") in attrs
-        if tag in ("td", "th") or is_title or (tag == "li" and self._in_findings):
-            self._text = ""
-        elif tag == "ul":
-            self._in_findings = ("class", "findings") in attrs
-        elif tag == "tr":
-            self._row = []
-        elif self._text is not None:
-            self._text += " "
-
-    def handle_data(self, data: str) -> None:
-        if self._text is not None:
-            self._text += data
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "th") and self._text is not None:
-            self._row.append(" ".join(self._text.split()))
-            self._text = None
-        elif tag == "p" and self._text is not None:
-            self.lines += ["", f"# {' '.join(self._text.split())}"]
-            self._text = None
-        elif tag == "li" and self._text is not None:
-            self.lines.append(f"- {' '.join(self._text.split())}")
-            self._text = None
-        elif tag == "ul":
-            self._in_findings = False
-        elif tag == "tr":
-            self.lines.append(" | ".join(self._row))
 
 
 @contextlib.contextmanager
@@ -125,7 +81,12 @@ def texts(study: str, results: Path) -> dict[str, str]:
         if study == "published" or path.parent.name in ("tables", study)
     }
     for page in results.glob("*.html"):
-        lines = TableTexts(page.read_text(encoding="utf-8")).lines
+        titled = Page(page.read_text(encoding="utf-8")).tables
+        lines = [
+            line
+            for title, rows in titled.items()
+            for line in (f"# {title}", *(" | ".join(" ".join(c.split()) for c in r) for r in rows))
+        ]
         found[f"{page.stem}.txt"] = "\n".join(lines) + "\n"
     return found
 

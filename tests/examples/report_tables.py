@@ -133,6 +133,7 @@ def make(
         "comparison": comparison(derived, runs),
         "startup": startup(timing),
         "device_time": schema.frame("device_time"),
+        "costs": costs(timing).assign(peak_memory_bytes=2_000_000_000),
         "provenance": runs,
         "quantization": quantization(),
         "quantization_layers": scaling.tables.experiments.quantization.layers([]),

@@ -8,7 +8,7 @@ from scaling.core import files
 from scaling.core.errors import run_script
 from scaling.published import study as published
 from scaling.report import page
-from scaling.report.sections import published as report_published
+from scaling.report import published as report_published
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -32,7 +32,7 @@ def main(argv: list[str] | None = None) -> None:
         args.template,
         title="Published studies, replayed and audited",
         context=report_published.context(studies),
-        figure=page.figure_uri(args.figure),
+        figure=page.inline_svg(args.figure),
     )
     files.write_text(args.output, html)
 

@@ -18,7 +18,8 @@ def main(argv: list[str] | None = None) -> None:
     add("--study", required=True, help="name of the study")
     add("--results", type=Path, required=True, help="folder with its tables/ and figures/")
     add("--manifest", type=Path, required=True, help="the dataset's manifest.json")
-    add("--template", type=Path, required=True, help="report.html.j2, beside its sections")
+    add("--runs", type=Path, required=True, help="folder of the run records")
+    add("--template", type=Path, required=True, help="report.html.j2")
     add("--partial", action="store_true", help="accept missing cells, and say so at the top")
     add(
         "--side-by-side",
@@ -29,12 +30,15 @@ def main(argv: list[str] | None = None) -> None:
     add("--output", type=Path, required=True, help="the HTML file to write")
     arguments = parser.parse_args(argv)
     shared = arguments.results / "tables"
+    own = shared / arguments.study
     page = report.render(
-        schema.read_study(arguments.study, shared / arguments.study, shared, arguments.manifest),
+        schema.read_study(arguments.study, own, shared, arguments.manifest),
         claim.read(shared / "claims.json"),
         Figures(arguments.results / "figures" / arguments.study),
         arguments.template,
-        partial=arguments.partial,
+        runs=arguments.runs,
+        data=[*sorted(own.glob("*.csv")), *sorted(shared.glob("*.csv"))],
+        partial_report=arguments.partial,
         side_by_side=arguments.side_by_side,
         replayed_from=arguments.replayed_from,
     )

@@ -3,8 +3,8 @@
 import pytest
 
 import audit_studies
+from examples.page import Page
 from examples.published_study import CLEAN, column, edited, write
-from examples.report_page import Page
 from scaling.core.errors import UserError
 from scaling.report import submissions
 
@@ -54,7 +54,9 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     # speedups of bob's follow another definition than ours
     assert page.row("All studies", "clean") == [pile[0], "7", "20", "20", "16", "no findings"]
     assert page.row("All studies", "bobs")[:5] == [pile[1], "7", "20", "20", "12"]
-    assert page.row("What explains the differences", "times gpus")[-1] == "bobs (4 figures)"
+    assert page.row("What explains the differences", "times gpus")[-1] == (
+        f"{pile[1]}/bobs (4 figures)"
+    )
 
 
 def test_two_submissions_of_one_study_name_are_told_apart(tmp_path):

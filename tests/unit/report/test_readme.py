@@ -8,18 +8,8 @@ import pytest
 import yaml
 
 from examples.readme import section
-from scaling.core import files, grid
-from scaling.core.records import read_convergence, read_record
 from scaling.tables import accuracy as learning
-from scaling.tables.accuracy import accuracy
-from scaling.tables.communication import communication
-from scaling.tables.experiments import convergence as run_tables
-from scaling.tables.experiments import remedies
-from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
-from scaling.tables.limits import peaks
-from scaling.tables.measurements import costs
-from scaling.tables.timing import timing
-from scaling.tables.utilization import utilization
+from scaling.tables import schema
 
 ROOT = Path(__file__).parents[3]
 EPOCHS = re.compile(r"^\| (\w+), (\w+), (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
@@ -40,27 +30,21 @@ def headline(study):
     }
 
 
-def runs_of(study):
-    """The runs of the grid that there are records of, with these."""
-    folder = ROOT / "studies" / study / "runs"
-    runs = grid.expand(**config_of(study)["grid"])
-    there = [run for run in runs if run.record_path(folder).exists()]
-    return [(run, read_record(run.record_path(folder))) for run in there]
-
-
-def measured(study):
-    return timing(runs_of(study))
+def table(study, name):
+    """A table of a stored study, which tests/workflow/test_snapshots.py holds to its records."""
+    folder = ROOT / "tests/snapshots/expected" / study / "tables"
+    return schema.read(name, schema.TABLES[name].path(folder, study))
 
 
 def test_the_headline_has_the_recipes_and_strategies_of_the_study():
-    shown, table = {key[:3] for key in headline("h200x2")}, measured("h200x2")
-    several = table[(table["gpus"] > 1) | (table["strategy"] == "ddp")]
+    shown, times = {key[:3] for key in headline("h200x2")}, table("h200x2", "timing")
+    several = times[(times["gpus"] > 1) | (times["strategy"] == "ddp")]
     assert shown == set(several[["recipe", "strategy", "gpus"]].itertuples(index=False, name=None))
 
 
 @pytest.mark.parametrize(("study", "count"), [("h200x2", 36), ("h200x4", 12)])
 def test_every_figure_of_the_headline_is_that_of_the_records(study, count):
-    cells = measured(study).set_index(["recipe", "strategy", "gpus", "batch_size"])
+    cells = table(study, "timing").set_index(["recipe", "strategy", "gpus", "batch_size"])
     printed = headline(study)
     assert len(printed) == count
     for key, shown in printed.items():
@@ -71,28 +55,17 @@ def test_every_figure_of_the_headline_is_that_of_the_records(study, count):
             assert shown == cell["status"], key
 
 
-@pytest.fixture(scope="module")
-def convergence():
-    """The records of remedies in h200x4."""
-    paths = sorted((ROOT / "studies/h200x4/convergence").rglob("*.json"))
-    return [read_convergence(path) for path in paths]
-
-
-def test_the_time_to_an_accuracy_is_that_of_the_records(convergence):
-    runs, epochs = run_tables.runs(convergence), run_tables.epochs(convergence)
-    margin = config_of("h200x4")["convergence"]["accuracy_margin"]
-    table = time_to_accuracy(runs, epochs, measured("h200x4"), margin)
-    of_decay = table[table["remedy"] == "decay"].set_index(["gpus", "batch_size"])
+def test_the_time_to_an_accuracy_is_that_of_the_records():
+    times = table("h200x4", "time_to_accuracy")
+    of_decay = times[times["remedy"] == "decay"].set_index(["gpus", "batch_size"])
     one, four = (of_decay["seconds"][place] for place in ((1, 128), (4, 128)))
     said = f"is {one:.3g} s on one GPU with batch 128 and {four:.3g} s on four with 4 × 128"
     assert said in " ".join(section("h200x4").split())
 
 
-def test_every_accuracy_of_the_remedies_is_that_of_the_records(convergence):
+def test_every_accuracy_of_the_remedies_is_that_of_the_records():
     section_of_config = config_of("h200x4")["convergence"]
-    runs = run_tables.runs(convergence)
-    table = remedies.remedies(runs, section_of_config["accuracy_margin"])
-    accuracy = table.set_index(["remedy", "global_batch"])["test_accuracy"]
+    accuracy = table("h200x4", "remedies").set_index(["remedy", "global_batch"])["test_accuracy"]
     rows = REMEDY.findall(section("h200x4"))
     assert len(rows) == 8
     for remedy, cells in rows:
@@ -104,9 +77,7 @@ def test_every_accuracy_of_the_remedies_is_that_of_the_records(convergence):
 
 
 def test_the_share_of_the_peak_and_of_the_power_limit_is_that_of_the_records():
-    runs, times = runs_of("h200x2"), measured("h200x2")
-    rates = peaks(files.read_json(ROOT / "studies/h200x2/peaks/peaks.json"))
-    used = utilization(times, communication(times), rates, costs(runs))
+    used = table("h200x2", "utilization")
     ours = used[(used["recipe"] == "tuned") & (used["strategy"] == "ddp")]
     share = ours[ours["batch_size"] >= 2048]["utilization"]
     held_back = ours[ours["batch_size"] >= 512]["power_capped_share"]
@@ -117,8 +88,8 @@ def test_the_share_of_the_peak_and_of_the_power_limit_is_that_of_the_records():
 
 
 def test_the_quality_of_the_recipes_is_that_of_the_records():
-    table = learning.compare_recipes(accuracy(runs_of("h200-recipes"), "h200-recipes"))
-    row = table.set_index("quantity").loc["test_accuracy"]
+    pairs = learning.compare_recipes(table("h200-recipes", "accuracy"))
+    row = pairs.set_index("quantity").loc["test_accuracy"]
     said = " ".join(section("h200-recipes").split())
     for name, recipe in (("first", "course"), ("second", "tuned")):
         mean, deviation = 100 * row[f"{name}_mean"], 100 * row[f"{name}_std"]

@@ -1,88 +1,75 @@
-"""Tables from columns: missing values, cells that stand in for others, shared cells, groups."""
+"""Tables made of a frame as a specification says, and of a whole study by report/tables.yaml."""
 
+import jinja2
+import numpy as np
 import pandas as pd
+import pytest
 
-from scaling.report.table import (
-    BATCH_SIZE,
-    Column,
-    TableCell,
-    collect_notes,
-    head,
-    make_table,
-    status,
-    table_by_cell,
-    table_by_gpus,
-)
+from scaling.report.table import TableCell, TableSpec, evaluate
 
-ROWS = pd.DataFrame(
+FRAME = pd.DataFrame(
     {
-        "gpus": [2, 1, 2],
-        "batch_size": [32, 32, 128],
-        "seconds": [0.5, 1.0, float("nan")],
-        "status": ["ok", "ok", "oom"],
-        "note": ["slow; odd", "slow", ""],
+        "recipe": ["course", "course", "tuned", "tuned"],
+        "gpus": [1, 2, 1, 2],
+        "status": ["ok", "oom", "ok", "ok"],
+        "seconds": [10.37, np.nan, 1.828, 1.0],
+        "seconds_min": [9.857, np.nan, 1.828, 0.9],
+        "seconds_max": [10.9, np.nan, 1.828, 1.1],
+        "share": [0.021, np.nan, 0.5, np.nan],
+        "unknown": [np.nan] * 4,
+        "noisy": [True, False, False, False],
+        "note": ["slow; hot", "slow", "", ""],
     }
 )
-SECONDS = Column(
-    "seconds",
-    "seconds",
-    lambda value: f"{value:.1f}",
-    detail=lambda row: f"n = {row.gpus}",
-    flags=lambda row: ("fast",) if row.seconds < 1 else (),
-)
+SECONDS = {
+    "value": "seconds | significant",
+    "detail": "span('seconds')",
+    "flags": {"noise": "noisy"},
+}
+COLUMNS = {"s": SECONDS, "share": "share | percent", "unknown": "unknown | percent"}
 
 
-def unmeasured(row):
-    return status(row.status) if row.status != "ok" else None
+def texts(table):
+    return [[cell.text for cell in row] for row in table.rows]
 
 
-def test_a_cell_has_its_value_its_detail_and_its_flags():
-    table = make_table("", ROWS, [SECONDS])
-    assert table.rows[0] == [TableCell("0.5", detail="n = 2", flags=("fast",))]
-    assert table.rows[1] == [TableCell("1.0", detail="n = 1")]
-
-
-def test_without_a_value_there_is_a_dash_or_a_status_that_may_depend_on_the_row():
-    columns = [
-        Column("dash", "seconds"),
-        Column("none", lambda row: None, missing="none"),
-        Column("row", "seconds", missing=lambda row: f"no T(1, {row.batch_size})"),
+def test_a_row_has_its_figures_their_range_and_flags_and_an_empty_column_goes():
+    table = TableSpec(
+        "t", "T", "frame", {"recipe": "recipe ~ ' · ' ~ gpus"}, COLUMNS, note="note"
+    ).make(FRAME)
+    assert table.columns == [("recipe", ""), ("s", ""), ("share", "")] and table.groups == []
+    assert table.rows[0][1] == TableCell("10.4", "9.86–10.9", ("noise",))
+    assert texts(table)[1:] == [
+        ["course · 2", "oom", ""],
+        ["tuned · 1", "1.83", "50 %"],
+        ["tuned · 2", "1.00", "–"],
     ]
-    cells = make_table("", ROWS, columns).rows[2]
-    assert cells == [TableCell("–"), status("none"), status("no T(1, 128)")]
+    # One measured value has no range.
+    assert table.rows[2][1].detail == ""
+    assert table.notes == ["slow (2 cells)", "hot (1 cell)"]
 
 
-def test_a_cell_that_stands_for_neighbours_reaches_over_them():
-    again = Column("again", "seconds", missing="none")
-    columns = [Column("batch", "batch_size", kind="head"), SECONDS, again]
-    table = make_table("", ROWS, columns, instead=unmeasured)
-    assert table.rows[2] == [head("128"), status("oom", columns=2)]
-    # A status of missing values is one for each.
-    none = [Column(name, lambda row: None, missing="none") for name in "ab"]
-    assert make_table("", ROWS, none).rows[0] == [status("none"), status("none")]
+def test_columns_across_a_value_have_a_group_for_each_and_a_dash_where_there_is_none():
+    spec = TableSpec(
+        *("t", "T", "frame", {"recipe": "recipe"}, COLUMNS),
+        where="recipe == 'tuned' or gpus == 1",
+        across="gpus",
+        heading="gpus | gpus",
+    )
+    table = spec.make(FRAME)
+    assert table.groups == [("", 1), ("1 GPU", 2), ("2 GPUs", 1)]
+    assert texts(table) == [["course", "10.4", "2.1 %", "–"], ["tuned", "1.83", "50 %", "1.00"]]
 
 
-def test_rows_share_a_cell_where_they_agree():
-    table = table_by_cell("", ROWS, [SECONDS], unmeasured)
-    heads = [row[0] for row in table.rows]
-    assert heads == [head("32", rows=2), TableCell("2"), head("128")]
-    assert [len(row) for row in table.rows] == [3, 2, 3]
+def test_a_table_without_rows_is_none():
+    assert TableSpec("t", "T", "frame", {}, COLUMNS, where="gpus > 9").make(FRAME) is None
 
 
-def test_groups_are_of_neighbours_and_words_are_told_from_numbers():
-    columns = [BATCH_SIZE, Column("a", "gpus", group="G"), Column("b", "note", kind="text")]
-    table = make_table("", ROWS, columns)
-    assert table.groups == [("", 1), ("G", 1), ("", 1)]
-    assert table.text_columns == {"b"}
-    assert make_table("", ROWS, [BATCH_SIZE, SECONDS]).groups == []
-
-
-def test_each_number_of_gpus_has_a_group_and_a_cell_outside_the_grid_says_so():
-    table = table_by_gpus("", ROWS, [SECONDS, SECONDS], instead=unmeasured)
-    assert table.groups == [("", 1), ("1 GPU", 2), ("2 GPUs", 2)]
-    assert [cell.text for cell in table.rows[0]] == ["32", "1.0", "1.0", "0.5", "0.5"]
-    assert table.rows[1] == [head("128"), status("not in the grid", 2), status("oom", 2)]
-
-
-def test_notes_name_the_cells_they_belong_to():
-    assert collect_notes(ROWS, "note") == ["2 GPUs × 32, 1 GPU × 32: slow", "2 GPUs × 32: odd"]
+def test_an_expression_on_an_empty_value_is_empty_and_a_wrong_one_an_error():
+    row = {"a": None, "b": 2.0, "c": "text"}
+    assert evaluate("(1e3 * a) | significant", row) is None
+    assert evaluate("(1e3 * b) | significant", row) == "2,000"
+    with pytest.raises(TypeError):
+        evaluate("b * b * c", row)
+    with pytest.raises(jinja2.UndefinedError):
+        evaluate("absent | significant", row)

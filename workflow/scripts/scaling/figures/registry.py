@@ -37,3 +37,5 @@ FIGURES = {
     ),
     "comparison": FigureSpec("scaling.figures.comparison", "Side by side", ("comparison",)),
 }
+STUDY_FIGURES = [name for name in FIGURES if name != "comparison"]
+"""The figures of a measured study; the comparison is of published ones."""

@@ -1,23 +1,32 @@
-"""A self-contained HTML page from a template and figures."""
+"""A self-contained HTML page from a template, and figures inside it."""
 
-import base64
+import re
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.exceptions import TemplateError
+from markupsafe import Markup
 
-from scaling.claims.texts import FILTERS
-from scaling.core import numbers
 from scaling.core.errors import UserError
+
+COLOURS = {
+    "#222222": "var(--ink)",
+    "#767676": "var(--soft)",
+    "#e4e4e4": "var(--line)",
+    "#ffffff": "none",
+}
+"""Colours of figures that follow the page's, light or dark; see `scaling.figures.style`."""
+_OWN_IDS = re.compile(
+    r' id="(?:figure|axes|patch|text|line2d|legend|matplotlib|xtick|ytick|[A-Z]\w+)[._][\d.]+"'
+)
+"""Ids of a figure's parts that nothing refers to: two figures of a page have the same ones."""
 
 
 def render(template: Path, **values: Any) -> str:
     """`template` and what it includes from its folder, filled with `values`, as HTML.
 
-    Texts are escaped. A template may write figures with the filters that claims use.
-    Raises UserError for a template that does not fit.
+    Texts are escaped. Raises UserError for a template that does not fit.
     """
     environment = Environment(
         loader=FileSystemLoader(template.parent),
@@ -26,36 +35,36 @@ def render(template: Path, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= FILTERS | {
-        "cell_names": numbers.cell_names,
-        "integer": numbers.integer,
-        "rate": numbers.rate,
-    }
-    environment.tests["known"] = pd.notna
     try:
         return environment.get_template(template.name).render(**values)
     except TemplateError as error:
         raise UserError(f"{template}: {type(error).__name__}: {error}") from error
 
 
-class Figures(dict[str, str]):
-    """The SVG files of a folder as data URIs, by name; each is read when a template asks for it."""
+class Figures(dict[str, Markup]):
+    """The SVG files of a folder as HTML, by name; each is read when a template asks for it."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.folder = folder
 
-    def __missing__(self, name: str) -> str:
-        return figure_uri(self.folder / f"{name}.svg")
+    def __missing__(self, name: str) -> Markup:
+        return inline_svg(self.folder / f"{name}.svg")
 
 
-def figure_uri(path: Path) -> str:
-    """The SVG file at `path` as a data URI.
+def inline_svg(path: Path) -> Markup:
+    """The SVG file at `path` as an element of a page, in the page's colours.
 
-    As an image it keeps its ids, clip paths and styles to itself, and runs no script.
+    Raises UserError where it cannot be read.
     """
     try:
-        encoded = base64.b64encode(path.read_bytes()).decode("ascii")
+        source = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read the figure {path}: {error.strerror}") from error
-    return f"data:image/svg+xml;base64,{encoded}"
+    source = _OWN_IDS.sub("", source[source.index("<svg") :])
+    source = re.sub(r"<metadata>.*?</metadata>\s*", "", source, flags=re.DOTALL)
+    for colour, variable in COLOURS.items():
+        source = source.replace(colour, variable)
+    return Markup(
+        source.replace("<svg", f'<svg role="img" aria-labelledby="{path.stem}-caption"', 1)
+    )

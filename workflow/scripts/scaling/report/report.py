@@ -1,139 +1,156 @@
-"""The report: one self-contained page from the tables and figures of one study.
+"""The report: one self-contained page from the tables, figures and records of one study."""
 
-A section is a context function and a template of its name below report/sections/.
-"""
-
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from scaling.claims import texts
 from scaling.claims.claim import Claim
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
-from scaling.report import claims as report_claims
-from scaling.report import page
-from scaling.report.sections import (
-    audit,
-    communication,
-    comparison,
-    learning,
-    limits,
-    prediction,
-    provenance,
-    quantization,
-    scaling,
-    synchronization,
-)
-from scaling.report.summary import summary
+from scaling.report import cells as cell_pages
+from scaling.report import frames, overview, page, provenance
+from scaling.report.answers import ANSWERS
+from scaling.report.claims import VERDICTS, ClaimTable, claim_table
+from scaling.report.table import Table, tables
 from scaling.tables.schema import StudyTables
 
 
 @dataclass(frozen=True)
-class Section:
-    """One section: its name (anchor and template), its title, and what its template shows.
+class Question:
+    """A row of the lab's questions, and what its fold shows.
 
-    `questions` are the numbers of the lab's questions whose claims stand at its beginning.
+    `name` is that of its answer and its tables, `claims` the questions whose claims it has,
+    `figures` those that are drawn for it; `key` of the configuration adds it to a study.
     """
 
     name: str
     title: str
-    context: Callable[[StudyTables], dict[str, Any]]
-    questions: tuple[str, ...] = ()
+    key: str
+    figures: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
 
 
-def _method(tables: StudyTables) -> dict[str, Any]:
-    counts = sorted({int(count) for count in tables.timing["count"].dropna()}) or [0]
-    low, high = counts[0], counts[-1]
-    return {
-        "epochs": str(low) if low == high else f"{low} to {high}",
-        "shares_single_gpu": bool((tables.provenance["measured_as"] != "").any()),
-    }
-
-
-SECTIONS = [
-    Section("summary", "Summary", summary),
-    Section("batch_size", "Question 1. Batch size and epoch time", scaling.batch_size, ("Q1",)),
-    Section("speedup", "Question 2. Time and speedup", scaling.speedup, ("Q2",)),
-    Section(
-        "communication",
-        "Question 3.1. Compute and communication",
-        communication.compute_and_communication,
-        ("Q3.1",),
-    ),
-    Section("bandwidth", "Question 3.2. Bandwidth", communication.bandwidth, ("Q3.2",)),
-    Section(
-        "large_batches",
-        "Question 4. Large batches",
-        learning.large_batches,
+QUESTIONS = [
+    Question("Q1", "Why are larger batches faster?", "grid.batch_sizes", ("epoch_time",), ("Q1",)),
+    Question("Q2", "Strong or weak scaling?", "grid.gpus", ("speedup",), ("Q2",)),
+    Question("Q3.1", "Where does the time go?", "grid.gpus", ("communication",), ("Q3.1",)),
+    Question("Q3.2", "How much of the link is used?", "interconnect", (), ("Q3.2",)),
+    Question(
+        "Q4",
+        "What do large batches cost, and what helps?",
+        "convergence.remedies",
+        ("learning", "remedies", "loss_curves"),
         ("Q4.1", "Q4.2"),
     ),
-    Section("set_epoch", "Question 5. Shuffling anew", synchronization.set_epoch, ("Q5",)),
-    Section(
-        "collectives",
-        "Question 6. What travels in a step",
-        synchronization.collectives,
-        ("Q6",),
+    Question("Q5", "What does set_epoch do?", "synchronization", (), ("Q5",)),
+    Question("Q6", "What travels in a step?", "synchronization", ("collectives",), ("Q6",)),
+    Question("Q7", "Do gradients alone keep ranks alike?", "synchronization", (), ("Q7",)),
+    Question(
+        "B",
+        "What does int8 quantization cost?",
+        "quantization",
+        ("quantization_sizes", "quantization_histograms"),
+        ("B",),
     ),
-    Section("buffers", "Question 7. Gradients only", synchronization.buffers, ("Q7",)),
-    Section("limits", "Physical limits", limits.limits),
-    Section("quantization", "Part B. Int8 quantization", quantization.part_b),
-    Section("side_by_side", "Side by side with published studies", comparison.side_by_side),
-    Section("audit", "Audit", audit.findings),
-    Section("prediction", "Prediction and recommendation", prediction.prediction),
-    Section("method", "Method", _method),
-    Section("fixed_cost", "Fixed cost of a run", limits.fixed_cost),
-    Section("provenance", "Provenance", provenance.provenance),
 ]
+APPENDIX = {
+    "limits": "Physical limits",
+    "prediction": "Prediction",
+    "fixed-cost": "Fixed cost of a run",
+    "audit": "Audit",
+    "provenance": "Provenance",
+}
+"""Parts below the questions, by the name of their tables."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A question with what this study says of it; `answer` is None where it was not measured."""
+
+    question: Question
+    answer: str | None
+    counts: list[tuple[str, int]]
+    claims: ClaimTable | None
+    tables: list[Table]
+
+
+def answered(study: StudyTables, claims: Sequence[Claim]) -> list[Answered]:
+    """Every question with its answer, the counts of its verdicts, its claims and tables."""
+    cells = frames.cells(study)
+    frame = partial(frames.frame, study)
+    made = []
+    for question in QUESTIONS:
+        own = [claim for claim in claims if claim.question in question.claims]
+        counts = Counter(claim.verdict for claim in own)
+        answer = ANSWERS[question.name](study, cells)
+        made.append(
+            Answered(
+                question,
+                answer,
+                [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
+                claim_table(own) if own and answer else None,
+                tables(question.name, frame) if answer else [],
+            )
+        )
+    return made
 
 
 def render(
-    tables: StudyTables,
+    study: StudyTables,
     claims: list[Claim],
-    figures: dict[str, str],
+    figures: Mapping[str, Any],
     template: Path,
     *,
-    sections: Sequence[Section] = SECTIONS,
-    partial: bool = False,
+    runs: Path,
+    data: Sequence[Path] = (),
+    partial_report: bool = False,
     side_by_side: bool = False,
     replayed_from: str | None = None,
 ) -> str:
-    """The page as HTML, from `template` and its neighbours (sections/, macros, style.css).
+    """The page as HTML, from `template` and its neighbours.
 
-    `claims` are those of the study, `figures` data URIs by name; the page has these `sections`. A
-    study with missing cells is refused unless `partial`; the page then says so at its top, where it
-    also warns of the times of runs that went `side_by_side` and names the stored study it was
-    `replayed_from`. Raises UserError for missing cells, and for a template that does not fit.
+    `claims` are those of the study, `figures` SVG by name, `runs` the folder of run records, `data`
+    the CSV files to hand out. A study with missing cells is refused unless `partial_report`; the
+    page then names them, as it says of runs that went `side_by_side`, and of which stored study it
+    was `replayed_from`. Raises UserError for missing cells, and for a template that does not fit.
     """
-    missing = [fmt.cell_name(row) for row in tables.missing.itertuples()]
-    if missing and not partial:
+    missing = [fmt.cell_name(row) for row in study.missing.itertuples()]
+    if missing and not partial_report:
         raise UserError(
-            f"{fmt.plural(len(missing), 'cell')} of {tables.study} are missing, the first is "
+            f"{fmt.plural(len(missing), 'cell')} of {study.study} are missing, the first is "
             f"{missing[0]}; run them, or ask for a partial report with --partial"
         )
+    cells = frames.cells(study)
+    frame = partial(frames.frame, study)
     return page.render(
         template,
-        study=tables.study,
-        facts=provenance.facts(tables),
-        on_cpu=tables.on_cpu,
-        cpu_threads=provenance.cpu_threads(tables),
-        cells=len(tables.timing),
+        study=study.study,
+        headline=provenance.headline(study),
+        facts=provenance.facts(study),
+        summary=provenance.summary(study, replayed_from),
+        on_cpu=study.on_cpu,
         missing=missing,
         side_by_side=side_by_side,
         replayed_from=replayed_from,
-        sections=[
-            {
-                "name": section.name,
-                "title": section.title,
-                "context": section.context(tables),
-                "answers": report_claims.answers(
-                    claims, section.questions, tables.experiment("remedies")
-                ),
-            }
-            for section in sections
+        cards=overview.cards(study, cells),
+        metrics=overview.METRICS,
+        batch_sizes=sorted(cells["batch_size"].unique()),
+        map=overview.map_rows(cells),
+        questions=answered(study, claims),
+        verdicts=VERDICTS,
+        bars=overview.bars(cells),
+        appendix=[
+            (name, title, found)
+            for name, title in APPENDIX.items()
+            if (found := tables(name, frame))
         ],
-        verdicts=report_claims.verdicts(claims),
-        verdict_symbols=report_claims.SYMBOLS,
-        figures_of=report_claims.figures,
+        topology=study.topology,
+        cells=cell_pages.pages(study, cells, runs),
+        data=[cell_pages.download(path, "text/csv") for path in data],
         figures=figures,
+        titles=texts.questions(),
     )

@@ -12,9 +12,9 @@ from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.published import study as published
 from scaling.report import page as html
-from scaling.report.sections import published as report_published
-from scaling.report.sections.audit import SEVERITIES, counts
-from scaling.report.sections.published import StudySection
+from scaling.report import published as report_published
+from scaling.report.frames import SEVERITIES, audit_counts
+from scaling.report.published import StudySection
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def as_text(submissions: list[Submission]) -> str:
             summary.append((str(submission.folder), "", f"cannot be read: {submission.refusal}"))
         for study in (section.tables for section in submission.studies):
             lines += [f"{study.study} ({submission.folder})", *_findings(study.audit), ""]
-            summary.append((str(submission.folder), study.study, counts(study.audit)))
+            summary.append((str(submission.folder), study.study, audit_counts(study.audit)))
     widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
     table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
     return "\n".join([*lines, *table])

@@ -1,271 +1,246 @@
-"""Tables of the report: cells and header rows, and their making from a list of columns."""
+"""Tables of the report: made from a study's tables as report/tables.yaml describes them."""
 
-import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain, groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
 
+import jinja2
 import pandas as pd
+import yaml
+from jinja2 import meta
 
 from scaling.core import numbers as fmt
 
-Kind = Literal["number", "text", "status", "head"]
+SPECS = Path(__file__).parents[4] / "report/tables.yaml"
+EMPTY = "–"
+WORDS = 24
+"""Characters above which a cell is read as words."""
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """One cell of a table: its text, a smaller second line, labels that qualify it, its extent."""
+    """One cell: its text, a smaller second line, and labels that qualify it."""
 
     text: str
     detail: str = ""
     flags: tuple[str, ...] = ()
-    kind: Kind = "number"
-    columns: int = 1
-    rows: int = 1
 
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table; `groups` is an optional upper header row: (label, number of columns).
+    """A titled table; `name` is its permalink, `keys` counts the columns that head a row.
 
-    `text_columns` are the labels of columns that hold words, not numbers.
+    A column has a label and that of the group it belongs to, "" for none.
     """
 
+    name: str
     title: str
-    columns: list[str]
+    columns: list[tuple[str, str]]
     rows: list[list[TableCell]]
-    groups: list[tuple[str, int]] = field(default_factory=list)
+    keys: int = 1
     notes: list[str] = field(default_factory=list)
-    text_columns: frozenset[str] = frozenset()
+
+    @property
+    def texts(self) -> set[int]:
+        """The indexes of columns that hold words, not figures."""
+        return {
+            index for row in self.rows for index, cell in enumerate(row) if len(cell.text) > WORDS
+        }
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """The upper header row: (label, number of columns); empty without a group."""
+        groups = [(group, len(list(same))) for group, same in groupby(self.columns, itemgetter(1))]
+        return groups if any(label for label, _ in groups) else []
 
 
 @dataclass(frozen=True)
-class SectionPart:
-    """What a template shows below one heading, in this order; `missing` is "" or a sentence."""
+class ColumnSpec:
+    """How a row becomes a cell: expressions over the row's columns, in Jinja's syntax.
 
-    sentences: list[str] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
-    missing: str = ""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its label, and how a row of the data becomes a cell.
-
-    `value` is a column of the data or a function of its row, `write` makes text of it; `detail`
-    and `flags` are functions of the row. Without a value the cell is the status `missing`, which
-    may depend on the row, or a dash. Where `instead` gives a cell, that one stands in place of the
-    value, once for neighbours that give the same. Rows that follow one another and agree in the
-    columns `per` share a cell. `group` is the label in an upper header row.
+    `value` is the text, `detail` the second line; a flag is shown where its expression is true.
     """
 
-    label: str
-    value: str | Callable[[Any], Any]
-    write: Callable[[Any], str] = str
-    kind: Kind = "number"
-    detail: Callable[[Any], str] | None = None
-    flags: Callable[[Any], tuple[str, ...]] | None = None
-    missing: str | Callable[[Any], str] = ""
-    instead: Callable[[Any], TableCell | None] | None = None
-    per: tuple[str, ...] = ()
-    group: str = ""
+    value: str
+    detail: str = ""
+    flags: Mapping[str, str] = field(default_factory=dict)
 
-    def cell(self, row: Any) -> TableCell:
-        """Make the cell of `row`, leaving `instead` aside."""
-        value = getattr(row, self.value) if isinstance(self.value, str) else self.value(row)
-        if value is None or value is pd.NA or value != value:
-            words = self.missing(row) if callable(self.missing) else self.missing
-            return status(words) if words else TableCell("–", kind=self.kind)
-        return TableCell(
-            self.write(value),
-            detail=self.detail(row) if self.detail else "",
-            flags=self.flags(row) if self.flags else (),
-            kind=self.kind,
+    def cell(self, row: Mapping[str, Any]) -> TableCell:
+        """Make the cell of `row`: without a value, its status or a dash."""
+        value = evaluate(self.value, row)
+        if value in (None, ""):
+            state = row.get("status", "ok")
+            return TableCell(EMPTY if state in ("ok", None) else str(state))
+        detail = evaluate(self.detail, row) if self.detail else None
+        flags = tuple(label for label, holds in self.flags.items() if evaluate(holds, row))
+        return TableCell(str(value), str(detail or ""), flags)
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A table of the report.
+
+    `rows` names a table of the study or a frame of `scaling.report.frames`; `where` (a pandas
+    query) chooses among them. `keys` head a row. With `across`, a column of the data, each of its
+    values has a group of `columns`, headed by the expression `heading`, and rows that agree in
+    `keys` are one. `note` is a column whose texts go below the table, with their cells.
+    """
+
+    name: str
+    title: str
+    rows: str
+    keys: dict[str, Any]
+    columns: dict[str, Any]
+    where: str = ""
+    across: str = ""
+    heading: str = ""
+    note: str = ""
+
+    def make(self, frame: pd.DataFrame) -> Table | None:
+        """Make the table of `frame`; None where it has no rows to show."""
+        frame = frame.query(self.where) if self.where and len(frame) else frame
+        if frame.empty:
+            return None
+        rows = list(_plain(frame))
+        keys, columns = _columns(self.keys), _columns(self.columns)
+        labels = [(head, "") for head in self.keys]
+        if self.across:
+            values = _distinct(row[self.across] for row in rows)
+            lines: dict[tuple[str, ...], list[list[TableCell]]] = {}
+            for row in rows:
+                head = [spec.cell(row) for spec in keys]
+                groups = lines.setdefault(
+                    tuple(cell.text for cell in head),
+                    [head, *([[TableCell(EMPTY)] * len(columns)] * len(values))],
+                )
+                groups[1 + values.index(row[self.across])] = _cells(columns, row)
+            body = [list(chain(*groups)) for groups in lines.values()]
+            for value in values:
+                heading = str(evaluate(self.heading or self.across, {self.across: value}))
+                labels += [(column or heading, heading * bool(column)) for column in self.columns]
+        else:
+            body = [[*(spec.cell(row) for spec in keys), *_cells(columns, row)] for row in rows]
+            labels += [(column, "") for column in self.columns]
+        shown = [
+            index
+            for index in range(len(labels))
+            if index < len(keys) or any(line[index].text not in (EMPTY, "") for line in body)
+        ]
+        return Table(
+            self.name,
+            self.title,
+            [labels[index] for index in shown],
+            [[line[index] for index in shown] for line in body],
+            len(keys),
+            _notes(rows, self.note) if self.note else [],
         )
 
 
-def text(words: str, rows: int = 1) -> TableCell:
-    """A cell of words, for one row or for several."""
-    return TableCell(words, kind="text", rows=rows)
+@cache
+def specs() -> dict[str, list[TableSpec]]:
+    """The tables of each part of the report, in their order."""
+    document = yaml.safe_load(SPECS.read_text(encoding="utf-8"))
+    return {
+        part: [TableSpec(name, **spec) for name, spec in tables.items()]
+        for part, tables in document.items()
+    }
 
 
-def head(words: str, rows: int = 1) -> TableCell:
-    """The heading of a row, or of several."""
-    return TableCell(words, kind="head", rows=rows)
+def tables(part: str, frame: Callable[[str], pd.DataFrame]) -> list[Table]:
+    """The tables of a part that have rows; `frame` gives a table of the study by its name."""
+    made = (spec.make(frame(spec.rows)) for spec in specs()[part])
+    return [table for table in made if table is not None]
 
 
-def status(name: str, columns: int = 1) -> TableCell:
-    """A cell that says why there are no figures."""
-    return TableCell(name, kind="status", columns=columns)
+def evaluate(expression: str, row: Mapping[str, Any]) -> Any:
+    """The value of an expression over a row; None where a column in it is empty.
 
-
-def no_single_gpu(row: Any) -> str:
-    """The status of a figure that needs a single GPU's time at the batch size of `row`."""
-    return f"no T(1, {row.batch_size})"
-
-
-def flags_of(row: Any, **conditions: bool) -> tuple[str, ...]:
-    """The labels whose condition holds (`within_noise` reads "within noise"), and a bad status."""
-    labels = [name.replace("_", " ") for name, holds in conditions.items() if holds]
-    return (*([] if row.status == "ok" else [row.status]), *labels)
-
-
-def spread_of(name: str, factor: float = 1.0) -> Callable[[Any], str]:
-    """Make a detail of the columns `…_min` and `…_max`: `0.341–0.352`."""
-
-    def detail(row: Any) -> str:
-        return fmt.span(*(factor * getattr(row, f"{name}_{end}") for end in ("min", "max")))
-
-    return detail
-
-
-BATCH_SIZE = Column("batch size per GPU", "batch_size", fmt.integer, "head", per=("batch_size",))
-GPUS = Column("GPUs", "gpus", fmt.integer)
-
-
-def make_table(
-    title: str,
-    rows: pd.DataFrame,
-    columns: Sequence[Column],
-    *,
-    instead: Callable[[Any], TableCell | None] | None = None,
-    keys: int = 1,
-    notes: Sequence[str] = (),
-) -> Table:
-    """A line for each of `rows`.
-
-    Where `instead` gives a cell, it stands in place of all columns but the first `keys`.
+    Raises jinja2.UndefinedError for a name that is no column.
     """
-    columns = _in_place_of(columns, instead, keys)
-    extents = [_extents(rows, column.per) for column in columns]
-    return Table(
-        title=title,
-        columns=[column.label for column in columns],
-        rows=[
-            _cells(row, columns, [extent[index] for extent in extents])
-            for index, row in enumerate(rows.itertuples())
-        ],
-        groups=_groups(column.group for column in columns),
-        notes=list(notes),
-        text_columns=_text_columns(columns),
-    )
+
+    def span(name: str, factor: float = 1, write: str = "significant") -> str:
+        """`0.341–0.352`, from the columns `…_min` and `…_max`; nothing where they are one."""
+        low, high = row[f"{name}_min"], row[f"{name}_max"]
+        if low is None or high is None or low == high:
+            return ""
+        return "–".join(_ENVIRONMENT.filters[write](factor * end) for end in (low, high))
+
+    names, compiled = _compiled(expression)
+    try:
+        value = compiled(**row, span=span, inf=math.inf)
+    except TypeError:
+        if all(row.get(name, "") is not None for name in names):
+            raise
+        return None
+    if isinstance(value, jinja2.Undefined):
+        str(value)
+    return value
 
 
-def table_by_cell(
-    title: str,
-    rows: pd.DataFrame,
-    columns: Sequence[Column],
-    instead: Callable[[Any], TableCell | None] | None = None,
-    notes: Sequence[str] = (),
-) -> Table:
-    """A line for each batch size per GPU and number of GPUs, the former written once."""
-    ordered = rows.sort_values(["batch_size", "gpus"])
-    columns = [BATCH_SIZE, GPUS, *columns]
-    return make_table(title, ordered, columns, instead=instead, keys=2, notes=notes)
+def _cells(columns: Sequence[ColumnSpec], row: Mapping[str, Any]) -> list[TableCell]:
+    """The figures of a row; where there are none but a status, it stands once."""
+    cells = [spec.cell(row) for spec in columns]
+    state = TableCell(str(row.get("status")))
+    alone = cells[:1] == [state] and set(cells) <= {state}
+    return [state, *([TableCell("")] * (len(cells) - 1))] if alone else cells
 
 
-def table_by_gpus(
-    title: str,
-    rows: pd.DataFrame,
-    columns: Sequence[Column],
-    *,
-    keys: Sequence[Column] = (BATCH_SIZE,),
-    instead: Callable[[Any], TableCell | None] | None = None,
-    notes: Sequence[str] = (),
-) -> Table:
-    """The lab's layout: a line for each of the `keys`, a group of `columns` for each GPU count.
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    """Each value once: numbers in ascending order, words as they come."""
+    found = list(dict.fromkeys(values))
+    return found if any(isinstance(value, str | bool) for value in found) else sorted(found)
 
-    The values of `keys` are columns of the data. Lines are in the order of the first of them,
-    and otherwise in that of the data.
-    """
-    names = [str(key.value) for key in keys]
-    counts = sorted(int(count) for count in rows["gpus"].unique())
-    found = {(*(getattr(row, name) for name in names), row.gpus): row for row in rows.itertuples()}
-    lines = rows[names].drop_duplicates().sort_values(names[0], kind="stable")
-    heads = make_table("", lines, keys)
-    columns = _in_place_of(columns, instead, 0)
-    absent = status("not in the grid", len(columns))
-    figures = [
-        [
-            cell
-            for count in counts
-            for cell in (
-                _cells(found[*line, count], columns) if (*line, count) in found else [absent]
-            )
-        ]
-        for line in lines.itertuples(index=False, name=None)
+
+def _columns(specs: Mapping[str, Any]) -> list[ColumnSpec]:
+    return [
+        ColumnSpec(spec) if isinstance(spec, str) else ColumnSpec(**spec) for spec in specs.values()
     ]
-    return Table(
-        title=title,
-        columns=heads.columns + [column.label for column in columns] * len(counts),
-        rows=[[*some, *more] for some, more in zip(heads.rows, figures, strict=True)],
-        groups=[("", len(names)), *((fmt.gpus(count), len(columns)) for count in counts)],
-        notes=list(notes),
-        text_columns=heads.text_columns | _text_columns(columns),
-    )
 
 
-def collect_notes(rows: pd.DataFrame, column: str) -> list[str]:
-    """Each different text of `column`, with the cells (GPUs × batch size) it belongs to.
-
-    Texts joined by "; " count as several.
-    """
-    places: dict[str, list[str]] = {}
-    for row in rows[rows[column] != ""].itertuples():
-        place = f"{fmt.gpus(int(row.gpus))} × {int(row.batch_size)}"
-        for words in getattr(row, column).split("; "):
-            cells = places.setdefault(words, [])
-            if place not in cells:
-                cells.append(place)
-    return [f"{', '.join(cells)}: {words}" for words, cells in places.items()]
+def _plain(frame: pd.DataFrame) -> Iterable[dict[str, Any]]:
+    """The rows as dictionaries, None for what is empty."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
-def _in_place_of(
-    columns: Sequence[Column], instead: Callable[[Any], TableCell | None] | None, keys: int
-) -> list[Column]:
-    """`columns` that ask `instead` before their own, but for the first `keys`."""
-    if instead is None:
-        return list(columns)
-
-    def first_of(own: Callable[[Any], TableCell | None] | None) -> Any:
-        return lambda row: instead(row) or (own(row) if own else None)
-
-    asking = [replace(column, instead=first_of(column.instead)) for column in columns[keys:]]
-    return [*columns[:keys], *asking]
+def _notes(rows: Iterable[Mapping[str, Any]], column: str) -> list[str]:
+    """Each different text of a column, with the number of rows that it is about."""
+    counts: dict[str, int] = {}
+    for text in (part for row in rows for part in (row[column] or "").split("; ") if part):
+        counts[text] = counts.get(text, 0) + 1
+    return [f"{text} ({fmt.plural(count, 'cell')})" for text, count in counts.items()]
 
 
-def _cells(
-    row: Any, columns: Sequence[Column], extents: Sequence[int] | None = None
-) -> list[TableCell]:
-    """The cells of one line; a column's extent is in rows, 0 where one above reaches so far."""
-    cells: list[TableCell] = []
-    before = None
-    for column, extent in zip(columns, extents or [1] * len(columns), strict=True):
-        if not extent:
-            continue
-        standing = column.instead(row) if column.instead else None
-        if standing is not None and standing == before:
-            cells[-1] = replace(cells[-1], columns=cells[-1].columns + 1)
-        else:
-            cells.append(replace(standing or column.cell(row), rows=extent))
-        before = standing
-    return cells
+def _unless_empty(write: Callable[..., str]) -> Callable[..., str | None]:
+    return lambda value, *options: None if value is None else write(value, *options)
 
 
-def _extents(rows: pd.DataFrame, per: tuple[str, ...]) -> list[int]:
-    """For each row, over how many its cell reaches: 0 where it belongs to the cell above."""
-    if not per:
-        return [1] * len(rows)
-    keys = rows[list(per)].itertuples(index=False, name=None)
-    runs = [len(list(run)) for _, run in itertools.groupby(keys)]
-    return [extent for run in runs for extent in (run, *[0] * (run - 1))]
+FILTERS: dict[str, Callable[..., str]] = {
+    "count": lambda value: f"{int(value):,}",
+    "data": fmt.data,
+    "estimate": fmt.estimate,
+    "fixed": lambda value, digits=2: f"{value:.{digits}f}".replace("-", "−"),
+    "gpus": fmt.gpus,
+    "int": fmt.integer,
+    "percent": fmt.percent,
+    "points": lambda share: fmt.points(100 * share),
+    "rate": fmt.rate,
+    "share": lambda value: "< 0.001 %" if 0 < value < 1e-5 else f"{100 * value:.3g} %",
+    "signed": lambda share: ("+" if share > 0 else "") + fmt.percent(share),
+    "significant": fmt.significant,
+    "times": fmt.times,
+    "words": lambda name: str(name).replace("_", " "),
+}
+_ENVIRONMENT = jinja2.Environment(undefined=jinja2.StrictUndefined)
+_ENVIRONMENT.filters |= {name: _unless_empty(write) for name, write in FILTERS.items()}
 
 
-def _groups(labels: Any) -> list[tuple[str, int]]:
-    """The upper header row: neighbours of one label together; empty without any label."""
-    groups = [(label, len(list(same))) for label, same in itertools.groupby(labels)]
-    return groups if any(label for label, _ in groups) else []
-
-
-def _text_columns(columns: Sequence[Column]) -> frozenset[str]:
-    return frozenset(column.label for column in columns if column.kind == "text")
+@cache
+def _compiled(expression: str) -> tuple[set[str], Callable[..., Any]]:
+    """The names in an expression, and the expression as a function of their values."""
+    names = meta.find_undeclared_variables(_ENVIRONMENT.parse(f"{{{{ {expression} }}}}"))
+    return names, _ENVIRONMENT.compile_expression(expression, undefined_to_none=False)

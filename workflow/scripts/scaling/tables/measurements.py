@@ -128,6 +128,7 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     says so. `power_capped_share` is the part of all measured epochs in which the GPU that was held
     back longest ran at its power limit, at most 1; empty where no driver counted it. An H200's
     counts in steps of 0.1 s: for epochs of less than a second this is a rough figure.
+    `peak_memory_bytes` is the highest of all ranks and seeds.
     """
     return table_of_cells("costs", runs, _cost)
 
@@ -142,11 +143,13 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         for what, found in (("operations per image", flops), ("precision", precisions))
         if len(found) != 1
     ]
+    memory = [size for record in records for size in record["memory"]["peak_bytes"]]
     return {
         "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
         "precision": precisions.pop() if len(precisions) == 1 else "",
         "power_capped_share": _power_capped_share(records),
         "cost_note": "; ".join(notes),
+        "peak_memory_bytes": max(memory, default=None),
     }
 
 

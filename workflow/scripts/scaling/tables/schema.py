@@ -149,9 +149,9 @@ class StudyTables(DerivedTables):
     """
 
     utilization: pd.DataFrame
-    comparison: pd.DataFrame
     startup: pd.DataFrame
     device_time: pd.DataFrame
+    costs: pd.DataFrame
     provenance: pd.DataFrame
     accuracy: pd.DataFrame
     quantization: pd.DataFrame

@@ -1,0 +1,85 @@
+"""Reading a page as a person would."""
+
+import re
+from html.parser import HTMLParser
+
+_VOID = {"meta", "input", "br"}
+_HIDDEN = re.compile(r"\bv-(?!seconds)")
+
+
+class Page(HTMLParser):
+    """A page as its titled tables (title, rows of cell texts), text, elements and words.
+
+    `visible_words` are those that are read without a click: outside of folds, cells and the map's
+    other quantities; a figure has none.
+    """
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.source = source
+        self.tables: dict[str, list[list[str]]] = {}
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.words = self.visible_words = 0
+        self._open: list[tuple[str, dict[str, str | None]]] = []
+        self._title = ""
+        self.feed(source)
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        self.elements.append((tag, named))
+        if tag in _VOID:
+            return
+        self._open.append((tag, named))
+        if tag == "figcaption":
+            self._title = ""
+        elif tag == "table":
+            self.tables[self._title] = []
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag in ("td", "th"):
+            self._rows[-1].append("")
+        elif tag in ("small", "span") and self._inside("tr"):
+            self._rows[-1][-1] += " "
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        if any(self._inside(tag) for tag in ("style", "svg", "title")):
+            return
+        self.text += data
+        self.words += len(data.split())
+        self.visible_words += 0 if self._hidden() else len(data.split())
+        if self._inside("figcaption"):
+            self._title += data
+        elif self._inside("tr"):
+            self._rows[-1][-1] += data
+
+    @property
+    def _rows(self) -> list[list[str]]:
+        return self.tables[self._title]
+
+    def _inside(self, tag: str) -> bool:
+        return any(name == tag for name, _ in self._open)
+
+    def _hidden(self) -> bool:
+        tags = [*(tag for tag, _ in self._open), ""]
+        folded = any(
+            tag == "details" and "open" not in named and tags[index + 1] != "summary"
+            for index, (tag, named) in enumerate(self._open)
+        )
+        switched = any(_HIDDEN.search(named.get("class") or "") for _, named in self._open)
+        return folded or switched or self._inside("aside")
+
+    def rows(self, title: str) -> list[list[str]]:
+        """The rows of a table below its header, spaces normalised."""
+        return [[" ".join(cell.split()) for cell in row] for row in self.tables[title]][1:]
+
+    def row(self, title: str, head: str) -> list[str]:
+        """The cells beside the first row heading `head`."""
+        return next(row[1:] for row in self.rows(title) if row[0] == head)

@@ -1,0 +1,86 @@
+"""The first screen: what to run, how it scales, what limits it, and the map."""
+
+import pytest
+
+from examples import report_tables
+from scaling.report import answers, frames, overview
+from scaling.report.frames import audit_counts
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return report_tables.study(tmp_path_factory.mktemp("study"), report_tables.make())
+
+
+@pytest.fixture
+def cells(study):
+    return frames.cells(study)
+
+
+def test_the_fastest_that_learns_is_told_from_the_fastest(study, cells):
+    """Beyond a global batch of 128 the example learns less than its reference by over 2 points."""
+    run_this, scales, limit, trust = overview.cards(study, cells)
+    assert run_this.headline == "fast, 1 × 128"
+    assert run_this.text == (
+        "1.76 s an epoch: the fastest that learns (75 %, 3 seeds). Fastest of all: "
+        "fast/ddp, 4 × 512, 0.320 s, but 41 %."
+    )
+    # T(1) / T(4) of fast/ddp: 7.2 / 2.2, 1.76 / 0.6, 1.32 / 0.32, 1.24 / 0.33.
+    assert (scales.headline, scales.unit) == ("2.93–4.12×", "of 4")
+    assert "fast/ddp: 73 % to 103 % efficient. course/ddp: 3.16–3.33×." in scales.text
+    # 40,000 images · 3.329 GFLOP / 1.76 s of 797 TFLOP/s: 9.5 % at peak, the rest below it.
+    assert limit.headline == "GPU work below its peak" and limit.text.startswith("91 % of")
+    # Every range is ± 2 %.
+    assert trust.headline == "4.0 %" and audit_counts(study.audit) in trust.text
+
+
+def test_without_an_accuracy_the_fastest_is_recommended_with_a_caveat(study, cells):
+    card, *_ = overview.cards(study, cells.drop(columns="reference"))
+    assert card.headline == "fast/ddp, 4 × 512" and "No accuracy" in card.text
+
+
+def test_a_study_of_which_nothing_was_timed_has_no_cards(study, cells):
+    assert overview.cards(study, cells.assign(status="oom")) == []
+
+
+def test_the_map_has_a_row_for_each_configuration_and_shared_runs_once(cells):
+    rows = dict(overview.map_rows(cells))
+    assert "course · ddp · 1 GPU" in rows and "course · dp · 1 GPU" in rows
+    cells.loc[(cells["gpus"] == 1) & (cells["strategy"] == "dp"), "shared"] = True
+    rows = dict(overview.map_rows(cells))
+    assert "course · one GPU" in rows and "course · dp · 1 GPU" not in rows
+    cell = dict(overview.map_rows(cells))["fast · ddp · 4 GPUs"][2]
+    assert cell.id == "cell-fast-ddp-4-512" and cell.marks == ("fastest",)
+    assert cell.values["seconds"] == ("0.320", 1.0)
+    failed = rows["course · ddp · 4 GPUs"][4]
+    assert (
+        (failed.status, failed.values) == ("infeasible", {"memory": failed.values["memory"]})
+        if failed.values
+        else failed.status == "infeasible"
+    )
+
+
+def test_the_parts_of_a_bar_are_all_of_its_epoch(cells):
+    for bar in overview.bars(cells):
+        assert sum(bar["parts"]) == pytest.approx(100, abs=0.1)
+
+
+def test_exposed_communication_is_the_traces_where_there_is_one(study):
+    share = study.communication.iloc[0]
+    traced = {"estimate": "profiler", "exposed_seconds": 0.01, "communication_seconds": 0.9}
+    table = study.communication.astype({"exposed_seconds": float})
+    table.loc[len(table)] = {**share, **traced}
+    cells = frames._with_exposed(frames.cells(study), table)
+    own = cells[(cells[frames.CELL_KEYS] == share[frames.CELL_KEYS]).all(axis=1)].iloc[0]
+    assert own["communication_share"] == pytest.approx(0.01 / share["total_seconds"])
+    assert own["communication_estimate"] == "profiler"
+
+
+def test_an_answer_is_one_short_sentence_or_none(study, cells):
+    given = {name: answer(study, cells) for name, answer in answers.ANSWERS.items()}
+    assert [name for name, text in given.items() if text is None] == ["Q5", "Q6", "Q7"]
+    assert all(len(text.split()) <= 30 for text in given.values() if text), given
+    assert given["B"] == (
+        "Int8 weights, activations and biases: 54.80 % against 55.00 % in float32 "
+        "(−0.20 points, 3 seeds)."
+    )

@@ -1,0 +1,150 @@
+"""The lab's questions, each answered in one sentence of a study's figures."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from scaling.config.scheme import STAGES
+from scaling.core import numbers as fmt
+from scaling.report import frames
+from scaling.report.overview import label, seeds, speedups, times_span
+from scaling.tables.experiments.quantization_cost import cost
+from scaling.tables.schema import StudyTables
+
+Answer = str | None
+
+
+def batch_size(tables: StudyTables, cells: pd.DataFrame) -> Answer:
+    """How the epoch of the fewest GPUs depends on its batch, and the longest wait for data."""
+    timed = cells[(cells["status"] == "ok") & cells["epoch_seconds"].notna()]
+    single = timed[timed["gpus"] == timed["gpus"].min()]
+    if single["batch_size"].nunique() < 2:
+        return None
+    parts = []
+    for recipe, rows in single.groupby("recipe", sort=False):
+        rows = rows.set_index("batch_size")["epoch_seconds"]
+        smallest, best = rows.index.min(), rows.idxmin()
+        gain = fmt.times(rows[smallest].max() / rows.min())
+        parts.append(f"{recipe}: {gain} faster at {best} than at {smallest}")
+    waits: Any = next(timed.sort_values("loading_share", ascending=False).itertuples())
+    most = f"waiting for data takes up to {fmt.percent(waits.loading_share)} ({label(waits)})"
+    return f"{'; '.join([*parts, most])}."
+
+
+def speedup(tables: StudyTables, cells: pd.DataFrame) -> Answer:
+    """The speedup of each configuration on the most GPUs."""
+    found = speedups(cells)
+    if not found:
+        return None
+    said = ", ".join(f"{name} {times_span(rows['speedup'])}" for name, rows in found)
+    return f"On {fmt.gpus(found[0][1]['gpus'].iloc[0])}: {said}."
+
+
+def communication(tables: StudyTables, cells: pd.DataFrame) -> Answer:
+    """The share of exposed communication of each configuration on several GPUs."""
+    known = cells[cells["communication_share"].notna() & (cells["gpus"] > 1)]
+    if known.empty:
+        return None
+    groups = known.groupby(["recipe", "strategy"], sort=False)["communication_share"]
+    said = [
+        f"{recipe}/{strategy} {fmt.percent(max(0, rows.min()))} to {fmt.percent(rows.max())}"
+        for (recipe, strategy), rows in groups
+    ]
+    return f"Exposed communication, of an epoch: {', '.join(said)}."
+
+
+def bandwidth(tables: StudyTables, cells: pd.DataFrame) -> Answer:
+    """The best bandwidth of a cell, against the link's."""
+    known = frames.bandwidth_estimates(tables)
+    known = known[known["utilization"].notna() & (known["utilization"] <= 1)]
+    if known.empty:
+        return None
+    best: Any = next(known.sort_values("utilization", ascending=False).itertuples())
+    link = f"{fmt.percent(best.utilization)} of the link’s {fmt.significant(best.peak_gb_per_s)}"
+    return f"At most {link} GB/s ({label(best)}, by {fmt.estimate(best.estimate)})."
+
+
+def large_batches(tables: StudyTables, cells: pd.DataFrame) -> Answer:
+    """Accuracy at the reference and at the largest batch, and the best technique there."""
+    said = []
+    if "reference" in cells and cells["reference"].eq(True).any():
+        known = cells[cells["test_accuracy"].notna()]
+        for first in known[known["reference"].eq(True)].head(1).itertuples():
+            own = known[known["recipe"] == first.recipe].sort_values("global_batch_size")
+            last: Any = next(own.tail(1).itertuples())
+            ends = [
+                f"{int(row.global_batch_size)} reaches {fmt.percent(row.test_accuracy)}"
+                for row in (first, last)
+            ]
+            said.append(f"Batch {', '.join(ends)} ({first.recipe}, {seeds(first.seeds)}).")
+    techniques = tables.experiment("remedies")
+    techniques = techniques[techniques["test_accuracy"].notna()]
+    rows = techniques[techniques["global_batch"] == techniques["global_batch"].max()]
+    for best in rows.sort_values("test_accuracy").tail(1).itertuples():
+        name = best.remedy.replace("_", " ")
+        at = f"Best technique at {int(best.global_batch)}"
+        said.append(f"{at}: {name}, {fmt.percent(best.test_accuracy)}.")
+    return " ".join(said) or None
+
+
+def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
+    """Whether orders change from epoch to epoch, with and without set_epoch."""
+    drawn = frames.orders(tables)
+    if drawn.empty:
+        return None
+    said = {told: same["different"].iloc[0] for told, same in drawn.groupby("set_epoch")}
+    epochs = drawn["epochs"].max()
+    parts = [
+        f"{'with' if told else 'without'} set_epoch a rank draws {count} orders"
+        for told, count in sorted(said.items(), reverse=True)
+    ]
+    return f"In {epochs} epochs, {', '.join(parts)}."
+
+
+def messages(tables: StudyTables, cells: pd.DataFrame) -> Answer:
+    """The bytes that DDP sends in a step, against those of the gradients."""
+    sent = frames.messages(tables)
+    if sent.empty:
+        return None
+    ddp = sent[sent["way"].str.startswith("ddp") & (sent["phase"] != "start")]
+    if ddp.empty:
+        return None
+    size, gradients = ddp["bytes"].sum(), ddp["gradient_bytes"].iloc[0]
+    return (
+        f"A step of DDP hands over {fmt.data(size)} in {int(ddp['messages'].sum())} messages; "
+        f"the gradients are {fmt.data(gradients)}."
+    )
+
+
+def buffers(tables: StudyTables, cells: pd.DataFrame) -> Answer:
+    """Whether ranks end with equal buffers, by how they are kept."""
+    found = frames.ranks(tables)
+    if found.empty:
+        return None
+    said = [f"{row.buffers.replace('_', ' ')} {row.hashes}" for row in found.itertuples()]
+    return f"Parameters end {found['parameters'].iloc[0]}; buffers: {', '.join(said)}."
+
+
+def part_b(tables: StudyTables, cells: pd.DataFrame) -> Answer:
+    """What the last stage of quantization costs."""
+    rows = tables.quantization[tables.quantization["stage"] == STAGES[-1]]
+    if rows.empty:
+        return None
+    found = cost(rows)
+    ends = f"{found.accuracy_percent:.2f} % against {found.float32_percent:.2f} % in float32"
+    lost = f"{found.difference} points, {seeds(found.seeds)}"
+    return f"Int8 weights, activations and biases: {ends} ({lost})."
+
+
+ANSWERS: dict[str, Callable[[StudyTables, pd.DataFrame], Answer]] = {
+    "Q1": batch_size,
+    "Q2": speedup,
+    "Q3.1": communication,
+    "Q3.2": bandwidth,
+    "Q4": large_batches,
+    "Q5": set_epoch,
+    "Q6": messages,
+    "Q7": buffers,
+    "B": part_b,
+}

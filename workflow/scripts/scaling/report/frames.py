@@ -1,0 +1,237 @@
+"""Frames of the report: what its tables show that no table of the study has as such."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pandas as pd
+
+from scaling.audit.checks import CHECKS
+from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
+from scaling.report import frames_quantization as part_b
+from scaling.tables import accuracy, noise
+from scaling.tables.communication import with_values
+from scaling.tables.schema import DerivedTables, StudyTables
+
+SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
+PREFERRED = ["profiler", "subtraction_without_loading", "subtraction"]
+"""Which estimate of the communication a bandwidth is taken from: the first that a cell has."""
+EXPOSED = ["profiler", "without_communication", "subtraction_without_loading"]
+"""Which estimate exposed communication is taken from: the first that a cell has."""
+OF_A_RUN = [
+    *("recipe", "strategy", "gpus", "batch_size", "seed", "status", "measured_as", "training"),
+    *("recipe_options", "compiled_batch_sizes", "cpu_threads", "device_ids", "slurm_job_id"),
+    *("slurm_gpus", "config_digest", "started", "ended"),
+]
+"""Columns of provenance.csv in which two runs of one environment may differ."""
+
+
+def frame(tables: DerivedTables, name: str) -> pd.DataFrame:
+    """The frame called `name`: one of `FRAMES`, or else a table of the study."""
+    if name in FRAMES:
+        return FRAMES[name](tables)
+    if hasattr(tables, name):
+        return getattr(tables, name)
+    return tables.experiment(name)  # type: ignore[attr-defined]
+
+
+def cells(tables: StudyTables) -> pd.DataFrame:
+    """One row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
+
+    Figures of learning are as `accuracy.compare_batches` has them; `shared` tells a cell on one GPU
+    whose measurement is that of another strategy.
+    """
+    keys = [*CELL_KEYS, "status"]
+    found = tables.timing.copy()
+    ratios = ["speedup", "speedup_min", "speedup_max", "efficiency", "within_spread"]
+    found = found.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
+    used = tables.utilization.drop(columns=["count", "note"])
+    found = _with_exposed(found.merge(used, how="left", on=keys), tables.communication)
+    learned = accuracy.compare_batches(tables.timing, tables.accuracy)
+    if len(learned):
+        learned = learned.rename(columns={"within_spread": "accuracy_within_spread"})
+        found = found.merge(learned.drop(columns="status"), how="left", on=CELL_KEYS)
+    runs = tables.provenance.drop_duplicates(CELL_KEYS)
+    runs = runs[CELL_KEYS].assign(shared=runs["measured_as"].fillna("") != "")
+    found = found.merge(runs, how="left", on=CELL_KEYS)
+    found["shared"] = found["shared"].eq(True)
+    return found.merge(tables.costs[[*CELL_KEYS, "peak_memory_bytes"]], how="left", on=CELL_KEYS)
+
+
+def _with_exposed(cells: pd.DataFrame, communication: pd.DataFrame) -> pd.DataFrame:
+    """`cells` with their exposed communication by the first of `EXPOSED` that there is."""
+    own = communication.assign(
+        seconds=communication["exposed_seconds"].fillna(communication["communication_seconds"])
+    )
+    own = own[own["estimate"].isin(EXPOSED) & own["seconds"].notna()]
+    order = own["estimate"].map(EXPOSED.index).sort_values(kind="stable").index
+    own = own.loc[order].drop_duplicates(CELL_KEYS)
+    own["communication_share"] = own["seconds"] / own["total_seconds"]
+    own["communication_estimate"] = own["estimate"]
+    columns = ["communication_share", "communication_estimate"]
+    cells = cells.drop(columns=columns).merge(own[[*CELL_KEYS, *columns]], "left", on=CELL_KEYS)
+    known = cells[["utilization", "loading_share"]].sum(axis=1, skipna=False)
+    return cells.assign(other_share=1 - known - cells["communication_share"].fillna(0))
+
+
+def recipes(tables: StudyTables) -> pd.DataFrame:
+    """Pairs of recipes on one cell, with an `interval` in words."""
+    found = accuracy.compare_recipes(tables.accuracy)
+    return found.assign(interval=_intervals(found, "low", "high")) if len(found) else found
+
+
+def gains(tables: StudyTables) -> pd.DataFrame:
+    """The techniques that are compared with another at their global batch."""
+    rows = tables.experiment("remedies")
+    rows = rows[rows["compared_with"].astype(str) != ""].sort_values("global_batch", kind="stable")
+    return rows.assign(interval=_intervals(100 * rows[["gain_low", "gain_high"]].astype(float)))
+
+
+def remedies(tables: StudyTables) -> pd.DataFrame:
+    """The techniques, by global batch."""
+    return tables.experiment("remedies").sort_values("global_batch", kind="stable")
+
+
+def communication_estimates(tables: DerivedTables) -> pd.DataFrame:
+    """Every estimate of each cell's communication that has a value, and whether it is noise."""
+    found = noise.with_resolution(tables.communication, tables.timing)
+    return found[found["communication_seconds"].notna()]
+
+
+def bandwidth_estimates(tables: DerivedTables) -> pd.DataFrame:
+    """The bandwidth of each cell by the first of `PREFERRED` that has a time for it."""
+    found = with_values(tables.bandwidth)
+    found = found[found["communication_seconds"].notna() & found["estimate"].isin(PREFERRED)]
+    order = found["estimate"].map(PREFERRED.index)
+    return found.loc[order.sort_values(kind="stable").index].drop_duplicates(CELL_KEYS).sort_index()
+
+
+def orders(tables: StudyTables) -> pd.DataFrame:
+    """What each sampler drew, with and without set_epoch: extremes over ranks, seeds, epochs."""
+    rows = []
+    for key, same in tables.experiment("sampler").groupby(
+        ["sampler", "gpus", "set_epoch"], sort=False
+    ):
+        chains = same.groupby(["trained", "seed", "rank"])["first_epoch"].nunique()
+        row = dict(zip(("sampler", "gpus", "set_epoch"), key, strict=True))
+        row |= {"epochs": same["epoch"].nunique(), "different": fmt.whole_span(chains, "–")}
+        spans = ("overlap", "unseen", "repeated")
+        rows.append(row | {name: fmt.whole_span(same[name], "–") for name in spans})
+    return pd.DataFrame(rows)
+
+
+def messages(tables: StudyTables) -> pd.DataFrame:
+    """The messages of the start and of the last step recorded, by parallel mode and content."""
+    known = tables.experiment("collectives")
+    known = known[known["bytes"].notna()]
+    last = known.groupby("way")["step"].transform("max")
+    shown = known[known["step"].eq(0) | known["step"].eq(last)]
+    groups = shown.groupby(["way", "phase", "kind", "content"], sort=False)
+    return groups.agg(
+        messages=("bytes", "size"),
+        bytes=("bytes", "sum"),
+        gradient_bytes=("gradient_bytes", "first"),
+    ).reset_index()
+
+
+def ranks(tables: StudyTables) -> pd.DataFrame:
+    """One row for each kind of buffers: whether ranks end equal, and how far apart they are."""
+    groups = tables.experiment("buffers").groupby("buffers", sort=False)
+    found = groups.first()
+    return found.assign(
+        parameters=groups["parameters_sha256"].agg(_alike),
+        hashes=groups["buffers_sha256"].agg(_alike),
+        lowest=groups["test_accuracy"].min(),
+        highest=groups["test_accuracy"].max(),
+    ).reset_index()
+
+
+def _alike(hashes: pd.Series) -> str:
+    return "identical" if hashes.nunique() == 1 else f"{hashes.nunique()} different"
+
+
+def startup_medians(tables: StudyTables) -> pd.DataFrame:
+    """Seconds of a run by what they were spent on, of each configuration's median batch size."""
+    runs = tables.startup[tables.startup["run_seconds"].notna()]
+    return runs.groupby(CELL_KEYS[:3], sort=False).median(numeric_only=True).reset_index()
+
+
+def cost_model(tables: DerivedTables) -> pd.DataFrame:
+    """The parameters of each model, with an `interval` in words."""
+    found = tables.cost_model
+    return found.assign(interval=_intervals(found[["low", "high"]]))
+
+
+def findings(tables: DerivedTables) -> pd.DataFrame:
+    """The audit's findings, errors first; those of one message and severity are one row."""
+    rows = []
+    for severity, name in SEVERITIES.items():
+        own = tables.audit[tables.audit["severity"] == severity]
+        for message, same in own.groupby("message", sort=False):
+            first = fmt.told_apart(same["found"].iloc[0], same["expected"].iloc[0])
+            places = [
+                "whole study" if pd.isna(row.gpus) else fmt.cell_name(row)
+                for row in same.itertuples()
+            ]
+            more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+            figures = dict(zip(("found", "expected"), first, strict=True))
+            rows.append({"severity": name, "message": message, "cells": places[0] + more} | figures)
+    return pd.DataFrame(rows)
+
+
+def checks(audit: pd.DataFrame) -> pd.DataFrame:
+    """Every check with what it judges and the number of its findings."""
+    found = audit["check"].value_counts()
+    return pd.DataFrame(
+        [
+            {
+                "check": check.__name__,
+                "rule": " ".join((check.__doc__ or "").partition("\n\n")[0].split()),
+                "findings": found.get(check.__name__, 0),
+            }
+            for check in CHECKS
+        ]
+    )
+
+
+def environments(tables: StudyTables) -> pd.DataFrame:
+    """A row for each property of an environment that has a value, and each environment."""
+    runs = tables.provenance[tables.provenance["status"] != "missing"]
+    kept = [column for column in runs if column not in OF_A_RUN]
+    rows = []
+    for number, (_, same) in enumerate(runs.groupby(kept, sort=False), start=1):
+        first = same.iloc[0]
+        facts = {"runs": str(len(same)), "first start": same["started"].min()}
+        facts |= {column: str(first[column]) for column in kept if first[column]}
+        rows += [
+            {"environment": f"E{number}", "property": name.replace("_", " "), "value": value[:60]}
+            for name, value in facts.items()
+        ]
+    return pd.DataFrame(rows)
+
+
+def audit_counts(audit: pd.DataFrame) -> str:
+    """`1 error, 2 warnings, 1 remark`, or `no findings`."""
+    found = audit["severity"].value_counts()
+    parts = [fmt.plural(found[key], name) for key, name in SEVERITIES.items() if key in found]
+    return ", ".join(parts) or "no findings"
+
+
+def _intervals(found: pd.DataFrame, low: str = "", high: str = "") -> Iterable[str | None]:
+    """`−1.2 to +0.3`, for the two columns; None where there is none."""
+    ends = found[[low, high]] if low else found
+    return [
+        None if pd.isna(one) else f"{fmt.significant(one)} to {fmt.significant(other)}"
+        for one, other in ends.itertuples(index=False)
+    ]
+
+
+FRAMES: dict[str, Callable[[Any], pd.DataFrame]] = {
+    made.__name__: made
+    for made in (
+        *(cells, startup_medians, recipes, gains, remedies, communication_estimates),
+        *(bandwidth_estimates, orders, messages, ranks, cost_model, findings),
+        *(environments, *part_b.FRAMES),
+    )
+}
+"""Functions from the tables of a study to a frame, by their names."""

@@ -1,0 +1,158 @@
+"""Frames of Part B: variants, layers and mistakes over the seeds."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from scaling.config.scheme import MISTAKES, STAGES, Scheme
+from scaling.tables.experiments.quantization_cost import (
+    STANDARD_ERRORS,
+    between,
+    bits,
+    cost,
+    difference,
+    low_bits,
+    method,
+)
+from scaling.tables.schema import StudyTables
+
+LATE_STAGES = [STAGES[3], STAGES[2]]
+"""Where to look for statistics of quantized activations."""
+
+
+def stages(tables: StudyTables) -> pd.DataFrame:
+    """What each of the lab's stages costs."""
+    table = tables.quantization
+    return _costs(table[table["stage"].isin(STAGES)], "stage")
+
+
+def choices(tables: StudyTables) -> pd.DataFrame:
+    """What the other sound variants of 8 bits cost."""
+    table = tables.quantization
+    eight = (table["weight_bits"] == 8) & table["activation_bits"].isin([8, float("nan")])
+    sound = table["mistake"].eq("") & ~table["stage"].isin(STAGES)
+    return _costs(table[eight & sound], "stage")
+
+
+def resnet(tables: StudyTables) -> pd.DataFrame:
+    """What each stage costs ResNet-18, by the kind of weight scales."""
+    return _costs(tables.experiment("quantization_resnet"), "weight_scales", "stage")
+
+
+def low_bits_by_method(tables: StudyTables) -> pd.DataFrame:
+    """What fewer bits cost and save, by method, most bits first."""
+    low = low_bits(tables.quantization)
+    low = low.sort_values(["weight_bits", "activation_bits"], ascending=False)
+    return _costs(low.assign(bits=[bits(row) for row in low.itertuples()]), "bits", "method")
+
+
+def weight_layers(tables: StudyTables) -> pd.DataFrame:
+    """Statistics of each layer's weights in the first stage that has them, over the seeds."""
+    return _by_layer(tables.quantization_layers, [STAGES[1], STAGES[3]], "weight_scale")
+
+
+def activation_layers(tables: StudyTables) -> pd.DataFrame:
+    """Statistics of each layer's activations in the last stage that has them, over the seeds."""
+    found = _by_layer(tables.quantization_layers, LATE_STAGES, "clipped_share_calibration")
+    return found[found["layer"] != "images"] if len(found) else found
+
+
+def mistakes(tables: StudyTables) -> pd.DataFrame:
+    """Each mistake beside the sound variant of the same options and seeds."""
+    table, rows = tables.quantization, []
+    quantized = table[table["stage"] != STAGES[0]]
+    options = [option for option in Scheme.model_fields if option != "mistake"]
+    for name, wrong in quantized[quantized["mistake"] != ""].groupby("stage", sort=False):
+        same = (quantized[options].astype(str) == wrong[options].iloc[0].astype(str)).all(axis=1)
+        sound = quantized[
+            same & quantized["mistake"].eq("") & quantized["seed"].isin(wrong["seed"])
+        ]
+        first = sound["stage"].iloc[0] if len(sound) else ""
+        beside = between(tables.quantization_paired, str(name), first)
+        seen = {part for text in wrong["revealed_by"] for part in text.split("; ")}
+        seen -= {"", "accuracy"}
+        lost = beside is not None and beside.errors < -STANDARD_ERRORS
+        mistake = wrong["mistake"].iloc[0]
+        rows.append(
+            {
+                "mistake": mistake,
+                "meaning": MISTAKES[mistake],
+                "accuracy": wrong["accuracy_percent"].mean(),
+                "sound_accuracy": sound["accuracy_percent"].mean(),
+                "difference": None if beside is None else difference(*beside),
+                "revealed_by": "; ".join(["accuracy"] * lost + sorted(seen)) or "nothing",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def engines(tables: StudyTables) -> pd.DataFrame:
+    """Other engines' quantizers, means over the seeds; what is missing is in `missing`."""
+    table = tables.experiment("quantization_peers")
+    rows = []
+    for (engine, precision), same in table[table["status"] == "measured"].groupby(
+        ["engine", "precision"], sort=False
+    ):
+        means = same.select_dtypes("number").mean()
+        extremes = {
+            f"batch_{batch}_ratio_{end}": getattr(same[f"batch_{batch}_ratio_{end}"], end)()
+            for batch in (1, 256)
+            for end in ("min", "max")
+        }
+        rows.append({"engine": engine, "precision": precision, **means, **extremes, "missing": ""})
+    absent = table[table["status"] != "measured"].drop_duplicates(["engine", "note"])
+    rows += [
+        {"engine": row.engine, "precision": row.status, "missing": row.note}
+        for row in absent.itertuples()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _costs(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
+    """A row for each group of variants: what it costs over its seeds."""
+    rows = []
+    for key, same in table.groupby(list(keys), sort=False):
+        found = cost(same)
+        low, high = found.accuracy_range
+        is_float = "stage" in same and same["stage"].iloc[0] == STAGES[0]
+        rows.append(
+            {
+                **dict(zip(keys, key, strict=True)),
+                "seeds": found.seeds,
+                "accuracy": found.accuracy_percent,
+                "accuracy_range": f"{low:.2f}–{high:.2f}" if found.seeds > 1 else "",
+                "difference": None if is_float else found.difference,
+                "reach": None if is_float else found.reach,
+                "within_noise": None if is_float else found.within_noise,
+                "agreement": None if is_float else found.agreement_percent,
+                "packed": same["packed_bytes"].astype(float).mean(),
+                "compression": (same["float32_bytes"] / same["packed_bytes"].astype(float)).mean(),
+                "method": method(next(same.itertuples())) if "rounding" in same else None,
+                **{name: key[keys.index(name)] for name in keys},
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _by_layer(layers: pd.DataFrame, chosen: list[str], column: str) -> pd.DataFrame:
+    """Means over the seeds by layer, of the first of `chosen` with values; extremes are widest."""
+    known = layers[layers[column].notna()]
+    for stage in chosen:
+        rows = known[known["stage"] == stage]
+        if len(rows):
+            numeric = rows.select_dtypes(["number", "bool"]).columns.difference(["seed"])
+            extreme = {
+                name: "min" if name.endswith("_minimum") else "max"
+                for name in numeric
+                if name.endswith(("_minimum", "_maximum", "_bound"))
+            }
+            how = {name: extreme.get(name, "mean") for name in numeric}
+            return rows.groupby("layer", sort=False).agg(how).reset_index()
+    return known[:0]
+
+
+FRAMES: list[Callable[[Any], pd.DataFrame]] = [
+    *(stages, choices, resnet, low_bits_by_method, weight_layers, activation_layers),
+    *(mistakes, engines),
+]

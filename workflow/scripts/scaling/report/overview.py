@@ -1,0 +1,269 @@
+"""The first screen of the report: what to run, how it scales, what limits it, the map of cells."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from scaling.core import numbers as fmt
+from scaling.report import frames
+from scaling.tables.schema import StudyTables
+
+LEARNS = 0.02
+"""A cell learns where its test accuracy is at most this much below the reference's."""
+LIMITS = {
+    "loading_share": (
+        "waiting for data",
+        "More loader workers, or a recipe that keeps images on the GPU.",
+    ),
+    "communication_share": ("communication", "A larger batch on each GPU sends less often."),
+    "utilization": ("arithmetic", "Only faster GPUs or fewer operations help."),
+    "other_share": ("GPU work below its peak", "Larger batches, fewer and larger kernels."),
+}
+"""What an epoch's seconds can be, by the columns of their shares, and what makes them less."""
+PARTS = ["utilization", "other_share", "communication_share", "loading_share"]
+"""The parts of a bar, in its order."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """One of the answers at the top of the page."""
+
+    title: str
+    headline: str
+    unit: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A quantity that the map can show; `colour` is made of its value, or of its logarithm."""
+
+    name: str
+    label: str
+    column: str
+    write: Callable[[float], str]
+    higher_is_better: bool = True
+    logarithmic: bool = False
+
+
+METRICS = [
+    Metric("seconds", "seconds per epoch", "epoch_seconds", fmt.significant, False, True),
+    Metric("efficiency", "efficiency", "efficiency", fmt.percent),
+    Metric("waiting", "waiting for data", "loading_share", fmt.percent, False),
+    Metric("communication", "exposed communication", "communication_share", fmt.percent, False),
+    Metric("peak", "share of peak", "utilization", fmt.percent),
+    Metric("accuracy", "test accuracy", "test_accuracy", fmt.percent),
+    Metric("memory", "peak memory", "peak_memory_bytes", fmt.data, False, True),
+]
+
+
+@dataclass(frozen=True)
+class MapCell:
+    """One cell of the map: its place, its marks, and for each metric its text and goodness."""
+
+    id: str
+    name: str
+    status: str
+    detail: str
+    values: dict[str, tuple[str, float]]
+    marks: tuple[str, ...]
+
+
+def cell_id(row: Any) -> str:
+    """The permalink of a cell: `cell-tuned-ddp-2-512`."""
+    return f"cell-{row.recipe}-{row.strategy}-{int(row.gpus)}-{int(row.batch_size)}"
+
+
+def label(row: Any) -> str:
+    """`tuned/ddp, 2 × 512`; on one GPU there is no strategy to name."""
+    configuration = row.recipe if row.gpus == 1 else f"{row.recipe}/{row.strategy}"
+    return f"{configuration}, {int(row.gpus)} × {int(row.batch_size)}"
+
+
+def fastest(cells: pd.DataFrame) -> Any | None:
+    """The cell with the shortest epoch; None without any."""
+    timed = cells[(cells["status"] == "ok") & cells["epoch_seconds"].notna()]
+    return next(timed.sort_values("epoch_seconds").itertuples(), None)
+
+
+def recommended(cells: pd.DataFrame) -> Any | None:
+    """The fastest cell whose mean test accuracy is within `LEARNS` of its reference; or None."""
+    if "reference" not in cells:
+        return None
+    near = cells["reference"].eq(True) | (cells["difference"] >= -LEARNS)
+    return fastest(cells[near & cells["test_accuracy"].notna()])
+
+
+def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
+    """The four cards; a study without a timed cell has none."""
+    if fastest(cells) is None:
+        return []
+    return [_run_this(cells), _it_scales(cells), _the_limit(cells), _trust(tables, cells)]
+
+
+def seeds(count: float) -> str:
+    """`one seed`, `3 seeds`."""
+    return "one seed" if count == 1 else fmt.plural(count, "seed")
+
+
+def _run_this(cells: pd.DataFrame) -> Card:
+    quickest: Any = fastest(cells)
+    chosen: Any = recommended(cells)
+    if chosen is None:
+        text = f"{fmt.seconds(quickest.epoch_seconds)} an epoch. No accuracy tells what it learns."
+        return Card("Run this", label(quickest), "", text)
+    text = (
+        f"{fmt.seconds(chosen.epoch_seconds)} an epoch: the fastest that learns "
+        f"({fmt.percent(chosen.test_accuracy)}, {seeds(chosen.seeds)})."
+    )
+    if chosen.Index != quickest.Index:
+        text += f" Fastest of all: {label(quickest)}, {fmt.seconds(quickest.epoch_seconds)}"
+        known = pd.notna(quickest.test_accuracy)
+        text += f", but {fmt.percent(quickest.test_accuracy)}." if known else ", accuracy unknown."
+    return Card("Run this", label(chosen), "", text)
+
+
+def speedups(cells: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The cells with a speedup on the most GPUs, by configuration, the most efficient first."""
+    known = cells[(cells["gpus"] > 1) & cells["speedup"].notna()]
+    known = known[known["gpus"] == known["gpus"].max()]
+    groups = known.groupby(["recipe", "strategy"], sort=False)
+    named = [(f"{recipe}/{strategy}", rows) for (recipe, strategy), rows in groups]
+    return sorted(named, key=lambda one: -one[1]["efficiency"].median())
+
+
+def times_span(values: pd.Series) -> str:
+    """`1.83–1.98×`."""
+    low, high = fmt.significant(values.min()), fmt.times(values.max())
+    return high if len(values) == 1 else f"{low}–{high}"
+
+
+def _it_scales(cells: pd.DataFrame) -> Card:
+    found = speedups(cells)
+    if not found:
+        return Card("It scales", "not measured", "", "No cell on several GPUs has a speedup.")
+    (name, best), *others = found
+    ends = [fmt.percent(best["efficiency"].min()), fmt.percent(best["efficiency"].max())]
+    text = f"{name}: {' to '.join(dict.fromkeys(ends))} efficient."
+    text += "".join(f" {other}: {times_span(rows['speedup'])}." for other, rows in others[:3])
+    return Card("It scales", times_span(best["speedup"]), f"of {int(best['gpus'].iloc[0])}", text)
+
+
+def _the_limit(cells: pd.DataFrame) -> Card:
+    best = recommended(cells)
+    chosen: Any = fastest(cells) if best is None else best
+    shares = {name: getattr(chosen, name) for name in LIMITS}
+    known = {name: share for name, share in shares.items() if pd.notna(share)}
+    if not known:
+        return Card("The limit is", "not measured", "", "No peak was measured.")
+    name = max(known, key=lambda one: known[one])
+    words, advice = LIMITS[name]
+    text = f"{fmt.percent(known[name])} of an epoch of {label(chosen)}. {advice}"
+    capped = chosen.power_capped_share
+    if pd.notna(capped) and capped > 0.05:
+        text += f" At the power limit {fmt.percent(capped)} of the time."
+    for recipe, rows in cells[cells["status"] == "ok"].groupby("recipe", sort=False):
+        worst = rows["loading_share"].max()
+        if recipe != chosen.recipe and worst > 0.3:
+            text += f" {recipe}: waiting for data, up to {fmt.percent(worst)}."
+    return Card("The limit is", words, "", text)
+
+
+def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
+    repeated = cells[cells["count"] > 1]
+    if repeated.empty:
+        return Card("Trust", "measured once", "", "No epoch was repeated, so noise is unknown.")
+    width = repeated["epoch_seconds_max"] - repeated["epoch_seconds_min"]
+    spread = width / repeated["epoch_seconds"]
+    seeds = tables.provenance["seed"].nunique()
+    text = (
+        f"Worst cell {fmt.percent(spread.max())}. "
+        f"{'One seed: accuracies are single.' if seeds == 1 else fmt.plural(seeds, 'seed') + '.'} "
+        f"Audit: {frames.audit_counts(tables.audit)}."
+    )
+    return Card("Trust", fmt.percent(spread.median()), "median spread of an epoch", text)
+
+
+def shown_once(cells: pd.DataFrame) -> pd.DataFrame:
+    """`cells` with those on one GPU that share their measurement once for each recipe."""
+    return cells[~cells["shared"]]
+
+
+def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[MapCell | None]]]:
+    """The rows of the map: a configuration, and its cell at each batch size or None."""
+    quickest, chosen = fastest(cells), recommended(cells)
+    marks = [("recommended", chosen), ("fastest", quickest)]
+    goodness = {metric.name: _goodness(cells, metric) for metric in METRICS}
+    rows = []
+    alone = shown_once(cells)
+    shared = len(alone) < len(cells)
+    sizes = sorted(cells["batch_size"].unique())
+    for (recipe, gpus, strategy), own in alone.groupby(["recipe", "gpus", "strategy"], sort=True):
+        found = {
+            row.batch_size: MapCell(
+                id=cell_id(row),
+                name=label(row),
+                status=row.status,
+                detail=_detail(row),
+                values={
+                    metric.name: (
+                        metric.write(getattr(row, metric.column)),
+                        goodness[metric.name](getattr(row, metric.column)),
+                    )
+                    for metric in METRICS
+                    if metric.column in cells and pd.notna(getattr(row, metric.column))
+                },
+                marks=tuple(
+                    name for name, cell in marks if cell is not None and cell.Index == row.Index
+                ),
+            )
+            for row in own.itertuples()
+        }
+        single = gpus == 1 and shared
+        name = f"{recipe} · one GPU" if single else f"{recipe} · {strategy} · {fmt.gpus(gpus)}"
+        rows.append((name, [found.get(size) for size in sizes]))
+    return rows
+
+
+def _detail(row: Any) -> str:
+    if pd.isna(row.epoch_seconds):
+        return row.status
+    low, high, count = row.epoch_seconds_min, row.epoch_seconds_max, row.count
+    return f"{fmt.span(low, high)} s over {fmt.plural(count, 'epoch')}"
+
+
+def _goodness(cells: pd.DataFrame, metric: Metric) -> Callable[[float], float]:
+    """From a value to 0 (worst of the study) … 1 (best)."""
+    scale: Callable[[float], float] = math.log if metric.logarithmic else float
+    values = cells[metric.column].dropna().astype(float) if metric.column in cells else []
+    ends = sorted(scale(value) for value in values if value > 0 or not metric.logarithmic)
+    if not ends or ends[0] == ends[-1]:
+        return lambda value: 0.5
+
+    def place(value: float) -> float:
+        share = (scale(value) - ends[0]) / (ends[-1] - ends[0])
+        return round(share if metric.higher_is_better else 1 - share, 2)
+
+    return place
+
+
+def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
+    """Where the epoch of each timed cell goes: its parts in percent of the epoch, in order."""
+    made = []
+    for row in shown_once(cells[cells["status"] == "ok"]).itertuples():
+        shares = [max(0.0, getattr(row, part) or 0.0) for part in PARTS]
+        shares = [0.0 if math.isnan(share) else share for share in shares]
+        whole = max(1.0, sum(shares))
+        if pd.notna(row.utilization):
+            made.append(
+                {
+                    "id": cell_id(row),
+                    "name": label(row),
+                    "parts": [round(100 * share / whole, 2) for share in shares],
+                    "seconds": fmt.seconds(row.epoch_seconds),
+                }
+            )
+    return made

@@ -1,0 +1,96 @@
+"""What was run on what: the head of the report."""
+
+from typing import Any
+
+import pandas as pd
+
+from scaling.core import numbers as fmt
+from scaling.tables.schema import StudyTables
+
+COMMIT_CHARACTERS = 12
+
+
+def headline(study: StudyTables) -> str:
+    """`ResNet-18 on CIFAR-10, 2 × NVIDIA H200`, as far as the records say."""
+    runs = _recorded(study)
+    models = _values(runs, "model")
+    model = models[0].partition(",")[0] if models else "Int8 quantization"
+    most = int(study.timing["gpus"].max()) if len(study.timing) else 0
+    names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
+    device = "CPU processes" if study.on_cpu else " or ".join(sorted(names))
+    machine = f", {most} × {device}" if device and most else ""
+    return f"{model.replace('resnet18-cifar', 'ResNet-18')} on {dataset(study)}{machine}"
+
+
+def dataset(study: StudyTables) -> str:
+    """`CIFAR-10`, also of its images in another form, or the source that was named."""
+    source, origin = study.manifest["source"], study.manifest["origin"].lower()
+    return "CIFAR-10" if "cifar10" in f"{source} {origin}" else str(source)
+
+
+def summary(study: StudyTables, replayed_from: str | None) -> str:
+    """One line: cells by status, seeds, epochs, and since when."""
+    counts = study.timing["status"].value_counts(sort=False)
+    statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
+    epochs = fmt.whole_span(study.timing["count"].dropna())
+    started = min(_values(_recorded(study), "started"), default="")
+    parts = [
+        f"{fmt.plural(len(study.timing), 'cell')}: {statuses}",
+        fmt.plural(study.provenance["seed"].nunique(), "seed"),
+        f"{epochs} epochs each",
+        f"{'replayed from records of' if replayed_from else 'measured'} {started[:10]}",
+    ]
+    return " · ".join(parts)
+
+
+def facts(study: StudyTables) -> list[tuple[str, str]]:
+    """(what, value) pairs on dataset, model, training, machine and software."""
+    runs, manifest = _recorded(study), study.manifest
+    software = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
+    pairs = [
+        (
+            "Dataset",
+            f"{manifest['source']} ({manifest['origin']}): {manifest['train_images']:,} training "
+            f"and {manifest['test_images']:,} test images, {len(manifest['classes'])} classes",
+        ),
+        ("Model", "; ".join(_values(runs, "model")[:1])),
+        ("Training", _per_recipe(runs, "training")),
+        ("Recipe options", _per_recipe(runs, "recipe_options")),
+        ("CPU", "; ".join(_values(runs, "cpu"))),
+        (
+            "Software",
+            ", ".join(
+                f"{name} {'; '.join(_values(runs, column))}"
+                for column, name in software.items()
+                if _values(runs, column)
+            ),
+        ),
+        ("Commit", ", ".join(dict.fromkeys(map(_commit, _values(runs, "commit"))))),
+    ]
+    return [(what, value) for what, value in pairs if value]
+
+
+def _recorded(study: StudyTables) -> pd.DataFrame:
+    return study.provenance[study.provenance["status"] != "missing"]
+
+
+def _values(runs: pd.DataFrame, column: str) -> list[Any]:
+    """The distinct values of a column that has some, in order."""
+    return [value for value in runs[column].unique() if value] if column in runs else []
+
+
+def _per_recipe(runs: pd.DataFrame, column: str) -> str:
+    """The value of each recipe, from its runs that ended well; said once where all share it."""
+    runs = runs[runs["status"] == "ok"]
+    said = {
+        str(recipe): " or ".join(_values(rows, column)) for recipe, rows in runs.groupby("recipe")
+    }
+    if len(set(said.values())) <= 1:
+        return "".join(list(said.values())[:1])
+    return "; ".join(f"{recipe}: {value or 'none'}" for recipe, value in said.items())
+
+
+def _commit(commit: str) -> str:
+    """The first characters of a commit, with the mark of a changed checkout."""
+    name, changes, _ = commit.partition("+changes")
+    return f"{name[:COMMIT_CHARACTERS]}{' with uncommitted changes' if changes else ''}"
