@@ -1,16 +1,39 @@
 """Copies of this process in the place of new ones, which would import PyTorch again."""
 
+import json
 import os
 import runpy
+import signal
+import socket
 import subprocess
 import sys
 import traceback
+from pathlib import Path
 
 import psutil
 
+Popen = subprocess.Popen
+
+CLIENT = """#!{python} -IS
+import json, os, socket, sys
+if not sys.argv[1:2] or not sys.argv[1].endswith(".py"):
+    os.execv("{python}", ["{python}", *sys.argv[1:]])
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect("{address}")
+    asked = json.dumps([os.getcwd(), dict(os.environ), sys.argv[1:]]).encode()
+    socket.send_fds(server, [len(asked).to_bytes(8, "big")], [1, 2])
+    server.sendall(asked)
+    sys.exit(int(server.recv(8) or b"1"))
+"""
+"""What stands on the PATH in the place of Python: it has a script of ours run by `serve`."""
+
 
 def become(run):
-    """Call `run` and end this process, a fork of pytest's, as a script ends. Never returns."""
+    """Call `run` and end this process, a fork of another, as a script ends. Never returns."""
+    os._exit(status_of(run))
+
+
+def status_of(run):
     try:
         sys.stdout, sys.stderr = (os.fdopen(fd, "w", buffering=1, closefd=False) for fd in (1, 2))
         run()
@@ -22,27 +45,31 @@ def become(run):
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code if isinstance(code, int) else int(bool(code)))
+    return code if isinstance(code, int) else int(bool(code))
+
+
+def run_script(command_line, environment):
+    """Run a script of ours in this process, as if Python had been started for it."""
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = command_line
+    sys.path[0] = str(Path(command_line[0]).parent)
+    runpy.run_path(command_line[0], run_name="__main__")
 
 
 class ForkedPopen:
     """What subprocess.Popen is to the launcher, for a script of ours; others are started."""
 
-    def __new__(cls, command_line, **options):
+    def __new__(cls, command_line, *args, **options):
         is_script = command_line[0] == sys.executable and command_line[1].endswith(".py")
-        return super().__new__(cls) if is_script else subprocess.Popen(command_line, **options)
+        is_script = is_script and "preexec_fn" in options
+        return super().__new__(cls) if is_script else Popen(command_line, *args, **options)
 
     def __init__(self, command_line, env, preexec_fn):
-        def script():
-            preexec_fn()
-            os.environ.clear()
-            os.environ.update(env)
-            sys.argv = command_line[1:]
-            runpy.run_path(command_line[1], run_name="__main__")
-
         pid = os.fork()
         if not pid:
-            become(script)
+            preexec_fn()
+            become(lambda: run_script(command_line[1:], env))
         self._process = psutil.Process(pid)
 
     def __enter__(self):
@@ -56,3 +83,46 @@ class ForkedPopen:
             return self._process.wait(timeout)
         except psutil.TimeoutExpired as late:
             raise subprocess.TimeoutExpired("forked", timeout) from late
+
+
+def serve(address):
+    """Run scripts as `CLIENT` asks, each in a fork of this process. Never returns."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    server = socket.create_server(address, family=socket.AF_UNIX)
+    for name in [name for name in sys.modules if name.split(".")[0] == "scaling"]:
+        del sys.modules[name]
+    while True:
+        client, _ = server.accept()
+        if not os.fork():
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            server.close()
+            code = status_of(lambda client=client: _run_for(client))
+            client.sendall(str(code).encode())
+            os._exit(code)
+        client.close()
+
+
+def _run_for(client):
+    size, fds, _, _ = socket.recv_fds(client, 8, 2)
+    asked = b""
+    while len(asked) < int.from_bytes(size, "big"):
+        asked += client.recv(1 << 16)
+    folder, environment, argv = json.loads(asked)
+    for fd, own in zip(fds, (1, 2), strict=True):
+        os.dup2(fd, own)
+    os.chdir(folder)
+    # The launcher of the folder's own code forks as well.
+    subprocess.Popen = ForkedPopen
+    run_script(argv, environment)
+
+
+def python_that_forks(folder):
+    """Start `serve` in a fork of this process; return its id and put its client into `folder`."""
+    address = str(folder / "server")
+    client = folder / "python"
+    client.write_text(CLIENT.format(python=sys.executable, address=address))
+    client.chmod(0o755)
+    pid = os.fork()
+    if not pid:
+        become(lambda: serve(address))
+    return pid

@@ -1,11 +1,33 @@
 """Small studies to run, to change and to break."""
 
+import os
 import shutil
+import signal
 
 import pytest
 import yaml
 
+from forked import python_that_forks
 from small_study import TINY, Study
+
+
+@pytest.fixture(scope="session", autouse=True)
+def python(tmp_path_factory):
+    """Jobs fork a process that has imported their libraries, instead of starting Python."""
+    import torch
+    import torchvision  # noqa: F401
+
+    if torch.cuda.is_available():
+        yield
+        return
+    folder = tmp_path_factory.mktemp("python")
+    server = python_that_forks(folder)
+    before = os.environ["PATH"]
+    os.environ["PATH"] = f"{folder}:{before}"
+    yield
+    os.environ["PATH"] = before
+    os.kill(server, signal.SIGKILL)
+    os.waitpid(server, 0)
 
 
 @pytest.fixture

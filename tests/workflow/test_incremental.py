@@ -20,6 +20,7 @@ FIGURES_OF_RUNS = {
 SIDE_BY_SIDE = {"tables_comparison", "plot_comparison"}
 CONVERGENCE = {"convergence_train", "tables_convergence", "plot_remedies", "plot_loss_curves"}
 PAGE = {"claims_evaluate", "report_render"}
+HISTOGRAMS = "plot_quantization_histograms"
 AFTER_RUNS = {"tables_runs"} | DERIVED_TABLES | FIGURES_OF_RUNS | SIDE_BY_SIDE | PAGE
 
 
@@ -57,11 +58,6 @@ def test_editing_a_claim_makes_the_claims_and_the_report_again(study):
     assert page.stat().st_mtime_ns == before[1]
 
 
-def test_editing_the_template_makes_only_the_report_again(study):
-    study.edit("report/style.css")
-    assert study.planned() == {"report_render": 1}
-
-
 @pytest.mark.parametrize(
     "module",
     ["tables/timing.py", "tables/speedup.py", "figures/style.py"],
@@ -90,9 +86,11 @@ def test_editing_a_module_reruns_the_jobs_whose_scripts_import_it(study, monkeyp
     assert planned <= importing | followers
 
 
-def test_touching_files_reruns_nothing(study):
+def test_touching_files_reruns_nothing_and_editing_the_template_the_report_alone(study):
     study.touch_everything()
     assert study.planned() == {}
+    study.edit("report/style.css")
+    assert study.planned() == {"report_render": 1}
 
 
 def test_changing_a_training_parameter_trains_again_on_the_same_dataset(study):
@@ -102,73 +100,47 @@ def test_changing_a_training_parameter_trains_again_on_the_same_dataset(study):
     assert set(planned) == AFTER_RUNS | CONVERGENCE | {"train_run", "study_config"}
 
 
-def test_changing_the_quantization_leaves_the_timings_alone(study):
-    study.configure({"quantization.calibration_images": 30})
-    assert set(study.planned()) == {
-        "quantize_evaluate",
-        "tables_quantization",
-        "plot_quantization_histograms",
-        "plot_quantization_sizes",
-        "report_render",
-        "study_config",
-    }
+REMEDY = {"name": "lars", "lars": 0.001}
+QUANTIZED = {"tables_quantization", "plot_quantization_sizes"}
 
 
-def test_another_remedy_is_trained_alone(study):
-    remedies = study.config["convergence"]["remedies"]
-    study.configure({"convergence.remedies": [*remedies, {"name": "lars", "lars": 0.001}]})
-    assert study.planned() == {
-        "convergence_train": 1,
-        **dict.fromkeys(CONVERGENCE - {"convergence_train"}, 1),
-        **dict.fromkeys(["claims_evaluate", "report_render", "study_config"], 1),
-    }
-
-
-def test_another_margin_trains_nothing(study):
-    study.configure({"convergence.accuracy_margin": 0.05})
-    assert study.planned() == {
-        **dict.fromkeys(CONVERGENCE - {"convergence_train"}, 1),
-        **dict.fromkeys(["claims_evaluate", "report_render", "study_config"], 1),
-    }
-
-
-def test_a_new_variant_is_one_job_and_its_tables(study):
-    variants = study.config["quantization"]["variants"]
-    study.configure({"quantization.variants": [*variants, {"name": "w4", "weight_bits": 4}]})
-    planned = study.planned()
-    assert planned["quantize_evaluate"] == 1
-    assert set(planned) == {
-        "quantize_evaluate",
-        "tables_quantization",
-        "plot_quantization_sizes",
-        "report_render",
-        "study_config",
-    }
-
-
-def test_asking_for_peers_measures_them_on_the_weights_there_are(study):
-    study.configure({"quantization.peers": ["onnxruntime"]})
-    seeds = len(study.config["quantization"]["seeds"])
-    assert study.planned() == {
-        "quantize_peers": seeds,
-        "tables_quantization": 1,
-        "plot_quantization_sizes": 1,
-        "report_render": 1,
-        "study_config": 1,
-    }
-
-
-def test_asking_for_resnet18_trains_and_quantizes_it_alone(study):
-    study.configure({"quantization.resnet18": True})
-    seeds = len(study.config["quantization"]["seeds"])
-    assert study.planned() == {
-        "quantize_train_resnet": seeds,
-        "quantize_evaluate_resnet": seeds,
-        "tables_quantization": 1,
-        "plot_quantization_sizes": 1,
-        "report_render": 1,
-        "study_config": 1,
-    }
+@pytest.mark.parametrize(
+    ("section", "key", "change", "jobs"),
+    [
+        (
+            *("quantization", "calibration_images", 30),
+            {"quantize_evaluate": 2, **dict.fromkeys(QUANTIZED | {HISTOGRAMS}, 1)},
+        ),
+        (
+            *("quantization", "variants", [{"name": "w4", "weight_bits": 4}]),
+            {"quantize_evaluate": 1, **dict.fromkeys(QUANTIZED, 1)},
+        ),
+        (
+            *("quantization", "peers", ["onnxruntime"]),
+            {"quantize_peers": 1, **dict.fromkeys(QUANTIZED, 1)},
+        ),
+        (
+            *("quantization", "resnet18", True),
+            {
+                **{"quantize_train_resnet": 1, "quantize_evaluate_resnet": 1},
+                **dict.fromkeys(QUANTIZED, 1),
+            },
+        ),
+        (
+            *("convergence", "remedies", [REMEDY]),
+            dict.fromkeys(CONVERGENCE | {"claims_evaluate"}, 1),
+        ),
+        (
+            *("convergence", "accuracy_margin", 0.05),
+            dict.fromkeys(CONVERGENCE - {"convergence_train"} | {"claims_evaluate"}, 1),
+        ),
+    ],
+)
+def test_a_change_of_an_experiment_runs_it_alone(study, section, key, change, jobs):
+    before = study.config[section][key]
+    added = isinstance(before, list) and key != "peers"
+    study.configure({f"{section}.{key}": [*before, *change] if added else change})
+    assert study.planned() == {**jobs, "report_render": 1, "study_config": 1}
 
 
 def test_changing_the_dataset_trains_again(study):
@@ -178,14 +150,17 @@ def test_changing_the_dataset_trains_again(study):
 
 def test_a_killed_run_resumes_without_redoing_finished_cells(study):
     study.configure({"grid.batch_sizes": [10, 15, 20, 25]})
+    new = [study.record(batch_size=size) for size in (15, 25)]
+    runs = ["--rerun-incomplete", *(str(record.relative_to(study.folder)) for record in new)]
     killed = subprocess.Popen(
-        study.command("--rerun-incomplete"),
+        study.command(*runs),
         cwd=study.folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        # Jobs of its own, which end with it: see the fixture `python`.
+        env={**os.environ, "PATH": os.environ["PATH"].partition(":")[2]},
         start_new_session=True,
     )
-    new = [study.record(batch_size=size) for size in (15, 25)]
     while killed.poll() is None and not (
         any(record.exists() for record in new)
         and any(list(record.parent.glob(".run.ranks.*")) for record in new)
@@ -196,8 +171,8 @@ def test_a_killed_run_resumes_without_redoing_finished_cells(study):
     done = [record for record in new if record.exists()]
     assert len(done) == 1 and killed.returncode != 0
     written = done[0].stat().st_mtime_ns
-    assert study.planned("--rerun-incomplete")["train_run"] == 1
-    resumed = study.snakemake("--rerun-incomplete")
+    assert study.planned(*runs) == {"train_run": 1}
+    resumed = study.snakemake(*runs)
     assert resumed.returncode == 0, resumed.stdout
     assert all(record.exists() for record in new)
     assert done[0].stat().st_mtime_ns == written

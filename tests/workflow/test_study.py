@@ -47,11 +47,6 @@ def test_ranks_are_compared_on_the_most_gpus_of_one_machine(new_study):
     assert "rule train_run" not in finished.stdout
     for table in tables:
         assert 2 in set(pd.read_csv(study.folder / table)["gpus"]), table
-    study.configure({"training.momentum": 0.8})
-    assert study.planned(*tables)["synchronization_measure"] == 1
-    study.configure({"training.momentum": 0.9, "synchronization.seeds": [0, 1, 2, 3]})
-    planned = study.planned(*tables)
-    assert planned == {"synchronization_measure": 1, "tables_synchronization": 1}
 
 
 def test_timed_jobs_do_not_share_the_machine(finished_study):
@@ -101,19 +96,23 @@ def test_more_devices_than_the_machine_has_are_refused_before_any_job(new_study)
     assert not (study.folder / "results").exists()
 
 
-def test_one_failing_cell_leaves_the_others_done_and_is_named_with_its_log(new_study):
-    study = new_study(
-        grid__gpus=[1, 2], grid__batch_sizes=[10], machine__collective_timeout_seconds=0.001
+def test_one_failing_cell_leaves_the_others_done_and_is_named_with_its_log(study):
+    # Two processes do not meet within a millisecond; one does.
+    study.record(batch_size=20).unlink()
+    study.configure(
+        {
+            "grid.gpus": [1, 2],
+            "grid.batch_sizes": [20],
+            "machine.collective_timeout_seconds": 0.001,
+        }
     )
     failed = study.snakemake("--keep-going", "--show-failed-logs")
-    log = "logs/train_run/recipe~course/strategy~ddp/gpus~2/batch_size~10/seed~0.log"
+    log = "logs/train_run/recipe~course/strategy~ddp/gpus~2/batch_size~20/seed~0.log"
     assert failed.returncode != 0
     assert "Error in rule train_run" in failed.stdout and log in failed.stdout
-    assert "training of course/ddp, 2 GPUs, batch 10 per GPU, seed 0 failed" in failed.stdout
-    assert study.record(gpus=1, batch_size=10).exists()
-    assert not study.record(gpus=2, batch_size=10).exists()
-    assert (study.folder / "results/tables/quantization.csv").exists()
-    assert not (study.folder / "results/report.html").exists()
+    assert "training of course/ddp, 2 GPUs, batch 20 per GPU, seed 0 failed" in failed.stdout
+    assert study.record(gpus=1, batch_size=20).exists()
+    assert not study.record(gpus=2, batch_size=20).exists()
 
     partial = study.snakemake("--config", "partial=true")
     assert partial.returncode == 0, partial.stdout
