@@ -34,13 +34,3 @@ def error_bars(axes: Axes) -> set[tuple[float, float]]:
         for bars_of_line in axes.collections
         for (_, low), (_, high) in bars_of_line.get_segments()
     }
-
-
-def bars(axes: Axes) -> dict[float, list[tuple[float, float]]]:
-    """(bottom, top) of the bars by the middle of their place on x."""
-    found: dict[float, list[tuple[float, float]]] = {}
-    for patch in axes.patches:
-        middle = round(patch.get_x() + patch.get_width() / 2, 6)
-        low = patch.get_y()
-        found.setdefault(middle, []).append((round(low, 6), round(low + patch.get_height(), 6)))
-    return found

@@ -38,7 +38,7 @@ def draw_comparison(comparison: pd.DataFrame) -> Figure:
         name = " · ".join(dict.fromkeys(map(str, key)))
         lines.append((name, cells, {**style.numbered(index), "linestyle": dashes}))
     places = [(metric, gpus) for metric in METRICS for gpus in counts]
-    figure, panels, _ = style.panels(
+    figure, panels = style.panels(
         [f"{fmt.gpus(gpus)} · {METRICS[metric]}" for metric, gpus in places]
     )
     shown = timed[timed["gpus"].isin(counts)]

@@ -28,7 +28,7 @@ def draw_learning(accuracy: pd.DataFrame) -> Figure:
     batches = style.batch_styles(sorted({int(size) for size in accuracy["batch_size"]}))
     counts = sorted({int(gpus) for gpus in accuracy["gpus"]})
     lines = dict(zip(counts, style.LINE_STYLES * len(counts), strict=False))
-    figure, panels, _ = style.panels(
+    figure, panels = style.panels(
         [f"{recipe} · {strategy} · {name}" for recipe, strategy, _ in groups for name in QUANTITIES]
     )
     epochs = range(1, int(accuracy["epoch"].max()) + 1)

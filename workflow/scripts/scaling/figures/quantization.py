@@ -138,7 +138,7 @@ def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure:
     if not fewer:
         return style.message_figure("No variant of this study has fewer than 8 bits.")
     methods = {name: style.numbered(index) for index, name in enumerate(low["method"].unique())}
-    figure, panels, _ = style.panels(list(fewer))
+    figure, panels = style.panels(list(fewer))
     for axes, (title, rows) in zip(panels, fewer.items(), strict=True):
         by_size = not title.startswith("Fewer bits of activations")
         points = []

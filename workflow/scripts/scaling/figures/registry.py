@@ -28,9 +28,6 @@ FIGURES = {
     "collectives": FigureSpec("scaling.figures.synchronization", "Communication", ("collectives",)),
     "learning": FigureSpec("scaling.figures.learning", "Accuracy", ("accuracy",)),
     "remedies": FigureSpec("scaling.figures.convergence", "Accuracy", ("remedies",)),
-    "loss_curves": FigureSpec(
-        "scaling.figures.convergence", "Accuracy", ("remedies", "loss_curves")
-    ),
     "quantization_histograms": FigureSpec("scaling.figures.quantization", "Int8 quantization"),
     "quantization_sizes": FigureSpec(
         "scaling.figures.quantization", "Int8 quantization", ("quantization",)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +51,7 @@ STYLE: dict[Any, Any] = {
 }
 PANEL_INCHES = (3.7, 2.5)
 LONE_PANEL_INCHES = 5.4
-STRIP_ROW_INCHES = 0.17
 LEGEND_ENTRY_INCHES = 1.0
-
-
-@dataclass(frozen=True)
-class Annotation:
-    """The reason why a cell has no value: its x, its row in the strip, its words, their colour."""
-
-    x: float
-    row: int
-    text: str
-    colour: Any = INK
 
 
 @contextmanager
@@ -82,55 +70,17 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
 
 
-def panels(
-    titles: Sequence[str], strip_rows: int = 0, width: float = PANEL_INCHES[0]
-) -> tuple[Figure, list[Axes], list[Axes]]:
-    """Make a figure with one panel for each title, two abreast, each `width` inches wide or more.
-
-    With `strip_rows` each panel has a strip of that many lines below it, on the same x axis, for
-    `annotate`. Returns the figure, the panels, and the axes that take the x labels: the strips, or
-    without strips the panels again.
-    """
+def panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
+    """Make a figure with one panel for each title, two abreast; a lone one is wider."""
     columns = min(2, len(titles))
     rows = -(-len(titles) // columns)
-    width = max(width, LONE_PANEL_INCHES) if columns == 1 else width
-    strip = STRIP_ROW_INCHES * strip_rows
-    heights = [PANEL_INCHES[1], strip] if strip_rows else [PANEL_INCHES[1]]
-    figure = Figure(
-        figsize=(width * columns, rows * (sum(heights) + 0.75) + 0.45), layout="constrained"
-    )
-    grid = figure.add_gridspec(rows * len(heights), columns, height_ratios=heights * rows)
-    upper, lower = [], []
-    for index, title in enumerate(titles):
-        row, column = divmod(index, columns)
-        axes = figure.add_subplot(grid[row * len(heights), column])
+    width = LONE_PANEL_INCHES if columns == 1 else PANEL_INCHES[0] * columns
+    figure = Figure(figsize=(width, rows * (PANEL_INCHES[1] + 0.5) + 0.45), layout="constrained")
+    grid = figure.add_gridspec(rows, columns)
+    made = [figure.add_subplot(grid[divmod(index, columns)]) for index in range(len(titles))]
+    for axes, title in zip(made, titles, strict=True):
         axes.set_title(title)
-        upper.append(axes)
-        if strip_rows:
-            below = figure.add_subplot(grid[row * 2 + 1, column], sharex=axes)
-            axes.tick_params(axis="x", labelbottom=False)
-            lower.append(below)
-        else:
-            lower.append(axes)
-    return figure, upper, lower
-
-
-def annotate(axes: Axes, annotations: Sequence[Annotation], rows: Sequence[str]) -> None:
-    """Fill the strip below a panel: a line for each of `rows`, a labelled × for each annotation.
-
-    Without `rows` there is no strip, and nothing to do.
-    """
-    if not rows:
-        return
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_yticks(range(len(rows)), rows, fontsize=6.5)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="x")
-    for side in ("left", "bottom"):
-        axes.spines[side].set_visible(False)
-    middle: Any = {"fontsize": 6.5, "ha": "center", "va": "center"}
-    for note in annotations:
-        axes.text(note.x, note.row, f"× {note.text}", color=note.colour, **middle)
+    return figure, made
 
 
 def message_figure(message: str) -> Figure:

@@ -43,7 +43,7 @@ QUESTIONS = [
         "Q4",
         "What do large batches cost, and what helps?",
         "convergence.remedies",
-        ("learning", "remedies", "loss_curves"),
+        ("remedies", "learning"),
         ("Q4.1", "Q4.2"),
     ),
     Question("Q5", "What does set_epoch do?", "synchronization", (), ("Q5",)),
