@@ -26,7 +26,11 @@ def main(argv: list[str] | None = None) -> None:
         "environment": {**surroundings, "ended": environment.now()},
     }
     files.write_json(command.output, record)
-    print("\n".join(command.sentences(record)))
+    for row in record.get("stages", [record]):
+        print(
+            f"{row.get('stage', row.get('variant'))} {row.get('weight_scales', '')}: accuracy "
+            f"{row['accuracy_percent']:.2f} %, {row['difference_points']:+.2f} points to float32"
+        )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +97,8 @@ def test_backends_that_are_not_installed_or_break_are_noted_and_ours_is_measured
     def broken(_network: Any, _batches: Batches, _threads: int) -> Engine:
         raise RuntimeError("needs another torch\nand more")
 
-    def versions(packages: Iterable[str]) -> dict[str, str | None]:
-        return {package: None if package == ABSENT else "1.0" for package in packages}
-
-    monkeypatch.setattr(backends, "versions", versions)
+    there = {"onnxruntime": "1.0", "torchao": "1.0"}
+    monkeypatch.setattr(backends, "installed", there.get)
     for name, packages in {"onnxruntime": ("onnxruntime", ABSENT), "torchao": ("torchao",)}.items():
         monkeypatch.setitem(backends.BACKENDS, name, backends.Backend(packages, broken))
     found = run_script(quantized_digits, "onnxruntime", "torchao")
@@ -119,8 +116,8 @@ def test_backends_that_are_not_installed_or_break_are_noted_and_ours_is_measured
 
 @pytest.mark.parametrize("name", list(backends.BACKENDS))
 def test_a_peer_quantizes_the_same_network_about_as_well(name: str, quantized_digits: Path) -> None:
-    for package, installed in backends.versions(backends.BACKENDS[name].packages).items():
-        if installed is None:
+    for package in backends.BACKENDS[name].packages:
+        if backends.installed(package) is None:
             pytest.skip(f"{package} is not installed; see requirements-peers.txt")
     (peer,) = run_script(quantized_digits, name)["peers"]
     assert (peer["status"], peer["note"]) == ("measured", None)

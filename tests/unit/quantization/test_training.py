@@ -34,8 +34,6 @@ def test_a_seed_gives_the_same_weights_bit_for_bit_and_another_seed_others(
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"epochs": 0}, "--epochs and --batch-size of at least 1"),
-        ({"batch_size": 0}, "--epochs and --batch-size of at least 1"),
         ({"learning_rate": 1e6}, r"diverged in epoch 1; lower --learning-rate, now 1000000\.0"),
         ({"model": "vgg"}, "'vgg' is no quantized model; choose one of resnet18-cifar, tutorial"),
     ],

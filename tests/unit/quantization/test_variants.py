@@ -78,7 +78,6 @@ def test_the_histograms_count_every_value_of_every_layer(quantized_digits: Path)
         ({"calibration_images": 501}, "501 images cannot be drawn from 500"),
         ({"weights": "manifest.json"}, "is not a weights file that can be read"),
         ({"scheme": {"weight_bits": 1}}, "weight_bits"),
-        ({"scheme": {"logits": "float"}, "histograms": True}, "has no int8 activations, logits"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused(

@@ -28,52 +28,33 @@ def trained(document, **conditions):
     ]
 
 
-def test_every_training_is_there_and_none_that_needs_gpus(document):
-    kinds = [(one["buffers"], one["set_epoch"], one["seed"]) for one in document["trainings"]]
-    both = [("broadcast", told, seed) for seed in (0, 1, 2) for told in (True, False)]
-    assert kinds == [*both, ("local", True, 0)]
-    assert document["backend"] == "gloo" and document["train_images"] == 40
-
-
 def test_trainings_repeat_their_order_unless_the_sampler_is_told_the_epoch(document):
+    kinds = [(one["buffers"], one["set_epoch"], one["seed"]) for one in document["trainings"]]
+    both = [("broadcast", told, seed) for seed in (0, 1) for told in (True, False)]
+    assert kinds == [*both, ("local", True, 0)]
     drawn = {
-        one["set_epoch"]: one["orders"]
+        (one["gpus"], one["set_epoch"]): one["orders"]
         for one in document["permutations"]
-        if one["sampler"] == "DistributedSampler" and one["gpus"] == 2
+        if one["sampler"] == "DistributedSampler"
     }
+    assert {gpus for gpus, _ in drawn} == {2, 3}
     for told, different in ((True, 4), (False, 2)):
         for one in trained(document, set_epoch=told):
             assert len({row["order_sha256"] for row in one["orders"]}) == different
             assert {(row["overlap"], row["repeated"]) for row in one["orders"]} == {(0, 0)}
-        assert trained(document, set_epoch=told, seed=0)[0]["orders"] == drawn[told]
-
-
-def test_orders_are_drawn_for_every_world_size_of_several(document):
-    sizes = {
-        one["gpus"]: one["orders"][0]
-        for one in document["permutations"]
-        if one["sampler"] == "DistributedSampler"
-    }
-    assert set(sizes) == {2, 3}
-    assert (sizes[3]["samples"], sizes[3]["repeated"]) == (14, 2)  # 40 images on 3 ranks
-
-
-def test_the_first_epoch_is_the_same_with_and_without_set_epoch(document):
-    first = [
-        [row["train_loss"] for row in one["epochs"] if row["epoch"] == 0]
-        for one in trained(document, buffers="broadcast", seed=0)
-    ]
-    assert first[0] == first[1]
+        assert trained(document, set_epoch=told, seed=0)[0]["orders"] == drawn[2, told]
+    # The first epoch is the same with and without set_epoch.
+    told, untold = trained(document, buffers="broadcast", seed=0)
+    assert told["epochs"][0]["train_loss"] == untold["epochs"][0]["train_loss"]
 
 
 def test_parameters_are_the_same_bit_for_bit_and_buffers_are_not(document):
-    hashes = {
-        kind: trained(document, buffers=kind, set_epoch=True, seed=0)[0]["ranks"]
+    of_kinds = [
+        trained(document, buffers=kind, set_epoch=True, seed=0)[0]["ranks"]
         for kind in ("broadcast", "local")
-    }
-    parameters = {rank["parameters_sha256"] for ranks in hashes.values() for rank in ranks}
-    assert len(parameters) == 1
-    for ranks in hashes.values():
+    ]
+    assert len({rank["parameters_sha256"] for ranks in of_kinds for rank in ranks}) == 1
+    for ranks in of_kinds:
         assert len({rank["buffers_sha256"] for rank in ranks}) == 2
 
 
@@ -105,27 +86,9 @@ def test_epochs_with_each_kind_of_buffers_are_timed_in_turn_and_equally_often(do
     assert len(rows) == 2 * len(turns)
 
 
-def test_a_training_that_diverges_is_recorded_without_numbers(images, tmp_path):
-    document = measure(images, tmp_path / "out.json", learning_rate=1e30, seeds=[0])
-    one = document["trainings"][0]
-    assert one["epochs"][-1]["train_loss"] is None and one["ranks"][0]["test_loss"] is None
-    assert set(one["drift"].values()) == {None}
-
-
-def test_one_gpu_has_no_ranks_to_compare(images, tmp_path):
-    with pytest.raises(UserError, match="--gpus is 1: ranks can be compared"):
-        measure(images, tmp_path / "out.json", gpus=1)
-
-
 def test_a_batch_larger_than_the_images_is_refused_with_the_key_to_change(images, tmp_path):
     with pytest.raises(UserError, match=r"2·10 = 20 .*synchronization\.batch_size"):
         measure(images, tmp_path / "out.json", train_images=15)
-
-
-def test_a_rank_that_fails_leaves_no_record(images, tmp_path):
-    with pytest.raises(UserError, match="2 GPUs ended early with exit status 1"):
-        measure(images, tmp_path / "out.json", collective_timeout_seconds=0.001)
-    assert not (tmp_path / "out.json").exists()
 
 
 def step_at_full_width(index, folder):
@@ -143,7 +106,7 @@ def step_at_full_width(index, folder):
             seen = profile(activities=[ProfilerActivity.CPU], record_shapes=True)
             with seen:
                 with collectives(messages):
-                    model(torch.randn(2, 3, 32, 32)).sum().backward()
+                    model(torch.randn(1, 3, 32, 32)).sum().backward()
                 messages.phase = None
                 # A message's event ends in gloo's own thread, maybe after the step.
                 dist.barrier()

@@ -73,7 +73,5 @@ def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float],
         if repeat >= sweep.warmup:
             own_seconds.append((perf_counter() - started) / sweep.iterations)
         correct = correct and torch.allclose(message, expected, rtol=1e-5)
-    everyone: list[tuple[list[float], bool]] = [([], False)] * rank.processes
-    dist.all_gather_object(everyone, (own_seconds, correct))
-    slowest = [max(times) for times in zip(*(seconds for seconds, _ in everyone), strict=True)]
-    return slowest, all(right for _, right in everyone)
+    seconds, right = zip(*rank.gather((own_seconds, correct)), strict=True)
+    return [max(times) for times in zip(*seconds, strict=True)], all(right)

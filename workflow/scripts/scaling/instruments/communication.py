@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from scaling.instruments import kernel_trace
 from scaling.instruments.kernel_trace import Trace
 from scaling.launch.ranks import Rank
-from scaling.training.trainer import EpochResult, Trainer, TrainIterations
+from scaling.training.trainer import Trainer, TrainIterations
 
 Measurement = dict[str, Any]
 
@@ -32,8 +32,10 @@ def measure_all(
 ) -> tuple[list[Measurement], dict[str, Any]]:
     """Measure the communication of this rank of a run on `gpus` GPUs, and its device's time.
 
-    On one GPU nothing is communicated and there is no measurement. The device's time is described
-    in `_device_time`; a CPU, which runs no kernels, has 0 iterations of it and a `note`.
+    On one GPU nothing is communicated and there is no measurement. The device's time is what
+    `Trace.busiest` says beside the host's `seconds` of the same iterations, untraced: on several
+    GPUs a device that waits for another rank does so inside a communication kernel, which is no gap
+    and no compute either. A CPU, which runs no kernels, has 0 iterations of it and a `note`.
     """
     on_gpu = rank.device.type == "cuda"
     device_time = {"rank": rank.index, "iterations": 0, "note": "a CPU runs no kernels"}
@@ -45,7 +47,10 @@ def measure_all(
     untraced = train(limit) if on_gpu else None
     trace, traced = kernel_trace.record(train, limit, rank)
     if untraced:
-        device_time = {"rank": rank.index, **_device_time(trace, untraced)}
+        # Tracing delays launches, not what runs, so the gaps between kernels are these seconds of
+        # the host less the busy ones, not those of the trace.
+        seconds = {"iterations": untraced.iterations, "seconds": untraced.seconds}
+        device_time = {"rank": rank.index, **seconds, **trace.busiest()}
     if gpus > 1:
         found += [_profiler(trace, traced.iterations), _ddp_log(trainer, train, limit)]
     return [{"rank": rank.index, **one} for one in found], device_time
@@ -99,26 +104,6 @@ def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Measuremen
     if total <= 0:
         return _missing("ddp_log", "DistributedDataParallel logged no communication time")
     return _measured("ddp_log", iterations, total, hidden)
-
-
-def _device_time(trace: Trace, untraced: EpochResult) -> dict[str, Any]:
-    """Compare the host's `seconds` of the same iterations, untraced, with the device's.
-
-    `busy_seconds` are those in which anything runs on the device (of several of one process, the
-    busiest), `compute_seconds` those in which anything but communication does, `kernels` how many
-    things run, copies and fills included. Tracing delays launches, not what runs, so the gaps
-    between kernels are `seconds` less `busy_seconds`, not those of the trace. On several GPUs a
-    device that waits for another rank does so inside a communication kernel: that is no gap, and
-    no compute either.
-    """
-    busy = trace.busiest()
-    return {
-        "iterations": untraced.iterations,
-        "seconds": untraced.seconds,
-        "busy_seconds": busy.seconds,
-        "compute_seconds": busy.compute_seconds,
-        "kernels": busy.spans,
-    }
 
 
 def _measured(estimate: str, iterations: int, total: float, hidden: float) -> Measurement:

@@ -1,5 +1,6 @@
 """Trace some iterations: what ran when on each device."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,19 +16,6 @@ MICROSECOND = 1e-6
 
 Span = tuple[float, float]
 """Start and end in µs."""
-
-
-@dataclass(frozen=True)
-class Busy:
-    """Seconds in which anything runs on a device, and in which anything but communication does.
-
-    Overlaps count once. A communication kernel runs while it waits for other ranks. `spans` is how
-    many kernels, copies and fills there are.
-    """
-
-    seconds: float
-    compute_seconds: float
-    spans: int
 
 
 @dataclass(frozen=True)
@@ -52,14 +40,21 @@ class Trace:
         ]
         return max(found, default=None)
 
-    def busiest(self) -> Busy:
-        """Tell how the device is used on which anything runs for the longest time."""
-        found = []
+    def busiest(self) -> dict[str, float]:
+        """Describe the device on which anything runs for the longest time.
+
+        `busy_seconds` in which anything runs, `compute_seconds` in which anything but communication
+        does (overlaps count once), and the number of `kernels`, copies and fills.
+        """
+        found = [{"busy_seconds": 0.0, "compute_seconds": 0.0, "kernels": 0}]
         for device in self.communication.keys() | self.compute.keys():
             own = self.compute.get(device, [])
             spans = [*self.communication.get(device, []), *own]
-            found.append(Busy(length(_seconds(spans)), length(_seconds(own)), len(spans)))
-        return max(found, key=lambda busy: busy.seconds, default=Busy(0.0, 0.0, 0))
+            busy, computing = length(_seconds(spans)), length(_seconds(own))
+            found.append(
+                {"busy_seconds": busy, "compute_seconds": computing, "kernels": len(spans)}
+            )
+        return max(found, key=lambda each: each["busy_seconds"])
 
 
 def record(train: TrainIterations, limit: int, rank: Rank) -> tuple[Trace, EpochResult]:
@@ -68,21 +63,16 @@ def record(train: TrainIterations, limit: int, rank: Rank) -> tuple[Trace, Epoch
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
     with profile(activities=activities, acc_events=True) as profiled:
         result = train(limit)
-    communication: dict[int, list[Span]] = {}
-    compute: dict[int, list[Span]] = {}
+    communication: dict[int, list[Span]] = defaultdict(list)
+    compute: dict[int, list[Span]] = defaultdict(list)
+    words = COMMUNICATION_KERNELS if on_gpu else CPU_COLLECTIVES
     for event in profiled.events() or []:
-        span = (event.time_range.start, event.time_range.end)
         name = event.name.lower()
-        if on_gpu:
-            if event.device_type != DeviceType.CUDA:
-                continue
-            is_communication = any(word in name for word in COMMUNICATION_KERNELS)
-        else:
-            is_communication = any(word in name for word in CPU_COLLECTIVES)
-            if not is_communication and (not name.startswith("aten::") or event.cpu_children):
-                continue
-        spans = communication if is_communication else compute
-        spans.setdefault(event.device_index, []).append(span)
+        communicates = any(word in name for word in words)
+        computes = name.startswith("aten::") and not event.cpu_children
+        if event.device_type == DeviceType.CUDA if on_gpu else communicates or computes:
+            span = (event.time_range.start, event.time_range.end)
+            (communication if communicates else compute)[event.device_index].append(span)
     if rank.processes > 1 and on_gpu:
         # The barrier before the first iteration: it lasts until the last rank has its tracer.
         for own in communication.values():

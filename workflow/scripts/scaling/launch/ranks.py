@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -19,6 +19,8 @@ from torch.multiprocessing import (
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.launch import launcher
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,13 @@ class Rank:
         """Wait until every rank is here."""
         if self.processes > 1:
             dist.barrier(device_ids=[self.local_index] if self.device.type == "cuda" else None)
+
+    def gather(self, own: T) -> list[T]:
+        """Give every rank what each of them has, in their order."""
+        found = [own] * self.processes
+        if self.processes > 1:
+            dist.all_gather_object(found, own)
+        return found
 
     def synchronize(self, gpus: int) -> None:
         """Wait until this process's devices are idle: its own one, or `gpus` for DataParallel."""

@@ -6,9 +6,11 @@ Their packages are imported when a network is built.
 import io
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -44,27 +46,17 @@ class Engine:
     file_bytes: dict[str, int]
 
 
-class _Reader:
-    """Gives ONNX Runtime the calibration images: one batch a call, then None."""
-
-    def __init__(self, batches: Iterator[Tensor]) -> None:
-        self.batches = batches
-
-    def get_next(self) -> dict[str, Any] | None:
-        batch = next(self.batches, None)
-        return None if batch is None else {"images": batch.numpy()}
-
-
 def onnxruntime(network: nn.Sequential, batches: Batches, threads: int) -> Engine:
     """Export the float `network` to ONNX, and quantize that model by ONNX Runtime."""
     import onnx
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    images = ({"images": batch.numpy()} for batch in batches())
+    reader = SimpleNamespace(get_next=lambda: next(images, None))
+    with tempfile.TemporaryDirectory() as folder:
         exported, prepared, quantized = (
-            folder / f"{step}.onnx" for step in ("exported", "prepared", "quantized")
+            Path(folder, f"{step}.onnx") for step in ("exported", "prepared", "quantized")
         )
         example = next(batches())[:2]
         program = torch.onnx.export(
@@ -82,7 +74,7 @@ def onnxruntime(network: nn.Sequential, batches: Batches, threads: int) -> Engin
         quantize_static(
             prepared,
             quantized,
-            _Reader(batches()),
+            reader,
             quant_format=QuantFormat.QDQ,
             per_channel=False,
             activation_type=QuantType.QInt8,
@@ -179,14 +171,12 @@ def _compiled_run(network: nn.Module) -> Run:
 
     @torch.no_grad()
     def run(images: Tensor) -> Tensor:
-        if len(images) in ready:
-            logits: Tensor = compiled(images)
-            return logits
         # The first call with a batch size is what compiles; asking for freezing at each call would
         # cost more than a small batch.
-        with inductor.patch(freezing=True):
-            logits = compiled(images)
+        freezing = nullcontext() if len(images) in ready else inductor.patch(freezing=True)
         ready.add(len(images))
+        with freezing:
+            logits: Tensor = compiled(images)
         return logits
 
     return run

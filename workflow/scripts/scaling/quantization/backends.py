@@ -8,7 +8,7 @@ installed.
 
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
@@ -45,15 +45,12 @@ BACKENDS: dict[Name, Backend] = {
 }
 
 
-def versions(packages: Iterable[str]) -> dict[str, str | None]:
-    """Look up the installed version of each package, None where it is not installed."""
-    found: dict[str, str | None] = {}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found
+def installed(package: str) -> str | None:
+    """Look up the version of a package, None where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def measure(
@@ -71,10 +68,9 @@ def measure(
     `references` are the classes [n] that PyTorch's float32 and our int8 pick.
     """
     backend = BACKENDS[name]
-    found = versions(backend.packages)
-    document: dict[str, Any] = {"peer": name, "versions": found, "networks": {}, "note": None}
-    missing = [package for package, installed in found.items() if installed is None]
-    if missing:
+    versions = {package: installed(package) for package in backend.packages}
+    document = {"peer": name, "versions": versions, "networks": {}, "note": None}
+    if missing := [package for package, found in versions.items() if found is None]:
         note = f"{', '.join(missing)} not installed"
         return {**document, "status": "not installed", "note": note}
     try:
@@ -119,10 +115,7 @@ def classes(run: Run, test: Images) -> Classes:
 
 
 def compared(picked: Classes, test: Images, references: dict[str, Classes]) -> dict[str, Any]:
-    """Compare the classes `picked` with PyTorch's float32 (`paired_accuracy`) and with our int8.
-
-    `agreement_ours_percent` is the share of images that our int8 puts in the same class.
-    """
+    """Compare the classes `picked` with PyTorch's float32 (`paired_accuracy`) and with our int8."""
     same = int((picked == references["int8"]).sum())
     return {
         **paired(test.labels, references["float32"], picked),
@@ -136,18 +129,14 @@ def interleaved_seconds(runs: dict[str, Run], images: Tensor) -> dict[str, list[
     In each round every one of them has its turn, so that a machine that becomes slower does so
     for all. The first call, which may compile, is not timed; nor is the first of each round.
     """
-    calls = {}
-    for name, run in runs.items():
+
+    def timed(run: Run, calls: int) -> float:
         run(images)
         start = time.perf_counter()
-        run(images)
-        calls[name] = max(1, round(ROUND_SECONDS / (time.perf_counter() - start)))
-    found: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(ROUNDS):
-        for name, run in runs.items():
+        for _ in range(calls):
             run(images)
-            start = time.perf_counter()
-            for _ in range(calls[name]):
-                run(images)
-            found[name].append((time.perf_counter() - start) / calls[name])
-    return found
+        return (time.perf_counter() - start) / calls
+
+    calls = {name: max(1, round(ROUND_SECONDS / timed(run, 1))) for name, run in runs.items()}
+    rounds = [{name: timed(run, calls[name]) for name, run in runs.items()} for _ in range(ROUNDS)]
+    return {name: [seconds[name] for seconds in rounds] for name in runs}

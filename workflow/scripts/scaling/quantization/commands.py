@@ -54,32 +54,20 @@ class Training(Command):
     """Passes over the training images."""
     batch_size: int
     """Images per update."""
-    learning_rate: float
-    """Of SGD, constant."""
-    momentum: float
-    """Of SGD, 0 for none."""
 
     def train(self, device: torch.device) -> tuple[nn.Module, dict[str, Any]]:
         """Train a fresh network; returns it in evaluation mode, and the summary.
 
-        Raises UserError for unusable parameters and when the loss stops being finite.
+        Raises UserError when the loss stops being finite.
         """
         raise NotImplementedError
 
-    def check(self) -> None:
-        """Raise UserError for parameters that no training can have."""
-        if self.epochs < 1 or self.batch_size < 1 or self.seed < 0:
-            raise UserError(
-                f"cannot train for {self.epochs} epochs of batches of {self.batch_size} with seed "
-                f"{self.seed}; give --epochs and --batch-size of at least 1 and --seed of at "
-                "least 0"
-            )
 
-    def diverged(self, epoch: int) -> UserError:
-        """Make the error of a loss that is not finite."""
-        return UserError(
-            f"training diverged in epoch {epoch}; lower --learning-rate, now {self.learning_rate}"
-        )
+def diverged(epoch: int, learning_rate: float) -> UserError:
+    """Make the error of a loss that is not finite."""
+    return UserError(
+        f"training diverged in epoch {epoch}; lower --learning-rate, now {learning_rate}"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,10 +81,6 @@ class Evaluation(Command):
 
     def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
         """Quantize with the `chosen` training images, measure on the `test` images."""
-        raise NotImplementedError
-
-    def sentences(self, record: dict[str, Any]) -> list[str]:
-        """Sum the record up, for the log."""
         raise NotImplementedError
 
 

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from scaling.core.quantization_records import Histogram, LayerHistogram, Quantity
 from scaling.quantization.calibration import (
     IMAGES,
-    Calibration,
     Layer,
+    Range,
     layers,
     observe_network,
     observer_points,
@@ -158,16 +158,16 @@ def weight_row(name: str, layer: Layer, rounded: RoundedLayer, bits: int) -> dic
     }
 
 
-def scale_row(layer: QuantizedLayer, calibration: Calibration) -> dict[str, Any]:
+def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
     """Describe the scales and bounds of one integer layer.
 
     Scales are in levels per unit, except `output_scale`, the factor on the accumulator; with a
-    scale for each channel they are the first channel's. `output_range` is of the float values on
-    the calibration images after ReLU, `top_step` = S · o · max the level on which the largest of
-    them lands: the last one, unless ranges are clipped. `bias_error_steps` is the largest
-    |bias - b · S|: up to a half for an int32 bias.
+    scale for each channel they are the first channel's. `output_range` is `seen`, of the float
+    values on the calibration images after ReLU, `top_step` = S · o · max the level on which the
+    largest of them lands: the last one, unless ranges are clipped. `bias_error_steps` is the
+    largest |bias - b · S|: up to a half for an int32 bias.
     """
-    found, accumulator_scale = calibration.ranges[layer.name], layer.scales.accumulator
+    accumulator_scale = layer.scales.accumulator
     factor = None if layer.requantization is None else layer.requantization.factor[0].item()
     exact = layer.rounded.bias * accumulator_scale
     return {
@@ -176,8 +176,8 @@ def scale_row(layer: QuantizedLayer, calibration: Calibration) -> dict[str, Any]
         "bias_error_steps": (layer.bias - exact).abs().max().item(),
         "output_scale": factor,
         "output_steps": None if layer.levels is None else [layer.levels.low, layer.levels.high],
-        "output_range": [found.minimum, found.maximum],
-        "top_step": None if factor is None else layer.passed_scale * found.max_abs,
+        "output_range": [seen.minimum, seen.maximum],
+        "top_step": None if factor is None else layer.passed_scale * seen.max_abs,
         **layer.bounds(),
     }
 

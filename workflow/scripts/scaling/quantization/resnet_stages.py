@@ -41,15 +41,6 @@ class StagesEvaluation(Evaluation):
         about = {"model_width": self.model_width, "calibration_images": len(chosen)}
         return {**about, **measure_stages(network.to(device).eval(), chosen, test)}
 
-    def sentences(self, record: dict[str, Any]) -> list[str]:
-        return [
-            f"{row['stage']:24} {row.get('weight_scales', ''):8} "
-            f"accuracy {row['accuracy_percent']:6.2f} %  "
-            f"difference {row['difference_points']:+6.2f} points  "
-            f"agreement {row['agreement_percent']:6.2f} %"
-            for row in record["stages"]
-        ]
-
 
 def stage_schemes(weight_scales: Literal["tensor", "channel"]) -> dict[str, Scheme]:
     """Return the scheme of every stage but float32."""

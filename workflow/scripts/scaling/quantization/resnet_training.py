@@ -10,49 +10,36 @@ import torch
 
 from scaling.core import files
 from scaling.core.grid import Cell
+from scaling.core.training_options import TrainingOptions
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.models.resnet import ResNet18
-from scaling.quantization.commands import Training
+from scaling.quantization.commands import Training, diverged
 from scaling.training import evaluation
 from scaling.training.course import Course
 from scaling.training.trainer import TrainingData
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResNetTraining(Training):
+class ResNetTraining(Training, TrainingOptions):
     """Train a ResNet-18 as a cell of the grid on one GPU."""
 
-    model_width: int
-    """Channels of the first stage."""
-    weight_decay: float
-    """Of SGD."""
-    crop_padding: int
-    """Pixels of padding around an image before a random crop."""
-    horizontal_flip: bool
-    """Whether half of the images are mirrored."""
     recipe_options: dict[str, Any]
     """Of recipe course."""
 
     def train(self, device: torch.device) -> tuple[ResNet18, dict[str, Any]]:
-        self.check()
         spec = RunSpec(
             cell=Cell("course", "ddp", 1, self.batch_size, self.seed),
             device="cuda" if device.type == "cuda" else "cpu",
             model=self.model,
-            model_width=self.model_width,
             warmup_epochs=0,
             measured_epochs=self.epochs,
             instrumented_iterations=0,
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            crop_padding=self.crop_padding,
-            horizontal_flip=self.horizontal_flip,
             recipe_options=self.recipe_options,
             cpu_threads=torch.get_num_threads(),
             time_limit_seconds=0,
             collective_timeout_seconds=0,
+            **self.shared,
         )
         described = files.read_json(self.manifest)
         images = TrainingData.read(self.dataset, self.manifest)
@@ -63,7 +50,7 @@ class ResNetTraining(Training):
         for epoch in range(1, self.epochs + 1):
             result = trainer.run_epoch(epoch)
             if result.train_loss is None:
-                raise self.diverged(epoch)
+                raise diverged(epoch, self.learning_rate)
             epochs.append({"epoch": epoch, **asdict(result)})
             print(f"epoch {epoch}: training loss {result.train_loss:.4f}", flush=True)
         return network, {

@@ -12,7 +12,7 @@ from scaling.core.errors import UserError
 from scaling.core.paired_accuracy import Classes
 from scaling.data.batches import Images, read_images
 from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
-from scaling.quantization.commands import Training
+from scaling.quantization.commands import Training, diverged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +22,12 @@ class TutorialTraining(Training):
     On the CPU with a fixed number of threads the same seed gives the same weights, bit for bit.
     """
 
+    learning_rate: float
+    """Of SGD, constant."""
+    momentum: float
+    """Of SGD, 0 for none."""
+
     def train(self, device: torch.device) -> tuple[nn.Sequential, dict[str, Any]]:
-        self.check()
         images, test, identity = read_images(self.dataset, self.manifest, device)
         if images.labels.max() >= CLASSES:
             raise UserError(
@@ -38,50 +42,36 @@ class TutorialTraining(Training):
         order = np.random.default_rng(self.seed)
         epochs = []
         for epoch in range(1, self.epochs + 1):
-            loss, accuracy = self._train_epoch(network, optimizer, images, order)
-            if not np.isfinite(loss):
-                raise self.diverged(epoch)
-            epochs.append({"epoch": epoch, "train_loss": loss, "train_accuracy": accuracy})
-            print(f"epoch {epoch}: training loss {loss:.4f}, accuracy {accuracy:.2%}", flush=True)
+            loss_sum, right = 0.0, 0
+            shuffled = order.permutation(len(images))
+            for start in range(0, len(images), self.batch_size):
+                chosen = shuffled[start : start + self.batch_size]
+                target = torch.from_numpy(images.labels[chosen]).to(device)
+                logits = network(images.normalised(chosen))
+                loss = functional.cross_entropy(logits, target)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                loss_sum += loss.item() * len(chosen)
+                right += int((logits.argmax(dim=1) == target).sum())
+            # Means over the epoch, while the weights moved.
+            mean_loss, accuracy = loss_sum / len(images), right / len(images)
+            if not np.isfinite(mean_loss):
+                raise diverged(epoch, self.learning_rate)
+            epochs.append({"epoch": epoch, "train_loss": mean_loss, "train_accuracy": accuracy})
+            print(f"epoch {epoch}: training loss {mean_loss:.4f}, accuracy {accuracy:.2%}")
         network.eval()
-        parameters = sum(parameter.numel() for parameter in network.parameters())
         right = int((predict(network, test) == test.labels).sum())
-        print(
-            f"tutorial CNN, {parameters:,} parameters, seed {self.seed}: {right} of {len(test)} "
-            f"test images right ({right / len(test):.2%}) after {self.epochs} epochs"
-        )
-        chosen = ("seed", "epochs", "batch_size", "learning_rate", "momentum")
+        options = ("seed", "epochs", "batch_size", "learning_rate", "momentum")
         return network, {
-            "training": {key: getattr(self, key) for key in chosen},
+            "training": {key: getattr(self, key) for key in options},
             "dataset": identity,
-            "parameters": parameters,
+            "parameters": sum(parameter.numel() for parameter in network.parameters()),
             "train_images": len(images),
             "test_images": len(test),
             "epochs": epochs,
             "test_accuracy": right / len(test),
         }
-
-    def _train_epoch(
-        self,
-        network: nn.Sequential,
-        optimizer: torch.optim.Optimizer,
-        images: Images,
-        order: np.random.Generator,
-    ) -> tuple[float, float]:
-        """Train on all images once; returns mean loss and accuracy while the weights moved."""
-        loss_sum, right = 0.0, 0
-        shuffled = order.permutation(len(images))
-        for start in range(0, len(images), self.batch_size):
-            chosen = shuffled[start : start + self.batch_size]
-            target = torch.from_numpy(images.labels[chosen]).to(images.device)
-            logits = network(images.normalised(chosen))
-            loss = functional.cross_entropy(logits, target)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            loss_sum += loss.item() * len(chosen)
-            right += int((logits.argmax(dim=1) == target).sum())
-        return loss_sum / len(images), right / len(images)
 
 
 @torch.no_grad()

@@ -9,13 +9,11 @@ from torch import nn
 
 from scaling.config.scheme import Scheme
 from scaling.core import paired_accuracy
-from scaling.core.errors import UserError
 from scaling.data.batches import Images
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization.calibration import (
     IMAGES,
     Calibration,
-    Range,
     calibrate,
     count_magnitudes,
     layers,
@@ -23,7 +21,6 @@ from scaling.quantization.calibration import (
 )
 from scaling.quantization.commands import Evaluation
 from scaling.quantization.layer_statistics import (
-    Noise,
     NoiseMeter,
     clipped_shares,
     distributions,
@@ -52,11 +49,6 @@ class VariantEvaluation(Evaluation):
 
     def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
         scheme = Scheme.of(self.scheme, "the scheme")
-        if self.histograms and not scheme.has_histograms:
-            raise UserError(
-                f"--histograms: {self.variant} has no int8 activations, logits and weights with "
-                "one scale for each tensor; choose a variant that has"
-            )
         network = load_weights(self.weights).to(device)
         variant = make(network, scheme, chosen, test, self.seed)
         record: dict[str, Any] = {"variant": self.variant, "scheme": scheme.model_dump()}
@@ -64,22 +56,6 @@ class VariantEvaluation(Evaluation):
         if self.histograms:
             record["histograms"] = distributions(network, variant.network, test.batches())
         return record
-
-    def sentences(self, record: dict[str, Any]) -> list[str]:
-        exactness = record["exactness"]
-        checked = (
-            "no integer pipeline, as activations are floats"
-            if exactness is None
-            else f"{exactness['differing']} of {exactness['logits']} logits differ from those "
-            "computed in integers"
-        )
-        smaller = record["float32_bytes"] / record["packed_bytes"]
-        return [
-            f"{self.variant}: accuracy {record['accuracy_percent']:.2f} %, "
-            f"{record['difference_points']:+.2f} ± {record['standard_error_points']:.2f} points "
-            f"to float32, agreement {record['agreement_percent']:.2f} %, {smaller:.2f} times "
-            f"smaller; {checked}"
-        ]
 
 
 @dataclass(frozen=True)
@@ -128,23 +104,29 @@ def measure(
     only weights are quantized: there is no integer pipeline then. `training_checksum` is that of
     the `chosen` training images, which should have calibrated.
     """
-    quantized = variant.network
+    quantized, calibration, images = variant.network, variant.calibration, variant.images
     meter, exactness = NoiseMeter(network, quantized), BitExactness()
     picked = []
     for batch in test.batches():
         floats, simulated = meter.measure(batch)
         picked.append([each.argmax(dim=1).cpu().numpy() for each in (floats, simulated)])
-        if variant.calibration is not None:
+        if calibration is not None:
             exactness.compare(quantized, batch, simulated)
     reference, classes = (np.concatenate(each) for each in zip(*picked, strict=True))
     named = {"labels": test.labels, "float32": reference, "variant": classes}
-    rows = _layer_rows(network, variant, meter)
+    rows = []
+    for name, layer in layers(network).items():
+        row = weight_row(name, layer, variant.rounded[name], variant.scheme.weight_bits)
+        module = quantized.get_submodule(name)
+        if isinstance(module, QuantizedLayer) and calibration is not None:
+            row |= scale_row(module, calibration.ranges[name])
+        rows.append(row | meter.layers[name].row())
     found: dict[str, Any] = {
         "float32": {"accuracy_percent": 100 * int((reference == test.labels).sum()) / len(test)},
         **paired_accuracy.paired(test.labels, reference, classes),
         "classes": {name: paired_accuracy.encode(each) for name, each in named.items()},
-        "calibration_images": len(variant.images) if variant.images else 0,
-        "calibration_checksum": variant.images.checksum() if variant.images else None,
+        "calibration_images": len(images) if images else 0,
+        "calibration_checksum": images.checksum() if images else None,
         "training_checksum": chosen.checksum(),
         "packed_bytes": sum(row["packed_bytes"] for row in rows),
         "float32_bytes": sum(row["float32_bytes"] for row in rows),
@@ -152,39 +134,20 @@ def measure(
         "input": None,
         "layers": rows,
     }
-    if variant.calibration is not None:
+    if calibration is not None:
         shares = clipped_shares(network, quantized, chosen.batches())
         for row in rows:
             row["clipped_share_calibration"] = shares[row["layer"]]
+        entrance, seen = quantized.get_submodule("quantize"), calibration.ranges[IMAGES]
+        assert isinstance(entrance, QuantizedImages)
         found["exactness"] = asdict(exactness)
         found["packed_bytes"] += WORD_BYTES
         found["input"] = {
             "clipped_share_calibration": shares[IMAGES],
-            **_image_row(quantized, variant.calibration.ranges[IMAGES], meter.images),
+            "scale": entrance.scale,
+            "range": [seen.minimum, seen.maximum],
+            "steps": [entrance.levels.low, entrance.levels.high],
+            "clipped_share_test": meter.images.clipped_share,
+            "sqnr_db": meter.images.sqnr_db,
         }
     return found
-
-
-def _layer_rows(
-    network: nn.Sequential, variant: Variant, meter: NoiseMeter
-) -> list[dict[str, Any]]:
-    rows = []
-    for name, layer in layers(network).items():
-        row = weight_row(name, layer, variant.rounded[name], variant.scheme.weight_bits)
-        module = variant.network.get_submodule(name)
-        if isinstance(module, QuantizedLayer) and variant.calibration is not None:
-            row |= scale_row(module, variant.calibration)
-        rows.append(row | meter.layers[name].row())
-    return rows
-
-
-def _image_row(quantized: nn.Sequential, seen: Range, noise: Noise) -> dict[str, Any]:
-    entrance = quantized.get_submodule("quantize")
-    assert isinstance(entrance, QuantizedImages)
-    return {
-        "scale": entrance.scale,
-        "range": [seen.minimum, seen.maximum],
-        "steps": [entrance.levels.low, entrance.levels.high],
-        "clipped_share_test": noise.clipped_share,
-        "sqnr_db": noise.sqnr_db,
-    }

@@ -24,8 +24,7 @@ def distributed(
     rows = []
     for epoch in range(epochs):
         for sampler in samplers:
-            if set_epoch:
-                sampler.set_epoch(epoch)
+            sampler.set_epoch(epoch if set_epoch else 0)
         rows += describe([drawn(sampler) for sampler in samplers], len(images), epoch)
     return rows
 
@@ -34,9 +33,8 @@ def random(images: Sized, seed: int, epochs: int) -> list[dict[str, Any]]:
     """Describe each epoch of DataParallel's one process: a RandomSampler, without set_epoch."""
     torch.manual_seed(seed)
     sampler = RandomSampler(images)
-    return [
-        row for epoch in range(epochs) for row in describe([drawn(sampler)], len(images), epoch)
-    ]
+    epoch_rows = [describe([drawn(sampler)], len(images), epoch) for epoch in range(epochs)]
+    return [row for rows in epoch_rows for row in rows]
 
 
 def drawn(sampler: Iterable[int]) -> Order:
@@ -47,30 +45,27 @@ def drawn(sampler: Iterable[int]) -> Order:
 def describe(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
     """Describe one epoch by a row for each rank's order.
 
-    `samples` drawn, `order_sha256`, `overlap` (the largest number of different images that it
-    shares with one other rank, null where there is none), and of all ranks together, equal in all
-    rows: `unseen`, the number of `images` that no rank draws, and `repeated`, the draws beyond the
-    first of an image. DistributedSampler repeats images where the ranks do not divide their number.
+    `samples` drawn, `order_sha256` (of little-endian 64-bit integers), `overlap` (the largest
+    number of different images that it shares with one other rank, null where there is none), and of
+    all ranks together, equal in all rows: `unseen`, the number of `images` that no rank draws, and
+    `repeated`, the draws beyond the first of an image. DistributedSampler repeats images where the
+    ranks do not divide their number.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)
     rows = []
     for rank, order in enumerate(orders):
         shared = [len(sets[rank] & other) for index, other in enumerate(sets) if index != rank]
+        positions = np.ascontiguousarray(order, dtype="<i8").tobytes()
         rows.append(
             {
                 "epoch": epoch,
                 "rank": rank,
                 "samples": len(order),
-                "order_sha256": order_sha256(order),
+                "order_sha256": hashlib.sha256(positions).hexdigest(),
                 "overlap": max(shared, default=None),
                 "unseen": images - len(seen),
                 "repeated": sum(map(len, orders)) - len(seen),
             }
         )
     return rows
-
-
-def order_sha256(order: Order) -> str:
-    """Hash the positions as little-endian 64-bit integers: SHA-256 in hexadecimal."""
-    return hashlib.sha256(np.ascontiguousarray(order, dtype="<i8").tobytes()).hexdigest()

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from scaling.core import environment, files
 from scaling.core.environment import Device
-from scaling.core.errors import UserError
 from scaling.core.grid import Cell
+from scaling.core.training_options import TrainingOptions
 from scaling.launch.run_spec import RunSpec
 
 Buffers = Literal["broadcast", "local", "sync_batch_norm"]
@@ -26,7 +26,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(TrainingOptions):
     """Options of the synchronization experiments; all trainings share them but for the seed."""
 
     dataset: Path
@@ -50,15 +50,7 @@ class Plan:
     train_images: int | None = None
     """How many images are trained on, the first ones (default: all)."""
     device: Device = "auto"
-    model_width: int = 64
-    """Channels of the first stage."""
-    learning_rate: float = 0.1
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
-    crop_padding: int = 4
-    """Pixels around a random crop."""
-    horizontal_flip: bool = True
-    """Flip half of the images."""
+    """Where to train; `auto` means GPUs where one is visible."""
     loader_workers: int = 2
     """DataLoader processes of each process."""
     cpu_threads: int = 1
@@ -67,12 +59,6 @@ class Plan:
     """Time limit of the whole measurement."""
     collective_timeout_seconds: float = 300
     """How long a rank waits for another."""
-
-    def __post_init__(self) -> None:
-        if self.gpus < 2:
-            raise UserError(
-                f"--gpus is {self.gpus}: ranks can be compared where there are 2 or more"
-            )
 
     @property
     def images(self) -> int:
@@ -84,16 +70,14 @@ class Plan:
     def kinds(self) -> list[Buffers]:
         """What can become of buffers on these devices, DistributedDataParallel's default first."""
         on_gpu = environment.resolve_device(self.device) == "cuda"
-        of_any_device: list[Buffers] = ["broadcast", "local"]
-        return [*of_any_device, "sync_batch_norm"] if on_gpu else of_any_device
+        kinds: list[Buffers] = ["broadcast", "local", "sync_batch_norm"]
+        return kinds if on_gpu else kinds[:2]
 
     @property
     def trainings(self) -> list[Training]:
         """With and without `set_epoch` for each seed; buffers otherwise than by default for one."""
         orders = [
-            Training("broadcast", set_epoch, seed)
-            for seed in self.seeds
-            for set_epoch in (True, False)
+            Training("broadcast", told, seed) for seed in self.seeds for told in (True, False)
         ]
         return [*orders, *(Training(kind, True, self.seeds[0]) for kind in self.kinds[1:])]
 
@@ -103,17 +87,12 @@ class Plan:
         return RunSpec(
             cell=Cell(recipe, strategy, self.gpus, self.batch_size, seed),
             device=environment.resolve_device(self.device),
-            model_width=self.model_width,
             warmup_epochs=1,
             measured_epochs=self.epochs - 1,
             instrumented_iterations=0,
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            crop_padding=self.crop_padding,
-            horizontal_flip=self.horizontal_flip,
             recipe_options=self.tuned_options if recipe == "tuned" else own,
             cpu_threads=self.cpu_threads,
             time_limit_seconds=self.time_limit_seconds,
             collective_timeout_seconds=self.collective_timeout_seconds,
+            **self.shared,
         )

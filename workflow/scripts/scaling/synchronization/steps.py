@@ -3,8 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch.distributed as dist
-
 from scaling.instruments.messages import Messages, collectives, copies
 from scaling.launch.ranks import Rank
 from scaling.synchronization import training
@@ -55,14 +53,10 @@ def record(plan: Plan, mode: ParallelMode, rank: Rank, material: TrainingData) -
             messages.phase = None
     bucket_bytes = trainer.bucket_bytes
     trainer.close()
-    everyone: list[Any] = [messages.rows]
-    if rank.processes > 1:
-        everyone = [None] * rank.processes
-        dist.all_gather_object(everyone, messages.rows)
     return {
         "way": mode.name,
         "bucket_bytes": bucket_bytes,
-        "ranks_agree": all(rows == messages.rows for rows in everyone),
+        "ranks_agree": all(rows == messages.rows for rows in rank.gather(messages.rows)),
         "messages": messages.rows,
     }
 

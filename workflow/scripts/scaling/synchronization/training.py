@@ -1,14 +1,12 @@
 """Train with recipe `course` and compare the ranks with one another."""
 
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import nn
 
@@ -50,9 +48,8 @@ def run(spec: RunSpec, training: Training, rank: Rank, material: TrainingData) -
         "parameters_sha256": evaluation.sha256(model.parameters()),
         "buffers_sha256": evaluation.sha256(model.buffers()),
     }
-    everyone: list[Any] = [None] * rank.processes
-    dist.all_gather_object(everyone, (epochs, drawn, own, running_statistics(model)))
-    epoch_rows, drawn_by_all, ranks, statistics = zip(*everyone, strict=True)
+    found = rank.gather((epochs, drawn, own, running_statistics(model)))
+    epoch_rows, drawn_by_all, ranks, statistics = zip(*found, strict=True)
     images = len(material.data.train_labels)
     return {
         **asdict(training),
@@ -85,9 +82,7 @@ def epoch_seconds(plan: Plan, rank: Rank, material: TrainingData) -> list[dict[s
             result = epochs[kind](sys.maxsize)
             figures = {"seconds": result.seconds, "iterations": result.iterations}
             own.append({"buffers": kind, "round": turn, "rank": rank.index, **figures})
-    everyone: list[Any] = [None] * rank.processes
-    dist.all_gather_object(everyone, own)
-    return [row for rows in zip(*everyone, strict=True) for row in rows if row["round"]]
+    return [row for rows in zip(*rank.gather(own), strict=True) for row in rows if row["round"]]
 
 
 def course(
@@ -113,12 +108,11 @@ def build(spec: RunSpec, rank: Rank, material: TrainingData) -> ResNet18:
 
 def running_statistics(model: nn.Module) -> Statistics:
     """Collect the running mean and variance of every channel, in the order of the modules."""
-    found: dict[str, list[np.ndarray]] = defaultdict(list)
-    for name, buffer in model.named_buffers():
-        for word, statistic in (("running_mean", "mean"), ("running_var", "variance")):
-            if name.endswith(word):
-                found[statistic].append(buffer.double().cpu().numpy())
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+    buffers = {name: buffer.double().cpu().numpy() for name, buffer in model.named_buffers()}
+    return {
+        statistic: np.concatenate([buffers[name] for name in buffers if name.endswith(word)])
+        for word, statistic in (("running_mean", "mean"), ("running_var", "variance"))
+    }
 
 
 def drift(ranks: Sequence[Statistics]) -> dict[str, float]:

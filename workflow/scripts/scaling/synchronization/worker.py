@@ -22,35 +22,30 @@ def run(plan: Plan, log_folder: Path) -> None:
     """
     with _joined(plan, log_folder) as (rank, log):
         material = TrainingData.read(plan.dataset, plan.manifest, plan.images)
-        if rank.is_first:
-            model = ResNet18(plan.model_width, len(material.data.classes))
-            log.append(
-                "model",
-                {
-                    "parameter_bytes": sum(p.numel() * p.itemsize for p in model.parameters()),
-                    "buffer_bytes": sum(b.numel() * b.itemsize for b in model.buffers()),
-                },
-            )
-            for drawn in _permutations(plan):
-                log.append("permutations", drawn)
+        model = ResNet18(plan.model_width, len(material.data.classes))
+        sizes = {
+            "parameter_bytes": sum(p.numel() * p.itemsize for p in model.parameters()),
+            "buffer_bytes": sum(b.numel() * b.itemsize for b in model.buffers()),
+        }
+        _report(log, rank, "model", sizes)
+        for drawn in _permutations(plan) if rank.is_first else []:
+            _report(log, rank, "permutations", drawn)
         for one in plan.trainings:
             spec = plan.spec_of("course", "ddp", one.seed)
-            _report(log, rank, "training", training.run(spec, one, rank, material), "buffers")
+            _report(log, rank, "training", training.run(spec, one, rank, material))
         rows = training.epoch_seconds(plan, rank, material)
-        if rank.is_first:
-            log.append("buffer_seconds", {"rows": rows})
+        _report(log, rank, "buffer_seconds", {"rows": rows})
         # After the trainings: recipe tuned sets precision and algorithms for the whole process.
         for mode in steps.OF_RANKS:
             if mode.buffers in plan.kinds:
-                _report(log, rank, "steps", steps.record(plan, mode, rank, material), "way")
+                _report(log, rank, "steps", steps.record(plan, mode, rank, material))
 
 
 def run_data_parallel(plan: Plan, log_folder: Path) -> None:
     """Record DataParallel's steps, in one process with all GPUs."""
     with _joined(plan, log_folder) as (rank, log):
         material = TrainingData.read(plan.dataset, plan.manifest, plan.images)
-        found = steps.record(plan, steps.DATA_PARALLEL, rank, material)
-        _report(log, rank, "steps", found, "way")
+        _report(log, rank, "steps", steps.record(plan, steps.DATA_PARALLEL, rank, material))
 
 
 def _joined(plan: Plan, log_folder: Path) -> AbstractContextManager[tuple[Rank, RankLog]]:
@@ -76,7 +71,7 @@ def _permutations(plan: Plan) -> list[dict[str, Any]]:
     return [{"seed": seed, **drawn} for drawn in found]
 
 
-def _report(log: RankLog, rank: Rank, kind: str, content: dict[str, Any], label: str) -> None:
+def _report(log: RankLog, rank: Rank, kind: str, content: dict[str, Any]) -> None:
     if rank.is_first:
         log.append(kind, content)
-        print(f"{kind}: {content[label]}", flush=True)
+        print(kind, content.get("buffers") or content.get("way") or "", flush=True)

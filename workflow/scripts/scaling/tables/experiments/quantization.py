@@ -1,5 +1,6 @@
 """The tables of quantization: rows for each variant, for pairs of variants, and for each layer."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,7 +8,7 @@ import pandas as pd
 
 from scaling.config.scheme import STAGES
 from scaling.core.errors import UserError
-from scaling.core.paired_accuracy import Classes, MeanDifference, decode, mean_difference
+from scaling.core.paired_accuracy import Classes, decode, mean_difference
 from scaling.core.quantization_records import Document
 from scaling.tables import schema
 from scaling.tables.experiments.quantization_diagnostics import revealed_by
@@ -31,15 +32,7 @@ WORST = {
 
 
 def check_together(documents: list[Document]) -> None:
-    """Raise UserError unless the documents can stand in one table.
-
-    That is: no variant twice for one seed, one dataset, and one accuracy in float32 for a seed.
-    """
-    names = [(document["seed"], document.get("variant", "stages")) for document in documents]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        seed, variant = twice[0]
-        raise UserError(f"two of the --records are of seed {seed}, {variant}; give each once")
+    """Raise UserError unless the documents are of one dataset, and of one network for a seed."""
     datasets = {document["dataset"]["checksum"]: document["dataset"] for document in documents}
     if len(datasets) > 1:
         shown = " and ".join(f"{key[:12]} ({entry['source']})" for key, entry in datasets.items())
@@ -47,12 +40,11 @@ def check_together(documents: list[Document]) -> None:
             f"the --records were made on different datasets, {shown}; "
             "evaluate all seeds and variants on the same images"
         )
-    for seed in {seed for seed, _ in names}:
-        accuracies = {
-            document["float32"]["accuracy_percent"]
-            for document in documents
-            if document["seed"] == seed and "float32" in document
-        }
+    found: dict[int, set[float]] = defaultdict(set)
+    for document in documents:
+        if "float32" in document:
+            found[document["seed"]].add(document["float32"]["accuracy_percent"])
+    for seed, accuracies in found.items():
         if len(accuracies) > 1:
             raise UserError(
                 f"the --records of seed {seed} are of different networks, whose accuracies in "
@@ -69,28 +61,28 @@ def variants(documents: list[Document]) -> pd.DataFrame:
     """
     check_together(documents)
     rows: list[dict[str, Any]] = []
-    means = _means([document for document in documents if "variant" in document])
+    by_name = _by_variant(documents)
     for seed in sorted({document["seed"] for document in documents}):
         own = [document for document in documents if document["seed"] == seed]
         older = [{"seed": seed, **row} for entry in own for row in entry.get("stages", [])]
         newer = [document for document in own if "variant" in document]
-        if newer:
-            rows.append(_float32(newer[0]))
-        rows += older + [
-            _variant(document, newer) | means[document["variant"]] for document in newer
-        ]
+        rows += [*map(_float32, newer[:1]), *older]
+        for document in newer:
+            of_seeds = list(by_name[document["variant"]].values())
+            references = _picked(of_seeds, "float32")
+            found = mean_difference(_labels(of_seeds), references, _picked(of_seeds))
+            means = zip(MEAN, [len(of_seeds), found.standard_error_points], strict=True)
+            rows.append(_variant(document, newer) | dict(means))
     return schema.frame("quantization", rows)
 
 
-def _means(documents: list[Document]) -> dict[str, dict[str, Any]]:
-    """Compute the columns `MEAN` of each variant."""
-    by_name: dict[str, list[Document]] = {}
+def _by_variant(documents: list[Document]) -> dict[str, dict[int, Document]]:
+    """Map each variant to its documents by seed; those from before variants have none."""
+    found: dict[str, dict[int, Document]] = {}
     for document in documents:
-        by_name.setdefault(document["variant"], []).append(document)
-    return {
-        name: dict(zip(MEAN, [len(own), _against_float32(own).standard_error_points], strict=True))
-        for name, own in by_name.items()
-    }
+        if "variant" in document:
+            found.setdefault(document["variant"], {})[document["seed"]] = document
+    return found
 
 
 def _float32(document: Document) -> dict[str, Any]:
@@ -136,47 +128,40 @@ def _revealed(document: Document, others: list[Document]) -> str | None:
 def layers(documents: list[Document]) -> pd.DataFrame:
     """Make a row per seed, variant and layer, the images first; by seed, then as given.
 
-    Documents from before there were variants have no such rows.
+    What the images pass on is the first layer's input. Documents from before there were variants
+    have no such rows.
     """
-    newer = [document for document in documents if "variant" in document]
-    rows = [
-        {"seed": document["seed"], "stage": document["variant"], **row}
-        for document in sorted(newer, key=lambda document: document["seed"])
-        for row in _layers(document)
-    ]
+    rows = []
+    for document in sorted(documents, key=lambda document: document["seed"]):
+        if "variant" in document:
+            images = document["input"]
+            named = [] if images is None else [_images(images)]
+            label = {"seed": document["seed"], "stage": document["variant"]}
+            rows += [label | _spread(row) for row in named + document["layers"]]
     return schema.frame("quantization_layers", rows)
 
 
-def _layers(document: Document) -> list[dict[str, Any]]:
-    images = document["input"]
-    first = [] if images is None else [_images(images)]
-    return first + [_spread(row) for row in document["layers"]]
-
-
 def _images(images: dict[str, Any]) -> dict[str, Any]:
-    """Describe the network's input as a row: what it passes on is the first layer's input."""
-    return _spread(
-        {
-            "layer": "images",
-            "output_scale": images["scale"],
-            "output_range": images["range"],
-            "output_steps": images["steps"],
-            "top_step": images["scale"] * max(map(abs, images["range"])),
-            "clipped_share_calibration": images["clipped_share_calibration"],
-            "clipped_share_test": images["clipped_share_test"],
-            "sqnr_after_relu_db": images["sqnr_db"],
-        }
-    )
+    """Name what is known of the network's input as for a layer."""
+    shares = {key: value for key, value in images.items() if key.startswith("clipped_share")}
+    return shares | {
+        "layer": "images",
+        "output_scale": images["scale"],
+        "output_range": images["range"],
+        "output_steps": images["steps"],
+        "top_step": images["scale"] * max(map(abs, images["range"])),
+        "sqnr_after_relu_db": images["sqnr_db"],
+    }
 
 
 def _spread(row: dict[str, Any]) -> dict[str, Any]:
     """Split each [minimum, maximum] of `row` into two columns."""
     flat = dict(row)
-    for pair, name in (
-        ("weight_range", "weight"),
-        ("output_range", "output"),
-        ("output_steps", "step"),
-    ):
+    for pair, name in {
+        "weight_range": "weight",
+        "output_range": "output",
+        "output_steps": "step",
+    }.items():
         low, high = flat.pop(pair, None) or (None, None)
         flat |= {f"{name}_minimum": low, f"{name}_maximum": high}
     return flat
@@ -188,10 +173,7 @@ def paired(documents: list[Document]) -> pd.DataFrame:
     Each stage with the one before, each mistake with the correct variant of the same options.
     Documents from before there were variants give no row.
     """
-    by_stage: dict[str, dict[int, Document]] = {}
-    for document in documents:
-        if "variant" in document:
-            by_stage.setdefault(document["variant"], {})[document["seed"]] = document
+    by_stage = _by_variant(documents)
     rows = []
     for stage, reference in _pairs(by_stage):
         seeds = sorted(by_stage[stage].keys() & by_stage[reference].keys())
@@ -211,12 +193,6 @@ def _pairs(by_stage: dict[str, dict[int, Document]]) -> Iterator[tuple[str, str]
         if scheme["mistake"] is not None:
             sound = scheme | {"mistake": None}
             yield from ((name, other) for other, found in schemes.items() if found == sound)
-
-
-def _against_float32(documents: list[Document]) -> MeanDifference:
-    """Compare one variant's records, one for each seed, with float32."""
-    references = _picked(documents, "float32")
-    return mean_difference(_labels(documents), references, _picked(documents))
 
 
 def _labels(documents: list[Document]) -> Classes:

@@ -47,17 +47,14 @@ def resnet(documents: list[Document]) -> pd.DataFrame:
 
 
 def _backend_rows(document: Document) -> list[dict[str, Any]]:
-    rows = [
-        {
-            "engine": OURS,
-            "version": document["environment"]["torch"],
-            "precision": precision,
-            "status": "measured",
-            **_figures(network, document["ours"]["float32"]),
-        }
-        for precision, network in document["ours"].items()
-    ]
-    for backend in document["peers"]:
+    ours = {
+        "peer": OURS,
+        "versions": {OURS: document["environment"]["torch"]},
+        "status": "measured",
+        "networks": document["ours"],
+    }
+    rows = []
+    for backend in [ours, *document["peers"]]:
         about = {"engine": backend["peer"], "version": backend["versions"][backend["peer"]]}
         about |= {key: backend.get(key) for key in ("status", "note", "options")}
         networks = backend["networks"]
@@ -73,11 +70,7 @@ def _figures(network: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     figures = {key: value for key, value in network.items() if key != "seconds"}
     figures["times_smaller"] = own["file_bytes"] / network["file_bytes"]
     for batch, seconds in network.get("seconds", {}).items():
-        ratios = np.divide(seconds, own["seconds"][batch])
-        figures |= {
-            f"batch_{batch}_seconds": float(np.median(seconds)),
-            f"batch_{batch}_ratio": float(np.median(ratios)),
-            f"batch_{batch}_ratio_min": float(ratios.min()),
-            f"batch_{batch}_ratio_max": float(ratios.max()),
-        }
+        ratios, name = np.divide(seconds, own["seconds"][batch]), f"batch_{batch}"
+        figures |= {f"{name}_seconds": np.median(seconds), f"{name}_ratio": np.median(ratios)}
+        figures |= {f"{name}_ratio_min": ratios.min(), f"{name}_ratio_max": ratios.max()}
     return figures
