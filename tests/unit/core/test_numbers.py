@@ -43,4 +43,3 @@ def test_whole_numbers_have_a_span_and_a_standard_error_two_digits():
         "1 to 9",
         "–",
     ]
-    assert fmt.plus_minus(28.14, 0.4212) == "28.1 ± 0.42"

@@ -53,11 +53,6 @@ def span(low: float, high: float, digits: int = 3) -> str:
     return f"{significant(low, digits)}–{significant(high, digits)}"
 
 
-def plus_minus(value: float, error: float) -> str:
-    """A figure and its standard error: `28.1 ± 0.42`."""
-    return f"{significant(value)} ± {significant(error, 2)}"
-
-
 def times(value: float) -> str:
     """A ratio: `1.87×`, `–` where there is none."""
     return "–" if math.isnan(value) else f"{significant(value)}×"
@@ -129,11 +124,6 @@ def cell_name(row: Any) -> str:
     return (
         f"{row.recipe}/{row.strategy}, {gpus(int(row.gpus))}, b\u00a0=\u00a0{int(row.batch_size)}"
     )
-
-
-def cell_names(rows: Iterable[Any]) -> str:
-    """The names of several cells: `course/ddp, 1 GPU, b = 512; course/ddp, 2 GPUs, b = 512`."""
-    return "; ".join(map(cell_name, rows))
 
 
 def estimate(name: str) -> str:

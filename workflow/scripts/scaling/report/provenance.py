@@ -30,6 +30,8 @@ def dataset(study: StudyTables) -> str:
 
 def summary(study: StudyTables, replayed_from: str | None) -> str:
     """One line: cells by status, seeds, epochs, and since when."""
+    if (study.timing["status"] == "missing").all():
+        return "Int8 quantization alone: no cell of the grid was measured"
     counts = study.timing["status"].value_counts(sort=False)
     statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
     epochs = fmt.whole_span(study.timing["count"].dropna())

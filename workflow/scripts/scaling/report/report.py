@@ -115,10 +115,11 @@ def render(
 
     `claims` are those of the study, `figures` SVG by name, `runs` the folder of run records, `data`
     the CSV files to hand out. A study with missing cells is refused unless `partial_report`; the
-    page then names them, as it says of runs that went `side_by_side`, and of which stored study it
-    was `replayed_from`. Raises UserError for missing cells, and for a template that does not fit.
+    page then names them, but for a study that measured none, as it says of runs that went
+    `side_by_side`, and of which stored study it was `replayed_from`. Raises UserError for missing cells, and for a template that does not fit.
     """
     missing = [fmt.cell_name(row) for row in study.missing.itertuples()]
+    measured = len(missing) < len(study.timing)
     if missing and not partial_report:
         raise UserError(
             f"{fmt.plural(len(missing), 'cell')} of {study.study} are missing, the first is "
@@ -133,13 +134,13 @@ def render(
         facts=provenance.facts(study),
         summary=provenance.summary(study, replayed_from),
         on_cpu=study.on_cpu,
-        missing=missing,
+        missing=missing if measured else [],
         side_by_side=side_by_side,
         replayed_from=replayed_from,
         cards=overview.cards(study, cells),
         metrics=overview.METRICS,
         batch_sizes=sorted(cells["batch_size"].unique()),
-        map=overview.map_rows(cells),
+        map=overview.map_rows(cells) if measured else [],
         questions=answered(study, claims),
         verdicts=VERDICTS,
         bars=overview.bars(cells),
@@ -149,7 +150,7 @@ def render(
             if (found := tables(name, frame))
         ],
         topology=study.topology,
-        cells=cell_pages.pages(study, cells, runs),
+        cells=cell_pages.pages(study, cells, runs) if measured else [],
         data=[cell_pages.download(path, "text/csv") for path in data],
         figures=figures,
         titles=texts.questions(),
