@@ -18,7 +18,7 @@ def test_statistics_that_agree_refute_that_they_drift():
     claim = make(made.document())["Q7-statistics"]
     assert claim.verdict == "supported"
     figures = claim.evidence[0].figures
-    drifts = [figures[f"variance_drift_max_{kind}"] for kind in ("local", "broadcast")]
+    drifts = [figures[f"{kind}_variance_drift_max"] for kind in ("local", "broadcast")]
     assert drifts == [0.02, 0.01]
     document = made.document()
     document["trainings"][0]["ranks"][1]["buffers_sha256"] = "b0"

@@ -15,6 +15,7 @@ from scaling.claims import claim, claim_tables, registry, texts
 from scaling.claims.claim import Claim, Evidence
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.errors import UserError
+from scaling.core.statistics import Difference
 
 EMPTY = ClaimTables("demo", {})
 SNAPSHOTS = sorted((Path(__file__).parents[2] / "snapshots").glob("expected/*/tables/claims.json"))
@@ -25,9 +26,9 @@ def made(figures):
     return Claim("Q1-a-b", "Q1", "Q1-a", "It is so.", "b, 1 GPU", "supported", "3 of 3.", evidence)
 
 
-def test_the_document_gives_back_the_claims_with_numbers_of_a_table_as_those_of_json(tmp_path):
+def test_the_document_gives_back_the_claims_and_has_finite_numbers_alone(tmp_path):
     path, other = tmp_path / "claims.json", EMPTY.missing("Q5")
-    claim.write(path, "demo", [made({"count": np.int64(3), "share": np.float64(0.5)}), other])
+    claim.write(path, "demo", [made({"count": 3, "share": 0.5}), other])
     assert claim.read(path) == [made({"count": 3, "share": 0.5}), other]
     assert json.loads(path.read_text())["study"] == "demo"
     with pytest.raises(ValueError, match="not JSON compliant"):
@@ -59,16 +60,22 @@ def test_a_table_that_a_study_lacks_is_an_empty_one_at_its_place():
     [(True, False, "supported"), (False, True, "refuted"), (False, False, "unclear")],
 )
 def test_a_test_that_neither_holds_nor_fails_leaves_a_claim_unclear(holds, fails, verdict):
-    facts = {"different_orders": 3, "epochs": 3, "samples": 1000}
-    found = EMPTY.claim("Q5-data-parallel", facts, "course/dp, 2 GPUs", holds=holds, fails=fails)
+    facts = {"different_orders": np.int64(3), "epochs": 3, "samples": 1000}
+    found = EMPTY.claim("Q5-data-parallel", "a/dp, 2 GPUs", holds=holds, fails=fails, **facts)
     assert (found.verdict, found.sentence) == (verdict, "3 of 3 orders of 1,000 images are new.")
-    assert (found.id, found.kind) == ("Q5-data-parallel-course-dp", "Q5-data-parallel")
-    assert (found.question, found.configuration) == ("Q5", "course/dp, 2 GPUs")
+    assert (found.id, found.kind) == ("Q5-data-parallel-a-dp", "Q5-data-parallel")
+    assert (found.question, found.configuration) == ("Q5", "a/dp, 2 GPUs")
+    assert found.evidence[0].figures == {**facts, "different_orders": 3}
 
 
-def test_a_test_cannot_both_hold_and_fail():
-    with pytest.raises(ValueError, match="cannot both hold and fail"):
-        EMPTY.claim("Q5-shards", {}, holds=True, fails=True)
+def test_figures_are_numbers_texts_columns_of_rows_and_intervals():
+    frame = pd.DataFrame({"remedy": ["lars"], "epochs_to_accuracy": [math.inf]})
+    facts = {"gain": Difference(0.5, math.nan, math.nan), "row": next(frame.itertuples())}
+    facts |= {"share": np.float64(0.5), "sizes": [1, 2], "known": True, "waiting": ""}
+    assert claim_tables._figures(facts, ["remedy", "epochs_to_accuracy"]) == {
+        **{"gain_mean": 0.5, "gain_low": "none", "gain_high": "none"},
+        **{"row_remedy": "lars", "row_epochs_to_accuracy": "infinite", "share": 0.5},
+    }
 
 
 def test_without_any_table_each_question_has_one_claim_that_says_what_to_add(tmp_path):
@@ -84,7 +91,7 @@ def test_without_any_table_each_question_has_one_claim_that_says_what_to_add(tmp
 def test_claims_of_a_kind_stand_side_by_side_and_what_none_has_is_said_once(monkeypatch):
     def claims(tables):
         missing = [tables.missing("Q3.1-falls", name) for name in ("a/ddp", "b/ddp")]
-        known = [tables.claim("Q1-gaps", {}, name, case="on_cpu") for name in ("a", "b")]
+        known = [tables.claim("Q1-gaps", name, case="missing", notes=[]) for name in ("a", "b")]
         return [known[0], missing[0], known[1], missing[1]]
 
     monkeypatch.setattr(registry, "CLAIMS", {"Q1": [claims]})

@@ -3,31 +3,32 @@
 import pytest
 
 from examples import remedy_claims, report_cells
-from examples.convergence_records import record, seeds, study
-from examples.remedy_claims import without
+from examples.convergence_records import record, seeds
 from scaling.claims import large_batches
 from scaling.claims.claim_tables import ClaimTables
 
 
-def largest(records):
+def largest(*accuracies):
+    """The claim where plain SGD ends like this at 8192, and at 128 with 70 to 72 %."""
+    own = record("none", 8192, seeds(*accuracies), factors=[1])
+    records = [record("none", 128, seeds(0.70, 0.71, 0.72), factors=[1]), own]
     return remedy_claims.claims(large_batches.claims, records)["Q4.1-largest"]
 
 
 def test_the_largest_batch_has_learned_less():
-    found = largest(study())
+    found = largest(0.20, 0.21, 0.22)
     assert found.verdict == "supported"
     figures = found.evidence[0].figures
-    assert figures["test_accuracy_difference"] == pytest.approx(-0.5)
-    assert (figures["largest_global_batch"], figures["updates"]) == (8192, 10)
-    assert (figures["seeds"], figures["reference_seeds"]) == (3, 3)
+    assert figures["test_accuracy_mean"] == pytest.approx(-0.5)
+    assert (figures["large_global_batch"], figures["large_planned_updates"]) == (8192, 10)
+    assert (figures["large_seeds"], figures["small_seeds"]) == (3, 3)
 
 
 @pytest.mark.parametrize(
     ("accuracies", "verdict"), [((0.8, 0.81, 0.82), "refuted"), ((0.2,), "unclear")]
 )
 def test_seeds_above_refute_it_and_one_seed_leaves_it_unclear(accuracies, verdict):
-    own = record("none", 8192, seeds(*accuracies), factors=[1])
-    assert largest([*without("none", 8192), own]).verdict == verdict
+    assert largest(*accuracies).verdict == verdict
 
 
 @pytest.mark.parametrize(("count", "verdict"), [(3, "supported"), (1, "unclear")])
@@ -41,5 +42,5 @@ def test_without_techniques_the_timed_cells_seeds_answer(count, verdict):
     # 0.1 + (128 / 8192) ** 0.25 · (0.68 − 0.01 for each seed) − 0.02.
     figures = found[0].evidence[0].figures
     mean = 0.68 - 0.01 * (count - 1) / 2
-    assert figures["test_accuracy"] == pytest.approx(0.08 + mean / 8**0.5)
+    assert figures["large_test_accuracy"] == pytest.approx(0.08 + mean / 8**0.5)
     assert ("one seed" in found[0].sentence) == (count == 1)

@@ -70,7 +70,7 @@ def test_linear_scaling_diverges_with_few_updates():
         found.sentence == "0 of 3 seeds diverged at batch 512, 3 of 3 at 8192, whose rate is 6.4."
     )
     figures = found.evidence[0].figures
-    assert (figures["diverged_seeds_at_8192"], figures["updates_at_8192"]) == (3, 10)
+    assert (figures["diverged_at_8192"], figures["updates_at_8192"]) == (3, 10)
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,10 @@ def test_a_fixed_global_batch_gives_another_speedup(example):
     claim = example["Q2-global-batch-fast-ddp"]
     assert claim.verdict == "supported"
     figures = claim.evidence[0].figures
-    assert figures["speedup"] == pytest.approx(7.2 / 2.2)
-    assert figures["fixed_global_batch_speedup"] == pytest.approx(0.8)
-    assert (figures["cells_apart"], figures["cells_compared"]) == (3, 3)
+    assert figures["cell_speedup"] == pytest.approx(7.2 / 2.2)
+    assert figures["cell_fixed_global_batch_speedup"] == pytest.approx(0.8)
+    # At batch 512 1.24 / 0.32 = 3.88 against 4.12, each ± 4 %.
+    assert (figures["cells_apart"], figures["cells_compared"]) == (2, 3)
 
 
 def test_it_gives_the_same_where_one_gpu_is_as_fast_with_any_batch():

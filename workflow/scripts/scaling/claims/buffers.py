@@ -1,12 +1,9 @@
 """Question 7: whether ranks that average gradients alone stay alike."""
 
-from typing import Any
-
 import pandas as pd
 
 from scaling.claims.claim import Claim
-from scaling.claims.claim_tables import ClaimTables
-from scaling.tables import noise
+from scaling.claims.claim_tables import ClaimTables, disjoint
 
 NAMES = {"broadcast": "broadcast", "local": "local", "sync_batch_norm": "SyncBatchNorm"}
 SYNCHRONIZED = "sync_batch_norm"
@@ -41,12 +38,12 @@ def _parameters(kinds: Kinds, tables: ClaimTables) -> Claim:
     found = {kind: _hashes(rows, "parameters") for kind, rows in kinds.items()}
     apart = [NAMES[kind] for kind, hashes in found.items() if hashes > 1]
     rows = next(iter(kinds.values()))
-    figures = {"ranks": len(rows), "epochs": int(rows["epochs"].iloc[0])}
     return tables.claim(
         "Q7-parameters",
-        figures | {f"different_{kind}": hashes for kind, hashes in found.items()},
         holds=not apart,
         fails=apart,
+        ranks=len(rows),
+        epochs=int(rows["epochs"].iloc[0]),
         apart=apart,
         kinds=[NAMES[kind] for kind in kinds],
     )
@@ -55,15 +52,16 @@ def _parameters(kinds: Kinds, tables: ClaimTables) -> Claim:
 def _statistics(kinds: Kinds, tables: ClaimTables) -> Claim:
     """That running statistics drift apart, where they are broadcast as well."""
     if any(kinds[kind]["variance_drift_max"].isna().any() for kind in PLAIN):
-        return tables.claim("Q7-statistics", {}, case="diverged")
+        return tables.claim("Q7-statistics", case="diverged")
     firsts = {kind: next(kinds[kind].itertuples()) for kind in PLAIN}
-    figures: dict[str, Any] = {"ranks": len(kinds["local"])}
-    for kind, row in firsts.items():
-        figures[f"different_{kind}"] = _hashes(kinds[kind], "buffers")
-        for column in ("variance_drift_max", "variance_drift_mean", "mean_drift_max"):
-            figures[f"{column}_{kind}"] = getattr(row, column)
-    same = [kind for kind in PLAIN if figures[f"different_{kind}"] == 1]
-    return tables.claim("Q7-statistics", figures, holds=not same, fails=same)
+    different = [_hashes(kinds[kind], "buffers") for kind in PLAIN]
+    return tables.claim(
+        "Q7-statistics",
+        holds=1 not in different,
+        fails=1 in different,
+        ranks=len(kinds["local"]),
+        **firsts,
+    )
 
 
 def _synchronized(kinds: Kinds, tables: ClaimTables) -> Claim:
@@ -73,31 +71,28 @@ def _synchronized(kinds: Kinds, tables: ClaimTables) -> Claim:
     rows = kinds[SYNCHRONIZED]
     drift = rows["variance_drift_max"].iloc[0]
     if pd.isna(drift):
-        return tables.claim("Q7-sync-statistics", {}, case="diverged")
+        return tables.claim("Q7-sync-statistics", case="diverged")
     different = _hashes(rows, "buffers")
-    figures = {"ranks": len(rows), "different": different, "variance_drift_max": drift}
-    holds, fails = different == 1, different > 1
-    return tables.claim("Q7-sync-statistics", figures, holds=holds, fails=fails)
+    return tables.claim(
+        "Q7-sync-statistics",
+        holds=different == 1,
+        fails=different > 1,
+        ranks=len(rows),
+        different=different,
+        variance_drift_max=drift,
+    )
 
 
 def _seconds(kind: str, pair: tuple[str, str], kinds: Kinds, tables: ClaimTables) -> Claim:
     """That an epoch with buffers of the second kind of a pair takes longer than with the first."""
-    if not set(pair) <= set(kinds):
-        return tables.missing(kind)
-    base, other = (kinds[buffers].iloc[0] for buffers in pair)
-    if not base["count"] == other["count"] > 0:
-        return tables.missing(kind, case="not_timed")
-    seconds = ("epoch_seconds", "epoch_seconds_min", "epoch_seconds_max")
-    figures: dict[str, Any] = {}
-    for buffers, row in zip(pair, (base, other), strict=True):
-        figures |= {f"{column}_{buffers}": row[column] for column in seconds}
-        figures[f"count_{buffers}"] = row["count"]
-    ends = [row[end] for row in (base, other) for end in seconds[1:]]
-    known = base["count"] > 1 and not noise.ranges_overlap(*ends)
-    slower = known and other["epoch_seconds"] > base["epoch_seconds"]
+    absent = not set(pair) <= set(kinds)
+    if absent or not kinds[pair[0]]["count"].iloc[0] == kinds[pair[1]]["count"].iloc[0] > 0:
+        return tables.missing(kind, absent=absent)
+    base, other = (next(kinds[buffers].itertuples()) for buffers in pair)
+    known = disjoint(base, other, "epoch_seconds")
+    slower = known and other.epoch_seconds > base.epoch_seconds
     return tables.claim(
         kind,
-        figures,
         holds=slower,
         fails=known and not slower,
         without=NAMES[pair[0]],

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from scaling.core import files
 from scaling.core.errors import UserError
@@ -53,8 +53,7 @@ def write(path: Path, study: str, claims: Iterable[Claim]) -> None:
 
     Raises ValueError for a figure that is not finite.
     """
-    document = {"study": study, "claims": [_plain(asdict(claim)) for claim in claims]}
-    files.write_json(path, document)
+    files.write_json(path, {"study": study, "claims": [asdict(claim) for claim in claims]})
 
 
 def read(path: Path) -> list[Claim]:
@@ -67,12 +66,3 @@ def read(path: Path) -> list[Claim]:
         ]
     except (KeyError, TypeError) as error:
         raise UserError(f"{path} is no document of claims ({error!r}); make it again") from error
-
-
-def _plain(value: Any) -> Any:
-    """`value` with the numbers of numpy as those of Python."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value.item() if hasattr(value, "item") else value

@@ -1,15 +1,17 @@
 """The tables that the claims of a study are made from, and the claims made of them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.claims import texts
 from scaling.claims.claim import Claim, Evidence, Figure, Verdict
 from scaling.core.errors import UserError
+from scaling.core.statistics import Difference
 from scaling.tables import noise, schema
 
 
@@ -34,48 +36,21 @@ class ClaimTables:
     def claim(
         self,
         kind: str,
-        figures: dict[str, Any],
         configuration: str = "",
         *,
         holds: object = False,
         fails: object = False,
         case: str = "",
-        shown: dict[str, dict[str, Figure]] | None = None,
         **facts: Any,
     ) -> Claim:
-        """A claim of this kind on a configuration, say on `tuned/ddp`.
+        """A claim of this kind on a configuration, say on `tuned/ddp, 2 GPUs`.
 
         It is supported if its test `holds`, refuted if it clearly `fails`, unclear otherwise. The
-        sentence is that of `case`, by default of the verdict, filled with the figures and facts.
-        `shown` are figures of further tables, which are not tested.
+        sentence is that of `case`, if given, filled with the facts; for the figures among them see
+        `_figures`.
         """
-        if holds and fails:
-            raise ValueError(f"the test of {kind} cannot both hold and fail")
-        verdict: Verdict = "supported" if holds else "refuted" if fails else "unclear"
-        known = {**figures, **facts, "verdict": verdict}
-        made = self._make(kind, configuration, verdict, case or verdict, figures, known)
-        made.evidence.extend(
-            Evidence(self.file(table), others, "Shown, not tested.")
-            for table, others in (shown or {}).items()
-        )
-        return made
-
-    def missing(
-        self, kind: str, configuration: str = "", case: str = "missing", **facts: Any
-    ) -> Claim:
-        """A claim that was not measured; the sentence of `case` says what to add."""
-        return self._make(kind, configuration, "not measured", case, {}, facts)
-
-    def _make(
-        self,
-        kind: str,
-        configuration: str,
-        verdict: Verdict,
-        case: str,
-        figures: dict[str, Any],
-        known: dict[str, Any],
-    ) -> Claim:
         text, of = texts.texts()[kind], configuration.partition(",")[0].split(" ")[-1]
+        verdict: Verdict = "supported" if holds else "refuted" if fails else "unclear"
         return Claim(
             id=f"{kind}-{of.replace('/', '-')}" if of else kind,
             question=kind.partition("-")[0],
@@ -83,9 +58,38 @@ class ClaimTables:
             hypothesis=text.hypothesis,
             configuration=configuration,
             verdict=verdict,
-            sentence=texts.sentence(kind, case, known),
-            evidence=[Evidence(self.file(text.table), figures, text.test)],
+            sentence=texts.sentence(kind, case, {**facts, "verdict": verdict}),
+            evidence=[
+                Evidence(self.file(text.table), _figures(facts, text.columns.split()), text.test)
+            ],
         )
+
+    def missing(self, kind: str, configuration: str = "", **facts: Any) -> Claim:
+        """A claim that was not measured; its sentence says what to add."""
+        made = self.claim(kind, configuration, case="missing", **facts)
+        nothing = [replace(evidence, figures={}) for evidence in made.evidence]
+        return replace(made, verdict="not measured", evidence=nothing)
+
+
+def _figures(facts: dict[str, Any], columns: list[str]) -> dict[str, Figure]:
+    """The figures among the facts, as JSON has them: words for what is no number.
+
+    Numbers and texts; of rows of tables these columns; of differences the mean and the interval.
+    """
+    found: dict[str, Any] = {}
+    for name, fact in facts.items():
+        if isinstance(fact, Difference):
+            found |= {f"{name}_{part}": getattr(fact, part) for part in ("mean", "low", "high")}
+        elif hasattr(fact, "_fields"):
+            found |= {f"{name}_{column}": getattr(fact, column) for column in columns}
+        elif isinstance(fact, int | float | str | np.number) and not isinstance(fact, bool):
+            found[name] = fact
+    words = {"nan": "none", "inf": "infinite"}
+    return {
+        name: words.get(str(value), value.item() if hasattr(value, "item") else value)
+        for name, value in found.items()
+        if value != ""
+    }
 
 
 def read(study: str, paths: Iterable[Path]) -> ClaimTables:
@@ -118,11 +122,3 @@ def disjoint(one: Any, other: Any, column: str) -> bool:
     """Whether two cells' times, each measured several times, have disjoint ranges."""
     ranges = [getattr(cell, f"{column}_{end}") for cell in (one, other) for end in ("min", "max")]
     return min(one.count, other.count) > 1 and not noise.ranges_overlap(*ranges)
-
-
-def columns_of(columns: Iterable[str], **rows: Any) -> dict[str, Any]:
-    """These columns of each named row as figures: `smallest_batch_size`, …"""
-    columns = list(columns)
-    return {
-        f"{name}_{column}": getattr(row, column) for name, row in rows.items() for column in columns
-    }

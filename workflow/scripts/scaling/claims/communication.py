@@ -1,11 +1,9 @@
 """Question 3.1: where the time goes on several GPUs."""
 
-from typing import Any
-
 import pandas as pd
 
 from scaling.claims.claim import Claim
-from scaling.claims.claim_tables import ClaimTables, columns_of, measured, row_at
+from scaling.claims.claim_tables import ClaimTables, measured, row_at
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
@@ -16,6 +14,10 @@ HALF = 0.5
 BY_SUBTRACTION = "subtraction_without_loading"
 INSTRUMENTS = ["without_communication", "profiler"]
 """Those that see exposed communication, in every strategy that has them."""
+SHARES = [
+    *("computing_share_low", "computing_share_high"),
+    *("communication_share_low", "communication_share_high", "loading_share"),
+]
 LONE_INSTRUMENT = 2.0
 """The noise of a single instrument, not all of which is known: half to double its figure."""
 
@@ -47,63 +49,47 @@ def _with_shares(rows: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
     columns = [*CELL_KEYS, "epoch_seconds", "loader_seconds"]
     rows = rows.merge(timing[columns], how="left", on=CELL_KEYS)
     rows = with_single_gpu(rows, timing, "batch_size")
-    for end in ("min", "max"):
-        single = rows[f"single_epoch_seconds_without_loading_{end}"]
-        rows[f"computing_{end}"] = single / rows["gpus"] / rows["epoch_seconds"]
-    unsure = rows["resolution_seconds"].fillna(0)
-    rows["low"] = (rows["communication_seconds"] - unsure) / rows["epoch_seconds"]
-    rows["high"] = (rows["communication_seconds"] + unsure) / rows["epoch_seconds"]
-    rows["loading"] = rows["loader_seconds"] / rows["epoch_seconds"]
-    return rows[rows["loading"].notna()]
+    for end, extreme in (("low", "min"), ("high", "max")):
+        single = rows[f"single_epoch_seconds_without_loading_{extreme}"]
+        rows[f"computing_share_{end}"] = single / rows["gpus"] / rows["epoch_seconds"]
+    seconds, unsure = rows["communication_seconds"], rows["resolution_seconds"].fillna(0)
+    rows["communication_share_low"] = (seconds - unsure) / rows["epoch_seconds"]
+    rows["communication_share_high"] = (seconds + unsure) / rows["epoch_seconds"]
+    rows["loading_share"] = rows["loader_seconds"] / rows["epoch_seconds"]
+    return rows[rows["loading_share"].notna()]
 
 
 def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
-    """A row for each batch size: the shares, `low` and `high` communication, their estimates."""
+    """A row for each batch size: the shares, and the estimates of communication."""
     rows = []
     for batch_size, same in cells.groupby("batch_size"):
         read = same[same["estimate"].isin(INSTRUMENTS)]
         chosen = read if len(read) else same
-        low, high = chosen["low"].min(), chosen["high"].max()
+        low = chosen["communication_share_low"].min()
+        high = chosen["communication_share_high"].max()
         if len(read) == 1:
             low, high = sorted((low / LONE_INSTRUMENT, high * LONE_INSTRUMENT))
-        shares = same[["loading", "computing_min", "computing_max"]].iloc[0]
         estimates = ", ".join(map(fmt.estimate, chosen["estimate"]))
-        rows.append(
-            {"batch_size": batch_size, "low": low, "high": high, **shares, "estimates": estimates}
-        )
+        of_both = {"communication_share_low": low, "communication_share_high": high}
+        shares = dict(same.iloc[0][SHARES]) | of_both
+        rows.append({"batch_size": batch_size, "estimates": estimates, **shares})
     return pd.DataFrame(rows)
-
-
-def _figures(*ends: Any) -> dict[str, Any]:
-    """The figures of the smallest batch, and of the largest if it is another."""
-    columns = {
-        "computing_share_low": "computing_min",
-        "computing_share_high": "computing_max",
-        "communication_share_low": "low",
-        "communication_share_high": "high",
-        "loading_share": "loading",
-    }
-    figures: dict[str, Any] = {}
-    for name, cell in zip(("smallest", "largest"), ends, strict=False):
-        figures |= columns_of(("batch_size", "estimates"), **{name: cell})
-        shares = {part: getattr(cell, column) for part, column in columns.items()}
-        figures |= {f"{name}_{part}": share for part, share in shares.items() if pd.notna(share)}
-    return figures
 
 
 def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     """That computing is most of an epoch, with the smallest and with the largest batch."""
-    parts = _by_batch(cells[cells["computing_min"].notna()])
+    parts = _by_batch(cells[cells["computing_share_low"].notna()])
     if parts.empty:
         return tables.missing("Q3.1-computing", about)
-    ends = [row_at(parts, index) for index in sorted({0, len(parts) - 1})]
+    ends = list(parts.iloc[sorted({0, len(parts) - 1})].itertuples())
     return tables.claim(
         "Q3.1-computing",
-        _figures(*ends),
         about,
-        holds=all(cell.computing_min > HALF for cell in ends),
-        fails=any(cell.computing_max < HALF for cell in ends),
+        holds=all(cell.computing_share_low > HALF for cell in ends),
+        fails=any(cell.computing_share_high < HALF for cell in ends),
         ends=ends,
+        small=ends[0],
+        large=ends[-1],
     )
 
 
@@ -112,13 +98,12 @@ def _falls(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     parts = _by_batch(cells)
     if len(parts) < 2:
         return tables.missing("Q3.1-falls", about)
-    small, large = (row_at(parts, index) for index in (0, len(parts) - 1))
+    small, large = parts.iloc[[0, -1]].itertuples()
     return tables.claim(
         "Q3.1-falls",
-        _figures(small, large),
         about,
-        holds=large.high < small.low,
-        fails=large.low > small.high,
+        holds=large.communication_share_high < small.communication_share_low,
+        fails=large.communication_share_low > small.communication_share_high,
         small=small,
         large=large,
     )
@@ -138,22 +123,12 @@ def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     unsure = both["resolution_seconds"] + both["resolution_seconds_direct"].fillna(0)
     differ = int((apart > unsure).sum())
     worst = row_at(both, (apart - unsure).idxmax())
-    figures = {
-        "cells": len(both),
-        "differ": differ,
-        "worst_batch_size": worst.batch_size,
-        "worst_subtraction_seconds": worst.communication_seconds,
-        "worst_resolution_seconds": worst.resolution_seconds,
-        "worst_instrument": worst.estimate_direct,
-        "worst_instrument_seconds": worst.communication_seconds_direct,
-    }
-    if pd.notna(worst.resolution_seconds_direct):
-        figures["worst_instrument_resolution_seconds"] = worst.resolution_seconds_direct
     return tables.claim(
         "Q3.1-estimates",
-        figures,
         about,
         holds=differ == 0,
         fails=2 * differ > len(both),
+        cells=len(both),
+        differ=differ,
         worst=worst,
     )

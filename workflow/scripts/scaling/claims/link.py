@@ -1,7 +1,7 @@
 """Question 3.2: how much of the link between GPUs is used."""
 
 from scaling.claims.claim import Claim
-from scaling.claims.claim_tables import ClaimTables, columns_of, extremes, measured
+from scaling.claims.claim_tables import ClaimTables, extremes, measured
 from scaling.core import numbers as fmt
 from scaling.tables import noise
 from scaling.tables.schema import by_configuration
@@ -28,11 +28,8 @@ def claims(tables: ClaimTables) -> list[Claim]:
             continue
         worst, best = extremes(known, "utilization")
         traced, enough = best.estimate == "profiler", best.utilization >= HALF
-        columns = ("batch_size", "bandwidth_gb_per_s", "peak_gb_per_s", "utilization")
-        figures = {"estimate": best.estimate, "cells": len(known)}
         claim = tables.claim(
             "Q3.2-travelling",
-            figures | columns_of(columns, best=best, worst=worst),
             about,
             holds=enough,
             fails=traced and not enough,

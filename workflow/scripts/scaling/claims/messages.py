@@ -15,17 +15,18 @@ Judgement = tuple[bool, dict[str, Any]]
 def claims(tables: ClaimTables) -> list[Claim]:
     """Six claims from collectives.csv, none without it."""
     table = tables["collectives"]
+    recorded = table[table["bytes"].notna()]
     if table.empty:
         return []
     made = []
     for kind, (way, judge) in _CLAIMS.items():
-        known = table[(table["way"] == way) & table["bytes"].notna()]
-        if known.empty:
+        rows = recorded[recorded["way"] == way]
+        if rows.empty:
             made.append(tables.missing(kind))
             continue
-        holds, figures = judge(known, table)
-        figures = {"gradient_bytes": int(known["gradient_bytes"].iloc[0]), **figures}
-        made.append(tables.claim(kind, figures, holds=holds, fails=not holds))
+        holds, figures = judge(rows, settled(rows), recorded)
+        figures["gradient_bytes"] = _k(rows)
+        made.append(tables.claim(kind, holds=holds, fails=not holds, **figures))
     return made
 
 
@@ -34,32 +35,33 @@ def settled(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["step"] == rows["step"].max()]
 
 
-def _bytes(rows: pd.DataFrame, *contents: str) -> int:
-    return int(rows[rows["content"].isin(contents)]["bytes"].sum())
-
-
 def _k(rows: pd.DataFrame) -> int:
     return int(rows["gradient_bytes"].iloc[0])
 
 
-def _gradients(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
-    step = settled(rows)
-    contents, agree = sorted(set(step["content"])), bool(step["ranks_agree"].all())
-    total = _bytes(step, "gradients")
-    figures = {
+def _bytes(rows: pd.DataFrame, *contents: str) -> int:
+    return int(rows.loc[rows["content"].isin(contents), "bytes"].sum())
+
+
+def _sent(step: pd.DataFrame) -> dict[str, Any]:
+    """Count the messages with gradients and their bytes, and name what the step sends."""
+    return {
         "messages": int((step["content"] == "gradients").sum()),
-        "bytes": total,
-        "contents": " and ".join(contents),
-        "ranks_agree": str(agree),
+        "bytes": _bytes(step, "gradients"),
+        "contents": " and ".join(sorted(set(step["content"]))),
     }
-    return total == _k(rows) and set(contents) <= {"gradients", "buffers"} and agree, figures
 
 
-def _buffers(rows: pd.DataFrame, table: pd.DataFrame) -> Judgement:
-    step = settled(rows)
+def _gradients(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement:
+    sent, agree = _sent(step), bool(step["ranks_agree"].all())
+    alone = set(step["content"]) <= {"gradients", "buffers"}
+    return sent["bytes"] == _k(rows) and alone and agree, sent | {"ranks_agree": str(agree)}
+
+
+def _buffers(rows: pd.DataFrame, step: pd.DataFrame, recorded: pd.DataFrame) -> Judgement:
     sent = step[(step["phase"] == "forward") & (step["kind"] == "broadcast")]
-    local = table[(table["way"] == "ddp, buffers local") & table["bytes"].notna()]
-    left = len(settled(local)[settled(local)["phase"] == "forward"])
+    local = settled(recorded[recorded["way"] == "ddp, buffers local"])
+    left = int((local["phase"] == "forward").sum())
     total, expected = int(sent["bytes"].sum()), int(rows["buffer_bytes"].iloc[0])
     figures = {
         "messages": len(sent),
@@ -71,68 +73,53 @@ def _buffers(rows: pd.DataFrame, table: pd.DataFrame) -> Judgement:
     return total == expected and left == 0, figures
 
 
-def _start(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
-    start = rows[rows["phase"] == "start"]
-    whole = _bytes(start, "parameters and buffers")
+def _start(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement:
+    whole = _bytes(rows[rows["phase"] == "start"], "parameters and buffers")
     expected = _k(rows) + int(rows["buffer_bytes"].iloc[0])
-    later = _bytes(settled(rows), "parameters", "parameters and buffers")
+    later = _bytes(step, "parameters", "parameters and buffers")
     figures = {
         "start_bytes": whole,
         "parameter_and_buffer_bytes": expected,
-        "shape_bytes": _bytes(start, "shapes"),
         "step_parameter_bytes": later,
-        "first_step_messages": int(((rows["step"] == 1) & (rows["content"] == "gradients")).sum()),
     }
     return whole == expected and later == 0, figures
 
 
-def _synchronized(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
-    step = settled(rows)
+def _synchronized(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement:
     statistics = step[step["content"] == "batch statistics"]
-    forward, backward = (
-        int((statistics["phase"] == phase).sum()) for phase in ("forward", "backward")
-    )
-    gradients = _bytes(step, "gradients")
     figures = {
-        "forward_messages": forward,
-        "backward_messages": backward,
-        "statistics_bytes": int(statistics["bytes"].sum()),
-        "share_of_gradients": statistics["bytes"].sum() / _k(rows),
-        "bytes": gradients,
+        f"{phase}_messages": int((statistics["phase"] == phase).sum())
+        for phase in ("forward", "backward")
     }
-    return gradients == _k(rows) and forward > 0 and backward > 0, figures
+    holds = _bytes(step, "gradients") == _k(rows) and min(figures.values()) > 0
+    total = int(statistics["bytes"].sum())
+    shares = {"statistics_bytes": total, "share_of_gradients": total / _k(rows)}
+    return holds, figures | shares
 
 
-def _tuned(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
-    step, k = settled(rows), _k(rows)
-    total, start = int(step["bytes"].sum()), int((rows["phase"] == "start").sum())
-    contents = set(step["content"])
-    figures = {
-        "messages": len(step),
-        "bytes": total,
-        "contents": " and ".join(sorted(contents)),
-        "padding": total - k,
-        "start_messages": start,
-    }
-    return contents == {"gradients"} and total >= k and start == 0, figures
+def _tuned(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement:
+    sent, start = _sent(step), int((rows["phase"] == "start").sum())
+    padding = sent["bytes"] - _k(rows)
+    holds = sent["contents"] == "gradients" and padding >= 0 and start == 0
+    return holds, sent | {"padding": padding, "start_messages": start}
 
 
-def _data_parallel(rows: pd.DataFrame, _: pd.DataFrame) -> Judgement:
+def _data_parallel(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement:
     """GPU 0 sends to, and gets from, every other GPU: copies whole, images and outputs in parts."""
-    step, k = settled(rows), _k(rows)
-    others = int(rows["gpus"].iloc[0]) - 1
+    k, others = _k(rows), int(rows["gpus"].iloc[0]) - 1
     share = others / (others + 1)
     copied = {name: _bytes(step, name) for name in ("parameters", "gradients", "buffers")}
-    divided = {name: _bytes(step, name) for name in ("images", "outputs")}
-    divided["output_gradients"] = _bytes(step, "gradients of outputs")
-    sizes = copied | divided
-    figures = {f"{name}_bytes": size for name, size in sizes.items()}
-    figures["through_gpu_0"] = round(others * sum(copied.values()) + share * sum(divided.values()))
-    figures["ring_bytes"] = round(2 * share * k)
-    return sizes["parameters"] == sizes["gradients"] == k and min(sizes.values()) > 0, figures
+    divided = [_bytes(step, name) for name in ("images", "outputs", "gradients of outputs")]
+    figures = {
+        **{f"{name}_bytes": size for name, size in copied.items()},
+        "through_gpu_0": round(others * sum(copied.values()) + share * sum(divided)),
+        "ring_bytes": round(2 * share * k),
+    }
+    all_travel = min(*copied.values(), *divided) > 0
+    return copied["parameters"] == copied["gradients"] == k and all_travel, figures
 
 
-_CLAIMS: dict[str, tuple[str, Callable[[pd.DataFrame, pd.DataFrame], Judgement]]] = {
+_CLAIMS: dict[str, tuple[str, Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame], Judgement]]] = {
     "Q6-gradients": ("ddp", _gradients),
     "Q6-buffers": ("ddp", _buffers),
     "Q6-start": ("ddp", _start),

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import yaml
 from jinja2 import Environment, StrictUndefined
 
@@ -22,14 +21,16 @@ FOLDER = Path(__file__).parents[4] / "report/claims"
 class Text:
     """What report/claims/*.yaml says of one kind of claim.
 
-    `hypothesis` is an affirmative sentence, `table` the table with the evidence, `test` the rule
-    that the figures are put to. A claim has the sentence of its case, in `sentences`, or else the
+    `hypothesis` is an affirmative sentence, `table` the table with the evidence, `columns`
+    those of its figures that claims show of each row they name, `test` the rule that these are put
+    to. A claim has the sentence of its case, in `sentences`, or else the
     one `sentence`.
     """
 
     hypothesis: str
     table: str
     test: str
+    columns: str = ""
     sentence: str = ""
     sentences: dict[str, str] = field(default_factory=dict)
 
@@ -39,26 +40,19 @@ def batch(cell: Any) -> str:
     return f"b\u00a0=\u00a0{getattr(cell, 'batch_size', cell)}"
 
 
-def milliseconds(seconds: float) -> str:
-    """`1.24 ms`."""
-    return "less than 0.001 ms" if 0 <= seconds < 1e-6 else f"{fmt.significant(1e3 * seconds)} ms"
-
-
-def shares(low: float, high: float) -> str:
-    """A range of shares: `9.4–34 %`; one that reaches below 0 is `≤ 34 %`."""
-    ends = [fmt.percent(end).removesuffix(" %") for end in (low, high)]
+def shares(low: float, high: float | None = None) -> str:
+    """A share or a range of them: `9.4–34 %`; one that reaches below 0 is `≤ 34 %`."""
+    high = low if high is None else high
+    ends = dict.fromkeys(fmt.percent(end).removesuffix(" %") for end in (low, high))
     if high < 0.0005:
         return "< 0.1 %"
-    if low < 0:
-        return f"≤ {ends[1]} %"
-    return f"{ends[0]} %" if ends[0] == ends[1] else f"{ends[0]}–{ends[1]} %"
+    return f"≤ {fmt.percent(high)}" if low < 0 else f"{'–'.join(ends)} %"
 
 
-def figure(value: float | str) -> str:
-    """A count, or a time or ratio that may be infinite: `4`, `0.942`, `∞`."""
-    if isinstance(value, str):
-        return "∞"
-    return f"{value:g}" if value == round(value) else fmt.significant(value)
+def figure(low: float, high: float | None = None) -> str:
+    """A count, a time or a ratio that may be infinite, or a range of them: `4`, `0.942`, `3–∞`."""
+    texts = ("∞" if math.isinf(end) else fmt.significant(end) for end in (low, high or low))
+    return "–".join(dict.fromkeys(text.removesuffix(".00") for text in texts))
 
 
 def difference(found: Difference) -> str:
@@ -71,13 +65,11 @@ def difference(found: Difference) -> str:
     return f"{fmt.points(100 * found.mean)} points (95 % interval {ends})"
 
 
-def spread(runs: pd.DataFrame, quantity: str) -> str:
-    """Mean and range of an accuracy over the runs: `71.2 % (70.9–71.5)`."""
-    values = 100 * runs[quantity].dropna()
-    if values.empty:
-        return "no figure (not finite)"
-    ends = f" ({fmt.span(values.min(), values.max())})" if len(values) > 1 else ""
-    return f"{fmt.significant(values.mean())} %{ends}"
+def spread(row: Any, quantity: str = "test_accuracy") -> str:
+    """Mean and range of an accuracy over the seeds: `71.2 % (70.9–71.5)`."""
+    mean, low, high = (100 * getattr(row, f"{quantity}{end}") for end in ("", "_min", "_max"))
+    ends = f" ({fmt.span(low, high)})" if low < high else ""
+    return f"{fmt.significant(mean)} %{ends}"
 
 
 FILTERS: dict[str, Callable[..., str]] = {
@@ -89,7 +81,6 @@ FILTERS: dict[str, Callable[..., str]] = {
     "estimate": fmt.estimate,
     "figure": figure,
     "gpus": lambda count: fmt.gpus(int(count)),
-    "milliseconds": milliseconds,
     "percent": fmt.percent,
     "plural": lambda count, noun: fmt.plural(int(count), noun),
     "points": lambda share: fmt.points(100 * share),
@@ -125,10 +116,7 @@ def texts() -> dict[str, Text]:
 
 
 def sentence(kind: str, case: str, facts: dict[str, Any]) -> str:
-    """The sentence of a claim, filled with `facts`.
-
-    Raises jinja2.UndefinedError where a fact is missing.
-    """
+    """The sentence of a claim, filled with `facts`; UndefinedError where one is missing."""
     text = texts()[kind]
     template = ENVIRONMENT.from_string(text.sentences.get(case, text.sentence))
     return re.sub("[ \n]+", " ", template.render(facts)).strip()
