@@ -3,6 +3,7 @@ import json
 import math
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -89,13 +90,12 @@ def digest(script, *modules):
 MODEL = config["model"].get("name", "resnet18-cifar")
 
 
-def cell_modules(wildcards):
-    """The modules of the recipe, the strategy and the model that a cell is trained with."""
-    return [
-        *RECIPES.modules(wildcards.recipe),
-        *STRATEGIES.modules(wildcards.strategy),
-        *MODELS.modules(MODEL),
-    ]
+@cache
+def cell_code(recipe, strategy):
+    """A digest of the code that trains a cell: with its recipe, its strategy and the model."""
+    registered = (RECIPES, recipe), (STRATEGIES, strategy), (MODELS, MODEL)
+    modules = [module for names, name in registered for module in names.modules(name)]
+    return digest("train_run", *modules)
 
 
 def options(section, *keys):
@@ -189,12 +189,22 @@ def timed_threads(wildcards):
     return wanted // node_count(wildcards)
 
 
+EXCLUSIVE = [] if config["machine"]["share"] else ["--exclusive"]
+# What a timed job asks the scheduler for; on this machine only `gpu` counts. What is the same for
+# all jobs is no function: planning calls each for every job.
+TIMED = {
+    "gpu": gpus_of,
+    "nodes": 1,
+    "runtime": math.ceil(config["machine"]["time_limit_seconds"] / 60) + 5,
+    "slurm_extra": " ".join(EXCLUSIVE),
+}
+
+
 def slurm_options(wildcards):
     """sbatch's options that are no resource of the executor."""
     nodes = node_count(wildcards)
-    exclusive = [] if config["machine"]["share"] else ["--exclusive"]
     spread = [f"--gpus-per-node={gpus_of(wildcards) // nodes}", "--ntasks-per-node=1"]
-    return " ".join(exclusive + (spread if nodes > 1 else []))
+    return " ".join(EXCLUSIVE + (spread if nodes > 1 else []))
 
 
 def over_nodes(value):
@@ -202,17 +212,16 @@ def over_nodes(value):
     return lambda wildcards: value if node_count(wildcards) > 1 else None
 
 
-# What a timed job asks the scheduler for; on this machine only `gpu` counts. Over several nodes
-# `mpi` leaves starting processes to the script, by srun, and one task a node is theirs.
-TIMED = {
-    "gpu": gpus_of,
-    "nodes": node_count,
-    "runtime": math.ceil(config["machine"]["time_limit_seconds"] / 60) + 5,
-    "slurm_extra": slurm_options,
-    "mpi": over_nodes("srun"),
-    "tasks": lambda wildcards: over_nodes(node_count(wildcards))(wildcards),
-    "tasks_per_gpu": over_nodes(0),
-}
+# Over several nodes `mpi` leaves starting processes to the script, by srun, and one task a node is
+# theirs.
+if max(config["grid"]["gpus"]) > (config["machine"]["gpus_per_node"] or math.inf):
+    TIMED |= {
+        "nodes": node_count,
+        "slurm_extra": slurm_options,
+        "mpi": over_nodes("srun"),
+        "tasks": lambda wildcards: over_nodes(node_count(wildcards))(wildcards),
+        "tasks_per_gpu": over_nodes(0),
+    }
 
 
 def check_devices():

@@ -12,7 +12,7 @@ rule interconnect_sweep:
         **TIMED,
     params:
         code=digest("interconnect_sweep"),
-        nodes=node_count,
+        nodes=TIMED["nodes"],
         device=lookup(dpath="device", within=config),
         model_width=lookup(dpath="model/width", within=config),
         interconnect=options(config["interconnect"]),

@@ -14,8 +14,8 @@ rule train_run:
     resources:
         **TIMED,
     params:
-        code=lambda wildcards: digest("train_run", *cell_modules(wildcards)),
-        nodes=node_count,
+        code=lambda wildcards: cell_code(wildcards.recipe, wildcards.strategy),
+        nodes=TIMED["nodes"],
         device=config["device"],
         model=MODEL,
         model_width=lookup(dpath="model/width", within=config),
