@@ -1,4 +1,4 @@
-"""The README's tables are what the stored studies give."""
+"""The tables of docs/findings.md are what the stored studies give."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from examples.readme import section
+from examples.findings import section
 from scaling.tables import accuracy as learning
 from scaling.tables import schema
 
@@ -21,7 +21,7 @@ def config_of(study):
 
 
 def headline(study):
-    """What the README prints, by (recipe, strategy, gpus, batch size)."""
+    """What it prints, by (recipe, strategy, gpus, batch size)."""
     sizes = config_of(study)["grid"]["batch_sizes"]
     return {
         (recipe, strategy, int(gpus), size): shown

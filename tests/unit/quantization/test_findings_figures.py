@@ -1,9 +1,9 @@
-"""What the README says int8 costs on CIFAR-10, held to the study of it that is stored here."""
+"""What docs/findings.md says int8 costs on CIFAR-10, held to the study of it that is stored here."""
 
 import re
 from pathlib import Path
 
-from examples.readme import section
+from examples.findings import section
 from scaling.core import numbers as fmt
 from scaling.core.quantization_records import read_backends, read_variants
 from scaling.tables.experiments import quantization, quantization_backends
