@@ -17,6 +17,16 @@ def row(table, remedy, global_batch):
     return next(found.itertuples())
 
 
+def table_of(*more):
+    """remedies.csv of the study and of more records."""
+    return remedies(convergence.runs([*study(), *more]), MARGIN)
+
+
+def times_of(records, cells, margin):
+    runs, epochs = convergence.runs(records), convergence.epochs(records)
+    return time_to_accuracy(runs, epochs, cells, margin)
+
+
 def test_a_row_of_every_run_has_what_its_last_epoch_gave():
     runs = convergence.runs(study())
     assert len(runs) == 15 * 3 + 9 * 2
@@ -24,9 +34,10 @@ def test_a_row_of_every_run_has_what_its_last_epoch_gave():
     assert (found.gpus, found.batch_size, found.options) == (4, 2048, "scaling linear")
     assert (found.rule_rate, found.epochs, found.updates) == (pytest.approx(6.4), 2, 10)
     assert (found.test_accuracy, found.diverged) == (pytest.approx(0.1), "at chance")
-    epochs = convergence.epochs(study())
     # Runs at equal updates have 4 epochs.
-    assert len(epochs) == 2 * len(runs) + 2 * 10
+    assert len(convergence.epochs(study())) == 2 * len(runs) + 2 * 10
+    curves = convergence.curves([record("none", 128, seeds(0.7, 0.8))])
+    assert curves["update"].tolist() == [4, 8, 10] and set(curves["seed"]) == {0}
 
 
 def test_the_reference_is_plain_sgd_at_the_reference_batch_with_the_widest_sweep():
@@ -41,7 +52,8 @@ def test_the_reference_is_plain_sgd_at_the_reference_batch_with_the_widest_sweep
 
 
 def test_remedies_are_compared_with_the_reference_seeds_against_seeds():
-    table = remedies(convergence.runs(study()), MARGIN)
+    # That 0 is inside says nothing of "near": so is a loss of more than the margin.
+    table = table_of(record("near", 512, swept(0.70, 0.71, 0.721)))
     found = row(table, "rate_sweep", 512)
     assert (found.rates, found.planned_epochs, found.planned_updates) == (3, 2, 10)
     assert (found.seeds, found.diverged_seeds) == (3, 0)
@@ -50,28 +62,22 @@ def test_remedies_are_compared_with_the_reference_seeds_against_seeds():
     assert found.test_difference == pytest.approx(-0.10)
     assert (found.test_low, found.test_high) == pytest.approx((-0.12267, -0.07733), abs=1e-5)
     assert (found.test_verdict, found.accuracy_margin) == ("behind", MARGIN)
-    # That 0 is inside says nothing: so is a loss of more than the margin.
-    near = remedies(
-        convergence.runs([*study(), record("near", 512, swept(0.70, 0.71, 0.721))]), MARGIN
-    )
-    assert row(near, "near", 512).test_verdict == "undecided"
+    assert row(table, "near", 512).test_verdict == "undecided"
     assert row(table, "equal", 512).test_verdict == "within the margin"
     assert row(table, "rate_sweep", 128).test_verdict == ""
 
 
 def test_runs_that_are_those_of_another_remedy_have_no_interval_to_them():
-    records = [*study(), record("warm", 512, swept(0.60, 0.61, 0.62), warmup_epochs=1)]
-    table = remedies(convergence.runs(records), MARGIN)
+    table = table_of(
+        record("warm", 512, swept(0.60, 0.61, 0.62), warmup_epochs=1),
+        record("warmer", 512, swept(0.60, 0.61, 0.6201), warmup_epochs=2),
+    )
     copy = row(table, "none", 128)
     assert (copy.test_verdict, copy.test_difference) == ("the same runs", 0)
     assert math.isnan(copy.test_low) and math.isnan(copy.test_high)
-    assert (copy.same_runs_as, row(table, "naive", 128).same_runs_as) == ("", "none")
-    assert row(table, "warm", 512).same_runs_as == "rate_sweep"
-    assert row(table, "rate_sweep", 512).same_runs_as == ""
-    other = record("warm", 512, swept(0.60, 0.61, 0.6201), warmup_epochs=1)
-    assert (
-        row(remedies(convergence.runs([*study(), other]), MARGIN), "warm", 512).same_runs_as == ""
-    )
+    same = [("none", 128), ("naive", 128), ("warm", 512), ("rate_sweep", 512), ("warmer", 512)]
+    found = [row(table, *place).same_runs_as for place in same]
+    assert found == ["", "none", "rate_sweep", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -95,66 +101,54 @@ def test_a_swept_out_rate_is_no_part_of_the_means_but_the_rules_own_is_kept():
     runs[0]["chosen"] = False
     table = remedies(convergence.runs([record("linear", 512, runs, scaling="linear")]), MARGIN)
     found = row(table, "linear", 512)
-    assert found.test_accuracy == pytest.approx(0.51)
-    assert found.rule_test_accuracy == pytest.approx(0.3)
+    assert (found.test_accuracy, found.rule_test_accuracy) == pytest.approx((0.51, 0.3))
     assert found.factor == 0.25
 
 
-def test_seeds_at_chance_count_and_a_loss_that_is_not_finite_leaves_it_undecided():
-    records = [*study(), record("fast", 512, seeds(0.5, 0.6, None))]
-    table = remedies(convergence.runs(records), MARGIN)
+def test_what_diverged_or_ended_early_counts_and_is_not_the_best():
+    ended = [one | {"epochs": one["epochs"][:1], "updates": 5} for one in seeds(None, None, None)]
+    table = table_of(record("fast", 512, seeds(0.5, 0.6, None)), record("wild", 8192, ended))
     naive = row(table, "naive", 8192)
     assert (naive.diverged_seeds, naive.test_verdict) == (3, "behind")
     fast = row(table, "fast", 512)
     assert (fast.diverged_seeds, fast.test_verdict) == (1, "undecided")
     assert fast.test_accuracy == pytest.approx(0.55) and math.isnan(fast.test_difference)
+    wild = row(table, "wild", 8192)
+    assert (wild.epochs, wild.updates, wild.planned_epochs, wild.planned_updates) == (1, 5, 2, 10)
+    assert [best(table, batch).remedy for batch in (512, 8192)] == ["warmup", "warmup"]
 
 
-def test_a_remedy_that_ended_early_is_not_the_best_and_hides_no_other():
-    ended = [one | {"epochs": one["epochs"][:1], "updates": 5} for one in seeds(None, None, None)]
-    without, beside = (
-        remedies(convergence.runs(records), MARGIN)
-        for records in (study(), [*study(), record("wild", 8192, ended)])
-    )
-    for batch in (512, 8192):
-        assert best(beside, batch).remedy == best(without, batch).remedy != "wild"
-
-
-def test_the_best_remedy_is_taken_with_precise_batch_norms_where_it_trained_alike():
+@pytest.mark.parametrize(
+    ("accuracy", "factor", "chosen"), [(0.64, 1.0, "precise"), (0.3, 2.0, "warmup")]
+)
+def test_the_best_remedy_is_taken_with_precise_batch_norms_where_it_trained_alike(
+    accuracy, factor, chosen
+):
     """A tie in training, as both are one training; the test set does not choose."""
+    worse = swept(accuracy, accuracy + 0.01, accuracy + 0.02)
+    for each in worse:
+        each["factor"] = factor
+        each["epochs"] = [{**row, "test_accuracy": 0.3} for row in each["epochs"]]
     warm = {"scaling": "sqrt", "warmup_epochs": 1, "precise_batch_norm": True}
-    worse = [
-        {**each, "epochs": [{**row, "test_accuracy": 0.3} for row in each["epochs"]]}
-        for each in swept(0.64, 0.65, 0.66)
-    ]
-    records = [record("precise", 512, worse, **warm), *study()]
-    assert best(remedies(convergence.runs(records), MARGIN), 512).remedy == "precise"
-    assert best(remedies(convergence.runs(records[::-1]), MARGIN), 512).remedy == "precise"
-    # At another rate it is another training.
-    other = [each | {"factor": 2.0} for each in swept(0.3, 0.3, 0.3)]
-    records[0] = record("precise", 512, other, **warm)
-    assert best(remedies(convergence.runs(records), MARGIN), 512).remedy == "warmup"
+    assert best(table_of(record("precise", 512, worse, **warm)), 512).remedy == chosen
 
 
 def test_a_batch_that_does_not_fit_keeps_a_row_that_says_so():
     lacking = record("none", 512, []) | {"status": "oom", "message": "no room", "result": None}
-    runs = convergence.runs([*study(), lacking | {"remedy": "huge"}])
-    found = row(remedies(runs, MARGIN), "huge", 512)
+    found = row(table_of(lacking | {"remedy": "huge"}), "huge", 512)
     assert (found.status, found.message) == ("oom", "no room") and math.isnan(found.test_accuracy)
 
 
 def test_without_records_the_tables_are_empty():
     runs = convergence.runs([])
     assert runs.empty and remedies(runs, MARGIN).empty and convergence.curves([]).empty
-    assert time_to_accuracy(runs, convergence.epochs([]), timed(), 0.02).empty
+    assert times_of([], timed(), 0.02).empty
 
 
 def test_time_to_accuracy_is_epochs_needed_times_the_seconds_of_the_cell():
     """The target is 0.71 − 0.22: the reference has it after 1 epoch, at 512 after 2."""
     cells = timed((1, 128, 4.0), (4, 128, 1.0), (4, 2048, 0.5), (1, 512, 3.0))
-    records = study()
-    runs, epochs = convergence.runs(records), convergence.epochs(records)
-    table = time_to_accuracy(runs, epochs, cells, margin=0.22)
+    table = times_of(study(), cells, margin=0.22)
     plain = table[(table["remedy"] == "rate_sweep") & table["same_split"].eq(True)]
     assert plain["target_accuracy"].unique() == pytest.approx([0.49])
     at = {batch: next(rows.itertuples()) for batch, rows in plain.groupby("global_batch")}
@@ -176,8 +170,7 @@ def test_the_remedy_of_a_batch_is_chosen_by_training_accuracy():
     ]
     others = [each for each in study() if each["remedy"] != "equal"]
     records = [*others, record("quick", 512, quick, scaling="sqrt", lars=0.1)]
-    runs, epochs = convergence.runs(records), convergence.epochs(records)
-    table = time_to_accuracy(runs, epochs, timed((1, 128, 4.0), (4, 128, 1.0)), margin=0.22)
+    table = times_of(records, timed((1, 128, 4.0), (4, 128, 1.0)), margin=0.22)
     at = table[(table["global_batch"] == 512) & table["best"]]
     assert at["remedy"].tolist() == ["warmup"]
     assert row(table, "quick", 512).seconds < at["seconds"].iloc[0] == 2.0
@@ -187,7 +180,10 @@ def test_the_remedy_of_a_batch_is_chosen_by_training_accuracy():
 
 def test_a_seed_that_never_gets_there_makes_the_range_infinite_and_two_make_the_median():
     records = [*study(), record("luck", 512, seeds(0.70, 0.70, 0.30))]
-    runs, epochs = convergence.runs(records), convergence.epochs(records)
-    found = row(time_to_accuracy(runs, epochs, timed((4, 128, 1.0)), margin=0.05), "luck", 512)
+    table = times_of(records, timed((4, 128, 1.0)), margin=0.05)
+    found = row(table, "luck", 512)
     assert (found.reached, found.epochs_to_accuracy) == (2, 2)
     assert found.epochs_to_accuracy_max == math.inf
+    # A global batch without a timed cell has epochs and no seconds.
+    untimed = row(table, "warmup", 8192)
+    assert untimed.epochs_to_accuracy == math.inf and math.isnan(untimed.seconds)

@@ -9,6 +9,8 @@ from examples import synchronization_records as made
 from scaling.tables import schema
 from scaling.tables.experiments import synchronization
 
+ON_GPUS = synchronization.collectives([made.document(on_gpus=True)])
+
 
 def rows(table, **conditions):
     for column, value in conditions.items():
@@ -16,92 +18,75 @@ def rows(table, **conditions):
     return table
 
 
-def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
-    table = synchronization.orders([made.document()])
-    told = rows(table, sampler="DistributedSampler", set_epoch=True)
-    assert (told["first_epoch"] == told["epoch"]).all()
-    untold = rows(table, sampler="DistributedSampler", set_epoch=False)
-    assert set(untold["first_epoch"]) == {0} and set(untold["epoch"]) == {0, 1, 2}
-    alone = rows(table, sampler="RandomSampler")
-    assert alone["first_epoch"].tolist() == [0, 1, 2]
-
-
-def test_an_order_that_one_rank_has_and_another_had_before_is_no_repeat():
-    swapped = made.orders(True)
-    for row in swapped:
-        row["order_sha256"] = str((row["rank"] + row["epoch"]) % 2)
-    table = synchronization.orders(
-        [
-            made.document(
-                permutations=[
-                    {"sampler": "DistributedSampler", "gpus": 2, "seed": 0, "set_epoch": True}
-                    | {"orders": swapped}
-                ]
-            )
-        ]
-    )
-    drawn = rows(table, trained=False)
-    assert rows(drawn, rank=0)["first_epoch"].tolist() == [0, 1, 0]
-
-
-def test_accuracy_is_of_the_last_epoch_over_all_ranks_and_pairs_by_seed():
-    document = made.document()
-    document["trainings"][0]["epochs"][-1]["samples"] = 150  # rank 1 has three times the images
-    table = synchronization.accuracy([document])
-    assert table[["seed", "set_epoch"]].values.tolist() == [
-        [seed, told] for seed in (0, 1, 2) for told in (True, False)
-    ]
-    assert set(table["epochs"]) == {3} and set(table["test_accuracy"]) == {0.6}
-    # Losses 1 and 2 of 50 and 150 images.
-    assert table["train_loss"].tolist() == [pytest.approx(1.75), *[pytest.approx(1.5)] * 5]
-
-
-def carried(table, way, step):
+def carried(way, step, table=ON_GPUS):
     found = rows(table, way=way, step=step)
     return list(zip(found["content"], found["bytes"], strict=True))
 
 
-def test_messages_of_ddp_are_told_by_phase_kind_and_size():
-    table = synchronization.collectives([made.document()])
-    assert carried(table, "ddp", 0) == [("shapes", 8), ("parameters and buffers", 1040)]
-    assert carried(table, "ddp", 1) == [("buffers", 40), ("gradients", 1000)]
-    assert carried(table, "ddp", 2)[0] == ("order of buckets", 20)
-    assert carried(table, "ddp", 3) == [("buffers", 40), ("gradients", 600), ("gradients", 400)]
-    assert carried(table, "ddp, buffers local", 3) == [("gradients", 600), ("gradients", 400)]
-    assert rows(table, way="ddp")["position"].tolist() == list(range(1, 12))
+def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
+    table = synchronization.orders([made.document()])
+    told = rows(table, sampler="DistributedSampler", set_epoch=True)
+    assert (told["first_epoch"] == told["epoch"]).all() and told["trained"].any()
+    untold = rows(table, sampler="DistributedSampler", set_epoch=False)
+    assert set(untold["first_epoch"]) == {0} and set(untold["epoch"]) == {0, 1, 2}
+    # An order that one rank has and another had before is no repeat.
+    swapped = made.orders(True)
+    for row in swapped:
+        row["order_sha256"] = str((row["rank"] + row["epoch"]) % 2)
+    drawn = made.document()["permutations"][0] | {"orders": swapped}
+    table = synchronization.orders([made.document(permutations=[drawn])])
+    assert rows(table, trained=False, rank=0)["first_epoch"].tolist() == [0, 1, 0]
 
 
-def test_what_a_machine_cannot_run_says_so_instead_of_a_number():
-    table = synchronization.collectives([made.document()])
-    for way in ("dp", "ddp, SyncBatchNorm"):
-        (row,) = rows(table, way=way).itertuples()
-        assert row.note.endswith("runs on GPUs only") and math.isnan(row.bytes)
+def test_accuracy_is_of_the_last_epoch_over_all_ranks_and_pairs_by_seed():
+    table = synchronization.accuracy([made.document()])
+    assert len(table) == 2 * len(made.SEEDS)
+    assert set(table["epochs"]) == {3}
+    # Ranks 0 and 1 have 1 and 2 of loss and as many samples.
+    assert set(table["train_loss"]) == {1.5}
+    assert table.groupby("seed")["set_epoch"].apply(set).tolist() == [{True, False}] * 3
 
 
-def test_messages_of_data_parallel_are_told_apart():
-    table = synchronization.collectives([made.document(on_gpus=True)])
-    assert carried(table, "dp", 3) == [
-        ("images", 5000),
-        ("parameters", 1000),
-        ("buffers", 40),
-        ("outputs", 80),
-        ("gradients of outputs", 80),
-        ("gradients", 1000),
-    ]
+@pytest.mark.parametrize(
+    ("way", "step", "messages"),
+    [
+        ("ddp", 0, [("shapes", 8), ("parameters and buffers", 1040)]),
+        ("ddp", 1, [("buffers", 40), ("gradients", 1000)]),
+        ("ddp", 3, [("buffers", 40), ("gradients", 600), ("gradients", 400)]),
+        ("ddp, buffers local", 3, [("gradients", 600), ("gradients", 400)]),
+        (
+            "dp",
+            3,
+            [
+                *(("images", 5000), ("parameters", 1000), ("buffers", 40), ("outputs", 80)),
+                *(("gradients of outputs", 80), ("gradients", 1000)),
+            ],
+        ),
+        # Statistics of SyncBatchNorm are no gradients.
+        (
+            "ddp, SyncBatchNorm",
+            3,
+            [
+                *[("batch statistics", 36)] * 2,
+                *(("batch statistics", 32), ("gradients", 700)),
+                *(("batch statistics", 32), ("gradients", 300)),
+            ],
+        ),
+    ],
+)
+def test_messages_are_told_by_phase_kind_and_size(way, step, messages):
+    assert carried(way, step) == messages
 
 
-def test_statistics_of_sync_batch_norm_are_no_gradients():
-    table = synchronization.collectives([made.document(on_gpus=True)])
-    found = carried(table, "ddp, SyncBatchNorm", 3)
-    assert [size for what, size in found if what == "gradients"] == [700, 300]
-    assert [size for what, size in found if what == "batch statistics"] == [36, 36, 32, 32]
-
-
-def test_an_unknown_message_is_other():
+def test_what_is_not_known_or_cannot_be_run_says_so():
+    assert carried("ddp", 2)[0] == ("order of buckets", 20)
     document = made.document()
     document["steps"][0]["messages"].append(made.message(3, "update", "all_reduce", 4))
     table = synchronization.collectives([document])
-    assert carried(table, "ddp", 3)[-1] == ("other", 4)
+    assert carried("ddp", 3, table)[-1] == ("other", 4)
+    for way in ("dp", "ddp, SyncBatchNorm"):
+        (row,) = rows(table, way=way).itertuples()
+        assert row.note.endswith("runs on GPUs only") and math.isnan(row.bytes)
 
 
 def test_buffers_have_a_row_for_each_rank_and_the_slowest_ranks_seconds():

@@ -10,8 +10,6 @@ from scaling.tables import cost_model, schema
 from scaling.tables.cost_model import PARAMETERS, CostModel
 
 UNITS = {"fixed": "s a step", "image": "s an image", "waiting": "s an image"}
-NO_SWEEP = "s of travel"
-"""The unit of `communication` where no all-reduce was measured."""
 
 
 def predict(
@@ -58,7 +56,8 @@ def predict(
         if model is None:
             parameters.append({**key, "note": "fewer than 3 cells with a time", **judged})
             continue
-        units = {**UNITS, "communication": "of the all-reduce" if has_sweep else NO_SWEEP}
+        communication = "of the all-reduce" if has_sweep else "s of travel"
+        units = {**UNITS, "communication": communication}
         for parameter in PARAMETERS:
             value, low, high = model.interval(parameter)
             note = "" if parameter in model.names else "the times do not determine it"
@@ -69,22 +68,6 @@ def predict(
         # Without a row the column would have no type, and could not be negated.
         schema.arrange("prediction", rows).astype({"measured": bool}),
     )
-
-
-def limit(parameters: pd.DataFrame) -> str:
-    """What the model of one recipe and strategy (rows of cost_model.csv) cannot say; or ""."""
-    strategy = STRATEGIES.find(parameters["strategy"].iloc[0])
-    if not strategy.spans_nodes:
-        return (
-            f"{strategy.title} is one process on one machine, so nothing is predicted beyond "
-            f"{strategy.most_gpus} GPUs"
-        )
-    if parameters["unit"].eq(NO_SWEEP).any():
-        return (
-            "no all-reduce was measured, so its latency, which grows with the number of GPUs, is "
-            "not in the model: more GPUs take longer than it says"
-        )
-    return ""
 
 
 def _rows(

@@ -10,14 +10,9 @@ from scaling.core.records import ConvergenceRecord
 from scaling.tables import schema
 from scaling.tables.experiments.best_remedy import is_plain
 
-_RUN = ["remedy", "global_batch", "seed", "factor", "learning_rate", "chosen"]
-COLUMNS = schema.columns("convergence")
-EPOCH_COLUMNS = schema.columns("convergence_epochs")
-CURVE_COLUMNS = schema.columns("loss_curves")
-
 
 def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
-    """One row per run, columns `COLUMNS`, figures after its last epoch, NaN where not finite.
+    """One row per run, figures after its last epoch, NaN where not finite.
 
     A remedy that could not run keeps one row with its `status` and `message`. `chosen` runs have
     the rate with the lowest training loss; the chosen ones of `reference` are what every other is
@@ -30,70 +25,58 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     reference = _reference(records)
     rows = []
     for record in records:
-        own: dict[str, Any] = {key: record[key] for key in ("remedy", "global_batch")}
-        own |= {"status": record["status"], "message": record["message"]}
-        own["options"] = _options(record)
-        own["reference"] = reference == (record["remedy"], record["global_batch"])
-        result = record["result"]
-        if result is None:
+        own: dict[str, Any] = {
+            **record,
+            "options": _options(record),
+            "reference": record is reference,
+        }
+        if not record["result"]:
             rows.append(own)
             continue
-        shared = ("gpus", "rule_rate", "at_edge", "updates_per_epoch", "reference_updates")
-        own |= {key: result[key] for key in shared}
-        own["batch_size"] = record["global_batch"] // result["gpus"]
-        rows += [
-            {**own, **run["epochs"][-1], **run, "epochs": len(run["epochs"])}
-            for run in result["runs"]
-        ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+        own |= record["result"] | {"batch_size": record["global_batch"] // record["result"]["gpus"]}
+        for run in record["result"]["runs"]:
+            rows.append({**own, **run["epochs"][-1], **run, "epochs": len(run["epochs"])})
+    return schema.frame("convergence", rows)
 
 
 def epochs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
-    """One row per run and epoch, columns `EPOCH_COLUMNS`; `updates` so far."""
+    """One row per run and epoch; `updates` so far."""
     rows = [{**own, **epoch} for own, run in _runs(records) for epoch in run["epochs"]]
-    return pd.DataFrame(rows, columns=EPOCH_COLUMNS)
+    return schema.frame("convergence_epochs", rows)
 
 
 def curves(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
-    """The training loss over the updates of each record's first seed, columns `CURVE_COLUMNS`.
+    """The training loss over the updates of each record's first seed.
 
     A point is the mean over the updates since the one before it; `update` is the last of them.
     """
-    rows = []
-    for own, run in _runs(records):
-        step, losses = run["updates_per_point"], run["losses"]
-        if run["seed"] == own["first_seed"]:
-            rows += [
-                {**own, "update": min(step * (index + 1), run["updates"]), "train_loss": loss}
-                for index, loss in enumerate(losses)
-            ]
-    return pd.DataFrame(rows, columns=CURVE_COLUMNS)
+    rows = [
+        {**own, "update": min(run["updates_per_point"] * index, run["updates"]), "train_loss": loss}
+        for own, run in _runs(records)
+        if run["seed"] == own["training"]["seeds"][0]
+        for index, loss in enumerate(run["losses"], start=1)
+    ]
+    return schema.frame("loss_curves", rows)
 
 
 def _runs(records: Sequence[ConvergenceRecord]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each run beside what tells it from others."""
     for record in records:
-        result = record["result"]
-        for run in result["runs"] if result else []:
-            own = {"remedy": record["remedy"], "global_batch": record["global_batch"]}
-            own |= {key: run[key] for key in ("seed", "factor", "learning_rate", "chosen")}
-            own["first_seed"] = record["training"]["seeds"][0]
-            yield own, run
+        for run in record["result"]["runs"] if record["result"] else []:
+            yield {**record, **run}, run
 
 
-def _reference(records: Sequence[ConvergenceRecord]) -> tuple[str, int] | None:
-    """Remedy and global batch of the reference, None where no record is it."""
+def _reference(records: Sequence[ConvergenceRecord]) -> ConvergenceRecord | None:
+    """The record of the reference, None where none is it."""
     plain = [
-        record
+        (len({run["factor"] for run in record["result"]["runs"]}), record)
         for record in records
         if record["result"]
         and record["global_batch"] == record["training"]["reference_batch"]
         # At the reference batch every scaling rule gives the base rate.
         and is_plain(_options(record))
     ]
-    if not plain:
-        return None
-    widest = max(plain, key=lambda record: len({run["factor"] for run in _result(record)["runs"]}))
-    return widest["remedy"], widest["global_batch"]
+    return max(plain, key=lambda each: each[0])[1] if plain else None
 
 
 def _options(record: ConvergenceRecord) -> str:
@@ -107,8 +90,3 @@ def _options(record: ConvergenceRecord) -> str:
         for name, value in changed.items()
         if value != plain[name]
     )
-
-
-def _result(record: ConvergenceRecord) -> dict[str, Any]:
-    assert record["result"] is not None
-    return record["result"]

@@ -1,13 +1,13 @@
 """What each technique gains over what differs from it in its own option alone, and the verdicts."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from scaling.core.statistics import bonferroni, judge
+from scaling.core.statistics import CONFIDENCE, bonferroni, judge
 from scaling.tables.experiments.best_remedy import (
     base_rate,
+    beside_the_rate,
     is_plain,
     plain_sweep,
     reference_epochs,
@@ -18,42 +18,8 @@ COLUMNS = [
     *("compared_with", "compared_at_edge", "same_as_compared", "nothing_to_warm_up"),
     *("gain", "gain_low", "gain_high", "gain_high_to_refute", "confidence_to_refute", "helps"),
 ]
+NONE = {"compared_with": "", "helps": ""} | dict.fromkeys(COLUMNS[1:4], False)
 SWEPT, AT_BASE_RATE = "plain SGD with its rate swept alike", "plain SGD at the base rate"
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """The runs with and without a technique at a global batch; `row` is the label in remedies.csv.
-
-    `base_rate` is that of plain SGD without a sweep.
-    """
-
-    row: Any
-    own: pd.DataFrame
-    plain: pd.DataFrame
-    base_rate: float
-    swept: bool
-
-    @property
-    def same(self) -> bool:
-        return same_runs(self.own, self.plain)
-
-    @property
-    def own_edge(self) -> bool:
-        return bool(self.own["at_edge"].eq(True).any())
-
-    @property
-    def plain_edge(self) -> bool:
-        return self.swept and bool(self.plain["at_edge"].eq(True).any())
-
-    @property
-    def nothing_to_warm_up(self) -> bool:
-        """Whether a warm-up is all that the technique adds, and its rate needs none."""
-        own, plain = (_beside_scaling(runs["options"].iloc[0]) for runs in (self.own, self.plain))
-        added = own - plain
-        warms = len(added) == 1 and next(iter(added)).startswith("warmup_epochs ")
-        low_rate = bool(self.own["learning_rate"].max() <= self.base_rate)
-        return self.same and warms and plain < own and low_rate
 
 
 def with_gains(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -76,74 +42,63 @@ def with_gains(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """
     chosen = runs[runs["chosen"].eq(True)]
     reference = chosen[chosen["reference"].eq(True)]
-    found: dict[Any, dict[str, Any]] = {}
-    if len(reference):
-        larger = table[table["global_batch"] > int(reference["global_batch"].iloc[0])]
-        for name in _techniques(table):
-            found |= _gains(larger[larger["remedy"] == name], chosen, table)
-    columns = pd.DataFrame(
-        [_NONE | found.get(row, {}) for row in table.index], index=table.index, columns=COLUMNS
-    )
-    return table.join(columns)
-
-
-_NONE = {"compared_with": "", "helps": ""} | dict.fromkeys(COLUMNS[1:4], False)
-
-
-def _techniques(table: pd.DataFrame) -> list[str]:
-    """All but plain SGD at the base rate, and what trains for more epochs than the reference."""
+    larger = table[table["global_batch"] > reference["global_batch"].max()]
+    # All but plain SGD at the base rate, and what trains for more epochs than the reference.
     known = table[(table["options"] != "") | (table["rates"] > 1)]
     epochs = known.groupby("remedy", sort=False)["planned_epochs"].max()
-    return [str(name) for name in epochs[epochs == reference_epochs(table)].index]
+    found: dict[Any, dict[str, Any]] = {}
+    for name in epochs[epochs == reference_epochs(table)].index:
+        found |= _gains(larger[larger["remedy"] == name], chosen, table)
+    rows = [NONE | found.get(row, {}) for row in table.index]
+    return table.join(pd.DataFrame(rows, index=table.index, columns=COLUMNS))
 
 
 def _gains(
     rows: pd.DataFrame, chosen: pd.DataFrame, table: pd.DataFrame
 ) -> dict[Any, dict[str, Any]]:
     """The columns of one technique's rows, by their labels."""
-    pairs = _pairs(rows, chosen, table)
-    compared = [pair for pair in pairs if not pair.same]
-    confidence = bonferroni(max(1, len(compared)))
-    found, above, below = {}, [], []
-    for pair in pairs:
-        found[pair.row] = {
-            "compared_with": SWEPT if pair.swept else AT_BASE_RATE,
-            "compared_at_edge": pair.plain_edge,
-            "same_as_compared": pair.same,
-            "nothing_to_warm_up": pair.nothing_to_warm_up,
+    found: dict[Any, dict[str, Any]] = {}
+    pairs = {}
+    swept = rows["rates"].max() > 1 and not rows["options"].map(is_plain).any()
+    for row in rows.itertuples():
+        runs = chosen[chosen["global_batch"] == row.global_batch]
+        own, base = runs[runs["remedy"] == row.remedy], base_rate(runs)
+        sweep = plain_sweep(table, int(row.global_batch)) if swept else None
+        plain = runs[runs["remedy"] == (sweep.remedy if sweep else None)] if swept else base
+        if own.empty or plain.empty:
+            continue
+        same, at_edge = same_runs(own, plain), swept and bool(plain["at_edge"].eq(True).any())
+        low_rate = own["learning_rate"].max() <= base["learning_rate"].max()
+        found[row.Index] = {
+            "compared_with": SWEPT if swept else AT_BASE_RATE,
+            "compared_at_edge": at_edge,
+            "same_as_compared": same,
+            "nothing_to_warm_up": bool(same and low_rate and _only_warms_up(own, plain)),
         }
-    for pair in compared:
-        gain = difference(pair.own, pair.plain, "test_accuracy")
-        wide = difference(pair.own, pair.plain, "test_accuracy", confidence)
-        above.append(gain.above and not pair.plain_edge)
-        below.append(wide.below and not pair.own_edge)
-        found[pair.row] |= {
+        if not same:
+            pairs[row.Index] = own, plain, at_edge
+    confidence = bonferroni(max(1, len(pairs)))
+    above, below = [], []
+    for row, (own, plain, at_edge) in pairs.items():
+        gain, wide = (
+            difference(own, plain, "test_accuracy", level) for level in (CONFIDENCE, confidence)
+        )
+        above.append(gain.above and not at_edge)
+        below.append(wide.below and not own["at_edge"].eq(True).any())
+        found[row] |= {
             "gain": gain.mean,
             "gain_low": gain.low,
             "gain_high": gain.high,
             "gain_high_to_refute": wide.high,
             "confidence_to_refute": confidence,
         }
-    everywhere = 0 < len(compared) == len(pairs) and all(above)
-    helps = judge(everywhere, any(below))
+    helps = judge(0 < len(pairs) == len(found) and all(above), any(below))
     return {row: found.get(row, {}) | {"helps": helps} for row in rows.index}
 
 
-def _pairs(rows: pd.DataFrame, chosen: pd.DataFrame, table: pd.DataFrame) -> list[_Pair]:
-    """The technique's runs and those that they are compared with, where there are both."""
-    pairs = []
-    for row in rows.itertuples():
-        runs = chosen[chosen["global_batch"] == row.global_batch]
-        own, base = runs[runs["remedy"] == row.remedy], base_rate(runs)
-        swept = bool(rows["rates"].max() > 1 and not is_plain(str(row.options)))
-        plain = base
-        if swept:
-            sweep = plain_sweep(table, int(row.global_batch))
-            plain = runs[runs["remedy"] == sweep.remedy] if sweep else runs.iloc[:0]
-        if len(own) and len(plain):
-            pairs.append(_Pair(row.Index, own, plain, base["learning_rate"].max(), swept))
-    return pairs
-
-
-def _beside_scaling(options: str) -> set[str]:
-    return {part for part in options.split(", ") if part and not part.startswith("scaling ")}
+def _only_warms_up(own: pd.DataFrame, plain: pd.DataFrame) -> bool:
+    """Whether a warm-up is all that the technique adds."""
+    with_it, without = (beside_the_rate(runs["options"].iloc[0]) for runs in (own, plain))
+    added = [option for option in with_it if option not in without]
+    warms_up = len(added) == 1 and added[0].startswith("warmup_epochs ")
+    return warms_up and set(without) <= set(with_it)

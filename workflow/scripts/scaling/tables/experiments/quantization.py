@@ -1,24 +1,16 @@
 """The tables of quantization: rows for each variant, for pairs of variants, and for each layer."""
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
 from scaling.config.scheme import STAGES
-from scaling.core.errors import UserError
 from scaling.core.paired_accuracy import Classes, decode, mean_difference
 from scaling.core.quantization_records import Document
 from scaling.tables import schema
 from scaling.tables.experiments.quantization_diagnostics import revealed_by
 
-ACCURACY = ["accuracy_percent", "difference_points", "agreement_percent", "test_images"]
-PAIRED = ["standard_error_points", "gained", "lost"]
-MEAN = ["mean_seeds", "mean_standard_error_points"]
-"""Over how many seeds the variant's mean difference is, and that mean's error; on each of them."""
-CHECKSUMS = ["calibration_checksum", "training_checksum"]
-SIZES = ["packed_bytes", "float32_bytes"]
 WORST = {
     "weight_sqnr_db": min,
     "sqnr_before_relu_db": min,
@@ -31,48 +23,25 @@ WORST = {
 """How the figure of the worst layer is found; each layer's own is in the table of layers."""
 
 
-def check_together(documents: list[Document]) -> None:
-    """Raise UserError unless the documents are of one dataset, and of one network for a seed."""
-    datasets = {document["dataset"]["checksum"]: document["dataset"] for document in documents}
-    if len(datasets) > 1:
-        shown = " and ".join(f"{key[:12]} ({entry['source']})" for key, entry in datasets.items())
-        raise UserError(
-            f"the --records were made on different datasets, {shown}; "
-            "evaluate all seeds and variants on the same images"
-        )
-    found: dict[int, set[float]] = defaultdict(set)
-    for document in documents:
-        if "float32" in document:
-            found[document["seed"]].add(document["float32"]["accuracy_percent"])
-    for seed, accuracies in found.items():
-        if len(accuracies) > 1:
-            raise UserError(
-                f"the --records of seed {seed} are of different networks, whose accuracies in "
-                f"float32 are {', '.join(f'{value:.2f} %' for value in sorted(accuracies))}; "
-                "evaluate all variants of a seed on the same weights and device"
-            )
-
-
 def variants(documents: list[Document]) -> pd.DataFrame:
     """Make a row per seed and variant, after a row float32 for each seed; by seed, then as given.
 
-    A document from before there were variants gives the rows of its stages, with the columns of
-    that time. Raises UserError when they do not belong together.
+    `mean_standard_error_points` is that of the variant's mean difference over `mean_seeds`. A
+    document from before there were variants gives the rows of its stages, with the columns of that
+    time.
     """
-    check_together(documents)
-    rows: list[dict[str, Any]] = []
     by_name = _by_variant(documents)
+    rows: list[dict[str, Any]] = []
     for seed in sorted({document["seed"] for document in documents}):
         own = [document for document in documents if document["seed"] == seed]
         older = [{"seed": seed, **row} for entry in own for row in entry.get("stages", [])]
         newer = [document for document in own if "variant" in document]
         rows += [*map(_float32, newer[:1]), *older]
         for document in newer:
-            of_seeds = list(by_name[document["variant"]].values())
-            references = _picked(of_seeds, "float32")
-            found = mean_difference(_labels(of_seeds), references, _picked(of_seeds))
-            means = zip(MEAN, [len(of_seeds), found.standard_error_points], strict=True)
-            rows.append(_variant(document, newer) | dict(means))
+            same = list(by_name[document["variant"]].values())
+            found = mean_difference(_labels(same), _picked(same, "float32"), _picked(same))
+            row = _variant(document, newer) | {"mean_seeds": len(same)}
+            rows.append(row | {"mean_standard_error_points": found.standard_error_points})
     return schema.frame("quantization", rows)
 
 
@@ -100,56 +69,46 @@ def _float32(document: Document) -> dict[str, Any]:
 
 
 def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
-    exactness = document["exactness"] or {}
-    row = {key: document[key] for key in [*ACCURACY, *PAIRED, *SIZES, "calibration_images"]}
-    row |= {key: document[key] for key in CHECKSUMS} | document["scheme"]
+    row: dict[str, Any] = {**document, **document["scheme"], "stage": document["variant"]}
     for column, worst in WORST.items():
         found = [entry.get(column) for entry in document["layers"]]
         row[column] = worst([value for value in found if value is not None], default=None)
-    return row | {
-        "seed": document["seed"],
-        "stage": document["variant"],
-        "compression": document["float32_bytes"] / document["packed_bytes"],
-        "logits_compared": exactness.get("logits"),
-        "logits_differing": exactness.get("differing"),
-        "revealed_by": _revealed(document, others),
-    }
-
-
-def _revealed(document: Document, others: list[Document]) -> str | None:
-    """Name the diagnostics that reveal the document's mistake; None without a correct one."""
-    if document["scheme"]["mistake"] is None or document["exactness"] is None:
-        return None
-    wanted = document["scheme"] | {"mistake": None}
-    sound = [other for other in others if other["scheme"] == wanted]
-    return "; ".join(revealed_by(document, sound[0])) if sound else None
+    row["compression"] = document["float32_bytes"] / document["packed_bytes"]
+    if exactness := document["exactness"]:
+        row["logits_compared"] = exactness["logits"]
+        row["logits_differing"] = exactness["differing"]
+    if exactness and row["mistake"] is not None:
+        # What reveals the mistake, beside the correct variant of the same options.
+        wanted = document["scheme"] | {"mistake": None}
+        for sound in [other for other in others if other["scheme"] == wanted][:1]:
+            row["revealed_by"] = "; ".join(revealed_by(document, sound))
+    return row
 
 
 def layers(documents: list[Document]) -> pd.DataFrame:
     """Make a row per seed, variant and layer, the images first; by seed, then as given.
 
-    What the images pass on is the first layer's input. Documents from before there were variants
-    have no such rows.
+    Documents from before there were variants have no such rows.
     """
     rows = []
     for document in sorted(documents, key=lambda document: document["seed"]):
         if "variant" in document:
-            images = document["input"]
-            named = [] if images is None else [_images(images)]
-            label = {"seed": document["seed"], "stage": document["variant"]}
-            rows += [label | _spread(row) for row in named + document["layers"]]
+            own = {"seed": document["seed"], "stage": document["variant"]}
+            images = [_images(document["input"])] if document["input"] else []
+            rows += [own | _spread(row) for row in [*images, *document["layers"]]]
     return schema.frame("quantization_layers", rows)
 
 
 def _images(images: dict[str, Any]) -> dict[str, Any]:
-    """Name what is known of the network's input as for a layer."""
-    shares = {key: value for key, value in images.items() if key.startswith("clipped_share")}
-    return shares | {
+    """Describe the network's input as a layer: what it passes on is the first layer's input."""
+    return {
         "layer": "images",
         "output_scale": images["scale"],
         "output_range": images["range"],
         "output_steps": images["steps"],
         "top_step": images["scale"] * max(map(abs, images["range"])),
+        "clipped_share_calibration": images["clipped_share_calibration"],
+        "clipped_share_test": images["clipped_share_test"],
         "sqnr_after_relu_db": images["sqnr_db"],
     }
 
@@ -157,13 +116,9 @@ def _images(images: dict[str, Any]) -> dict[str, Any]:
 def _spread(row: dict[str, Any]) -> dict[str, Any]:
     """Split each [minimum, maximum] of `row` into two columns."""
     flat = dict(row)
-    for pair, name in {
-        "weight_range": "weight",
-        "output_range": "output",
-        "output_steps": "step",
-    }.items():
-        low, high = flat.pop(pair, None) or (None, None)
-        flat |= {f"{name}_minimum": low, f"{name}_maximum": high}
+    names = {"weight_range": "weight", "output_range": "output", "output_steps": "step"}
+    for pair, name in names.items():
+        flat[f"{name}_minimum"], flat[f"{name}_maximum"] = flat.pop(pair, None) or (None, None)
     return flat
 
 
@@ -180,8 +135,8 @@ def paired(documents: list[Document]) -> pd.DataFrame:
         if seeds:
             ours, theirs = ([by_stage[name][seed] for seed in seeds] for name in (stage, reference))
             found = mean_difference(_labels(ours), _picked(theirs), _picked(ours))
-            images = ours[0]["test_images"]
-            rows.append([stage, reference, len(seeds), images, *found])
+            row = [stage, reference, len(seeds), ours[0]["test_images"], *found]
+            rows.append(dict(zip(schema.columns("quantization_paired"), row, strict=True)))
     return schema.frame("quantization_paired", rows)
 
 

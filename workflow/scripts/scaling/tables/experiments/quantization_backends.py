@@ -33,16 +33,12 @@ def resnet(documents: list[Document]) -> pd.DataFrame:
     Differences are to float32. `logits` were computed in integers too, `differing_logits` of them
     came out otherwise than simulated; `accumulator_bound` is the worst of all layers.
     """
-    rows = [
-        {
-            "seed": document["seed"],
-            **row,
-            "logits": row.get("exactness", {}).get("logits"),
-            "differing_logits": row.get("exactness", {}).get("differing"),
-        }
-        for document in documents
-        for row in document["stages"]
-    ]
+    rows = []
+    for document in documents:
+        for row in document["stages"]:
+            exact = row.get("exactness", {})
+            logits = {"logits": exact.get("logits"), "differing_logits": exact.get("differing")}
+            rows.append({"seed": document["seed"], **row, **logits})
     return schema.frame("quantization_resnet", rows)
 
 

@@ -65,15 +65,6 @@ class Cost:
         low, high = self.difference_range
         return "one seed" if self.seeds == 1 else f"{fmt.points(low)} to {fmt.points(high)}"
 
-    @property
-    def verdict(self) -> str:
-        """Words on the mean difference."""
-        return {
-            True: "within noise (two standard errors)",
-            False: "more than two standard errors",
-            None: "with no standard error in this study’s records",
-        }[self.within_noise]
-
 
 def cost(rows: pd.DataFrame) -> Cost:
     """Sum up one variant's rows in quantization.csv, one for each seed and at least one.

@@ -12,11 +12,10 @@ from scaling.tables.experiments.gap import SAME, UNDECIDED, gap
 from scaling.tables.experiments.same_runs import same_runs
 
 QUANTITIES = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
-COLUMNS = schema.columns("remedies")
 
 
 def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
-    """One row per remedy and global batch of the table of `runs`, columns `COLUMNS`.
+    """One row per remedy and global batch of the table of `runs`.
 
     Mean, minimum and maximum over the seeds of the chosen rate, of `rates` that were tried;
     `rule_…` is the first seed at the rate of the rule. `epochs` and `updates` are those done,
@@ -31,30 +30,32 @@ def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
     """
     reference = runs[runs["reference"] & runs["chosen"].eq(True)]
     rows = []
-    before: list[pd.DataFrame] = []
-    for _, group in runs.groupby(["remedy", "global_batch"], sort=False):
+    before: dict[Any, list[pd.DataFrame]] = {}
+    for (_, batch), group in runs.groupby(["remedy", "global_batch"], sort=False):
         chosen = group[group["chosen"].eq(True)]
-        copied = next((each.iloc[0]["remedy"] for each in before if same_runs(each, chosen)), "")
-        before.append(chosen)
-        row = _row(group, reference, margin)
+        others = before.setdefault(batch, [])
+        copied = next((each.iloc[0]["remedy"] for each in others if same_runs(each, chosen)), "")
+        others.append(chosen)
+        row = _row(group, chosen, reference, margin)
         rows.append({**row, "accuracy_margin": margin, "same_runs_as": copied})
-    without_gains = [column for column in COLUMNS if column not in gains.COLUMNS]
-    return gains.with_gains(pd.DataFrame(rows, columns=without_gains), runs)
+    table = schema.frame("remedies", rows).drop(columns=gains.COLUMNS)
+    return gains.with_gains(table, runs)
 
 
-def _row(group: pd.DataFrame, reference: pd.DataFrame, margin: float) -> dict[str, Any]:
-    first = group.iloc[0]
+def _row(
+    group: pd.DataFrame, chosen: pd.DataFrame, reference: pd.DataFrame, margin: float
+) -> dict[str, Any]:
     same = ("remedy", "options", "global_batch", "gpus", "batch_size", "status", "message")
-    row = {key: first[key] for key in (*same, "reference", "rule_rate", "at_edge")}
-    chosen = group[group["chosen"].eq(True)]
+    row = dict(group.iloc[0][[*same, "reference", "rule_rate", "at_edge"]])
     if chosen.empty:
         return row
-    best = chosen.iloc[0]
-    row |= {key: best[key] for key in ("factor", "learning_rate")}
-    row["rates"] = group["learning_rate"].nunique()
-    for key in ("epochs", "updates", "planned_epochs", "planned_updates"):
-        row[key] = chosen[key].max()
-    row |= {"seeds": len(chosen), "diverged_seeds": int((chosen["diverged"] != "").sum())}
+    row |= dict(chosen.iloc[0][["factor", "learning_rate"]])
+    row |= dict(chosen[["epochs", "updates", "planned_epochs", "planned_updates"]].max())
+    row |= {
+        "rates": group["learning_rate"].nunique(),
+        "seeds": len(chosen),
+        "diverged_seeds": int((chosen["diverged"] != "").sum()),
+    }
     for rule in group[group["factor"] == 1].head(1).itertuples():
         row |= {"rule_test_accuracy": rule.test_accuracy, "rule_diverged": rule.diverged}
     for quantity in QUANTITIES:
@@ -62,29 +63,25 @@ def _row(group: pd.DataFrame, reference: pd.DataFrame, margin: float) -> dict[st
         row |= {quantity: values.mean(), f"{quantity}_min": values.min()}
         row[f"{quantity}_max"] = values.max()
     for split in ("train", "test"):
-        row |= _against(split, chosen, reference, margin)
+        found = _against(f"{split}_accuracy", chosen, reference, margin)
+        names = ("difference", "low", "high", "verdict")
+        row |= {f"{split}_{name}": value for name, value in zip(names, found, strict=True)}
     return row
 
 
 def _against(
-    split: str, chosen: pd.DataFrame, reference: pd.DataFrame, margin: float
-) -> dict[str, Any]:
-    """The difference to the reference in one accuracy, its interval and what it tells."""
-    own, other = (frame[f"{split}_accuracy"].tolist() for frame in (chosen, reference))
-    low, high, difference, verdict = math.nan, math.nan, math.nan, UNDECIDED
-    finite = not (chosen["diverged"] == "not finite").any()
+    quantity: str, chosen: pd.DataFrame, reference: pd.DataFrame, margin: float
+) -> tuple[float, float, float, str]:
+    """The difference to the reference, its interval and what it tells."""
+    own, other = (runs[quantity].tolist() for runs in (chosen, reference))
     if bool(chosen.iloc[0]["reference"]):
-        verdict = ""
-    elif finite and own and other:
-        difference = sum(own) / len(own) - sum(other) / len(other)
-        if same_runs(chosen, reference):
-            verdict = SAME
-        elif min(len(own), len(other)) > 1:
-            low, high = welch_interval(other, own)
-            verdict = gap(low, high, margin)
-    return {
-        f"{split}_difference": difference,
-        f"{split}_low": low,
-        f"{split}_high": high,
-        f"{split}_verdict": verdict,
-    }
+        return math.nan, math.nan, math.nan, ""
+    if (chosen["diverged"] == "not finite").any() or not other:
+        return math.nan, math.nan, math.nan, UNDECIDED
+    difference = sum(own) / len(own) - sum(other) / len(other)
+    if same_runs(chosen, reference):
+        return difference, math.nan, math.nan, SAME
+    if min(len(own), len(other)) < 2:
+        return difference, math.nan, math.nan, UNDECIDED
+    low, high = welch_interval(other, own)
+    return difference, low, high, gap(low, high, margin)

@@ -19,6 +19,15 @@ ON_GPUS_ONLY = {
     "ddp, SyncBatchNorm": NO_SYNC_BATCH_NORM,
     "dp": "not measured: DataParallel on several devices runs on GPUs only",
 }
+CONTENTS = {
+    ("forward", "all_gather"): "batch statistics",
+    ("forward", "scatter"): "images",
+    ("forward", "gather"): "outputs",
+    ("backward", "all_reduce"): "gradients",
+    ("backward", "reduce"): "gradients",
+    ("backward", "scatter"): "gradients of outputs",
+}
+"""What a message carries, where its phase and kind alone tell it."""
 BYTES_PER_CHANNEL = 2 * 4
 """SyncBatchNorm's backward pass sums two float32 numbers for each channel over the ranks."""
 LAST_STAGE = 8
@@ -35,21 +44,20 @@ def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """
     rows = []
     for document in documents:
-        drawn = [{**one, "trained": False} for one in document["permutations"]]
         own = {"sampler": "DistributedSampler", "gpus": document["gpus"], "trained": True}
-        drawn += [
-            own | {key: one[key] for key in ("set_epoch", "seed", "orders")}
-            for one in document["trainings"]
-            if one["buffers"] == "broadcast"
-        ]
+        drawn = [{**one, "trained": False} for one in document["permutations"]]
+        drawn += [own | one for one in _broadcast(document)]
         for one in drawn:
-            keys = ("sampler", "gpus", "set_epoch", "trained", "seed")
-            shared = {key: one[key] for key in keys}
             first: dict[tuple[int, str], int] = {}
             for row in one["orders"]:
                 seen = first.setdefault((row["rank"], row["order_sha256"]), row["epoch"])
-                rows.append({**shared, **row, "first_epoch": seen})
-    return pd.DataFrame(rows, columns=schema.columns("sampler"))
+                rows.append({**one, **row, "first_epoch": seen})
+    return schema.frame("sampler", rows)
+
+
+def _broadcast(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The trainings whose buffers were broadcast."""
+    return [one for one in document["trainings"] if one["buffers"] == "broadcast"]
 
 
 def accuracy(documents: list[dict[str, Any]]) -> pd.DataFrame:
@@ -60,25 +68,14 @@ def accuracy(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """
     rows = []
     for document in documents:
-        for one in document["trainings"]:
-            if one["buffers"] != "broadcast":
-                continue
-            last = max(row["epoch"] for row in one["epochs"])
-            ranks = pd.DataFrame([row for row in one["epochs"] if row["epoch"] == last])
-            rows.append(
-                {
-                    "gpus": document["gpus"],
-                    "seed": one["seed"],
-                    "set_epoch": one["set_epoch"],
-                    "epochs": last + 1,
-                    **{
-                        name: _mean(ranks[name], ranks["samples"])
-                        for name in ("train_loss", "train_accuracy")
-                    },
-                    **{name: one["ranks"][0][name] for name in ("test_loss", "test_accuracy")},
-                }
-            )
-    return pd.DataFrame(rows, columns=schema.columns("sampler_accuracy"))
+        for one in _broadcast(document):
+            epochs = pd.DataFrame(one["epochs"])
+            last = epochs[epochs["epoch"] == epochs["epoch"].max()]
+            row = {**one, **one["ranks"][0], "gpus": document["gpus"]}
+            for name in ("train_loss", "train_accuracy"):
+                row[name] = _mean(last[name], last["samples"])
+            rows.append(row | {"epochs": epochs["epoch"].max() + 1})
+    return schema.frame("sampler_accuracy", rows)
 
 
 def _mean(values: pd.Series, samples: pd.Series) -> float:
@@ -107,52 +104,30 @@ def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
                 continue
             one = found[way]
             for index, message in enumerate(one["messages"], start=1):
-                rows.append(
-                    {
-                        **shared,
-                        **message,
-                        "way": way,
-                        "position": index,
-                        "content": content(message, one, document),
-                        "ranks_agree": one["ranks_agree"],
-                        "note": "",
-                    }
-                )
-    return pd.DataFrame(rows, columns=schema.columns("collectives"))
+                own = {"way": way, "position": index, "ranks_agree": one["ranks_agree"], "note": ""}
+                carried = content(message, one, document)
+                rows.append({**shared, **message, **own, "content": carried})
+    return schema.frame("collectives", rows)
 
 
 def content(message: dict[str, Any], way: dict[str, Any], document: dict[str, Any]) -> str:
     """What a message carries, from its phase, kind, type and size; "other" where nothing fits."""
-    rules = {"start": _at_start, "forward": _forward, "backward": _backward}
-    rule = rules.get(message["phase"])
-    return rule(message, way, document) if rule else "other"
-
-
-def _at_start(message: dict[str, Any], way: dict[str, Any], document: dict[str, Any]) -> str:
-    """The last messages of the start, as many as make up the model, are the model itself."""
-    start = [row for row in way["messages"] if row["phase"] == "start"]
-    position = next(index for index, row in enumerate(start) if row is message)
-    rest = sum(row["bytes"] for row in start[position:])
-    model = document["model"]["parameter_bytes"] + document["model"]["buffer_bytes"]
-    return "parameters and buffers" if rest <= model else "shapes"
-
-
-def _forward(message: dict[str, Any], way: dict[str, Any], document: dict[str, Any]) -> str:
-    if message["kind"] == "broadcast":
+    phase, kind, size = (message[key] for key in ("phase", "kind", "bytes"))
+    model, buffers = (document["model"][f"{part}_bytes"] for part in ("parameter", "buffer"))
+    if phase == "start":
+        # The last messages of the start, as many as make up the model, are the model itself.
+        start = [row for row in way["messages"] if row["phase"] == "start"]
+        position = next(index for index, row in enumerate(start) if row is message)
+        rest = sum(row["bytes"] for row in start[position:])
+        return "parameters and buffers" if rest <= model + buffers else "shapes"
+    if (phase, kind) == ("forward", "broadcast"):
         if message["dtype"] == "int32":
             return "order of buckets"
-        whole = message["bytes"] == document["model"]["parameter_bytes"]
-        return "parameters" if whole else "buffers"
-    kinds = {"all_gather": "batch statistics", "scatter": "images", "gather": "outputs"}
-    return kinds.get(message["kind"], "other")
-
-
-def _backward(message: dict[str, Any], way: dict[str, Any], document: dict[str, Any]) -> str:
+        return "parameters" if size == model else "buffers"
     widest = LAST_STAGE * document["parameters"]["model_width"] * BYTES_PER_CHANNEL
-    if way["way"] == "ddp, SyncBatchNorm" and message["bytes"] <= widest:
+    if way["way"] == "ddp, SyncBatchNorm" and phase == "backward" and size <= widest:
         return "batch statistics"
-    kinds = {"all_reduce": "gradients", "reduce": "gradients", "scatter": "gradients of outputs"}
-    return kinds.get(message["kind"], "other")
+    return CONTENTS.get((phase, kind), "other")
 
 
 def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
@@ -174,17 +149,16 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
                 rows.append({**place, "note": NO_SYNC_BATCH_NORM})
                 continue
             one = first[kind]
-            drifts = one["drift"].items()
             shared = {
                 **place,
                 "seed": one["seed"],
                 "epochs": 1 + max(row["epoch"] for row in one["epochs"]),
                 **_seconds(document, kind),
-                **{name.replace("_", "_drift_"): value for name, value in drifts},
+                **{name.replace("_", "_drift_"): value for name, value in one["drift"].items()},
                 "note": "",
             }
             rows += [{**shared, **rank} for rank in one["ranks"]]
-    return pd.DataFrame(rows, columns=schema.columns("buffers"))
+    return schema.frame("buffers", rows)
 
 
 def _seconds(document: dict[str, Any], kind: str) -> dict[str, float]:

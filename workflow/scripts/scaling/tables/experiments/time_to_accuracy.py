@@ -9,15 +9,13 @@ from scaling.tables import schema
 from scaling.tables.experiments.best_remedy import evaluated_best
 from scaling.tables.experiments.remedies import remedies
 
-COLUMNS = schema.columns("time_to_accuracy")
-_CELL = ["recipe", "strategy", "gpus", "batch_size"]
 _PLACE = ["remedy", "global_batch"]
 
 
 def time_to_accuracy(
     runs: pd.DataFrame, epochs: pd.DataFrame, timing: pd.DataFrame, margin: float
 ) -> pd.DataFrame:
-    """One row per remedy, global batch and timed cell with that global batch, columns `COLUMNS`.
+    """One row per remedy, global batch and timed cell with that global batch.
 
     The target is the mean test accuracy of the reference (plain SGD) after its last epoch, minus
     `margin`. A seed needs the epochs until its test accuracy first is as high, infinitely many if
@@ -38,46 +36,45 @@ def time_to_accuracy(
     """
     reference = runs[runs["reference"] & runs["chosen"].eq(True)]
     if reference.empty:
-        return pd.DataFrame(columns=COLUMNS)
+        return schema.frame("time_to_accuracy")
     targets = {split: reference[f"{split}_accuracy"].mean() - margin for split in ("train", "test")}
-    chosen = epochs[epochs["chosen"].eq(True)]
+    groups = epochs[epochs["chosen"].eq(True)].groupby(_PLACE, sort=False)
     needed = [
-        _needed(remedy, batch, group, targets)
-        for (remedy, batch), group in chosen.groupby(_PLACE, sort=False)
+        dict(zip(_PLACE, place, strict=True)) | _needed(group, targets) for place, group in groups
     ]
-    found = pd.DataFrame(needed).merge(remedies(runs, margin), on=_PLACE, suffixes=("", "_table"))
-    at_best = {batch: _best(rows) for batch, rows in found.groupby("global_batch")}
-    plain = next(reference.itertuples())
-    base = {
-        name: next((row for row in needed if _place(row) == (remedy, plain.global_batch)), None)
-        for name, remedy in (
-            ("reference", at_best[plain.global_batch]),
-            ("plain_reference", plain.remedy),
-        )
-    }
-    split = runs.drop_duplicates(_PLACE).set_index(_PLACE)["gpus"]
-    cells = timing[timing["epoch_seconds"].notna()]
-    rows = []
-    for row in needed:
-        row["best"] = at_best[row["global_batch"]] == row["remedy"]
-        at = cells[cells["gpus"] * cells["batch_size"] == row["global_batch"]]
-        timed = [_timed(row, cell, split.loc[_place(row)], base, cells) for cell in at.itertuples()]
-        rows += timed or [row]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    known = pd.DataFrame(needed).merge(remedies(runs, margin), on=_PLACE, suffixes=("", "_table"))
+    best = {batch: _best(rows) for batch, rows in known.groupby("global_batch")}
+    plain, size = reference["remedy"].iloc[0], reference["global_batch"].iloc[0]
+
+    timed = timing[timing["epoch_seconds"].notna()]
+    timed = timed[["recipe", "strategy", "gpus", "batch_size", "epoch_seconds"]]
+    cells = timed.assign(global_batch=timed["gpus"] * timed["batch_size"])
+    single = timed[(timed["gpus"] == 1) & (timed["batch_size"] == size)]
+    single = single.rename(columns={"epoch_seconds": "single"})[["recipe", "strategy", "single"]]
+    split = runs.drop_duplicates(_PLACE)[[*_PLACE, "gpus"]].rename(columns={"gpus": "split"})
+    table = pd.DataFrame(needed).merge(split, on=_PLACE).merge(cells, "left", on="global_batch")
+    table = table.merge(single, "left", on=["recipe", "strategy"])
+    on_one = table[table["global_batch"] == size].drop_duplicates("remedy").set_index("remedy")
+    table["best"] = table["remedy"] == table["global_batch"].map(best)
+    same_split = (table["gpus"] == table["split"]).astype(object)
+    table["same_split"] = same_split.where(table["gpus"].notna(), None)
+    table["epoch_speedup"] = table["single"] / table["epoch_seconds"]
+    table["seconds"] = table["epochs_to_accuracy"] * table["epoch_seconds"]
+    for prefix, remedy in (("", best[size]), ("plain_", plain)):
+        epochs_on_one = on_one["epochs_to_accuracy"].get(remedy, math.nan)
+        table[f"{prefix}reference_seconds"] = epochs_on_one * table["single"]
+        table[f"{prefix}speedup"] = table[f"{prefix}reference_seconds"] / table["seconds"]
+    return schema.frame("time_to_accuracy", table)
 
 
-def _place(row: dict[str, Any]) -> tuple[str, int]:
-    return row["remedy"], row["global_batch"]
-
-
-def _needed(
-    remedy: str, global_batch: int, epochs: pd.DataFrame, targets: dict[str, float]
-) -> dict[str, Any]:
-    test, train = (_counts(epochs, split, targets[split]) for split in ("test", "train"))
+def _needed(epochs: pd.DataFrame, targets: dict[str, float]) -> dict[str, Any]:
+    """What the seeds of a remedy at a global batch need to the targets."""
+    test, train = (
+        _first(epochs, f"{split}_accuracy", targets[split]) for split in ("test", "train")
+    )
     to_train = _median(train["epoch"])
+    then = epochs["epoch"] == min(to_train, epochs["epoch"].max())
     return {
-        "remedy": remedy,
-        "global_batch": global_batch,
         "target_accuracy": targets["test"],
         "seeds": len(test),
         "reached": int((test["epoch"] < math.inf).sum()),
@@ -86,20 +83,14 @@ def _needed(
         "epochs_to_accuracy_max": test["epoch"].max(),
         "updates_to_accuracy": _median(test["updates"]),
         "epochs_to_train_accuracy": to_train,
-        "train_accuracy_then": epochs.loc[
-            epochs["epoch"] == min(to_train, epochs["epoch"].max()), "train_accuracy"
-        ].mean(),
+        "train_accuracy_then": epochs.loc[then, "train_accuracy"].mean(),
     }
 
 
-def _counts(epochs: pd.DataFrame, split: str, target: float) -> pd.DataFrame:
+def _first(epochs: pd.DataFrame, quantity: str, target: float) -> pd.DataFrame:
     """Epoch and updates at which each seed's accuracy first is the target's; or infinity."""
-    found = []
-    for _, run in epochs.groupby("seed"):
-        reached = run[run[f"{split}_accuracy"] >= target].sort_values("epoch").head(1)
-        figures = reached[["epoch", "updates"]].astype(float).values.tolist()
-        found.append(tuple(figures[0]) if figures else (math.inf, math.inf))
-    return pd.DataFrame(found, columns=["epoch", "updates"])
+    reached = epochs[epochs[quantity] >= target].groupby("seed")[["epoch", "updates"]].min()
+    return reached.astype(float).reindex(epochs["seed"].unique(), fill_value=math.inf)
 
 
 def _median(values: pd.Series) -> float:
@@ -110,44 +101,7 @@ def _median(values: pd.Series) -> float:
 def _best(rows: pd.DataFrame) -> str | None:
     """The remedy that training accuracy chooses at a global batch; None where all diverged."""
     rows = rows[(rows["diverged_seeds"] == 0) & rows["train_accuracy_then"].notna()]
-    if rows.empty:
-        return None
     order = rows.sort_values(
         ["epochs_to_train_accuracy", "train_accuracy_then"], ascending=[True, False], kind="stable"
     )
-    return str(evaluated_best(rows, next(order.itertuples())).remedy)
-
-
-def _timed(
-    row: dict[str, Any],
-    cell: Any,
-    gpus: float,
-    base: dict[str, dict[str, Any] | None],
-    cells: pd.DataFrame,
-) -> dict[str, Any]:
-    """`row` with the times of one cell, beside those of the rows of `base`, by their names."""
-    plain = base["plain_reference"]
-    assert plain is not None
-    single = cells[
-        (cells["recipe"] == cell.recipe)
-        & (cells["strategy"] == cell.strategy)
-        & (cells["gpus"] == 1)
-        & (cells["batch_size"] == plain["global_batch"])
-    ]["epoch_seconds"]
-    epoch_seconds = float(single.iloc[0]) if len(single) else math.nan
-    seconds = row["epochs_to_accuracy"] * cell.epoch_seconds
-    others = {
-        name: (other["epochs_to_accuracy"] if other else math.nan) * epoch_seconds
-        for name, other in base.items()
-    }
-    return {
-        **row,
-        **{key: getattr(cell, key) for key in _CELL},
-        "same_split": cell.gpus == gpus,
-        "epoch_seconds": cell.epoch_seconds,
-        "epoch_speedup": epoch_seconds / cell.epoch_seconds,
-        "seconds": seconds,
-        **{f"{name}_seconds": value for name, value in others.items()},
-        "speedup": others["reference"] / seconds,
-        "plain_speedup": others["plain_reference"] / seconds,
-    }
+    return str(evaluated_best(rows, next(order.itertuples())).remedy) if len(rows) else None
