@@ -11,6 +11,7 @@ from scaling.claims import texts
 from scaling.claims.claim import Claim
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
+from scaling.figures.registry import FIGURES
 from scaling.report import cells as cell_pages
 from scaling.report import frames, overview, page, provenance
 from scaling.report.answers import ANSWERS
@@ -73,6 +74,7 @@ class Answered:
 
     question: Question
     answer: str | None
+    figures: list[str]
     counts: list[tuple[str, int]]
     claims: ClaimTable | None
     tables: list[Table]
@@ -91,12 +93,19 @@ def answered(study: StudyTables, claims: Sequence[Claim]) -> list[Answered]:
             Answered(
                 question,
                 answer,
+                [name for name in question.figures if _is_drawn(study, name)],
                 [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
                 claim_table(own) if own and answer else None,
                 tables(question.name, frame) if answer else [],
             )
         )
     return made
+
+
+def _is_drawn(study: StudyTables, figure: str) -> bool:
+    """Whether there is something in the tables that a figure is drawn from."""
+    names = FIGURES[figure].tables or ("quantization",)
+    return all(len(frames.frame(study, name)) for name in names)
 
 
 def render(
@@ -115,8 +124,9 @@ def render(
 
     `claims` are those of the study, `figures` SVG by name, `runs` the folder of run records, `data`
     the CSV files to hand out. A study with missing cells is refused unless `partial_report`; the
-    page then names them, but for a study that measured none, as it says of runs that went
-    `side_by_side`, and of which stored study it was `replayed_from`. Raises UserError for missing cells, and for a template that does not fit.
+    page then names them, but for a study that measured none. It also says of runs that they went
+    `side_by_side`, and which stored study it was `replayed_from`. Raises UserError for missing
+    cells, and for a template that does not fit.
     """
     missing = [fmt.cell_name(row) for row in study.missing.itertuples()]
     measured = len(missing) < len(study.timing)
