@@ -39,16 +39,18 @@ def complaint(path: Path) -> str:
     return str(caught.value)
 
 
-def test_a_weights_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    assert "weights.pt does not exist" in complaint(tmp_path / "weights.pt")
+BAD = "is missing, damaged, or of another network than the tutorial CNN; train it with"
 
 
-@pytest.mark.parametrize("keep", [0, 10, 1000, -1000])
-def test_a_weights_file_cut_short_is_refused_in_one_sentence(tmp_path: Path, keep: int) -> None:
+@pytest.mark.parametrize("keep", [None, 0, 1000, -1000])
+def test_a_missing_or_cut_weights_file_is_refused_in_one_sentence(
+    tmp_path: Path, keep: int | None
+) -> None:
     path = tmp_path / "weights.pt"
-    save_weights(tutorial_cnn(), path)
-    path.write_bytes(path.read_bytes()[:keep])
-    assert "is not a weights file that can be read" in complaint(path)
+    if keep is not None:
+        save_weights(tutorial_cnn(), path)
+        path.write_bytes(path.read_bytes()[:keep])
+    assert f"weights.pt {BAD}" in complaint(path)
 
 
 class Trap:
@@ -63,14 +65,14 @@ class Trap:
 
 def test_a_weights_file_with_code_in_it_is_refused_and_runs_nothing(tmp_path: Path) -> None:
     torch.save({"conv1.weight": Trap(tmp_path / "sprung")}, tmp_path / "weights.pt")
-    assert "is not a weights file that can be read" in complaint(tmp_path / "weights.pt")
+    assert BAD in complaint(tmp_path / "weights.pt")
     assert not (tmp_path / "sprung").exists()
 
 
 @pytest.mark.parametrize("content", [{"conv1.weight": torch.zeros(6, 3, 3, 3)}, [1.0], {1: 2}])
 def test_the_weights_of_another_network_are_refused(tmp_path: Path, content: object) -> None:
     torch.save(content, tmp_path / "weights.pt")
-    assert "holds the weights of another network" in complaint(tmp_path / "weights.pt")
+    assert BAD in complaint(tmp_path / "weights.pt")
 
 
 def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_the_histograms_count_every_value_of_every_layer(quantized_digits: Path)
     ("changes", "complaint"),
     [
         ({"calibration_images": 501}, "501 images cannot be drawn from 500"),
-        ({"weights": "manifest.json"}, "is not a weights file that can be read"),
+        ({"weights": "manifest.json"}, "is missing, damaged, or of another network"),
         ({"scheme": {"weight_bits": 1}}, "weight_bits"),
     ],
 )

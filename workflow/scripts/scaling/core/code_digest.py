@@ -23,28 +23,22 @@ def digest(script: Path, *modules: str) -> str:
     imported by its name as a text does not, and has to be among `modules`. Comments, layout and
     docstrings are not part of a digest.
     """
-    root = script.parent
-    named = [path for module in modules for path in _files(root, module)]
-    covered = sorted(_reached(root, [script, *named]))
-    parts = [f"{path.relative_to(root)} {_understood(_text(path))[0]}" for path in covered]
+    covered = files_of(script, *modules)
+    parts = [f"{path.relative_to(script.parent)} {_understood(_text(path))[0]}" for path in covered]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def files_of(script: Path, *modules: str) -> list[Path]:
     """The files that `digest` covers, sorted."""
     root = script.parent
-    return sorted(_reached(root, [script, *(p for m in modules for p in _files(root, m))]))
-
-
-def _reached(root: Path, start: list[Path]) -> set[Path]:
     found: set[Path] = set()
-    waiting = list(start)
+    waiting = [script, *(path for module in modules for path in _files(root, module))]
     while waiting:
         path = waiting.pop()
         if path not in found:
             found.add(path)
             waiting += _imported(root, path)
-    return found
+    return sorted(found)
 
 
 @cache
@@ -84,7 +78,7 @@ def _understood(text: str) -> tuple[str, list[str]]:
 
 
 def _names(tree: ast.Module) -> Iterator[str]:
-    for node in _statements(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -94,10 +88,10 @@ def _names(tree: ast.Module) -> Iterator[str]:
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
     """Remove every statement that is a text alone: those that document fields and constants too."""
-    for node in list(_statements(tree)):
+    for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            body[:] = [statement for statement in body if not _is_text(statement)]
+            body[:] = [s for s in body if not _is_text(s)]
     return tree
 
 
@@ -115,16 +109,5 @@ def _content(node: object) -> object:
 
 
 def _is_text(statement: ast.AST) -> bool:
-    match statement:
-        case ast.Expr(value=ast.Constant(value=str())):
-            return True
-    return False
-
-
-def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """Visit a module and its statements, which hold all imports and docstrings; expressions not."""
-    yield node
-    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-        children = getattr(node, name, [])
-        for child in children if isinstance(children, list) else []:
-            yield from _statements(child)
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)

@@ -60,18 +60,3 @@ def write_table(cells: list[Cell], target: Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(RUN_KEYS)
         writer.writerows(astuple(cell) for cell in cells)
-
-
-def read_table(source: Path) -> list[Cell]:
-    """The runs that `write_table` wrote to `source`."""
-    with source.open(newline="") as file:
-        return [
-            Cell(
-                row["recipe"],
-                row["strategy"],
-                int(row["gpus"]),
-                int(row["batch_size"]),
-                int(row["seed"]),
-            )
-            for row in csv.DictReader(file)
-        ]

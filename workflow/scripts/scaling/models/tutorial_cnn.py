@@ -1,12 +1,12 @@
 """The tutorial CNN, the one network of every quantization stage, and its weights file."""
 
 import io
-import pickle
 from collections import OrderedDict
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from scaling.core import files
 from scaling.core.errors import UserError
@@ -48,10 +48,7 @@ def save_weights(network: nn.Module, target: Path) -> None:
 
 
 def load_weights(source: Path) -> nn.Sequential:
-    """The network that `save_weights` wrote to `source`, on the CPU and in evaluation mode.
-
-    Errors as `load_into` has them.
-    """
+    """Read the network that `save_weights` wrote to `source`, on the CPU, to evaluate."""
     network = tutorial_cnn()
     load_into(network, source, "the tutorial CNN", "quantize_train.py")
     return network.eval()
@@ -64,25 +61,14 @@ def load_into(network: nn.Module, source: Path, name: str, script: str) -> None:
     that are not finite are UserErrors that name `source`.
     """
     try:
-        state = torch.load(source, map_location="cpu", weights_only=True)
-    except FileNotFoundError as error:
-        raise UserError(f"{source} does not exist; train the network with {script}") from error
-    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+        network.load_state_dict(torch.load(source, map_location="cpu", weights_only=True))
+    except (OSError, EOFError, RuntimeError, TypeError, AttributeError, UnpicklingError) as error:
         raise UserError(
-            f"{source} is not a weights file that can be read; delete it so that it is made again"
+            f"{source} is missing, damaged, or of another network than {name}; train it with "
+            f"{script}"
         ) from error
-    expected = network.state_dict()
-    if not isinstance(state, dict) or _shapes(state) != _shapes(expected):
-        raise UserError(
-            f"{source} holds the weights of another network than {name}; train one with {script}"
-        )
-    network.load_state_dict(state)
-    if not all(bool(value.isfinite().all()) for value in state.values()):
+    if not all(bool(value.isfinite().all()) for value in network.state_dict().values()):
         raise UserError(
             f"{source} holds weights that are infinite or not a number; "
             "train again with a lower --learning-rate"
         )
-
-
-def _shapes(state: dict[str, Tensor]) -> dict[str, object]:
-    return {name: getattr(value, "shape", None) for name, value in state.items()}

@@ -4,7 +4,6 @@ import faulthandler
 import os
 import resource
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -78,26 +77,15 @@ def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
 
 
 def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
-    """End this rank from a thread, whose main one waits for a device that does not get on."""
+    """End this rank from a thread, whose main one waits for a device that makes no progress."""
     try:
         at = error.position
         _report(spec, log, error, launched=at.launched, finished=at.finished)
-        print(
-            f"Rank {log.rank} made no progress; stacks of all threads:\n{_stacks()}",
-            file=sys.stderr,
-            end="",
-        )
+        print(f"Rank {log.rank} made no progress; stacks of all threads:", file=sys.stderr)
+        faulthandler.dump_traceback()
         time.sleep(stall.REPORT_GRACE_SECONDS)
     finally:
         os._exit(1)
-
-
-def _stacks() -> str:
-    """Stacks of all threads as one string, so that output of several ranks does not interleave."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
-        faulthandler.dump_traceback(file)
-        file.seek(0)
-        return file.read()
 
 
 def _train(
@@ -173,14 +161,10 @@ def memory(spec: RunSpec) -> dict[str, Any]:
     """`kind` and `peak_bytes`: allocated on this process's devices, or its resident set."""
     if spec.device == "cuda":
         devices = range(torch.cuda.device_count()) if "RANK" not in os.environ else [None]
-        return {
-            "kind": "device",
-            "peak_bytes": [torch.cuda.max_memory_allocated(d) for d in devices],
-        }
-    return {
-        "kind": "host",
-        "peak_bytes": [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024],
-    }
+        peaks = [torch.cuda.max_memory_allocated(device) for device in devices]
+        return {"kind": "device", "peak_bytes": peaks}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"kind": "host", "peak_bytes": [peak]}
 
 
 def _print_progress(row: EpochRow, epochs: int) -> None:

@@ -1,10 +1,14 @@
 """The table of all keys in config/README.md, from what each key's description says."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
-from scaling.config.keys import Configuration
-from scaling.core.section import Section
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
+
+from scaling.config.keys import Configuration  # noqa: E402
+from scaling.core.section import Section  # noqa: E402
 
 HEAD = "| key | what it says |\n|---|---|\n"
 
@@ -37,5 +41,5 @@ def updated(text: str) -> str:
 
 
 if __name__ == "__main__":
-    page = Path("config/README.md")
+    page = ROOT / "config/README.md"
     page.write_text(updated(page.read_text(encoding="utf-8")), encoding="utf-8")
