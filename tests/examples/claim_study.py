@@ -9,7 +9,6 @@ from examples import report_cells
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.grid import CELL_KEYS
-from scaling.tables import schema
 from scaling.tables.communication import communication
 from scaling.tables.speedup import speedup
 
@@ -72,13 +71,7 @@ def instrumented(
     timing = made["timing"]
     of_line = (timing["recipe"] == "course") & (timing["strategy"] == "ddp")
     rows = timing[of_line & (timing["gpus"] == 4) & timing["batch_size"].isin(seconds)]
-    read = rows.assign(estimate=estimate, note="")
+    read = rows[[*CELL_KEYS, "status"]].assign(estimate=estimate, spread_seconds=spread)
     read["communication_seconds"] = read["batch_size"].map(seconds)
-    read["exposed_seconds"] = read["communication_seconds"]
-    read["total_seconds"] = read["epoch_seconds_without_loading"]
-    read["compute_seconds"] = read["total_seconds"] - read["communication_seconds"]
-    read = read.assign(overlapped_seconds=None, moving_seconds=None, spread_seconds=spread)[
-        schema.columns("communication")
-    ]
     both = pd.concat([made["communication"], read], ignore_index=True)
     return made | {"communication": both}

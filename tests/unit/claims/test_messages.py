@@ -5,15 +5,13 @@ import pytest
 from examples import synchronization_records as made
 from examples.synchronization_claims import make
 
-
-def messages_of(document, way):
-    return next(one for one in document["steps"] if one["way"] == way)
+BACKWARD = (3, "backward", "all_reduce")
 
 
 def changed(way, *extra, **changes):
     """The claims where a way to train has further messages, or other entries."""
     document = made.document(on_gpus=True)
-    entry = messages_of(document, way)
+    entry = next(one for one in document["steps"] if one["way"] == way)
     entry["messages"] = [*entry["messages"], *extra]
     entry |= changes
     return make(document)
@@ -40,15 +38,11 @@ def test_every_way_to_train_sends_what_is_expected_of_it(example):
 @pytest.mark.parametrize(
     ("id", "way", "messages"),
     [
-        ("Q6-gradients", "ddp", [made.message(3, "backward", "all_reduce", 4)]),
+        ("Q6-gradients", "ddp", [made.message(*BACKWARD, 4)]),
         ("Q6-gradients", "ddp", [made.message(3, "update", "all_gather", 1000)]),
         ("Q6-start", "ddp", [made.message(3, "forward", "broadcast", made.GRADIENT_BYTES)]),
         ("Q6-buffers", "ddp, buffers local", made.ddp_messages([1000])),
-        (
-            "Q6-sync-batch-norm",
-            "ddp, SyncBatchNorm",
-            [made.message(3, "backward", "all_reduce", 100)],
-        ),
+        ("Q6-sync-batch-norm", "ddp, SyncBatchNorm", [made.message(*BACKWARD, 100)]),
         ("Q6-tuned", "tuned", [made.message(0, "start", "broadcast", 4)]),
         ("Q6-data-parallel", "dp", [made.message(3, "forward", "broadcast", 1000)]),
     ],
@@ -59,7 +53,7 @@ def test_a_message_too_many_refutes(id, way, messages):
 
 def test_messages_too_few_or_that_ranks_recorded_differently_refute():
     assert changed("ddp", ranks_agree=False)["Q6-gradients"].verdict == "refuted"
-    few = changed("tuned", messages=[made.message(3, "backward", "all_reduce", 512)])
+    few = changed("tuned", messages=[made.message(*BACKWARD, 512)])
     assert few["Q6-tuned"].verdict == "refuted"
 
 

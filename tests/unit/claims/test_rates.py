@@ -65,23 +65,14 @@ def linear(*accuracies):
 
 def test_linear_scaling_diverges_with_few_updates():
     found = linear(None, None, None)
-    assert found.verdict == "supported"
-    assert (
-        found.sentence == "0 of 3 seeds diverged at batch 512, 3 of 3 at 8192, whose rate is 6.4."
-    )
-    figures = found.evidence[0].figures
-    assert (figures["diverged_at_8192"], figures["updates_at_8192"]) == (3, 10)
+    said = "0 of 3 seeds diverged at batch 512, 3 of 3 at 8192, whose rate is 6.4."
+    assert (found.verdict, found.sentence) == ("supported", said)
+    assert found.evidence[0].figures["updates_at_8192"] == 10
+    assert linear(0.3, 0.3, 0.3).verdict == "refuted"
+    assert linear(0.3, 0.3, None).verdict == "unclear"
 
 
-@pytest.mark.parametrize(
-    ("accuracies", "verdict"),
-    [((0.3, 0.3, 0.3), "refuted"), ((0.3, 0.3, None), "unclear")],
-)
-def test_some_seeds_that_diverge_leave_it_unclear(accuracies, verdict):
-    assert linear(*accuracies).verdict == verdict
-
-
-def test_without_runs_of_it_linear_scaling_was_not_measured():
+def test_without_runs_nothing_is_known():
     reference = record("none", 128, seeds(0.7, 0.71, 0.72), factors=[1])
-    assert claims([reference])["Q4.2-rule"].verdict == "not measured"
+    assert {claim.verdict for claim in claims([reference]).values()} == {"not measured"}
     assert not claims([])

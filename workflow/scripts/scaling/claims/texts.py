@@ -74,16 +74,13 @@ def spread(row: Any, quantity: str = "test_accuracy") -> str:
 
 FILTERS: dict[str, Callable[..., str]] = {
     "batch": batch,
-    "cell_name": fmt.cell_name,
     "count": lambda value: f"{value:,}",
     "data": fmt.data,
     "difference": difference,
     "estimate": fmt.estimate,
     "figure": figure,
-    "gpus": lambda count: fmt.gpus(int(count)),
     "percent": fmt.percent,
     "plural": lambda count, noun: fmt.plural(int(count), noun),
-    "points": lambda share: fmt.points(100 * share),
     "seconds": fmt.seconds,
     "shares": shares,
     "significant": fmt.significant,
