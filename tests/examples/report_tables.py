@@ -14,7 +14,7 @@ import scaling.tables.comparison
 import scaling.tables.experiments.quantization
 import scaling.tables.limits
 import scaling.tables.measurements
-import scaling.tables.prediction
+import scaling.tables.cost_model
 import scaling.tables.speedup
 import scaling.tables.timing
 import scaling.tables.utilization
@@ -72,7 +72,7 @@ def derive(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> dict[s
     rates = scaling.tables.bandwidth.bandwidth(timing, shares, sweep, GRADIENT_BYTES)
     limits = peaks()
     lines = scaling.tables.limits.fit(sweep)
-    model, predictions = scaling.tables.prediction.predict(timing, lines, GRADIENT_BYTES)
+    model, predictions = scaling.tables.cost_model.predict(timing, lines, GRADIENT_BYTES)
     return {
         "prediction": predictions,
         "cost_model": model,

@@ -13,7 +13,7 @@ from scaling.published.study import PublishedStudy
 from scaling.tables import schema
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
-from scaling.tables.prediction import predict
+from scaling.tables.cost_model import predict
 from scaling.tables.schema import DerivedTables
 from scaling.tables.speedup import speedup
 from scaling.tables.utilization import utilization
@@ -47,10 +47,9 @@ def tables_of_times(
 
 @dataclass(frozen=True)
 class PublishedTables(DerivedTables):
-    """The tables of a published study, and what it printed beside what follows from its times."""
+    """The tables `schema.PUBLISHED` of a published study."""
 
     source: PublishedStudy
-    printed: pd.DataFrame
 
 
 def tables_of_published(source: PublishedStudy, train_images: int) -> dict[str, pd.DataFrame]:
@@ -68,10 +67,10 @@ def derive(source: PublishedStudy, train_images: int) -> PublishedTables:
     found = tables_of_published(source, train_images)
     within_spread = found["speedup"]["within_spread"].eq(True)
     found["speedup"] = found["speedup"].assign(within_spread=within_spread)
-    return PublishedTables(study=source.name, source=source, **found)
+    return PublishedTables(source.name, found, source)
 
 
 def read(source: PublishedStudy, folder: Path) -> PublishedTables:
     """The tables of `source` from `folder`, where the pipeline put them."""
     found = {name: schema.read(name, folder / f"{name}.csv") for name in schema.PUBLISHED}
-    return PublishedTables(study=source.name, source=source, **found)
+    return PublishedTables(source.name, found, source)

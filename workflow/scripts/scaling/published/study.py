@@ -122,23 +122,14 @@ def _timing(cell: Any, train_images: int) -> dict[str, Any]:
     }
 
 
-def read_folder(folder: Path) -> list[PublishedStudy]:
-    """The studies of `folder`/timings.csv, in its order, with what lies beside it.
+def read_folder(path: Path) -> list[PublishedStudy]:
+    """The studies of a folder's timings.csv, in its order, with what lies beside it.
 
-    Raises UserError, naming file, line and column, for what is missing or cannot be.
+    Or of one file of the columns of timings.csv, whatever its name, without more. Raises UserError,
+    naming file, line and column, for what is missing or cannot be.
     """
-    return _read(folder / "timings.csv", folder)
-
-
-def read_file(path: Path) -> list[PublishedStudy]:
-    """The studies of one table of the columns of timings.csv, whatever its name, without more.
-
-    Raises UserError as `read_folder` does.
-    """
-    return _read(path, None)
-
-
-def _read(path: Path, folder: Path | None) -> list[PublishedStudy]:
+    folder = None if path.is_file() else path
+    path = folder / "timings.csv" if folder else path
     rows = _table(path, Timing)
     if rows.empty:
         raise UserError(f"{path} has no row; write one for each cell of the study")

@@ -32,7 +32,7 @@ def frame(tables: DerivedTables, name: str) -> pd.DataFrame:
         return FRAMES[name](tables)
     if hasattr(tables, name):
         return getattr(tables, name)
-    return tables.experiment(name)  # type: ignore[attr-defined]
+    return tables.experiment(name)
 
 
 def cells(tables: StudyTables) -> pd.DataFrame:

@@ -36,10 +36,9 @@ def read(folders: Iterable[Path], train_images: int) -> list[Submission]:
 
 def _read(folder: Path, train_images: int) -> Submission:
     try:
-        read = published.read_file if folder.is_file() else published.read_folder
         studies = [
             report_published.section(derive(study, train_images), str(folder))
-            for study in read(folder)
+            for study in published.read_folder(folder)
         ]
     except UserError as error:
         return Submission(folder, [], str(error))

@@ -1,7 +1,7 @@
 """Registry of all tables: their columns and types, which rule makes them, how they are read."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -129,44 +129,31 @@ def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") 
 
 @dataclass(frozen=True)
 class DerivedTables:
-    """The tables that every study has, as `read` returns them."""
+    """The tables of a study by their names, as `read` returns them; each is an attribute too."""
 
     study: str
-    timing: pd.DataFrame
-    speedup: pd.DataFrame
-    communication: pd.DataFrame
-    bandwidth: pd.DataFrame
-    audit: pd.DataFrame
-    prediction: pd.DataFrame
-    cost_model: pd.DataFrame
+    found: Mapping[str, pd.DataFrame]
+
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        found = self.__dict__.get("found", {})
+        if name not in found:
+            raise AttributeError(f"the study has no table {name}")
+        return found[name]
 
 
 @dataclass(frozen=True)
 class StudyTables(DerivedTables):
-    """The tables of a measured study, each as `read` returns it, and its dataset's manifest.
+    """The tables of a measured study, and its dataset's manifest.
 
     `topology` is how the machine's GPUs are connected, as nvidia-smi prints it, or "".
     """
 
-    utilization: pd.DataFrame
-    startup: pd.DataFrame
-    device_time: pd.DataFrame
-    costs: pd.DataFrame
-    provenance: pd.DataFrame
-    accuracy: pd.DataFrame
-    quantization: pd.DataFrame
-    quantization_layers: pd.DataFrame
-    quantization_paired: pd.DataFrame
-    interconnect: pd.DataFrame
-    interconnect_fit: pd.DataFrame
-    peaks: pd.DataFrame
     topology: str
     manifest: dict[str, Any]
-    experiments: dict[str, pd.DataFrame] = field(default_factory=dict)
 
     def experiment(self, name: str) -> pd.DataFrame:
         """A table of an experiment; without rows where the study does not have it."""
-        return self.experiments.get(name, frame(name))
+        return self.found.get(name, frame(name))
 
     @property
     def missing(self) -> pd.DataFrame:
@@ -188,24 +175,17 @@ def on_cpu(provenance: pd.DataFrame) -> bool:
 def read_study(study: str, own: Path, shared: Path, manifest: Path) -> StudyTables:
     """Every table of `study`: its own below `own`, those of all studies below `shared`.
 
-    Those of experiments are read where they exist.
+    Those of experiments, and those beside other studies, are read where they exist.
     """
-    found, experiments = {}, {}
+    found = {}
     for name, table in TABLES.items():
         path = (own if table.scope == "study" else shared) / f"{name}.csv"
-        if table.scope == "experiment" and path.exists():
-            experiments[name] = read(name, path)
-        elif name in StudyTables.__dataclass_fields__:
+        others = table.rule in ("tables_published", "tables_comparison")
+        if path.exists() or not (others or table.scope == "experiment"):
             found[name] = read(name, path)
     found["accuracy"] = of_study(found["accuracy"], study)
     topology = (shared / "topology.txt").read_text(encoding="utf-8")
-    return StudyTables(
-        study,
-        **found,
-        topology=topology,
-        manifest=files.read_json(manifest),
-        experiments=experiments,
-    )
+    return StudyTables(study, found, topology, files.read_json(manifest))
 
 
 def of_study(table: pd.DataFrame, study: str) -> pd.DataFrame:

@@ -9,8 +9,8 @@ import pytest
 from examples.records import GRADIENT_BYTES, timing_row, timing_table
 from scaling.registry.strategy import STRATEGIES
 from scaling.tables import cost_model
+from scaling.tables.cost_model import predict
 from scaling.tables.limits import fit, interconnect
-from scaling.tables.prediction import predict
 
 NO_SWEEP = fit(interconnect([]))
 FIXED, IMAGE, TRAVEL, WAITING = 2e-3, 3e-4, 5e-3, 2e-5
