@@ -15,10 +15,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from statistics import median
+
+import pandas as pd
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
@@ -26,90 +26,26 @@ sys.path.insert(0, str(ROOT / "workflow/scripts"))
 from scaling.core import environment, files  # noqa: E402
 from scaling.core.records import read_record  # noqa: E402
 
+CELL = ["gpus", "batch_size"]
 
-@dataclass(frozen=True)
-class Run:
-    """One run of one of the two scripts: the seconds of its epochs, the first being the warm-up.
 
-    An epoch's seconds are its slowest process's. `error` says why there are none.
+def summarise(epochs: pd.DataFrame) -> pd.DataFrame:
+    """For each cell: median, min and max of `plain` and `course` seconds, and of their ratio.
+
+    `epochs` has gpus, batch_size, repeat, script, epoch (from 0, which is the warm-up), seconds. A
+    repeat of which one run failed has no ratio.
     """
-
-    script: str
-    gpus: int
-    batch_size: int
-    repeat: int
-    seconds: list[float]
-    error: str = ""
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The median of some values, their minimum and maximum, and how many there are."""
-
-    median: float
-    minimum: float
-    maximum: float
-    count: int
-
-    @classmethod
-    def of(cls, values: list[float]) -> "Spread | None":
-        """None of no values."""
-        return cls(median(values), min(values), max(values), len(values)) if values else None
-
-    def __str__(self) -> str:
-        return f"{self.median:.3f} ({self.minimum:.3f}–{self.maximum:.3f})"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Seconds per epoch of both scripts in one cell, and the ratio course / plain."""
-
-    gpus: int
-    batch_size: int
-    plain: Spread | None
-    course: Spread | None
-    ratio: Spread | None
-
-
-def summarise(runs: list[Run]) -> list[Comparison]:
-    """One comparison per number of GPUs and batch size, in the order of the runs.
-
-    A repeat of which one run failed has no ratio.
-    """
-    comparisons = []
-    for cell in dict.fromkeys((run.gpus, run.batch_size) for run in runs):
-        measured = {
-            (run.script, run.repeat): run.seconds[1:]
-            for run in runs
-            if (run.gpus, run.batch_size) == cell and len(run.seconds) > 1
-        }
-        pooled = {
-            name: Spread.of(
-                [s for (script, _), own in measured.items() if script == name for s in own]
-            )
-            for name in ("plain", "course")
-        }
-        ratios = [
-            median(seconds) / median(measured["plain", repeat])
-            for (script, repeat), seconds in measured.items()
-            if script == "course" and ("plain", repeat) in measured
-        ]
-        comparisons.append(Comparison(*cell, **pooled, ratio=Spread.of(ratios)))
-    return comparisons
-
-
-def table(comparisons: list[Comparison]) -> str:
-    """The comparisons as aligned text."""
-    lines = [("GPUs", "batch", "plain, s per epoch", "course, s per epoch", "course / plain", "n")]
-    for row in comparisons:
-        spreads = [str(spread or "failed") for spread in (row.plain, row.course, row.ratio)]
-        repeats = row.ratio.count if row.ratio else 0
-        lines.append((str(row.gpus), str(row.batch_size), *spreads, str(repeats)))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True))
-        for line in lines
-    )
+    measured = epochs[epochs["epoch"] > 0]
+    medians = measured.groupby([*CELL, "repeat", "script"])["seconds"].median().unstack()
+    medians = medians.reindex(columns=["plain", "course"])
+    ratios = (medians["course"] / medians["plain"]).groupby(level=CELL)
+    by_script = measured.groupby([*CELL, "script"])["seconds"]
+    spread = ["median", "min", "max"]
+    found = {"ratio": ratios.agg([*spread, "count"])}
+    found |= {
+        name: by_script.agg(spread).xs(name, level="script") for name in measured.script.unique()
+    }
+    return pd.concat(found, axis=1)
 
 
 def plain_seconds(args: argparse.Namespace, gpus: int, batch_size: int) -> list[float]:
@@ -171,20 +107,19 @@ def output_of(arguments: list[str]) -> str:
     return finished.stdout
 
 
-def train(args: argparse.Namespace) -> list[Run]:
+def train(args: argparse.Namespace) -> pd.DataFrame:
     """Every run of the comparison, one after the other."""
-    runs = []
+    rows = []
     for gpus, batch_size, repeat in product(args.gpus, args.batch_sizes, range(args.repeats)):
         for script, seconds_of in (("plain", plain_seconds), ("course", course_seconds)):
             try:
-                run = Run(script, gpus, batch_size, repeat, seconds_of(args, gpus, batch_size))
+                seconds, said = seconds_of(args, gpus, batch_size), ""
             except RuntimeError as error:
-                run = Run(script, gpus, batch_size, repeat, [], str(error))
-            epochs = " ".join(f"{value:.3f}" for value in run.seconds)
-            print(f"{script}, {gpus} × {batch_size}, repeat {repeat}: {run.error or epochs}")
-            sys.stdout.flush()
-            runs.append(run)
-    return runs
+                seconds, said = [], str(error)
+            said = said or " ".join(f"{value:.3f}" for value in seconds)
+            print(f"{script}, {gpus} × {batch_size}, repeat {repeat}: {said}", flush=True)
+            rows += [(gpus, batch_size, repeat, script, *each) for each in enumerate(seconds)]
+    return pd.DataFrame(rows, columns=[*CELL, "repeat", "script", "epoch", "seconds"])
 
 
 def parse() -> argparse.Namespace:
@@ -220,18 +155,14 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     args = parse()
     described = environment.describe(args.device)
-    runs = train(args)
-    comparisons = summarise(runs)
-    print(table(comparisons))
-    files.write_json(
-        args.output,
-        {
-            "environment": described | {"ended": environment.now()},
-            "options": {name: str(value) for name, value in vars(args).items()},
-            "runs": [asdict(run) for run in runs],
-            "comparisons": [asdict(row) for row in comparisons],
-        },
-    )
+    epochs = train(args)
+    print(summarise(epochs).to_string(float_format="%.3f", na_rep="failed"))
+    document = {
+        "environment": described | {"ended": environment.now()},
+        "options": {name: str(value) for name, value in vars(args).items()},
+        "epochs": epochs.to_dict("records"),
+    }
+    files.write_json(args.output, document)
     print(f"Every epoch is in {args.output}")
 
 

@@ -34,11 +34,6 @@ def test_a_wrong_name_is_answered_with_the_studies_there_are(study):
     assert stored.find(study.parent, "mine") == study
 
 
-def test_without_any_study_the_way_to_make_one_is_named(tmp_path):
-    with pytest.raises(UserError, match="there are none yet: see make pack"):
-        stored.find(tmp_path, "mine")
-
-
 def test_a_study_from_before_the_experiments_is_fine(study):
     (study / finished_study.EXPERIMENTS).unlink()
     stored.check(study, config())

@@ -19,13 +19,6 @@ def test_two_jobs_on_one_machine_never_get_the_same_gpu(tmp_path):
         assert second == ["GPU-c"]
 
 
-def test_a_gpu_is_free_again_when_its_job_has_ended(tmp_path):
-    with gpu_lease.lease(1, ["GPU-a"], tmp_path):
-        pass
-    with gpu_lease.lease(1, ["GPU-a"], tmp_path) as names:
-        assert names == ["GPU-a"]
-
-
 def test_a_job_waits_for_a_gpu_that_another_process_holds_even_if_that_is_killed(tmp_path):
     holder = subprocess.Popen(
         [

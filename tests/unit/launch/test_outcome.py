@@ -59,57 +59,11 @@ def causes(gpus, ending, *ranks):
     return sentence.partition(" (")[2].rpartition(")")[0]
 
 
-def test_ranks_that_all_reach_their_end_are_ok():
-    assert of(2, SOUND, rank(0, 3, end=TRAINED), rank(1, 3, end=TRAINED)) == (
-        "ok",
-        None,
-    )
-
-
-def test_a_rank_the_kernel_killed_for_its_memory_is_a_result():
-    waiting = rank(0, 1, outcome=failed("Connection reset by peer"))
-    status, message = of(2, OUT_OF_MEMORY, waiting, rank(1, 1))
-    assert status == "oom_host"
-    assert message == "the kernel ended rank 1 because memory had run out"
-
-
-def test_a_loader_worker_the_kernel_killed_for_its_memory_is_a_result():
-    message = "DataLoader worker (pid 7) is killed by signal: Killed. "
-    single = rank(0, 1, outcome=failed(message))
-    assert of(1, OUT_OF_MEMORY, single) == (
-        "oom_host",
-        "the kernel ended a loader worker of rank 0 because memory had run out",
-    )
-    assert causes(1, FAILED, single) == f"rank 0: {message}"
-
-
-def test_a_killed_rank_without_the_kernels_word_is_a_failure():
-    assert causes(2, FAILED, rank(0, 2, stacks={"text": ENDED}), rank(1, 2)) == (
-        "rank 0 was still running in epoch 3; rank 1 ended without a word in epoch 3"
-    )
-
-
-def test_an_error_stays_a_failure_when_the_kernel_killed_another_jobs_process():
-    bug, waiting = rank(1, 1, outcome=failed("'a bug'")), rank(0, 1, stacks={"text": ENDED})
-    assert causes(2, OUT_OF_MEMORY, waiting, bug) == (
-        "rank 1: 'a bug'; rank 0 was still running in epoch 2"
-    )
-
-
-def test_the_first_error_is_told_first():
-    consequence = rank(0, 1, outcome=failed("Connection reset by peer", time=2.5))
-    cause = rank(1, 1, outcome=failed("'a bug'", time=2.4))
-    assert causes(2, FAILED, consequence, cause) == (
-        "rank 1: 'a bug'; rank 0: Connection reset by peer"
-    )
-
-
-def test_the_one_rank_that_others_gave_up_waiting_for_hung():
-    waiting = rank(0, 3, outcome=failed("Timed out waiting 10000ms for recv operation"))
-    assert causes(2, FAILED, waiting, rank(1, 3, stacks={"text": ENDED})) == (
-        "rank 0: Timed out waiting 10000ms for recv operation; "
-        "rank 1 was still running in the steps after its last epoch; likely stuck: rank 1"
-    )
+GAVE_UP = failed("Timed out waiting 10000ms for recv operation")
+BUG = failed("'a bug'", time=2.4)
+RESET = failed("Connection reset by peer", time=2.5)
+KILLED_LOADER = failed("DataLoader worker (pid 7) is killed by signal: Killed. ")
+ALIVE, NCCL_ABORT = {"text": ENDED}, {"text": ABORTED}
 
 
 def stalled(launched, finished):
@@ -118,51 +72,85 @@ def stalled(launched, finished):
     return {**failed("timed out: waited 10 s for step 4 of epoch 2"), **steps}
 
 
-def likely(gpus, *ranks):
-    """The last of the causes."""
-    return causes(gpus, FAILED, *ranks).rpartition("; ")[2]
+@pytest.mark.parametrize(
+    ("gpus", "ending", "ranks", "told"),
+    [
+        (1, FAILED, [], "rank 0 ended without a word in its start-up"),
+        (1, FAILED, [rank(0, 1, outcome=KILLED_LOADER)], f"rank 0: {KILLED_LOADER['message']}"),
+        (
+            *(2, FAILED),
+            [rank(0, 2, stacks=ALIVE), rank(1, 2)],
+            "rank 0 was still running in epoch 3; rank 1 ended without a word in epoch 3",
+        ),
+        (
+            # The kernel killed a process of another job.
+            *(2, OUT_OF_MEMORY),
+            [rank(0, 1, stacks=ALIVE), rank(1, 1, outcome=BUG)],
+            "rank 1: 'a bug'; rank 0 was still running in epoch 2",
+        ),
+        (
+            *(2, FAILED),
+            [rank(0, 1, outcome=RESET), rank(1, 1, outcome=BUG)],
+            "rank 1: 'a bug'; rank 0: Connection reset by peer",
+        ),
+        (
+            *(2, FAILED),
+            [rank(0, 3, outcome=GAVE_UP), rank(1, 3, stacks=ALIVE)],
+            "rank 0: Timed out waiting 10000ms for recv operation; "
+            "rank 1 was still running in the steps after its last epoch; likely stuck: rank 1",
+        ),
+        (
+            # NCCL's watchdog ends a rank whose collective timed out so, without an exception.
+            *(2, ProcessResult(-signal.SIGABRT, False)),
+            [rank(0, 1, stacks=NCCL_ABORT), rank(1, 1, stacks=ALIVE)],
+            "rank 0: Fatal Python error: Aborted; rank 1 was still running in epoch 2; "
+            "likely stuck: rank 1",
+        ),
+    ],
+)
+def test_a_failure_names_what_became_of_each_rank_the_first_error_first(gpus, ending, ranks, told):
+    assert causes(gpus, ending, *ranks) == told
 
 
-def test_a_rank_that_said_nothing_where_the_others_steps_got_no_further_is_likely_stuck():
+@pytest.mark.parametrize(
+    ("one", "stuck"),
+    [
+        (rank(1, 1), "likely stuck: rank 1"),
+        (rank(1, 1, outcome=stalled(3, 3)), "likely stuck: rank 1"),
+        (rank(1, 1, outcome=stalled(8, 2)), "likely stuck: rank 1"),
+        (rank(1, 1, outcome=stalled(8, 3)), "rank 1: timed out: waited 10 s for step 4 of epoch 2"),
+    ],
+)
+def test_who_said_nothing_or_else_got_least_far_is_likely_stuck(one, stuck):
     waiting = [rank(number, 1, outcome=stalled(8, 3)) for number in (0, 2)]
-    assert causes(3, FAILED, *waiting, rank(1, 1)).endswith(
-        "rank 1 ended without a word in epoch 2; likely stuck: rank 1"
-    )
-    two = [rank(number, 1, stacks={"text": ENDED}) for number in (0, 1)]
-    assert likely(3, waiting[1], *two) == "likely stuck: rank 0 and rank 1"
+    told = causes(3, FAILED, *waiting, one)
+    assert stuck in told and ("likely" in stuck) == ("likely" in told)
 
 
-def test_the_rank_that_launched_or_finished_the_fewest_steps_is_likely_stuck():
-    waiting = [rank(number, 1, outcome=stalled(8, 3)) for number in (0, 2)]
-    for own in (stalled(3, 3), stalled(8, 2)):
-        assert likely(3, *waiting, rank(1, 1, outcome=own)) == "likely stuck: rank 1"
+END = rank(0, 3, end=TRAINED)
+FULL = {"status": "oom", "time": 2.6, "message": "CUDA out of memory."}
 
 
-def test_of_ranks_that_got_equally_far_none_is_accused():
-    ranks = [rank(number, 1, outcome=stalled(8, 3)) for number in (0, 1)]
-    assert "stuck" not in causes(2, FAILED, *ranks)
-
-
-def test_a_rank_that_a_library_aborted_is_named_with_the_signal():
-    # NCCL's watchdog ends a rank whose collective timed out so, without an exception.
-    aborted, stuck = rank(0, 1, stacks={"text": ABORTED}), rank(1, 1, stacks={"text": ENDED})
-    assert causes(2, ProcessResult(-signal.SIGABRT, False), aborted, stuck) == (
-        "rank 0: Fatal Python error: Aborted; rank 1 was still running in epoch 2; "
-        "likely stuck: rank 1"
-    )
-
-
-def test_a_rank_that_never_reported_ended_in_its_start_up():
-    assert causes(1, FAILED) == "rank 0 ended without a word in its start-up"
-
-
-def test_lack_of_memory_on_one_rank_outweighs_the_errors_it_causes_on_others():
-    consequence = rank(0, 1, outcome=failed("Connection reset by peer", time=1.0))
-    full = {"status": "oom", "time": 1.1, "message": "CUDA out of memory."}
-    assert of(2, FAILED, consequence, rank(1, 1, outcome=full)) == (
-        "oom",
-        "rank 1: CUDA out of memory.",
-    )
+@pytest.mark.parametrize(
+    ("gpus", "ending", "ranks", "expected"),
+    [
+        (2, SOUND, [END, rank(1, 3, end=TRAINED)], ("ok", None)),
+        (
+            *(2, OUT_OF_MEMORY, [rank(0, 1, outcome=RESET), rank(1, 1)]),
+            ("oom_host", "the kernel ended rank 1 because memory had run out"),
+        ),
+        (
+            *(1, OUT_OF_MEMORY, [rank(0, 1, outcome=KILLED_LOADER)]),
+            ("oom_host", "the kernel ended a loader worker of rank 0 because memory had run out"),
+        ),
+        (
+            *(2, FAILED, [rank(0, 1, outcome=RESET), rank(1, 1, outcome=FULL)]),
+            ("oom", "rank 1: CUDA out of memory."),
+        ),
+    ],
+)
+def test_an_end_that_is_a_result(gpus, ending, ranks, expected):
+    assert of(gpus, ending, *ranks) == expected
 
 
 def test_the_time_limit_names_the_ranks_that_were_behind():

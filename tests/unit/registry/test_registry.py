@@ -17,7 +17,8 @@ REGISTRIES = [STRATEGIES, RECIPES, MODELS]
 def test_every_entry_is_found_by_its_name_and_its_code_can_be_loaded(registry):
     for name in registry.names():
         assert registry.find(name).name == name
-        assert len(registry.modules(name)) >= 2
+        code = {STRATEGIES: "wrap", RECIPES: "trainer", MODELS: "factory"}[registry]
+        assert callable(getattr(registry.find(name), code).load())
 
 
 @pytest.mark.parametrize("name", ["fsdp", "d-p", "..recipes.tuned", ""])
@@ -36,12 +37,6 @@ def test_an_entry_adds_its_own_module_and_those_it_refers_to():
         "scaling.registry.models.resnet18_cifar",
         "scaling.models.resnet",
     ]
-
-
-def test_references_lead_to_what_they_name():
-    for registry, field in [(STRATEGIES, "wrap"), (RECIPES, "trainer"), (MODELS, "factory")]:
-        for name in registry.names():
-            assert callable(getattr(registry.find(name), field).load())
 
 
 def test_descriptions_need_no_torch():

@@ -21,13 +21,6 @@ def test_two_layers_cost_what_a_person_counts():
     assert training_flops_per_image(model, image_shape=(5,)) == 2 * 40 + 3 * 24
 
 
-def test_a_convolution_costs_its_window_at_every_place():
-    # 3×3 windows of 2 channels, 6×6 places, 4 channels out: 2·(3·3·2)·(6·6)·4 = 5184 forward, and
-    # as much again for the weights' gradients.
-    model = nn.Conv2d(2, 4, 3, bias=False)
-    assert training_flops_per_image(model, image_shape=(2, 8, 8)) == 2 * 5184
-
-
 def test_batch_normalisation_is_not_counted_and_not_moved():
     model = nn.Sequential(nn.Conv2d(2, 4, 3, bias=False), nn.BatchNorm2d(4))
     before = copy.deepcopy(model.state_dict())
