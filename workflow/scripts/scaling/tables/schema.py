@@ -175,13 +175,13 @@ def on_cpu(provenance: pd.DataFrame) -> bool:
 def read_study(study: str, own: Path, shared: Path, manifest: Path) -> StudyTables:
     """Every table of `study`: its own below `own`, those of all studies below `shared`.
 
-    Those of experiments, and those beside other studies, are read where they exist.
+    Those of experiments are read where they exist, those that no report shows never.
     """
     found = {}
     for name, table in TABLES.items():
         path = (own if table.scope == "study" else shared) / f"{name}.csv"
-        others = table.rule in ("tables_published", "tables_comparison")
-        if path.exists() or not (others or table.scope == "experiment"):
+        shown = name not in ("readings", "printed", "comparison")
+        if shown and (table.scope != "experiment" or path.exists()):
             found[name] = read(name, path)
     found["accuracy"] = of_study(found["accuracy"], study)
     topology = (shared / "topology.txt").read_text(encoding="utf-8")
