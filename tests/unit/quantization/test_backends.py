@@ -14,25 +14,11 @@ from torch import Tensor
 import quantize_peers
 import tables_quantization
 from examples.made_here import assert_made_here
-from scaling.core import files
 from scaling.data.batches import Images
 from scaling.quantization import backends
 from scaling.quantization.backend_engines import Batches, Engine
 
 ABSENT = "a-package-that-nobody-has"
-
-
-def images(count: int) -> Images:
-    """`count` images, the pixels of image k all k, of class k mod 3."""
-    pixels = np.broadcast_to(
-        np.arange(count, dtype=np.uint8)[:, None, None, None], (count, 8, 8, 3)
-    )
-    return Images(pixels.copy(), np.arange(count) % 3, (0.0,) * 3, (1.0,) * 3, torch.device("cpu"))
-
-
-def by_brightness(batch: Tensor) -> Tensor:
-    """Logits of a network that knows the class of `images`."""
-    return torch.nn.functional.one_hot((255 * batch[:, 0, 0, 0]).round().long() % 3, 3).float()
 
 
 def run_script(folder: Path, *names: str) -> dict[str, Any]:
@@ -54,15 +40,15 @@ def written_table(folder: Path) -> pd.DataFrame:
 
 
 def test_every_test_image_has_a_class_though_the_last_batch_is_not_full() -> None:
-    test = images(250)
-    sizes = []
+    pixels = np.arange(250, dtype=np.uint8).reshape(-1, 1, 1, 1).repeat(3, axis=3)
+    nothing, one = (0.0,) * 3, (1.0,) * 3
+    test = Images(pixels, np.arange(250) % 3, nothing, one, torch.device("cpu"))
 
-    def run(batch: Tensor) -> Tensor:
-        sizes.append(len(batch))
-        return by_brightness(batch)
+    def by_brightness(batch: Tensor) -> Tensor:
+        assert len(batch) == 256
+        return torch.nn.functional.one_hot((255 * batch[:, 0, 0, 0]).round().long() % 3, 3)
 
-    assert np.array_equal(backends.classes(run, test), test.labels)
-    assert sizes == [256]
+    assert np.array_equal(backends.classes(by_brightness, test), test.labels)
 
 
 def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(
@@ -131,37 +117,3 @@ def test_a_peer_quantizes_the_same_network_about_as_well(name: str, quantized_di
     for batch in (1, 256):
         low, ratio, high = (int8[f"batch_{batch}_ratio{end}"] for end in ("_min", "", "_max"))
         assert 0 < low <= ratio <= high
-
-
-def test_a_ratio_is_to_the_same_engine_in_the_same_round(tmp_path: Path) -> None:
-    def network(size: int, seconds: list[float] | None = None) -> dict[str, Any]:
-        about = {"accuracy_percent": 60.0, "file_bytes": size}
-        return about | ({"seconds": {"1": seconds, "256": seconds}} if seconds else {})
-
-    document = {
-        "seed": 3,
-        "threads": 2,
-        "environment": {"torch": "2.99"},
-        "ours": {"float32": network(400), "int8": network(100)},
-        "peers": [
-            {
-                "peer": "onnxruntime",
-                "versions": {"onnxruntime": "1.2"},
-                "status": "measured",
-                "note": None,
-                "options": "QDQ",
-                "networks": {
-                    "float32": network(500, [1.0, 2.0, 4.0]),
-                    "int8": network(200, [0.5, 2.0, 1.0]),
-                },
-            }
-        ],
-    }
-    files.write_json(tmp_path / "peers.json", document)
-    row = written_table(tmp_path).iloc[3]
-    assert (row["seed"], row["threads"], row["version"]) == (3, 2, 1.2)
-    assert row["times_smaller"] == 2.5
-    # Round by round 1/2, 1 and 1/4; of medians alone it would be 1/2 of 1 over 2.
-    assert row["batch_1_ratio"] == 0.5
-    assert (row["batch_1_ratio_min"], row["batch_1_ratio_max"]) == (0.25, 1)
-    assert row["batch_256_seconds"] == 1

@@ -14,12 +14,11 @@ from scaling.quantization.gptq import (
 )
 
 
-def correlated(rows: int, inputs: int, seed: int) -> Tensor:
-    """Rows [rows, inputs] whose entries share a few causes, like neighbouring pixels; mean ≠ 0."""
+def correlated(seed: int) -> Tensor:
+    """400 rows of 40 inputs that share a few causes, like neighbouring pixels; mean ≠ 0."""
     random = torch.Generator().manual_seed(seed)
-    causes = torch.randn(rows, inputs // 4, generator=random)
-    mixing = torch.randn(inputs // 4, inputs, generator=random)
-    return causes @ mixing + 0.3 * torch.randn(rows, inputs, generator=random) + 1.0
+    causes, mixing = (torch.randn(size, generator=random) for size in ((400, 10), (10, 40)))
+    return causes @ mixing + 0.3 * torch.randn(400, 40, generator=random) + 1.0
 
 
 def seen(inputs: Tensor, received: Tensor | None = None) -> InputMoments:
@@ -30,106 +29,44 @@ def seen(inputs: Tensor, received: Tensor | None = None) -> InputMoments:
     return moments
 
 
-def second_moment(inputs: Tensor) -> Tensor:
-    return seen(inputs).second(centred=False)[0]
-
-
 def weights_and_scale(seed: int, bits: int, *, per_channel: bool) -> tuple[Tensor, Tensor]:
     weight = torch.randn(24, 40, generator=torch.Generator().manual_seed(100 + seed))
     largest = weight.abs().amax(dim=1) if per_channel else weight.abs().max()
-    return weight, (2 ** (bits - 1) - 1) / largest
+    return weight, ((2 ** (bits - 1) - 1) / largest).double().reshape(-1, 1)
 
 
 def nearest(weight: Tensor, scale: Tensor, bits: int) -> Tensor:
     last = 2 ** (bits - 1) - 1
-    return (weight.double() * scale.double().reshape(-1, 1)).round().clamp(-last, last)
-
-
-def output_error(inputs: Tensor, weight: Tensor, integers: Tensor, scale: Tensor) -> float:
-    difference = weight.double() - integers.double() / scale.double().reshape(-1, 1)
-    return (inputs.double() @ difference.T).norm().item()
+    return (weight.double() * scale).round().clamp(-last, last)
 
 
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("bits", [2, 3, 4, 8])
-def test_outputs_are_never_further_off_than_with_the_nearest_steps(
+def test_outputs_are_never_further_off_than_with_the_nearest_levels(
     bits: int, per_channel: bool
 ) -> None:
-    for seed in range(2):
-        inputs = correlated(400, 40, seed)
-        weight, scale = weights_and_scale(seed, bits, per_channel=per_channel)
-        integers = round_weights(second_moment(inputs), weight, scale, bits)
-        assert integers.dtype == torch.int32
-        assert integers.abs().max() <= 2 ** (bits - 1) - 1
-        plain = output_error(inputs, weight, nearest(weight, scale, bits), scale)
-        ours = output_error(inputs, weight, integers, scale)
-        assert ours <= plain
-        if bits in (3, 4):
-            assert ours < 0.7 * plain
+    inputs = correlated(bits)
+    weight, scale = weights_and_scale(bits, bits, per_channel=per_channel)
+    integers = round_weights(seen(inputs).second(centred=False)[0], weight, scale, bits)
+    assert integers.dtype == torch.int32 and integers.abs().max() <= 2 ** (bits - 1) - 1
+    plain, ours = (
+        (inputs.double() @ (weight - found / scale).T).norm().item()
+        for found in (nearest(weight, scale, bits), integers)
+    )
+    assert ours <= (0.7 * plain if bits in (3, 4) else plain)
 
 
-def test_uncorrelated_inputs_give_the_nearest_steps() -> None:
+def test_uncorrelated_and_silent_inputs_give_the_nearest_levels() -> None:
     weight, scale = weights_and_scale(0, 4, per_channel=True)
-    moments = torch.diag(torch.linspace(0.1, 7, 40))
-    integers = round_weights(moments, weight, scale, 4)
-    assert torch.equal(integers, nearest(weight, scale, 4).int())
+    for moments in (torch.diag(torch.linspace(0.1, 7, 40)), torch.zeros(40, 40)):
+        integers = round_weights(moments, weight, scale, 4)
+        assert torch.equal(integers, nearest(weight, scale, 4).int())
 
 
 def test_one_error_is_made_up_for_by_the_input_that_moves_with_it() -> None:
     # Two equal inputs see only the sum of their weights, 0.4 + 0.4: nearest gives 0, GPTQ 0 + 1.
     moments = torch.tensor([[1.0, 1.0], [1.0, 1.0]])
     assert round_weights(moments, torch.tensor([[0.4, 0.4]]), 1.0, 8).tolist() == [[0, 1]]
-
-
-def test_inputs_that_are_always_zero_change_nothing() -> None:
-    inputs = correlated(400, 40, 1)
-    weight, scale = weights_and_scale(1, 4, per_channel=False)
-    alone = round_weights(second_moment(inputs[:, :30]), weight[:, :30], scale, 4)
-    silent = torch.cat([inputs[:, :30], torch.zeros(400, 10)], dim=1)
-    beside = round_weights(second_moment(silent), weight, scale, 4)
-    assert torch.equal(beside[:, 30:], nearest(weight, scale, 4).int()[:, 30:])
-    assert (alone != beside[:, :30]).float().mean() < 0.05  # The damping is another.
-    nothing = round_weights(torch.zeros(40, 40), weight, scale, 4)
-    assert torch.equal(nothing, nearest(weight, scale, 4).int())
-
-
-def test_a_corrected_bias_leaves_no_mean_shift_of_the_outputs() -> None:
-    inputs = correlated(400, 40, 2)
-    weight, scale = weights_and_scale(2, 3, per_channel=False)
-    rounded = nearest(weight, scale, 3) / scale
-    moments = seen(inputs)
-    shift = inputs.double() @ (rounded - weight.double()).T
-    assert shift.mean(dim=0).abs().max() > 0.1
-    corrected = shift + bias_correction(weight, rounded, moments)
-    assert corrected.mean(dim=0).abs().max() < 1e-9
-
-
-def test_inputs_that_arrive_otherwise_ask_for_other_weights_and_another_bias() -> None:
-    inputs = correlated(400, 40, 4)
-    received = inputs + 0.3 + 0.5 * torch.randn(400, 40, generator=torch.Generator().manual_seed(7))
-    weight, _ = weights_and_scale(4, 8, per_channel=False)
-    moments = seen(inputs, received)
-
-    def error(other: Tensor) -> float:
-        bias = bias_correction(weight, other, moments)
-        exact = inputs.double() @ weight.double().T
-        return (received.double() @ other.double().T + bias - exact).norm().item()
-
-    covariance, errors = moments.second(centred=True)
-    ours = compensate(weight, errors, covariance)
-    assert error(ours) < 0.95 * error(weight)
-    # Only the damping keeps it from the least of all errors, that of a regression.
-    ones = torch.ones(400, 1)
-    regression = torch.linalg.lstsq(
-        torch.cat([received, ones], dim=1).double(), inputs.double() @ weight.double().T
-    ).solution
-    assert error(regression[:-1].T) <= error(ours) < 1.05 * error(regression[:-1].T)
-
-
-def test_inputs_that_arrive_unchanged_leave_the_weights_alone() -> None:
-    weight, _ = weights_and_scale(5, 8, per_channel=False)
-    covariance, errors = seen(correlated(400, 40, 5)).second(centred=True)
-    assert torch.equal(compensate(weight, errors, covariance), weight.double())
 
 
 def test_the_column_of_the_largest_inputs_is_rounded_first() -> None:
@@ -142,37 +79,61 @@ def test_the_column_of_the_largest_inputs_is_rounded_first() -> None:
     assert output_errors(integers - weight, moments).item() == pytest.approx(0.01)
 
 
+def test_a_corrected_bias_leaves_no_mean_shift_of_the_outputs() -> None:
+    inputs, (weight, scale) = correlated(2), weights_and_scale(2, 3, per_channel=False)
+    rounded = nearest(weight, scale, 3) / scale
+    shift = inputs.double() @ (rounded - weight.double()).T
+    assert shift.mean(dim=0).abs().max() > 0.1
+    corrected = shift + bias_correction(weight, rounded, seen(inputs))
+    assert corrected.mean(dim=0).abs().max() < 1e-9
+
+
+def test_inputs_that_arrive_otherwise_ask_for_other_weights_and_another_bias() -> None:
+    inputs = correlated(4)
+    received = inputs + 0.3 + 0.5 * torch.randn(400, 40, generator=torch.Generator().manual_seed(7))
+    weight, _ = weights_and_scale(4, 8, per_channel=False)
+    moments = seen(inputs, received)
+    exact = inputs.double() @ weight.double().T
+
+    def error(other: Tensor) -> float:
+        bias = bias_correction(weight, other, moments)
+        return (received.double() @ other.double().T + bias - exact).norm().item()
+
+    covariance, errors = moments.second(centred=True)
+    ours = error(compensate(weight, errors, covariance))
+    assert ours < 0.95 * error(weight)
+    # Only the damping keeps it from the least of all errors, that of a regression.
+    with_ones = torch.cat([received, torch.ones(400, 1)], dim=1).double()
+    regression = torch.linalg.lstsq(with_ones, exact).solution[:-1].T
+    assert error(regression) <= ours < 1.05 * error(regression)
+    # Inputs that arrive unchanged leave the weights alone.
+    covariance, errors = seen(inputs).second(centred=True)
+    assert torch.equal(compensate(weight, errors, covariance), weight.double())
+
+
 def test_covariance_beats_second_moments_once_the_bias_is_corrected() -> None:
-    inputs = correlated(400, 40, 3) + 3.0
+    inputs = correlated(3) + 3.0
     weight, scale = weights_and_scale(3, 3, per_channel=True)
     moments = seen(inputs)
 
     def error_after_correction(centred: bool) -> float:
-        minimised, _ = moments.second(centred)
-        rounded = round_weights(minimised, weight, scale, 3) / scale.double().unsqueeze(1)
+        rounded = round_weights(moments.second(centred)[0], weight, scale, 3) / scale
         added = bias_correction(weight, rounded, moments)
         return (inputs.double() @ (rounded - weight.double()).T + added).norm().item()
 
     assert error_after_correction(centred=True) < error_after_correction(centred=False)
 
 
+@torch.no_grad()
 @pytest.mark.parametrize(
-    "layer",
-    [
-        nn.Linear(12, 7),
-        nn.Conv2d(3, 5, 3),
-        nn.Conv2d(3, 5, 3, stride=2, padding=1),
-        nn.Conv2d(3, 5, 1, stride=2),
-    ],
+    "layer", [nn.Linear(12, 7), nn.Conv2d(3, 5, 3), nn.Conv2d(3, 5, 3, stride=2, padding=1)]
 )
 def test_rows_of_inputs_times_rows_of_weights_are_the_layers_outputs(
     layer: nn.Conv2d | nn.Linear,
 ) -> None:
     linear = isinstance(layer, nn.Linear)
     inputs = torch.randn((4, 12) if linear else (4, 3, 9, 9))
-    assert layer.bias is not None
-    with torch.no_grad():
-        found = input_rows(layer, inputs) @ layer.weight.flatten(1).T + layer.bias
-        expected = layer(inputs)
+    found = input_rows(layer, inputs) @ layer.weight.flatten(1).T + layer.bias
+    expected = layer(inputs)
     expected = expected if linear else expected.permute(0, 2, 3, 1).flatten(0, 2)
     torch.testing.assert_close(found, expected)

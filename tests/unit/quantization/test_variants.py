@@ -128,15 +128,7 @@ def test_every_mistake_is_revealed(records: Records, mistake: str, expected: set
     assert wrong["exactness"] == {"logits": 1500, "differing": 0}
     found = revealed_by(wrong, sound)
     assert expected <= set(found) <= set(DIAGNOSTICS)
-
-
-def test_255_for_127_costs_no_accuracy_and_many_decibels(records: Records) -> None:
-    sound, wrong = records[None], records["255_for_127"]
-    assert abs(wrong["difference_points"]) < 2 and "accuracy" not in revealed_by(wrong, sound)
-    for column in ("sqnr_after_relu_db", "propagated_sqnr_db"):
-        pairs = zip(sound["layers"], wrong["layers"], strict=True)
-        drops = [right[column] - row[column] for right, row in pairs]
-        assert min(drops) > 3 and max(drops) > 6, (column, drops)
+    assert mistake != "255_for_127" or "accuracy" not in found
 
 
 def test_as_many_test_images_are_told_by_their_checksum_and_where_the_data_differ(

@@ -34,19 +34,15 @@ def run(session: Session) -> None:
     """
     torch.set_num_threads(session.cpu_threads)
     techniques, described = session.techniques, files.read_json(session.manifest)
-    train_images = session.study.train_images
-    material = TrainingData.read(session.dataset, session.manifest, train_images)
+    material = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
     facts = {key: described[key] for key in ("source", "checksum", "train_images", "test_images")}
     with _device(environment.resolve_device(session.device)) as (device, host_info):
         for global_batch in session.global_batches:
             paths = {
                 name: convergence_path(session.records, name, global_batch) for name in techniques
             }
-            wanted = {
-                name: technique
-                for name, technique in techniques.items()
-                if not (session.keep and paths[name].exists())
-            }
+            kept = {name for name, path in paths.items() if session.keep and path.exists()}
+            wanted = {name: each for name, each in techniques.items() if name not in kept}
             for name, found in _results(session.study, wanted, global_batch, material, device):
                 document = {
                     "remedy": name,
@@ -86,20 +82,19 @@ def _results(
     Where the device has no room for one technique it has none for the others. Those with precise
     batch norms go first, as their trainings serve those without.
     """
-    train_images = len(material.data.train_labels)
     status, message = "ok", None
-    if global_batch > train_images:
+    if global_batch > (there := len(material.data.train_labels)):
         status = "infeasible"
-        message = f"the global batch is larger than the {train_images} training images"
+        message = f"the global batch is larger than the {there} training images"
     experiment: Experiment | None = None
-    order = sorted(techniques.items(), key=lambda item: not item[1].precise_batch_norm)
-    for name, technique in order:
+    for name in sorted(techniques, key=lambda name: not techniques[name].precise_batch_norm):
         result = None
         if status == "ok":
             try:
                 if experiment is None:
                     experiment = Experiment(Engine(study, material, global_batch, device))
-                result = experiment.result(technique, f"{name}, global batch {global_batch}")
+                label = f"{name}, global batch {global_batch}"
+                result = experiment.result(techniques[name], label)
             except Exception as error:
                 lack = outcome.classify(error)
                 if lack is None:

@@ -40,7 +40,9 @@ class Messages:
                 "step": self.step,
                 "phase": self.phase,
                 "kind": kind,
-                "dtype": "+".join(dict.fromkeys(_dtype(tensor) for tensor in tensors)),
+                "dtype": "+".join(
+                    dict.fromkeys(str(t.dtype).removeprefix("torch.") for t in tensors)
+                ),
                 "elements": sum(tensor.numel() for tensor in tensors),
                 "bytes": sum(tensor.numel() * tensor.itemsize for tensor in tensors),
             }
@@ -109,23 +111,17 @@ def copies(messages: Messages) -> Iterator[None]:
         "scatter": ("scatter", lambda tensor, *_: [tensor]),
         "gather": ("gather", lambda tensors, *_: list(tensors)),
     }
+
+    def recorded(original: Callable[..., Any], kind: str, sent: Callable[..., Any]) -> Any:
+        def function(*args: Any, **kwargs: Any) -> Any:
+            messages.add(kind, sent(*args))
+            return original(*args, **kwargs)
+
+        return function
+
     with ExitStack() as restored:
         for name, (kind, sent) in moved.items():
             original = getattr(comm, name)
             restored.callback(setattr, comm, name, original)
-            setattr(comm, name, _recorded(original, kind, sent, messages))
+            setattr(comm, name, recorded(original, kind, sent))
         yield
-
-
-def _recorded(
-    original: Callable[..., Any], kind: str, sent: Callable[..., list[Tensor]], messages: Messages
-) -> Callable[..., Any]:
-    def function(*args: Any, **kwargs: Any) -> Any:
-        messages.add(kind, sent(*args))
-        return original(*args, **kwargs)
-
-    return function
-
-
-def _dtype(tensor: Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")

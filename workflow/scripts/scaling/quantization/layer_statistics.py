@@ -20,7 +20,6 @@ from scaling.quantization.calibration import (
     IMAGES,
     Layer,
     Range,
-    layers,
     observe_network,
     observer_points,
     observing,
@@ -65,33 +64,14 @@ class Noise:
         return self.clipped / self.values if self.values else None
 
 
-@dataclass
-class LayerNoise:
-    """The noise on one layer's outputs over a set of images."""
-
-    before_relu: Noise = field(default_factory=Noise)
-    passed: Noise = field(default_factory=Noise)
-    propagated: Noise = field(default_factory=Noise)
-
-    def row(self) -> dict[str, Any]:
-        """Return its figures for the record."""
-        return {
-            "clipped_share_test": self.passed.clipped_share,
-            "clipped_share_before_relu": self.before_relu.clipped_share,
-            "sqnr_before_relu_db": self.before_relu.sqnr_db,
-            "sqnr_after_relu_db": self.passed.sqnr_db,
-            "propagated_sqnr_db": self.propagated.sqnr_db,
-        }
-
-
 class NoiseMeter:
     """Observes a float network and its quantized copy on the same batches, layer by layer."""
 
     def __init__(self, network: nn.Sequential, quantized: nn.Sequential) -> None:
         self.network, self.quantized = network, quantized
         self.images = Noise()
-        self.layers = {name: LayerNoise() for name in layers(network)}
         self._points = observer_points(network, after="relu")
+        self._layers = {name: (Noise(), Noise(), Noise()) for name in self._points}
 
     @torch.no_grad()
     def measure(self, batch: Tensor) -> tuple[Tensor, Tensor]:
@@ -108,17 +88,29 @@ class NoiseMeter:
         if isinstance(entrance, QuantizedImages):
             self.images.quantize(batch, entrance.scale, entrance.levels)
         for name, point in self._points.items():
-            found, layer = self.layers[name], self.quantized.get_submodule(name)
+            before_relu, passed, propagated = self._layers[name]
+            layer = self.quantized.get_submodule(name)
             scale = 1.0
             if isinstance(layer, QuantizedLayer):
                 scale = layer.passed_scale
                 if layer.levels is not None:
                     # Unsigned levels are none for values before ReLU.
                     if layer.levels.low < 0:
-                        found.before_relu.quantize(floats[name], scale, layer.levels)
-                    found.passed.quantize(floats[point], scale, layer.levels)
-            found.propagated.compare(floats[point], others[point].float() / scale)
+                        before_relu.quantize(floats[name], scale, layer.levels)
+                    passed.quantize(floats[point], scale, layer.levels)
+            propagated.compare(floats[point], others[point].float() / scale)
         return logits
+
+    def row(self, name: str) -> dict[str, Any]:
+        """Return the figures of a layer's outputs for the record."""
+        before_relu, passed, propagated = self._layers[name]
+        return {
+            "clipped_share_test": passed.clipped_share,
+            "clipped_share_before_relu": before_relu.clipped_share,
+            "sqnr_before_relu_db": before_relu.sqnr_db,
+            "sqnr_after_relu_db": passed.sqnr_db,
+            "propagated_sqnr_db": propagated.sqnr_db,
+        }
 
 
 def clipped_shares(
@@ -198,17 +190,11 @@ class Distribution:
 
     def count_floats(self, values: Tensor) -> None:
         """Count float values of any shape, each at its nearest level."""
-        _count(torch.round(values.double() * self.scale), self.floats)
+        self.floats += _counted(torch.round(values.double() * self.scale))
 
     def count_int8(self, integers: Tensor) -> None:
         """Count integers of any shape."""
-        _count(integers, self.int8)
-
-    def histogram(self, counts: Counter[int]) -> Histogram:
-        """Return `counts`, and the edges of their bins in float units."""
-        bins = range(min(counts), max(counts) + 1)
-        edges = [(level - 0.5) / self.scale for level in (*bins, bins.stop)]
-        return {"bin_edges": edges, "counts": [counts[level] for level in bins]}
+        self.int8 += _counted(integers)
 
     def histograms(self) -> LayerHistogram:
         """Return what has been counted."""
@@ -216,14 +202,19 @@ class Distribution:
             "layer": self.layer,
             "quantity": self.quantity,
             "scale": self.scale,
-            "float": self.histogram(self.floats),
-            "int8": self.histogram(self.int8),
+            "float": self._histogram(self.floats),
+            "int8": self._histogram(self.int8),
         }
 
+    def _histogram(self, counts: Counter[int]) -> Histogram:
+        bins = range(min(counts), max(counts) + 1)
+        edges = [(level - 0.5) / self.scale for level in (*bins, bins.stop)]
+        return {"bin_edges": edges, "counts": [counts[level] for level in bins]}
 
-def _count(integers: Tensor, counts: Counter[int]) -> None:
+
+def _counted(integers: Tensor) -> Counter[int]:
     levels, times = integers.long().unique(return_counts=True)
-    counts.update(dict(zip(levels.tolist(), times.tolist(), strict=True)))
+    return Counter(dict(zip(levels.tolist(), times.tolist(), strict=True)))
 
 
 @torch.no_grad()

@@ -88,7 +88,6 @@ class QuantizedLayer(nn.Module):
         scales: LayerScales,
         input_levels: Levels,
         requantization: Requantization | None,
-        *,
         integer_bias: bool,
     ) -> None:
         super().__init__()
@@ -189,16 +188,13 @@ class Builder:
         scale: float | None = None,
     ) -> QuantizedLayer:
         """Quantize `layer`, which is to pass on integers in `levels` of this (or its own) scale."""
-        images = self.images().scale
-        scales = LayerScales(rounded.scales, input_scale, images, self.scheme.mistake)
+        scales = LayerScales(rounded.scales, input_scale, self.images().scale, self.scheme.mistake)
         requantization = None
         if levels is not None:
             factor = scales.output_factor(scale or self.scale(name, levels), levels)
             requantization = Requantization.nearest(factor, levels, name)
-        integer_bias = self.scheme.bias == "int32"
-        return QuantizedLayer(
-            name, layer, rounded, scales, input_levels, requantization, integer_bias=integer_bias
-        )
+        whole = self.scheme.bias == "int32"
+        return QuantizedLayer(name, layer, rounded, scales, input_levels, requantization, whole)
 
 
 def quantize(

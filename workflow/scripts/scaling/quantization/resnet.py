@@ -142,24 +142,22 @@ def with_integers(network: ResNet18, calibration: Calibration, scheme: Scheme) -
                 f"ResNet-18 is not quantized with {option} {getattr(scheme, option)}; leave "
                 f"{option} as it is by default"
             )
-    return _Quantizer(Builder(scheme, calibration), network).network_of_integers()
+    return _Builder(scheme, calibration, network).network_of_integers()
 
 
 @dataclass(frozen=True)
-class _Quantizer:
+class _Builder(Builder):
     """Follows the network with the accumulated scale A of what each layer receives."""
 
-    builder: Builder
     network: ResNet18
 
-    def layer(
+    def named(
         self, name: str, input_scale: float, levels: Levels | None, scale: float | None = None
     ) -> QuantizedLayer:
         """Quantize the layer `name` for inputs of `input_scale` and outputs of `scale`."""
         layer = folded_layers(self.network)[name]
-        rounded = round_layer(name, layer, self.builder.scheme)
-        received = self.builder.levels()
-        return self.builder.layer(name, layer, rounded, input_scale, received, levels, scale)
+        rounded = round_layer(name, layer, self.scheme)
+        return self.layer(name, layer, rounded, input_scale, self.levels(), levels, scale)
 
     def factor(self, factor: float, levels: Levels, of: str) -> Requantization:
         """Make one requantization for all channels."""
@@ -169,32 +167,31 @@ class _Quantizer:
 
     def block(self, name: str, block: BasicBlock, input_scale: float) -> QuantizedBlock:
         """Quantize the block `name` for inputs of `input_scale`."""
-        levels, ranges = self.builder.levels(), self.builder.calibration.ranges
-        within = self.builder.scale(f"{name}.conv1", levels)
+        levels, ranges = self.levels(), self.calibration.ranges
         amax = max(ranges[f"{name}.{each}"].max_abs for each in ("conv2", "shortcut"))
         common = symmetric_scale(amax, f"the branches of {name}", BRANCH.high)
         shortcut: QuantizedLayer | Requantization
         if len(block.shortcut):
-            shortcut = self.layer(f"{name}.shortcut", input_scale, BRANCH, common)
+            shortcut = self.named(f"{name}.shortcut", input_scale, BRANCH, common)
         else:
             shortcut = self.factor(common / input_scale, BRANCH, f"{name}.shortcut")
         return QuantizedBlock(
-            self.layer(f"{name}.conv1", input_scale, levels),
-            self.layer(f"{name}.conv2", within, BRANCH, common),
+            self.named(f"{name}.conv1", input_scale, levels),
+            self.named(f"{name}.conv2", self.scale(f"{name}.conv1", levels), BRANCH, common),
             shortcut,
-            self.factor(self.builder.scale(name, levels) / common, levels, name),
+            self.factor(self.scale(name, levels) / common, levels, name),
         )
 
     def network_of_integers(self) -> nn.Sequential:
         """Quantize all layers in the order of the computation."""
-        builder, levels = self.builder, self.builder.levels()
-        entrance, scale = builder.images(), builder.scale("stem", levels)
-        stem = self.layer("stem", entrance.scale, levels)
+        levels, entrance = self.levels(), self.images()
+        stem = self.named("stem", entrance.scale, levels)
         modules = OrderedDict[str, nn.Module](quantize=entrance, stem=stem, relu=nn.ReLU())
+        scale = self.scale("stem", levels)
         for name, block in blocks_of(self.network).items():
             modules[name.replace(".", "_")] = self.block(name, block, scale)
-            scale = builder.scale(name, levels)
-        pooled = builder.scale("pool", levels)
+            scale = self.scale(name, levels)
+        pooled = self.scale("pool", levels)
         modules["pool"] = QuantizedMean(self.factor(pooled / (scale * POSITIONS), levels, "pool"))
-        modules["fc"] = self.layer("fc", pooled, builder.logits)
+        modules["fc"] = self.named("fc", pooled, self.logits)
         return nn.Sequential(modules).eval()

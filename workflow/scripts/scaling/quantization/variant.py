@@ -120,7 +120,7 @@ def measure(
         module = quantized.get_submodule(name)
         if isinstance(module, QuantizedLayer) and calibration is not None:
             row |= scale_row(module, calibration.ranges[name])
-        rows.append(row | meter.layers[name].row())
+        rows.append(row | meter.row(name))
     found: dict[str, Any] = {
         "float32": {"accuracy_percent": 100 * int((reference == test.labels).sum()) / len(test)},
         **paired_accuracy.paired(test.labels, reference, classes),

@@ -1,17 +1,49 @@
-"""Run the synchronization experiments: one process, which joins the others and reports."""
+"""Run the synchronization experiments: one process, which joins the others and reports.
 
+Among them it records every message of training steps, for each mode of parallel training.
+"""
+
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from scaling.core import environment
+from scaling.instruments.messages import Messages, collectives, copies
 from scaling.launch import measure
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
-from scaling.synchronization import orders, steps, training
-from scaling.synchronization.plan import Plan
-from scaling.training.trainer import TrainingData
+from scaling.synchronization import orders, training
+from scaling.synchronization.plan import Buffers, Plan
+from scaling.training.trainer import Trainer, TrainingData
+from scaling.training.tuned import Tuned
+
+STEPS = 3
+"""DDP sends its gradients in one message in the first step, settles its buckets in the second, and
+keeps to them from the third on."""
+
+
+@dataclass(frozen=True)
+class ParallelMode:
+    """A mode of parallel training: `name`, recipe, strategy, and what becomes of buffers."""
+
+    name: str
+    recipe: str
+    strategy: str
+    buffers: Buffers = "broadcast"
+
+
+OF_RANKS = [
+    ParallelMode("ddp", "course", "ddp"),
+    ParallelMode("ddp, buffers local", "course", "ddp", "local"),
+    ParallelMode("ddp, SyncBatchNorm", "course", "ddp", "sync_batch_norm"),
+    ParallelMode("tuned", "tuned", "ddp"),
+]
+DATA_PARALLEL = ParallelMode("dp", "course", "dp")
+WITHOUT_MESSAGES = ("compile", "cuda_graph", "fused_norms")
+"""Switches of recipe tuned that change no message; it runs without them here."""
 
 
 def run(plan: Plan, log_folder: Path) -> None:
@@ -36,16 +68,16 @@ def run(plan: Plan, log_folder: Path) -> None:
         rows = training.epoch_seconds(plan, rank, material)
         _report(log, rank, "buffer_seconds", {"rows": rows})
         # After the trainings: recipe tuned sets precision and algorithms for the whole process.
-        for mode in steps.OF_RANKS:
+        for mode in OF_RANKS:
             if mode.buffers in plan.kinds:
-                _report(log, rank, "steps", steps.record(plan, mode, rank, material))
+                _report(log, rank, "steps", record_steps(plan, mode, rank, material))
 
 
 def run_data_parallel(plan: Plan, log_folder: Path) -> None:
     """Record DataParallel's steps, in one process with all GPUs."""
     with _joined(plan, log_folder) as (rank, log):
         material = TrainingData.read(plan.dataset, plan.manifest, plan.images)
-        _report(log, rank, "steps", steps.record(plan, steps.DATA_PARALLEL, rank, material))
+        _report(log, rank, "steps", record_steps(plan, DATA_PARALLEL, rank, material))
 
 
 def _joined(plan: Plan, log_folder: Path) -> AbstractContextManager[tuple[Rank, RankLog]]:
@@ -53,25 +85,54 @@ def _joined(plan: Plan, log_folder: Path) -> AbstractContextManager[tuple[Rank, 
     return measure.joined(log_folder, device, plan.cpu_threads, plan.collective_timeout_seconds)
 
 
-def _permutations(plan: Plan) -> list[dict[str, Any]]:
-    images = range(plan.images)
-    seed, epochs = plan.seeds[0], plan.epochs
-    found: list[dict[str, Any]] = [
-        {
-            "sampler": "DistributedSampler",
-            "gpus": gpus,
-            "set_epoch": set_epoch,
-            "orders": orders.distributed(images, gpus, seed, epochs, set_epoch),
-        }
-        for gpus in sorted({plan.gpus, *plan.world_sizes} - {1})
-        for set_epoch in (True, False)
-    ]
-    alone = orders.random(images, seed, epochs)
-    found.append({"sampler": "RandomSampler", "gpus": 1, "set_epoch": False, "orders": alone})
-    return [{"seed": seed, **drawn} for drawn in found]
+def _permutations(plan: Plan) -> Iterator[dict[str, Any]]:
+    images, seed, epochs = range(plan.images), plan.seeds[0], plan.epochs
+    for gpus in sorted({plan.gpus, *plan.world_sizes} - {1}):
+        about = {"sampler": "DistributedSampler", "gpus": gpus, "seed": seed}
+        for told in (True, False):
+            drawn = orders.distributed(images, gpus, seed, epochs, told)
+            yield {**about, "set_epoch": told, "orders": drawn}
+    alone = {"sampler": "RandomSampler", "gpus": 1, "seed": seed, "set_epoch": False}
+    yield {**alone, "orders": orders.random(images, seed, epochs)}
 
 
 def _report(log: RankLog, rank: Rank, kind: str, content: dict[str, Any]) -> None:
     if rank.is_first:
         log.append(kind, content)
         print(kind, content.get("buffers") or content.get("way") or "", flush=True)
+
+
+def record_steps(
+    plan: Plan, mode: ParallelMode, rank: Rank, material: TrainingData
+) -> dict[str, Any]:
+    """Record the messages of `STEPS` steps, and whether all ranks saw the same ones."""
+    messages = Messages()
+    recording = collectives if rank.processes > 1 else copies
+    with recording(messages):
+        messages.phase = "start"
+        trainer = _trainer(plan, mode, rank, material)
+        messages.phase = None
+    train = trainer.in_memory(1)
+    with messages.phases_of(trainer.model):
+        for step in range(1, STEPS + 1):
+            messages.step = step
+            with recording(messages):
+                train(1)
+            messages.phase = None
+    bucket_bytes = trainer.bucket_bytes
+    trainer.close()
+    return {
+        "way": mode.name,
+        "bucket_bytes": bucket_bytes,
+        "ranks_agree": all(rows == messages.rows for rows in rank.gather(messages.rows)),
+        "messages": messages.rows,
+    }
+
+
+def _trainer(plan: Plan, mode: ParallelMode, rank: Rank, material: TrainingData) -> Trainer:
+    spec = plan.spec_of(mode.recipe, mode.strategy, plan.seeds[0])
+    if mode.recipe == "tuned":
+        options = {**spec.recipe_options, **dict.fromkeys(WITHOUT_MESSAGES, False)}
+        spec = replace(spec, recipe_options=options)
+        return Tuned(spec, rank, training.build(spec, rank, material), material)
+    return training.course(spec, rank, material, mode.buffers)[1]
