@@ -11,10 +11,10 @@ import pandas as pd
 import scaling.tables.bandwidth
 import scaling.tables.communication
 import scaling.tables.comparison
+import scaling.tables.cost_model
 import scaling.tables.experiments.quantization
 import scaling.tables.limits
 import scaling.tables.measurements
-import scaling.tables.cost_model
 import scaling.tables.speedup
 import scaling.tables.timing
 import scaling.tables.utilization
