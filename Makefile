@@ -1,12 +1,13 @@
 PYTHON ?= python3
 VENV ?= .venv
+LOCK ?= requirements.lock
 CORES ?= all
 BIN := $(abspath $(VENV))/bin
 export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo study pack replay published audit test test-slurm lint format docs bench bench-course lock clean
+.PHONY: help env small-env demo study pack replay published audit test test-slurm lint format docs bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -14,10 +15,17 @@ help: ## list the targets
 env: ## make the environment in .venv; one that matches the lock file is reused
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "error: $(PYTHON) is older than Python 3.11: name a newer one, make env PYTHON=python3.12"; exit 1; }
-	@cmp -s requirements.lock $(VENV)/requirements.lock || { \
+	@cmp -s $(LOCK) $(VENV)/requirements.lock || { \
 	  { [ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); } \
-	  && $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock \
-	  && cp requirements.lock $(VENV)/requirements.lock; }
+	  && $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK) \
+	  && cp $(LOCK) $(VENV)/requirements.lock; }
+
+# What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
+SMALL := $(if $(wildcard $(VENV)/requirements.lock),$(VENV),.venv-replay)
+replay published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
+small-env:
+	@$(MAKE) --no-print-directory env VENV=$(SMALL) \
+	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
 
 demo: env ## the whole study in small, on the CPU: results/report.html in minutes
 	$(SNAKEMAKE) --configfile config/demo.yaml
@@ -29,15 +37,15 @@ study: env ## the study of config/config.yaml on this machine
 pack: env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
 	python workflow/scripts/study_pack.py --study "$(STUDY)" $(if $(FORCE),--force)
 
-replay: env ## tables and report of a stored study, without a GPU: make replay STUDY=name
+replay: small-env ## tables and report of a stored study, without a GPU: make replay STUDY=name
 	$(SNAKEMAKE) --config replay="$(STUDY)"
 	@echo "The report is results/replay/$(STUDY)/report.html"
 
-published: env ## published studies, derived again and audited: results/published.html
+published: small-env ## published studies, derived again and audited: results/published.html
 	$(SNAKEMAKE) results/published.html
 	@echo "The page is results/published.html"
 
-audit: env ## what is wrong in studies handed in: make audit STUDY="folder ..." (OPTIONS="--train-images 60000")
+audit: small-env ## what is wrong in studies handed in: make audit STUDY="folder ..." (OPTIONS="--train-images 60000")
 	@python workflow/scripts/audit_studies.py $(STUDY) $(OPTIONS) --output results/audit.html
 
 test: env ## all tests but those on Slurm
@@ -67,9 +75,11 @@ docs: env ## write what is generated: keys in config/README.md, conda pins, the 
 bench: env ## how fast the pipeline itself is: planning, no-op runs, Slurm, the demo (PARTS=…)
 	python tests/bench/bench.py $(PARTS)
 
-lock: env ## resolve requirements.in again (needs uv)
+lock: env ## resolve requirements*.in again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --upgrade requirements.in -o requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --constraints requirements.lock requirements-replay.in -o requirements-replay.lock
 	$(MAKE) docs
 
 clean: ## delete everything a study has made
