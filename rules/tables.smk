@@ -191,4 +191,4 @@ rule tables_quantization:
         folder=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/tables_quantization.py --records {input.records}"
-        " --peers {input.peers} --stages {input.stages} --output {params.folder} > {log} 2>&1"
+        " --peers {input.peers} --stages {input.stages} --tables {params.folder} > {log} 2>&1"

@@ -4,7 +4,6 @@ Each engine's int8 is timed against its own float32, in turns, in this one proce
 A backend whose packages are not installed is noted and left out: see requirements-peers.txt.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -19,54 +18,45 @@ from scaling.quantization.rounding import WORD_BYTES
 from scaling.quantization.training import predict
 
 
-@dataclass(frozen=True)
-class Command:
-    """One network, the backends that quantize it, and where their record goes."""
+@command_line.script
+def main(
+    dataset: Path,
+    manifest: Path,
+    weights: Path,
+    seed: int,
+    calibration_images: int,
+    peers: list[backends.Name],
+    output: Path,
+    threads: int = 1,
+) -> None:
+    """Write peers.json of the `weights` that quantize_train.py wrote for `seed`.
 
-    dataset: Path
-    """images.npz, made by dataset_prepare.py."""
-    manifest: Path
-    """Its manifest.json."""
-    weights: Path
-    """What quantize_train.py wrote for the tutorial CNN."""
-    seed: int
-    """Of that training; draws the calibration images."""
-    calibration_images: int
-    """Training images to calibrate on, 0 for all; ours draws the same."""
-    peers: list[backends.Name]
-    """Which to measure."""
-    output: Path
-    """peers.json to write."""
-    threads: int = 1
-    """Of every engine."""
-
-
-def main(argv: list[str] | None = None) -> None:
-    command = command_line.parse(Command, argv)
-    surroundings = environment.describe("cpu")
-    torch.set_num_threads(command.threads)
-    network = load_weights(command.weights)
-    training, test, identity = read_images(command.dataset, command.manifest, torch.device("cpu"))
-    chosen = training.sample(command.calibration_images, command.seed)
-    ours = variant.make(network, Scheme(), chosen, test, command.seed)
+    Calibrated on so many training images, 0 for all: ours draws the same.
+    """
+    host_info = environment.describe("cpu")
+    torch.set_num_threads(threads)
+    network = load_weights(weights)
+    training, test, identity = read_images(dataset, manifest, torch.device("cpu"))
+    chosen = training.sample(calibration_images, seed)
+    ours = variant.make(network, Scheme(), chosen, test, seed)
     references = {"float32": predict(network, test), "int8": predict(ours.network, test)}
     sizes = {
         "float32": 4 * sum(parameter.numel() for parameter in network.parameters()),
         "int8": WORD_BYTES + sum(each.packed_bytes(8) for each in ours.rounded.values()),
     }
     documents = []
-    for name in command.peers:
-        document = backends.measure(name, network, chosen, test, references, command.threads)
+    for name in peers:
+        document = backends.measure(name, network, chosen, test, references, threads)
         print(f"{name}: {document['status']}, {document['note'] or document['options']}")
         documents.append(document)
     files.write_json(
-        command.output,
+        output,
         {
-            "seed": command.seed,
+            "seed": seed,
             "dataset": identity,
             "calibration_images": len(chosen),
             "test_images": len(test),
-            "threads": command.threads,
+            "threads": threads,
             "ours": {
                 precision: {
                     "file_bytes": sizes[precision],
@@ -75,7 +65,7 @@ def main(argv: list[str] | None = None) -> None:
                 for precision, picked in references.items()
             },
             "peers": documents,
-            "environment": {**surroundings, "ended": environment.now()},
+            "environment": {**host_info, "ended": environment.now()},
         },
     )
 

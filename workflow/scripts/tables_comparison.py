@@ -1,10 +1,10 @@
 """Epoch time, speedup, efficiency and bandwidth of several studies in one table."""
 
-import argparse
 from pathlib import Path
 
 import pandas as pd
 
+from scaling.core import command_line
 from scaling.core.errors import run_script
 from scaling.published import study as published
 from scaling.tables import comparison, schema
@@ -17,28 +17,21 @@ def _of_study(folder: Path, model: str, hardware: str) -> pd.DataFrame:
     return comparison.of_study(folder.name, timing, speedup, bandwidth, model, hardware)
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Write comparison.csv: one row per cell of each study, the measured one first."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--tables", type=Path, required=True, help="folder with a folder of tables for each study"
-    )
-    parser.add_argument("--measured", help="name of the measured study, if it is compared")
-    parser.add_argument(
-        "--folders", type=Path, nargs="*", default=[], help="folders of published studies"
-    )
-    parser.add_argument("--output", type=Path, required=True, help="comparison.csv to write")
-    args = parser.parse_args(argv)
+@command_line.script
+def main(
+    tables: Path, output: Path, measured: str | None = None, folders: tuple[Path, ...] = ()
+) -> None:
+    """Write comparison.csv: a row per cell of each study, the `measured` one first."""
     found = []
-    if args.measured:
-        provenance = schema.read("provenance", args.tables / args.measured / "provenance.csv")
+    if measured:
+        provenance = schema.read("provenance", tables / measured / "provenance.csv")
         described = comparison.model_and_hardware(provenance)
-        found.append(_of_study(args.tables / args.measured, *described))
-    for name, (_, study) in published.by_name(args.folders).items():
-        described = (study.model, study.description.hardware)
-        found.append(_of_study(args.tables / name, *described))
+        found.append(_of_study(tables / measured, *described))
+    for name, (_, printed) in published.by_name(folders).items():
+        described = (printed.model, printed.description.hardware)
+        found.append(_of_study(tables / name, *described))
     table = pd.concat(found, ignore_index=True) if found else schema.frame("comparison")
-    schema.write("comparison", table, args.output)
+    schema.write("comparison", table, output)
 
 
 if __name__ == "__main__":

@@ -3,43 +3,32 @@
 A table that no record belongs to has no rows.
 """
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from scaling.core import command_line
-from scaling.core import quantization_records as records
 from scaling.core.errors import run_script
+from scaling.core.quantization_records import read_backends, read_resnets, read_variants
 from scaling.tables import schema
 from scaling.tables.experiments import quantization, quantization_backends
 
 
-@dataclass(frozen=True)
-class Command:
-    """The records, one for each seed (and variant), and where their tables go."""
-
-    output: Path
-    """The folder for the five tables."""
-    records: list[Path] = field(default_factory=list)
-    """Of variants, written by quantize_evaluate.py."""
-    peers: list[Path] = field(default_factory=list)
-    """Of reference backends, written by quantize_peers.py."""
-    stages: list[Path] = field(default_factory=list)
-    """Of ResNet-18, written by quantize_evaluate.py."""
-
-
-def main(argv: list[str] | None = None) -> None:
-    command = command_line.parse(Command, argv)
-    variants = records.read_variants(command.records)
-    backends, resnets = records.read_backends(command.peers), records.read_resnets(command.stages)
-    tables = {
+@command_line.script
+def main(
+    tables: Path,
+    records: tuple[Path, ...] = (),
+    peers: tuple[Path, ...] = (),
+    stages: tuple[Path, ...] = (),
+) -> None:
+    """Write the five tables: of variants, reference backends and ResNet-18's stages."""
+    variants, backends, resnets = read_variants(records), read_backends(peers), read_resnets(stages)
+    found = {
         "quantization": quantization.variants(variants),
         "quantization_layers": quantization.layers(variants),
         "quantization_paired": quantization.paired(variants),
         "quantization_peers": quantization_backends.backends(backends),
         "quantization_resnet": quantization_backends.resnet(resnets),
     }
-    for name, table in tables.items():
-        schema.write(name, table, command.output / f"{name}.csv")
+    schema.write_all(found, tables)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ One GPU is one plain process whatever the strategy: measuring it twice would giv
 baselines that differ by noise.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
 from scaling.core import command_line, files
@@ -13,18 +13,6 @@ from scaling.core.grid import Cell
 from scaling.core.records import RunRecord, read_record
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
-
-
-@dataclass(frozen=True)
-class Command:
-    """A record and what to make of it."""
-
-    record: Path
-    """run.json on one GPU."""
-    strategy: str
-    """Of the output."""
-    output: Path
-    """The record to write."""
 
 
 def as_strategy(record: RunRecord, strategy: str) -> RunRecord:
@@ -46,10 +34,10 @@ def as_strategy(record: RunRecord, strategy: str) -> RunRecord:
     }
 
 
-def main(argv: list[str] | None = None) -> None:
-    command = command_line.parse(Command, argv)
-    record = as_strategy(read_record(command.record), command.strategy)
-    files.write_json(command.output, record)
+@command_line.script
+def main(record: Path, strategy: str, output: Path) -> None:
+    """Write the record."""
+    files.write_json(output, as_strategy(read_record(record), strategy))
 
 
 if __name__ == "__main__":

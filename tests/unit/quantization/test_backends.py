@@ -35,7 +35,7 @@ def run_script(folder: Path, *names: str) -> dict[str, Any]:
 
 
 def written_table(folder: Path) -> pd.DataFrame:
-    tables_quantization.main(["--peers", str(folder / "peers.json"), "--output", str(folder)])
+    tables_quantization.main(["--peers", str(folder / "peers.json"), "--tables", str(folder)])
     return pd.read_csv(folder / "quantization_peers.csv")
 
 

@@ -28,7 +28,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     examples.write_images(folder, examples.some_digits(300, 100))
     train(folder, "weights.pt")
     examples.evaluate(folder, "resnet.json", **MODEL, calibration_images=50)
-    tables_quantization.main(["--stages", str(folder / "resnet.json"), "--output", str(folder)])
+    tables_quantization.main(["--stages", str(folder / "resnet.json"), "--tables", str(folder)])
     return folder
 
 

@@ -11,4 +11,4 @@ def test_a_file_of_another_script_is_refused(tmp_path):
     path = tmp_path / "stranger.json"
     files.write_json(path, {"seed": 0})
     with pytest.raises(UserError, match=r"was not written by quantize_evaluate\.py"):
-        tables_quantization.main(["--records", str(path), "--output", str(tmp_path)])
+        tables_quantization.main(["--records", str(path), "--tables", str(tmp_path)])

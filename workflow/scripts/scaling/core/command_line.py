@@ -3,15 +3,26 @@
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
 T = TypeVar("T")
 WORDS = {"yes": True, "no": False}
 
 
-def parse(command: type[T], argv: list[str] | None = None, description: str | None = None) -> T:
-    """Make a `command`, a dataclass, from the options in `argv` (default: those of the process).
+def script(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a script's main(argv) of a function, whose parameters are its options."""
+
+    def main(argv: list[str] | None = None) -> None:
+        parse(function, argv)
+
+    return main
+
+
+def parse(
+    command: Callable[..., T], argv: list[str] | None = None, description: str | None = None
+) -> T:
+    """Call `command`, a dataclass or function, with the options in `argv` (default: the process's).
 
     A field `learning_rate` is the option `--learning-rate`; the fields of a dataclass inside are
     options like the others. Lists take any number of values, truth values yes or no, dictionaries
