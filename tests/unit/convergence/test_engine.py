@@ -8,7 +8,6 @@ import torch.multiprocessing as mp
 
 from examples import ddp_training as real
 from examples.small_convergence import RUN, STUDY, distance, engine, trained
-from scaling.convergence.engine import algorithm_search
 from scaling.models.resnet import BasicBlock
 
 
@@ -71,12 +70,3 @@ def test_zero_gamma_makes_every_block_its_shortcut_at_the_start():
     assert not any(block.bn2.weight.any() for block in blocks) and len(blocks) == 8
     made.start(RUN)
     assert all(block.bn2.weight.all() for block in blocks)
-
-
-def test_cudnn_searches_within_and_as_before_after():
-    with algorithm_search(True):
-        assert torch.backends.cudnn.benchmark
-        with algorithm_search(False):
-            assert not torch.backends.cudnn.benchmark
-        assert torch.backends.cudnn.benchmark
-    assert not torch.backends.cudnn.benchmark

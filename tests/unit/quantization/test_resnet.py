@@ -17,7 +17,7 @@ from scaling.quantization.resnet import (
     fold,
     folded_layers,
     observer_points,
-    with_integers,
+    quantize,
 )
 
 
@@ -46,9 +46,9 @@ def folded(network: ResNet18) -> ResNet18:
     return fold(network)
 
 
-def quantized(folded: ResNet18, images: Tensor, **options: Any) -> nn.Sequential:
+def quantized(folded: ResNet18, images: Tensor, **options: Any) -> nn.Module:
     calibration = calibrate(folded, images.split(10), observer_points(folded))
-    return with_integers(folded, calibration, Scheme(**options))
+    return quantize(folded, Scheme(**options), calibration)
 
 
 @torch.no_grad()
@@ -90,7 +90,7 @@ def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(
 ) -> None:
     ranges = calibrate(folded, [images], observer_points(folded)).ranges
     values, before, index = images, "stem", 0
-    for module in quantized(folded, images, weight_scales="channel"):
+    for module in quantized(folded, images, weight_scales="channel").children():
         if isinstance(module, QuantizedBlock):
             name = f"blocks.{index}"
             amax = max(ranges[f"{name}.{each}"].max_abs for each in ("conv2", "shortcut"))

@@ -237,12 +237,12 @@ def quantize(
     return nn.Sequential(modules).eval(), rounded
 
 
-def in_integers(quantized: nn.Sequential, images: Tensor) -> Tensor:
+def in_integers(quantized: nn.Module, images: Tensor) -> Tensor:
     """Compute the logits of an integer network in integer dtypes, on the CPU.
 
     They differ from those of the simulation, `quantized(images)`, in their type at most.
     """
-    entrance, *modules = quantized
+    entrance, *modules = quantized.children()
     values: Tensor = entrance(images).cpu().to(torch.int8)
     for module in modules:
         values = module(values)
@@ -256,7 +256,7 @@ class BitExactness:
     logits: int = 0
     differing: int = 0
 
-    def compare(self, quantized: nn.Sequential, images: Tensor, simulated: Tensor) -> None:
+    def compare(self, quantized: nn.Module, images: Tensor, simulated: Tensor) -> None:
         """Compute the `images` by integers and count what differs in the `simulated` logits."""
         found = in_integers(quantized, images)
         self.logits += found.numel()

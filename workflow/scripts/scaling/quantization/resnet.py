@@ -121,20 +121,13 @@ class QuantizedMean(nn.Module):
         return self.mean(positions.sum(dim=2))
 
 
-@torch.no_grad()
-def with_quantized_weights(network: ResNet18, scheme: Scheme) -> ResNet18:
-    """Copy a folded network with weights rounded to integers and divided by their scale again."""
-    copied = copy.deepcopy(network)
-    for name, layer in folded_layers(copied).items():
-        round_layer(name, layer, scheme).assign_to(layer)
-    return copied
-
-
-def with_integers(network: ResNet18, calibration: Calibration, scheme: Scheme) -> nn.Sequential:
+def quantize(network: ResNet18, scheme: Scheme, calibration: Calibration) -> nn.Module:
     """Copy a folded network so that it computes on integers as `scheme` says.
 
-    `calibration` has the ranges at `observer_points`. Raises UserError for a scheme that needs more
-    than ranges, when a tensor has no scale (all zero), and when an accumulator could leave int32.
+    Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
+    and divided by their scale again. `calibration` has the ranges at `observer_points`. Raises
+    UserError for a scheme that needs more than ranges, when a tensor has no scale (all zero), and
+    when an accumulator could leave int32.
     """
     for option in ("unsigned", "activation_range", "rounding", "bias_correction", "mistake"):
         if getattr(scheme, option) != getattr(Scheme(), option):
@@ -142,7 +135,12 @@ def with_integers(network: ResNet18, calibration: Calibration, scheme: Scheme) -
                 f"ResNet-18 is not quantized with {option} {getattr(scheme, option)}; leave "
                 f"{option} as it is by default"
             )
-    return _Builder(scheme, calibration, network).network_of_integers()
+    if scheme.activation_bits is not None:
+        return _Builder(scheme, calibration, network).network_of_integers()
+    copied = copy.deepcopy(network)
+    for name, layer in folded_layers(copied).items():
+        round_layer(name, layer, scheme).assign_to(layer)
+    return copied
 
 
 @dataclass(frozen=True)

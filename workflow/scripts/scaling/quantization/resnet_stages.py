@@ -1,10 +1,10 @@
 """Takes a trained ResNet-18 through the stages of quantization, and measures what each costs."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from itertools import product
+from typing import Any
 
 import torch
-from torch import nn
 
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core import files
@@ -19,12 +19,9 @@ from scaling.quantization.resnet import (
     fold,
     folded_layers,
     observer_points,
-    with_integers,
-    with_quantized_weights,
+    quantize,
 )
 from scaling.quantization.training import predict
-
-KINDS: tuple[Literal["tensor", "channel"], ...] = ("tensor", "channel")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +39,9 @@ class StagesEvaluation(Evaluation):
         return {**about, **measure_stages(network.to(device).eval(), chosen, test)}
 
 
-def stage_schemes(weight_scales: Literal["tensor", "channel"]) -> dict[str, Scheme]:
-    """Return the scheme of every stage but float32."""
-    _, weights, activations, bias = STAGES
-    return {
-        weights: Scheme(weight_scales=weight_scales, activation_bits=None),
-        activations: Scheme(weight_scales=weight_scales, bias="float"),
-        bias: Scheme(weight_scales=weight_scales),
-    }
+SCHEMES: dict[str, dict[str, Any]] = dict(
+    zip(STAGES[1:], ({"activation_bits": None}, {"bias": "float"}, {}), strict=True)
+)
 
 
 @torch.no_grad()
@@ -67,31 +59,22 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
         {"stage": STAGES[0], **size, **paired(test.labels, reference, reference)}
     ]
     layers = []
-    for kind in KINDS:
-        for stage, scheme in stage_schemes(kind).items():
-            row = {"stage": stage, "weight_scales": kind, **size}
-            made: nn.Module
-            if scheme.activation_bits is None:
-                made = with_quantized_weights(folded, scheme)
-            else:
-                made = quantized = with_integers(folded, calibration, scheme)
-                found = layer_rows(quantized)
-                row["packed_bytes"] = sum(each["packed_bytes"] for each in found)
-                row["accumulator_bound"] = max(each["accumulator_bound"] for each in found)
-                if scheme.bias == "int32":
-                    exactness = BitExactness()
-                    for batch in test.batches():
-                        exactness.compare(quantized, batch, quantized(batch))
-                    row["exactness"] = asdict(exactness)
-                    layers += [{"weight_scales": kind, **each} for each in found]
-            rows.append(row | paired(test.labels, reference, predict(made, test)))
+    for kind, (stage, options) in product(("tensor", "channel"), SCHEMES.items()):
+        made = quantize(folded, Scheme.of({"weight_scales": kind, **options}), calibration)
+        row = {"stage": stage, "weight_scales": kind, **size}
+        found = [
+            {"layer": one.name, **one.bounds(), "packed_bytes": one.rounded.packed_bytes(8)}
+            for one in made.modules()
+            if isinstance(one, QuantizedLayer)
+        ]
+        if found:
+            row["packed_bytes"] = sum(each["packed_bytes"] for each in found)
+            row["accumulator_bound"] = max(each["accumulator_bound"] for each in found)
+        if stage == STAGES[-1]:
+            exactness = BitExactness()
+            for batch in test.batches():
+                exactness.compare(made, batch, made(batch))
+            row["exactness"] = asdict(exactness)
+            layers += [{"weight_scales": kind, **each} for each in found]
+        rows.append(row | paired(test.labels, reference, predict(made, test)))
     return {"stages": rows, "layers": layers}
-
-
-def layer_rows(quantized: nn.Sequential) -> list[dict[str, Any]]:
-    """Describe the bounds and bytes of each layer."""
-    layers = [module for module in quantized.modules() if isinstance(module, QuantizedLayer)]
-    return [
-        {"layer": one.name, **one.bounds(), "packed_bytes": one.rounded.packed_bytes(8)}
-        for one in layers
-    ]
