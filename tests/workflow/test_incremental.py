@@ -101,7 +101,7 @@ def test_changing_a_training_parameter_trains_again_on_the_same_dataset(study):
 
 
 REMEDY = {"name": "lars", "lars": 0.001}
-QUANTIZED = {"tables_quantization", "plot_quantization_sizes"}
+QUANTIZED = {"tables_quantization", "plot_quantization_sizes", "claims_evaluate"}
 
 
 @pytest.mark.parametrize(

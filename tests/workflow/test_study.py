@@ -33,10 +33,10 @@ def test_the_claims_of_a_study_say_what_its_single_gpu_cannot_show(finished_stud
     assert "A CPU runs no kernels" in gaps["sentence"]
 
 
-def test_the_claims_need_neither_figures_nor_the_report_nor_part_b(new_study):
+def test_the_claims_need_neither_figures_nor_the_report(new_study):
     planned = set(new_study().planned("claims"))
     assert {"claims_evaluate", "train_run", "tables_derived"} <= planned
-    assert not {rule for rule in planned if rule.startswith(("plot_", "report_", "quantize_"))}
+    assert not {rule for rule in planned if rule.startswith(("plot_", "report_"))}
 
 
 def test_ranks_are_compared_on_the_most_gpus_of_one_machine(new_study):

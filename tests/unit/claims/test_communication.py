@@ -5,12 +5,12 @@ import math
 import pytest
 
 from examples.claim_study import claims, instrumented, set_time, study
-from scaling.claims import communication, link
+from scaling.claims import communication
 
 
 @pytest.fixture(scope="module")
 def example():
-    return claims(communication.claims, study())
+    return claims(communication.parts, study())
 
 
 def shares(claim, cell, part):
@@ -40,7 +40,7 @@ def test_instruments_are_believed_before_the_subtraction():
     # 0.9 s, the traced kernels 0.248 and 0.018 s.
     tables = instrumented(study(), {32: 0.31, 512: 0.009})
     both = instrumented(tables, {32: 0.248, 512: 0.018}, estimate="profiler")
-    claim = claims(communication.claims, both)["Q3.1-falls-course-ddp"]
+    claim = claims(communication.parts, both)["Q3.1-falls-course-ddp"]
     assert claim.verdict == "supported"
     assert shares(claim, "large", "communication") == pytest.approx([0.01, 0.02])
     assert shares(claim, "small", "communication") == pytest.approx([0.08, 0.1])
@@ -57,7 +57,7 @@ def test_instruments_are_believed_before_the_subtraction():
 )
 def test_a_share_has_the_noise_of_its_instrument(seconds, estimate, spread, small, large):
     read = instrumented(study(), seconds, estimate=estimate, spread=spread)
-    claim = claims(communication.claims, read)["Q3.1-falls-course-ddp"]
+    claim = claims(communication.parts, read)["Q3.1-falls-course-ddp"]
     assert shares(claim, "small", "communication") == pytest.approx(small, abs=1e-4)
     assert shares(claim, "large", "communication") == pytest.approx(large, abs=1e-4)
 
@@ -67,7 +67,7 @@ def test_a_larger_batch_communicates_less_more_or_neither(example):
     assert example["Q3.1-falls-course-ddp"].verdict == "unclear"
     # 1.24 / 4 = 0.31 s of computing, ± 1 %, are half of the epoch.
     slow = study(lambda timing: set_time(timing, ("fast", "ddp", 4, 2048), 0.62))
-    found = claims(communication.claims, slow)
+    found = claims(communication.parts, slow)
     assert found["Q3.1-falls-fast-ddp"].verdict == "refuted"
     assert found["Q3.1-computing-fast-ddp"].verdict == "unclear"
 
@@ -88,7 +88,7 @@ def test_a_larger_batch_communicates_less_more_or_neither(example):
 )
 def test_subtraction_is_held_against_an_instrument(seconds, options, verdict, differ):
     read = instrumented(study(), seconds, **options)
-    claim = claims(communication.claims, read)["Q3.1-estimates-course-ddp"]
+    claim = claims(communication.parts, read)["Q3.1-estimates-course-ddp"]
     figures = claim.evidence[0].figures
     assert claim.verdict == verdict
     assert (figures["differ"], figures["cells"]) == (differ, len(seconds))
@@ -102,7 +102,7 @@ def test_what_has_no_estimate_was_not_measured(example):
     assert example["Q3.1-estimates-course-ddp"].verdict == "not measured"
     tables = study()
     tables["communication"]["communication_seconds"] = None
-    found = claims(communication.claims, tables)
+    found = claims(communication.parts, tables)
     assert {claim.verdict for claim in found.values()} == {"not measured"}
 
 
@@ -112,7 +112,7 @@ def used(estimate, *utilizations):
     rows = tables["timing"][tables["timing"]["gpus"] == 2].head(len(utilizations))
     rows = rows.assign(estimate=estimate, peak_gb_per_s=100.0, utilization=utilizations)
     tables["bandwidth"] = rows.assign(bandwidth_gb_per_s=0.0, communication_seconds=1.0)
-    return claims(link.claims, tables)["Q3.2-travelling-course-dp"]
+    return claims(communication.link, tables)["Q3.2-travelling-course-dp"]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-"""Question 3.1: where the time goes on several GPUs."""
+"""Question 3: where the time goes on several GPUs, and how much of the link is used."""
 
 import pandas as pd
 
 from scaling.claims.claim import Claim
-from scaling.claims.claim_tables import ClaimTables, measured, row_at
+from scaling.claims.claim_tables import ClaimTables, extremes, measured, row_at
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
@@ -20,9 +20,11 @@ SHARES = [
 ]
 LONE_INSTRUMENT = 2.0
 """The noise of a single instrument, not all of which is known: half to double its figure."""
+TRAVELLING = ("profiler", BY_SUBTRACTION)
+"""A trace is believed first; what a subtraction finds is all that does not shrink with N."""
 
 
-def claims(tables: ClaimTables) -> list[Claim]:
+def parts(tables: ClaimTables) -> list[Claim]:
     """Three claims for each recipe and strategy on the most GPUs."""
     made = []
     for recipe, strategy, rows in by_configuration(tables["communication"]):
@@ -132,3 +134,33 @@ def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
         differ=differ,
         worst=worst,
     )
+
+
+def link(tables: ClaimTables) -> list[Claim]:
+    """That gradients, where they travel fastest, use at least half of what the link can carry."""
+    made = []
+    for recipe, strategy, rows in by_configuration(tables["bandwidth"]):
+        gpus = rows["gpus"].max()
+        about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
+        cells = measured(rows[rows["gpus"] == gpus], "utilization")
+        cells = noise.with_resolution(cells, tables["timing"])
+        # More than the peak is no communication time.
+        real = cells[~cells["within_noise"] & (cells["utilization"] <= 1)]
+        found = [real[real["estimate"] == estimate] for estimate in TRAVELLING]
+        known = next((one for one in found if len(one)), None)
+        if known is None:
+            made.append(tables.missing("Q3.2-travelling", about))
+            continue
+        worst, best = extremes(known, "utilization")
+        traced, enough = best.estimate == "profiler", best.utilization >= HALF
+        claim = tables.claim(
+            "Q3.2-travelling",
+            about,
+            holds=enough,
+            fails=traced and not enough,
+            best=best,
+            worst=worst,
+            traced=traced,
+        )
+        made.append(claim)
+    return made

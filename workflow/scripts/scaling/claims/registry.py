@@ -8,8 +8,8 @@ from scaling.claims import (
     buffers,
     communication,
     large_batches,
-    link,
     messages,
+    quantization,
     rates,
     set_epoch,
     speedup,
@@ -22,13 +22,14 @@ from scaling.claims.claim_tables import ClaimTables
 CLAIMS: dict[str, list[Callable[[ClaimTables], list[Claim]]]] = {
     "Q1": [batch_size.claims],
     "Q2": [speedup.claims],
-    "Q3.1": [communication.claims],
-    "Q3.2": [link.claims],
+    "Q3.1": [communication.parts],
+    "Q3.2": [communication.link],
     "Q4.1": [large_batches.claims],
     "Q4.2": [rates.claims, techniques.claims, time_to_accuracy.claims],
     "Q5": [set_epoch.claims],
     "Q6": [messages.claims],
     "Q7": [buffers.claims],
+    "B": [quantization.claims],
 }
 """Pure functions by question; they make no claims of a study that has nothing of theirs."""
 
