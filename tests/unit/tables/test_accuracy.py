@@ -1,15 +1,30 @@
-"""Loss and accuracy: one row per run and epoch, and what diverged or never ran."""
+"""Loss and accuracy of runs; large batches beside the reference, two recipes side by side."""
 
 import math
 
+import pandas as pd
 import pytest
 
+from examples import report_tables
 from examples.records import epoch, record
 from scaling.core.grid import Cell
-from scaling.tables.accuracy import accuracy
+from scaling.core.statistics import welch_interval
+from scaling.tables import schema
+from scaling.tables.accuracy import (
+    AGREE,
+    DIFFER,
+    UNDECIDED,
+    accuracy,
+    compare_batches,
+    compare_recipes,
+)
 
 CELL = Cell("course", "ddp", 1, 128, 0)
 TEST = {"test_loss": 1.1, "test_accuracy": 0.6}
+
+
+def of_record(epochs, **more):
+    return accuracy([(CELL, record(CELL, epochs, **more))], "measured")
 
 
 def test_every_epoch_that_trains_has_a_row_and_the_last_one_the_test_figures():
@@ -19,7 +34,7 @@ def test_every_epoch_that_trains_has_a_row_and_the_last_one_the_test_figures():
         epoch(3, 8.0, train_loss=1.2, train_accuracy=0.5),
         epoch(4, 8.0, role="instrumented", train_loss=9.9, train_accuracy=0.1),
     ]
-    table = accuracy([(CELL, record(CELL, epochs, evaluation=TEST))], "measured")
+    table = of_record(epochs, evaluation=TEST)
     assert table.epoch.tolist() == [1, 2, 3]
     assert table.train_loss.tolist() == [2.0, 1.5, 1.2]
     assert table.train_accuracy.tolist() == [0.2, 0.4, 0.5]
@@ -33,20 +48,17 @@ def test_ranks_count_by_the_samples_they_saw():
         epoch(1, 8.0, rank=0, samples=300, train_loss=1.0, train_accuracy=0.5),
         epoch(1, 8.0, rank=1, samples=100, train_loss=2.0, train_accuracy=0.1),
     ]
-    row = accuracy([(CELL, record(CELL, epochs))], "measured").iloc[0]
+    row = of_record(epochs).iloc[0]
     assert row.train_loss == pytest.approx(1.25)  # (300 · 1 + 100 · 2) / 400
     assert row.train_accuracy == pytest.approx(0.4)  # (150 + 10) / 400
-
-
-def test_the_loss_of_a_rank_that_was_not_finite_leaves_the_epoch_without_loss():
-    epochs = [epoch(1, 8.0, rank=0, train_loss=1.0), epoch(1, 8.0, rank=1, train_loss=None)]
-    assert math.isnan(accuracy([(CELL, record(CELL, epochs))], "measured").iloc[0].train_loss)
+    # A rank's loss that was not finite leaves the epoch without one.
+    epochs[1]["train_loss"] = None
+    assert math.isnan(of_record(epochs).iloc[0].train_loss)
 
 
 def test_the_accuracy_of_a_diverged_run_is_not_told_but_its_losses_are():
     epochs = [epoch(1, 8.0, train_loss=3.0), epoch(2, 8.0, train_loss=None)]
-    made = record(CELL, epochs, status="diverged", evaluation=TEST)
-    table = accuracy([(CELL, made)], "measured")
+    table = of_record(epochs, status="diverged", evaluation=TEST)
     assert table.status.tolist() == ["diverged", "diverged"]
     assert table.train_accuracy.isna().all() and table.test_accuracy.isna().all()
     assert table.train_loss.tolist() == [3.0, pytest.approx(math.nan, nan_ok=True)]
@@ -54,8 +66,90 @@ def test_the_accuracy_of_a_diverged_run_is_not_told_but_its_losses_are():
 
 def test_runs_that_never_trained_keep_one_row():
     other = Cell("course", "ddp", 4, 8192, 0)
-    runs = [(other, record(other, [], status="oom")), (CELL, None)]
-    table = accuracy(runs, "measured")
+    table = accuracy([(other, record(other, [], status="oom")), (CELL, None)], "measured")
     assert table.status.tolist() == ["missing", "oom"]
     assert table.gpus.tolist() == [1, 4]
     assert table.epoch.isna().all()
+
+
+def test_large_batches_are_held_against_batch_128_on_one_gpu_or_the_smallest():
+    tables = report_tables.make()
+    timing, learned = tables["timing"], tables["accuracy"]
+    compared = compare_batches(timing, learned)
+    reference = compared[compared["reference"]]
+    assert set(reference["batch_size"]) == {128} and set(reference["gpus"]) == {1}
+    same = compared[(compared["global_batch_size"] == 128) & (compared["gpus"] == 4)].iloc[0]
+    assert same["difference"] == pytest.approx(0) and same["within_spread"]
+    # Without it the smallest; fewer than five epochs are compared at the last.
+    short = learned[learned["epoch"] <= 3]
+    compared = compare_batches(timing[timing["batch_size"] != 128], short)
+    assert set(compared[compared["reference"]]["batch_size"]) == {32}
+    assert set(compared["epoch"]) == {3}
+
+
+def run(recipe, seed, test_accuracy, epochs=5, status="ok"):
+    """accuracy.csv of one run that ends with this test accuracy, after an epoch that was worse."""
+    cell = ["example", recipe, "ddp", 1, 128, seed]
+    return [
+        [*cell, 1, 2.0, 0.2, math.nan, math.nan, status],
+        [*cell, epochs, 2 - test_accuracy, test_accuracy + 0.1, 0.9, test_accuracy, status],
+    ]
+
+
+def pair(course, tuned, *more, epochs=5):
+    """The comparison of two recipes in test accuracy, from one run for each of these figures."""
+    runs = [run("course", seed, value) for seed, value in enumerate(course)]
+    runs += [run("tuned", seed, value, epochs) for seed, value in enumerate(tuned)]
+    rows = [row for rows in [*runs, *more] for row in rows]
+    pairs = compare_recipes(pd.DataFrame(rows, columns=schema.columns("accuracy")))
+    assert set(pairs["quantity"]) == {"train_loss", "train_accuracy", "test_accuracy"}
+    return next(pairs[pairs["quantity"] == "test_accuracy"].itertuples())
+
+
+@pytest.mark.parametrize(
+    ("second", "difference", "half"),
+    [
+        # Both variances 4e-4 over 3 seeds: standard error sqrt(8e-4 / 3) = 0.016330, 4 degrees of
+        # freedom, t = 2.77645.
+        ([0.73, 0.75, 0.77], 0.03, 0.045339),
+        # Only the first varies: standard error 0.02 / sqrt(3) = 0.011547 with 2 degrees of freedom,
+        # t = 4.30265. Pooled variances would have 4, and an interval of ± 0.032 that misses 0.
+        ([0.76, 0.76, 0.76], 0.04, 0.049683),
+    ],
+)
+def test_an_interval_is_that_of_the_textbook(second, difference, half):
+    found = welch_interval([0.70, 0.72, 0.74], second)
+    assert found == pytest.approx((difference - half, difference + half), abs=1e-6)
+
+
+def test_overlapping_seeds_agree_and_recipes_far_apart_differ():
+    row = pair([0.70, 0.72, 0.74], [0.73, 0.75, 0.77])
+    assert (row.first, row.second, row.verdict) == ("course", "tuned", AGREE)
+    assert (row.first_mean, row.first_std) == pytest.approx((0.72, 0.02))
+    assert (row.second_mean, row.second_std) == pytest.approx((0.75, 0.02))
+    assert row.difference == pytest.approx(0.03)
+    assert (row.low, row.high) == pytest.approx((-0.015339, 0.075339), abs=1e-6)
+    row = pair([0.70, 0.72, 0.74], [0.80, 0.82, 0.84])
+    assert row.verdict == DIFFER and row.difference == pytest.approx(0.10)
+
+
+LACKING = [["example", "tuned", "ddp", 1, 128, 0, *[math.nan] * 5, "oom"]]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason", "difference"),
+    [
+        (pair([0.70], [0.73, 0.75]), "fewer than 2 seeds", 0.04),
+        (pair([0.1, 0.1], [0.1, 0.1]), "no seed differs from another", 0.0),
+        (pair([0.70, 0.72], [0.70, 0.72], epochs=8), "runs of 5 and 8 epochs", math.nan),
+        # The seeds that survived do not speak for the recipe.
+        (
+            pair([0.70, 0.72], [0.70, 0.72], run("tuned", 2, math.nan, status="diverged")),
+            *("tuned: 1 of 3 seeds diverged", math.nan),
+        ),
+        (pair([0.7], [], LACKING), "tuned: no figures (oom)", math.nan),
+    ],
+)
+def test_what_shows_no_noise_to_judge_by_is_undecided(row, reason, difference):
+    assert (row.verdict, row.reason) == (UNDECIDED, reason)
+    assert row.difference == pytest.approx(difference, nan_ok=True) and math.isnan(row.low)

@@ -1,6 +1,5 @@
 """The fixed cost of a cell: what a run takes besides its measured epochs."""
 
-import pandas as pd
 import pytest
 
 from examples.records import epoch, record
@@ -9,67 +8,50 @@ from scaling.launch import startup_clock
 from scaling.launch.startup_clock import StartupClock
 from scaling.tables.timing import PARTS, PHASE_COLUMNS, startup
 
-CELL = Cell("course", "ddp", 2, 128, 0)
 PHASES = {"launch": 3.0, "imports": 4.0, "join": 1.0, "dataset": 0.5, "recipe": 1.5, "total": 10.0}
 
 
-def timed(cell=CELL, *, run_seconds=30.0, shutdown_seconds=2.0, status="ok"):
+def timed(seed=0, gpus=2, *, run_seconds=30.0, shutdown_seconds=2.0, status="ok"):
     """A run of 30 s: 10 s to the first epoch, 4 s warm-up, two epochs of 5 s, 2 s shutdown."""
+    cell = Cell("course", "ddp", gpus, 128, seed)
+    seconds = {1: (4.0, 3.9), 2: (4.8, 5.0), 3: (5.0, 4.7)}
     epochs = [
-        epoch(1, 4.0, role="warmup", rank=0),
-        epoch(1, 3.9, role="warmup", rank=1),
-        epoch(2, 4.8, rank=0),
-        epoch(2, 5.0, rank=1),
-        epoch(3, 5.0, rank=0),
-        epoch(3, 4.7, rank=1),
+        epoch(number, each, rank=rank, role="warmup" if number == 1 else "measured")
+        for number, ranks in seconds.items()
+        for rank, each in enumerate(ranks)
     ]
     made = record(cell, epochs, status=status)
-    return made | {
-        "startup": PHASES,
-        "run_seconds": run_seconds,
-        "shutdown_seconds": shutdown_seconds,
-    }
-
-
-def only_row(*runs):
-    table = startup(list(runs))
-    assert len(table) == 1
-    return table.iloc[0]
+    shutdown = {"run_seconds": run_seconds, "shutdown_seconds": shutdown_seconds}
+    return cell, made | {"startup": PHASES} | shutdown
 
 
 def test_the_parts_of_a_run_add_up_to_it():
-    row = only_row((CELL, timed()))
+    row = startup([timed()]).iloc[0]
     assert row[PHASE_COLUMNS].tolist() == [3.0, 4.0, 1.0, 0.5, 1.5]
     # 30 - 10 - 4 - (5 + 5) - 2 = 4 s of evaluation and the like.
     assert row[PARTS].tolist() == [10.0, 4.0, 10.0, 4.0, 2.0]
     assert row.run_seconds == 30.0
     assert row.unmeasured_share == pytest.approx(2 / 3)
-    assert (row.status, row["count"]) == ("ok", 1)
 
 
 def test_of_three_seeds_the_run_of_median_length_is_shown_whole():
-    lengths = {0: (40.0, 3.0), 1: (30.0, 9.0), 2: (35.0, 1.0)}
-    runs = []
-    for seed, (run_seconds, shutdown_seconds) in lengths.items():
-        cell = Cell("course", "ddp", 2, 128, seed)
-        runs.append((cell, timed(cell, run_seconds=run_seconds, shutdown_seconds=shutdown_seconds)))
-    row = only_row(*runs)
+    lengths = [(40.0, 3.0), (30.0, 9.0), (35.0, 1.0)]
+    runs = [
+        timed(seed, run_seconds=run_seconds, shutdown_seconds=shutdown_seconds)
+        for seed, (run_seconds, shutdown_seconds) in enumerate(lengths)
+    ]
+    row = startup(runs).iloc[0]
     assert (row.run_seconds, row.shutdown_seconds, row["count"]) == (35.0, 1.0, 3)
     assert sum(row[PARTS]) == 35.0
 
 
-def test_a_cell_that_was_stopped_or_is_missing_keeps_its_row():
-    stopped, missing = Cell("course", "ddp", 1, 128, 0), Cell("course", "ddp", 4, 128, 0)
-    table = startup([(stopped, timed(stopped, status="timeout")), (missing, None)])
-    assert table.status.tolist() == ["timeout", "missing"]
-    assert table["count"].tolist() == [0, 0]
+def test_a_cell_that_was_stopped_missing_or_not_clocked_keeps_its_row():
+    stopped, before = timed(gpus=1, status="timeout"), Cell("course", "ddp", 3, 128, 0)
+    missing = Cell("course", "ddp", 4, 128, 0)
+    table = startup([stopped, (before, record(before, [epoch(2, 5.0)])), (missing, None)])
+    assert table.status.tolist() == ["timeout", "ok", "missing"]
+    assert table["count"].tolist() == [0, 0, 0]
     assert table[[*PHASE_COLUMNS, *PARTS, "run_seconds"]].isna().all(axis=None)
-
-
-def test_a_record_from_before_this_was_measured_gives_empty_figures():
-    row = only_row((CELL, record(CELL, [epoch(2, 5.0)])))
-    assert (row.status, row["count"]) == ("ok", 0)
-    assert pd.isna(row.startup_seconds)
 
 
 def test_a_phase_ends_when_the_last_rank_has_ended_it():
@@ -78,14 +60,8 @@ def test_a_phase_ends_when_the_last_rank_has_ended_it():
         {"launch": 1.0, "imports": 5.0, "join": 7.5, "dataset": 8.0, "recipe": 9.0},
         {"launch": 2.0, "imports": 7.0, "join": 7.5, "dataset": 8.5, "recipe": 8.75},
     ]
-    assert startup_clock.merge(ends) == {
-        "launch": 2.0,
-        "imports": 5.0,
-        "join": 0.5,
-        "dataset": 1.0,
-        "recipe": 0.5,
-        "total": 9.0,
-    }
+    merged = {"launch": 2.0, "imports": 5.0, "join": 0.5, "dataset": 1.0, "recipe": 0.5}
+    assert startup_clock.merge(ends) == merged | {"total": 9.0}
 
 
 def test_the_clock_counts_from_the_supervisors_start(monkeypatch):

@@ -25,38 +25,31 @@ PEAKS = peaks.peaks(
 )
 
 
-def run(gpus=1, batch_size=128, seed=0, flops=FLOPS, precision="tf32", status="ok"):
+def run(gpus=1, seed=0, flops=FLOPS, precision="tf32", status="ok"):
     """A run and its record."""
-    cell = Cell("course", "ddp", gpus, batch_size, seed)
+    cell = Cell("course", "ddp", gpus, 128, seed)
     made = record(cell, [epoch(n, 10.0) for n in (2, 3, 4)], status=status)
     made["model"]["flops_per_image"] = flops
     made["training"]["recipe_applied"] = {"precision": precision} if precision else None
     return cell, made
 
 
-def used(times, runs, peaks=PEAKS):
-    return utilization(times, communicate(times), peaks, costs(runs))
+def used(times, *runs):
+    return utilization(times, communicate(times), PEAKS, costs(list(runs)))
 
 
 def test_utilization_is_images_a_second_times_their_cost_over_the_peak():
     # 50,000 images in 10 s are 5,000 images/s, 20 TFLOP/s, a fifth of the tf32 peak; without 2 s
     # of loading a quarter.
     times = timing_table(timing_row(1, 128, 10.0, spread=2.5, loader_seconds=2.0))
-    row = used(times, [run()]).iloc[0]
+    row = used(times, run()).iloc[0]
     assert row.images_per_second == 5000
     assert (row.images_per_second_min, row.images_per_second_max) == (4000, 50_000 / 7.5)
     assert row.images_per_second_without_loading == 6250
     assert row.flops_per_second_per_gpu == 2e13
     assert row.peak_flops_per_second == pytest.approx(1e14)
-    assert row.utilization == pytest.approx(0.2)
-    assert row.utilization_without_loading == pytest.approx(0.25)
+    assert (row.utilization, row.utilization_without_loading) == pytest.approx((0.2, 0.25))
     assert row.note == ""
-
-
-def test_the_peak_is_that_of_the_precision_in_which_the_cell_ran():
-    times = timing_table(timing_row(1, 128, 10.0))
-    row = used(times, [run(precision="bf16")]).iloc[0]
-    assert (row.precision, row.utilization) == ("bf16", pytest.approx(0.05))
 
 
 def test_the_shares_of_an_epoch_add_up_to_it():
@@ -65,18 +58,13 @@ def test_the_shares_of_an_epoch_add_up_to_it():
     times = timing_table(
         timing_row(1, 128, 12.0, loader_seconds=1.0), timing_row(4, 128, 4.0, loader_seconds=0.5)
     )
-    one, four = used(times, [run(), run(gpus=4)]).itertuples()
+    one, four = used(times, run(), run(gpus=4)).itertuples()
     assert four.communication_estimate == "subtraction_without_loading"
-    assert four.utilization == pytest.approx(0.125)
-    assert four.loading_share == pytest.approx(0.125)
-    assert four.communication_share == pytest.approx(0.1875)
-    assert four.other_share == pytest.approx(0.5625)
+    shares = (four.utilization, four.loading_share, four.communication_share, four.other_share)
+    assert shares == pytest.approx((0.125, 0.125, 0.1875, 0.5625))
     assert math.isnan(one.communication_share)
     assert one.utilization + one.loading_share + one.other_share == pytest.approx(1)
-
-
-def test_communication_that_was_left_out_is_believed_before_a_difference_of_epochs():
-    times = timing_table(timing_row(1, 128, 12.0), timing_row(4, 128, 4.0))
+    # Communication that was left out is believed before a difference of epochs.
     table = communicate(times)
     left_out = table.head(1).assign(estimate="without_communication", communication_seconds=0.2)
     both = pd.concat([table, left_out])
@@ -86,32 +74,36 @@ def test_communication_that_was_left_out_is_believed_before_a_difference_of_epoc
 
 
 @pytest.mark.parametrize(
-    ("made", "note"),
+    ("seconds", "made", "share", "note"),
     [
-        (run(flops=None), "the runs did not record the operations per image"),
-        (run(precision=None), "the runs did not record the precision"),
-        (run(precision="float32"), "no matrix product was measured in float32"),
+        (10.0, run(precision="bf16"), 0.05, ""),
+        # 50,000 images in 1 s: 200 TFLOP/s.
+        (1.0, run(), 2, "utilization above 100 %"),
+        (10.0, run(flops=None), math.nan, "the runs did not record the operations per image"),
+        (10.0, run(precision=None), math.nan, "the runs did not record the precision"),
+        (10.0, run(precision="float32"), math.nan, "no matrix product was measured in float32"),
+        (math.nan, run(), math.nan, "no time (status ok)"),
     ],
 )
-def test_what_is_missing_for_a_utilization_is_said(made, note):
-    row = used(timing_table(timing_row(1, 128, 10.0)), [made]).iloc[0]
-    assert math.isnan(row.utilization)
+def test_the_peak_is_that_of_the_precision_and_what_is_missing_is_said(seconds, made, share, note):
+    row = used(timing_table(timing_row(1, 128, seconds)), made).iloc[0]
+    assert row.utilization == pytest.approx(share, nan_ok=True)
     assert row.note == note
-    assert row.images_per_second == 5000
 
 
-def test_a_record_older_than_the_count_of_operations_has_none():
+def test_a_cell_costs_what_its_seeds_agree_on():
+    found = costs([run(), run(seed=1, precision="bf16")]).iloc[0]
+    assert (found.flops_per_image, found.precision) == (FLOPS, "")
+    assert found.cost_note == "the runs differ in their precision"
+    # A seed that ended before its options were applied does not hide the others.
+    found = costs([run(), run(seed=1, flops=None, precision=None, status="oom")]).iloc[0]
+    assert (found.flops_per_image, found.precision, found.cost_note) == (FLOPS, "tf32", "")
+    # A record older than the count of operations.
     cell, made = run()
     del made["model"]["flops_per_image"], made["training"]["recipe_applied"]
     assert costs([(cell, upgrade(made))])["cost_note"].item() == (
         "the runs did not record the operations per image; the runs did not record the precision"
     )
-
-
-def test_seeds_that_ran_in_different_precisions_have_no_common_one():
-    found = costs([run(seed=0), run(seed=1, precision="bf16")]).iloc[0]
-    assert (found.flops_per_image, found.cost_note) == (FLOPS, "the runs differ in their precision")
-    assert found.precision == ""
 
 
 def test_time_at_the_power_limit_is_that_of_the_gpu_held_back_longest():
@@ -122,16 +114,12 @@ def test_time_at_the_power_limit_is_that_of_the_gpu_held_back_longest():
             for number in (2, 3)
             for rank in (0, 1)
         ]
-    share = costs(runs).iloc[0].power_capped_share
-    assert share == pytest.approx((2 + 3) / 20)
+    assert costs(runs).iloc[0].power_capped_share == pytest.approx((2 + 3) / 20)
     runs[0][1]["epochs"][-1]["power_capped_seconds"] = None
     assert costs(runs).iloc[0].power_capped_share == pytest.approx((2 + 2 + 3) / 40)
     assert math.isnan(costs([run()]).iloc[0].power_capped_share)
-
-
-def test_no_gpu_is_at_its_power_limit_longer_than_it_works():
-    """The driver counts in steps."""
-    cell, record = run()
-    for row in record["epochs"]:
+    # The driver counts in steps, but no GPU is held back longer than it works.
+    cell, made = run()
+    for row in made["epochs"]:
         row["power_capped_seconds"] = row["seconds"] + 0.1
-    assert costs([(cell, record)]).iloc[0].power_capped_share == 1.0
+    assert costs([(cell, made)]).iloc[0].power_capped_share == 1.0

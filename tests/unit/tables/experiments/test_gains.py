@@ -2,7 +2,7 @@
 
 import pytest
 
-from examples.convergence_records import MARGIN, record, study, swept
+from examples.convergence_records import MARGIN, record, seeds, study, swept
 from examples.remedy_claims import without
 from scaling.tables.experiments.convergence import runs
 from scaling.tables.experiments.remedies import remedies
@@ -10,11 +10,12 @@ from scaling.tables.experiments.remedies import remedies
 ROOT = {"scaling": "sqrt"}
 WARM = {"scaling": "sqrt", "warmup_epochs": 1}
 SWEPT, AT_BASE_RATE = "plain SGD with its rate swept alike", "plain SGD at the base rate"
+STUDY = remedies(runs(study()), MARGIN)
 
 
 def rows(records, technique="warmup"):
     """The rows of a technique above the reference, by global batch."""
-    table = remedies(runs(records), MARGIN)
+    table = STUDY if records is None else remedies(runs(records), MARGIN)
     own = table[(table["remedy"] == technique) & (table["helps"] != "")]
     return {int(row.global_batch): row for row in own.itertuples()}
 
@@ -24,33 +25,27 @@ def verdict(records, technique="warmup"):
     return found
 
 
-def with_warmup_at_512(*accuracies, **more):
+def with_warmup_at_512(*accuracies):
     """The study, in which swept plain SGD has 61 % at 512 and warm-up 65 %."""
-    return [*without("warmup", 512), record("warmup", 512, swept(*accuracies), **more, **WARM)]
+    return [*without("warmup", 512), record("warmup", 512, swept(*accuracies), **WARM)]
 
 
-def test_a_swept_technique_is_compared_with_swept_plain_sgd():
-    found = rows(study())
+def test_a_technique_is_compared_with_plain_sgd_that_had_as_much_choice():
+    found = rows(None)
     assert {row.helps for row in found.values()} == {"supported"}
-    at_512 = found[512]
-    assert at_512.compared_with == SWEPT
     # Welch's t of three seeds against three, one point apart: 2.776 · 0.01 · sqrt(2 / 3).
-    ends = (at_512.gain, at_512.gain_low, at_512.gain_high)
+    ends = (found[512].gain, found[512].gain_low, found[512].gain_high)
     assert ends == pytest.approx((0.04, 0.0173, 0.0627), abs=5e-5)
-    # The name says nothing: it is the options, and how many rates were tried.
-    renamed = [each | {"remedy": each["remedy"].replace("rate_sweep", "any")} for each in study()]
-    assert rows(renamed)[512].compared_with == SWEPT
+    assert found[512].compared_with == SWEPT
+    # Without a sweep to compare with there is no gain.
     alone = rows(without("rate_sweep"))
     assert {(row.compared_with, row.helps) for row in alone.values()} == {("", "undecided")}
-
-
-def test_a_rule_at_its_word_and_the_sweep_itself_are_compared_with_the_base_rate():
-    assert verdict(study(), "naive") == "refuted"
-    assert verdict(study(), "rate_sweep") == "supported"
-    assert rows(study(), "naive")[512].compared_with == AT_BASE_RATE
-    assert rows(study(), "rate_sweep")[8192].gain == pytest.approx(0.2)
+    # A rule at its word and the sweep itself are compared with the base rate.
+    assert (verdict(None, "naive"), verdict(None, "rate_sweep")) == ("refuted", "supported")
+    assert rows(None, "naive")[512].compared_with == AT_BASE_RATE
+    assert rows(None, "rate_sweep")[8192].gain == pytest.approx(0.2)
     # Neither the base rate itself nor runs of more epochs are techniques at equal epochs.
-    assert not rows(study(), "none") and not rows(study(), "equal")
+    assert not rows(None, "none") and not rows(None, "equal")
 
 
 def test_one_batch_refutes_only_beyond_what_several_would_show_by_chance():
@@ -61,6 +56,7 @@ def test_one_batch_refutes_only_beyond_what_several_would_show_by_chance():
     assert row.gain_high < 0 < row.gain_high_to_refute and row.helps == "undecided"
     assert verdict([each for each in slightly if each["global_batch"] != 8192]) == "refuted"
     assert verdict(with_warmup_at_512(0.50, 0.51, 0.52)) == "refuted"
+    assert verdict(with_warmup_at_512(0.45, 0.65, 0.95)) == "undecided"
 
 
 @pytest.mark.parametrize(
@@ -76,36 +72,26 @@ def test_one_batch_refutes_only_beyond_what_several_would_show_by_chance():
 )
 def test_a_rate_beyond_the_end_of_a_sweep_may_only_be_better(name, accuracy, inside, at_end):
     options = {"warmup": WARM, "rate_sweep": ROOT}[name]
-    runs = swept(accuracy, accuracy + 0.01, accuracy + 0.02)
-    assert verdict([*without(name, 512), record(name, 512, runs, **options)]) == inside
-    ended = [*without(name, 512), record(name, 512, runs, at_edge=True, **options)]
-    assert verdict(ended) == at_end
-    row = rows(ended)[512]
+    tried = swept(accuracy, accuracy + 0.01, accuracy + 0.02)
+    # One global batch is enough to tell.
+    others = [each for each in without(name, 512) if each["global_batch"] != 8192]
+    assert verdict([*others, record(name, 512, tried, **options)]) == inside
+    row = rows([*others, record(name, 512, tried, at_edge=True, **options)])[512]
+    assert row.helps == at_end
     assert (row.at_edge, row.compared_at_edge) == (name == "warmup", name == "rate_sweep")
 
 
-def test_a_technique_with_the_very_runs_of_plain_sgd_is_not_put_to_the_test():
+@pytest.mark.parametrize(
+    ("options", "why"), [(WARM, True), (ROOT | {"label_smoothing": 0.1}, False)]
+)
+def test_a_technique_with_the_very_runs_of_plain_sgd_is_not_put_to_the_test(options, why):
     """At rates of 0.05, below the base rate, a warm-up has nothing to do."""
-    low = {
-        batch: [each | {"learning_rate": 0.05 * each["factor"]} for each in swept(*accuracies)]
-        for batch, accuracies in {512: (0.60, 0.61, 0.62), 8192: (0.40, 0.41, 0.42)}.items()
-    }
-
-    def beside_plain(**options):
-        others = [
-            each
-            for each in study()
-            if each["remedy"] not in ("rate_sweep", "warmup") or each["global_batch"] == 128
-        ]
-        plain = [record("rate_sweep", batch, runs, **ROOT) for batch, runs in low.items()]
-        same = [record("warmup", batch, runs, **options) for batch, runs in low.items()]
-        return rows([*others, *plain, *same]).values()
-
-    found = beside_plain(**WARM)
-    assert {(row.helps, row.same_as_compared) for row in found} == {("undecided", True)}
-    assert all(row.nothing_to_warm_up and row.gain != row.gain for row in found)
-    # Another option gives no such reason.
-    assert not any(row.nothing_to_warm_up for row in beside_plain(label_smoothing=0.1, **ROOT))
+    low = [each | {"learning_rate": 0.05 * each["factor"]} for each in swept(0.60, 0.61, 0.62)]
+    others = [each for each in study() if each["remedy"] == "none" or each["global_batch"] == 128]
+    same = [record("rate_sweep", 512, low, **ROOT), record("warmup", 512, low, **options)]
+    (row,) = rows([*others, *same]).values()
+    assert (row.helps, row.same_as_compared) == ("undecided", True)
+    assert row.nothing_to_warm_up == why and row.gain != row.gain
 
 
 def test_the_same_runs_at_one_batch_neither_help_nor_hurt_there():
@@ -118,19 +104,16 @@ def test_the_same_runs_at_one_batch_neither_help_nor_hurt_there():
 
 def test_the_same_training_evaluated_in_two_ways_is_compared_seed_by_seed():
     """+4, +5 and +6 points: Student's 4.30265 · 1 / sqrt(3) is half the interval."""
-
-    def lifted(accuracies):
-        runs = swept(*accuracies)
-        for each, gain in zip(runs[-3:], (0.04, 0.05, 0.06), strict=True):
-            each["epochs"][-1]["test_accuracy"] += gain
-        return runs
-
-    scattered = {512: (0.50, 0.61, 0.72), 8192: (0.30, 0.41, 0.52)}
-    plain = [record("rate_sweep", batch, swept(*each), **ROOT) for batch, each in scattered.items()]
-    precise = [
-        record("precise", batch, lifted(each), precise_batch_norm=True, **ROOT)
-        for batch, each in scattered.items()
+    lifted = swept(0.50, 0.61, 0.72)
+    for each, gain in zip(lifted[-3:], (0.04, 0.05, 0.06), strict=True):
+        each["epochs"][-1]["test_accuracy"] += gain
+    known = [each for each in study() if each["remedy"] == "rate_sweep"][:1]
+    records = [
+        *known,
+        record("none", 512, seeds(0.5, 0.5, 0.5), factors=[1]),
+        record("rate_sweep", 512, swept(0.50, 0.61, 0.72), **ROOT),
+        record("precise", 512, lifted, precise_batch_norm=True, **ROOT),
     ]
-    row = rows([*without("rate_sweep", *scattered), *plain, *precise], "precise")[512]
+    row = rows(records, "precise")[512]
     assert row.helps == "supported"
     assert (row.gain_low, row.gain_high) == pytest.approx((0.0252, 0.0748), abs=5e-5)

@@ -1,0 +1,155 @@
+"""What the instruments read: communication of an iteration, of an epoch, and time of the device."""
+
+import math
+
+import pytest
+
+from examples.records import GRADIENT_BYTES, epoch, record
+from scaling.core.grid import Cell
+from scaling.core.records import upgrade
+from scaling.tables.bandwidth import bandwidth
+from scaling.tables.communication import communication
+from scaling.tables.limits import interconnect
+from scaling.tables.measurements import device_time, readings
+from scaling.tables.timing import timing
+
+CELL = Cell("course", "ddp", 2, 128, 0)
+ALONE = Cell("course", "ddp", 1, 128, 0)
+
+
+def read(rank, estimate, iterations=10, **values):
+    return {"rank": rank, "estimate": estimate, "iterations": iterations, **values}
+
+
+def traced(rank, total, hidden):
+    seconds = {"communication_seconds": total, "overlapped_seconds": hidden}
+    return read(rank, "profiler", exposed_seconds=total - hidden, **seconds)
+
+
+def timed(rank, seconds, seconds_without):
+    return read(rank, "without_communication", seconds=seconds, seconds_without=seconds_without)
+
+
+def run(cell, seconds, found):
+    made = record(cell, [epoch(number, seconds, iterations=200) for number in (2, 3, 4)])
+    made["communication"]["readings"] = found
+    return cell, made
+
+
+RUNS = [
+    run(ALONE, 20.0, []),
+    run(
+        CELL,
+        12.0,
+        [
+            # Totals 0.1, 0.2 and 0.3 s; hidden 0.0, 0.18 and 0.02, exposed 0.1, 0.02 and 0.28 s.
+            *(traced(0, 0.1, 0.0), traced(1, 0.2, 0.18), traced(2, 0.3, 0.02)),
+            timed(0, [0.60, 0.70, 0.66], [0.50, 0.53, 0.52]),
+            timed(1, [0.60, 0.71, 0.65], [0.40, 0.54, 0.51]),
+            read(0, "ddp_log", 0, note="not logged"),
+        ],
+    ),
+]
+
+
+def row(table, estimate):
+    return table[table["estimate"] == estimate].iloc[0]
+
+
+def test_a_reading_is_the_median_over_ranks_of_one_iteration():
+    table = readings(RUNS)
+    assert table["estimate"].tolist() == ["without_communication", "profiler", "ddp_log"]
+    profiler = row(table, "profiler")
+    assert profiler["communication_seconds"] == pytest.approx(0.02)
+    assert profiler["exposed_seconds"] == pytest.approx(0.010)
+    assert profiler["overlapped_seconds"] == pytest.approx(0.002)
+    assert profiler["count"] == 1 and math.isnan(profiler["spread_seconds"])
+    assert row(table, "ddp_log")["note"] == "not logged"
+    assert row(readings([(CELL, None)]), "profiler")["note"] == "not instrumented"
+
+
+def test_leaving_communication_out_gives_what_it_adds():
+    without = row(readings(RUNS), "without_communication")
+    # Of the slowest rank in each repeat: (0.60 - 0.50), (0.71 - 0.54), (0.66 - 0.52), all / 10.
+    assert without["exposed_seconds"] == pytest.approx(0.014)
+    assert without["count"] == 3
+    assert without["spread_seconds"] == pytest.approx(0.007)
+    assert math.isnan(without["overlapped_seconds"])
+
+
+def test_an_epochs_communication_is_its_iterations_times_the_reading():
+    parts = communication(timing(RUNS), readings(RUNS))
+    profiler = row(parts, "profiler")
+    assert profiler["communication_seconds"] == pytest.approx(200 * 0.010)
+    assert profiler["compute_seconds"] == pytest.approx(12.0 - 200 * 0.010)
+    # All communication is the median of the ranks' totals, not the sum of medians.
+    assert profiler["moving_seconds"] == pytest.approx(200 * 0.02)
+    assert profiler["exposed_seconds"] + profiler["overlapped_seconds"] == pytest.approx(
+        200 * 0.012
+    )
+    assert math.isnan(row(parts, "without_communication")["moving_seconds"])
+    log = row(parts, "ddp_log")
+    assert math.isnan(log["communication_seconds"]) and log["note"] == "not logged"
+    # Bytes behind computation travel all the same: the ring of two sends K each iteration.
+    rates = bandwidth(timing(RUNS), parts, interconnect([]), GRADIENT_BYTES)
+    assert row(rates, "profiler")["communication_seconds"] == pytest.approx(200 * 0.02)
+    assert row(rates, "profiler")["bandwidth_gb_per_s"] == pytest.approx(
+        GRADIENT_BYTES / 0.02 / 1e9
+    )
+
+
+def test_a_cell_that_took_no_longer_with_communication_is_flagged():
+    runs = [run(CELL, 12.0, [timed(0, [0.5], [0.6])])]
+    without = row(communication(timing(runs), readings(runs)), "without_communication")
+    assert without["communication_seconds"] == pytest.approx(-2.0)
+    assert without["note"] == "communication below 0: the epoch was no slower with it"
+
+
+def on_device(found, seed=0, gpus=2):
+    """A run whose ranks read `found` of their devices, or nothing."""
+    cell = Cell("course", "ddp", gpus, 128, seed)
+    made = record(cell, [epoch(number, 12.0) for number in (2, 3, 4)])
+    return cell, upgrade(made | ({} if found is None else {"device_time": found}))
+
+
+def rank(index, seconds, busy, kernels=1000, compute=0.02):
+    values = {"seconds": seconds, "busy_seconds": busy, "kernels": kernels}
+    values |= {"compute_seconds": compute} if compute is not None else {}
+    return {"rank": index, "iterations": 10, **values}
+
+
+def step(*runs):
+    return next(device_time(list(runs)).itertuples())
+
+
+def test_a_step_is_busy_or_a_gap_by_the_medians_of_ranks_then_seeds():
+    found = step(
+        on_device([rank(0, 0.10, 0.04, compute=0.05), rank(1, 0.12, 0.06, compute=0.03)]),
+        on_device([rank(0, 0.20, 0.08, compute=0.04)], seed=1),
+        on_device([rank(0, 0.09, 0.08, kernels=1200, compute=0.04)], seed=2),
+    )
+    # Steps of 0.011, 0.02 and 0.009 s, busy 0.005, 0.008 and 0.008.
+    seconds = (found.step_seconds, found.busy_seconds, found.gap_seconds, found.compute_seconds)
+    assert seconds == pytest.approx((0.011, 0.008, 0.003, 0.004))
+    assert (found.gap_seconds_min, found.gap_seconds_max) == pytest.approx((0.001, 0.012))
+    assert (found.kernels, found.count, found.note) == (100, 3, "")
+
+
+def test_a_record_from_before_compute_was_told_apart_knows_it_on_one_gpu_alone():
+    found = step(on_device([rank(0, 0.1, 0.09, compute=None), rank(1, 0.1, 0.09)]))
+    assert found.busy_seconds == pytest.approx(0.009) and math.isnan(found.compute_seconds)
+    alone = step(on_device([rank(0, 0.1, 0.09, compute=None)], gpus=1))
+    assert alone.compute_seconds == alone.busy_seconds == pytest.approx(0.009)
+
+
+@pytest.mark.parametrize(
+    ("found", "note"),
+    [
+        ([{"rank": 0, "iterations": 0, "note": "a CPU runs no kernels"}], "a CPU runs no kernels"),
+        (None, "the device's time was not read"),
+        ([], "the device's time was not read"),
+    ],
+)
+def test_a_cell_without_a_reading_says_why(found, note):
+    row = step(on_device(found))
+    assert (row.count, row.note) == (0, note) and math.isnan(row.gap_seconds)
