@@ -118,46 +118,12 @@ def costs(timing: pd.DataFrame) -> pd.DataFrame:
 
 def provenance(timing: pd.DataFrame, device: str, host: str) -> pd.DataFrame:
     """provenance.csv: every run on one machine, three seeds a cell."""
-    rows = []
-    options = {"course": "loader_workers 2", "fast": "precision bf16"}
-    for cell in timing[timing["status"] != "missing"].itertuples():
-        for seed in (0, 1, 2):
-            row = {key: getattr(cell, key) for key in timing.columns[:5]} | {"seed": seed}
-            row |= {"hosts": host, "device": device, "cpu": "AMD EPYC 9654", "cpu_count": 16}
-            row["device_names"] = "NVIDIA H200" if device == "cuda" else ""
-            ids = [f"GPU-{index}" for index in range(cell.gpus)] if device == "cuda" else []
-            row |= {"device_ids": "; ".join(ids), "slurm_gpus": "", "slurm_job_id": None}
-            row |= {"model": "resnet18-cifar, width 64", "cpu_threads": 1, "python": "3.12.3"}
-            row |= {"training": "SGD, learning rate 0.1", "recipe_options": options[cell.recipe]}
-            row["compiled_batch_sizes"] = None
-            row |= {"measured_as": None, "torch": "2.11.0", "commit": "1fc5442e0c6f" + "0" * 28}
-            row |= dict.fromkeys(["cuda", "nccl", "driver"])
-            if device == "cuda":
-                row |= {"cuda": "13.0", "nccl": "2.28.9", "driver": "580.95.05"}
-            row["config_digest"] = f"{cell.Index * 3 + seed:064x}"
-            start = pd.Timestamp("2025-11-20T09:00:00+00:00")
-            start += pd.Timedelta(minutes=2 * cell.Index + seed)
-            row |= {"started": start.isoformat()}
-            rows.append(row | {"ended": (start + pd.Timedelta(seconds=50)).isoformat()})
-    return pd.DataFrame(rows)
-
-
-def startup(timing: pd.DataFrame) -> pd.DataFrame:
-    """startup.csv: two warm-up and three measured epochs a run, 2 s of other things, 1 s of end.
-
-    The phases: launch 1 s, imports 4 s, join 0.5 s for each GPU, dataset 0.5 s; recipe 1 s, for
-    `fast` 30 s. What had no time has no figures.
-    """
-    rows = []
-    for cell in timing.itertuples():
-        row = {key: getattr(cell, key) for key in timing.columns[:5]} | {"count": 0}
-        rows.append(row)
-        if pd.isna(cell.epoch_seconds):
-            continue
-        phases = [1.0, 4.0, 0.5 * cell.gpus, 0.5, 30.0 if cell.recipe == "fast" else 1.0]
-        parts = [sum(phases), 2 * cell.epoch_seconds, 3 * cell.epoch_seconds, 2.0, 1.0]
-        row |= dict(zip(scaling.tables.timing.PHASE_COLUMNS, phases, strict=True))
-        row |= dict(zip(scaling.tables.timing.PARTS, parts, strict=True))
-        row |= {"run_seconds": sum(parts), "unmeasured_share": 1 - parts[2] / sum(parts)}
-        row |= {"count": 3}
-    return pd.DataFrame(rows, columns=schema.columns("startup"))
+    rows = [
+        {key: getattr(cell, key) for key in timing.columns[:5]}
+        | {"seed": seed, "hosts": host, "device": device, "model": "resnet18-cifar, width 64"}
+        | {"device_names": "NVIDIA H200" if device == "cuda" else "", "torch": "2.11.0"}
+        | {"training": "SGD, learning rate 0.1", "started": "2025-11-20T09:00:00+00:00"}
+        for cell in timing[timing["status"] != "missing"].itertuples()
+        for seed in (0, 1, 2)
+    ]
+    return pd.DataFrame(rows).reindex(columns=schema.columns("provenance"))

@@ -8,29 +8,40 @@ from pathlib import Path
 
 import pandas as pd
 
-import scaling.tables.bandwidth
-import scaling.tables.communication
-import scaling.tables.comparison
-import scaling.tables.cost_model
-import scaling.tables.experiments.quantization
-import scaling.tables.limits
-import scaling.tables.measurements
-import scaling.tables.speedup
-import scaling.tables.timing
-import scaling.tables.utilization
-from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, provenance, startup
-from examples.report_machine import GRADIENT_BYTES, TOPOLOGY, peaks, sweeps
+from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, provenance
 from scaling.audit.checks import audit
+from scaling.audit.derive import tables_of_times
 from scaling.audit.finding import Study
-from scaling.core.grid import CELL_KEYS
-from scaling.tables import schema
+from scaling.tables import comparison, limits, schema
+
+GRADIENT_BYTES = 44_695_848
+SIZES = [("sweep", 4096), ("sweep", 1 << 20), ("sweep", 1 << 30), ("gradients", GRADIENT_BYTES)]
+
+
+def sweeps() -> list[dict[str, object]]:
+    """All-reduces that take 28 µs and the ring's bytes at 329 or 352 GB/s."""
+    documents: list[dict[str, object]] = []
+    for gpus, peak in ((2, 329e9), (4, 352e9)):
+        rows = []
+        for kind, size in SIZES:
+            seconds = 28e-6 + size * 2 * (gpus - 1) / gpus / peak
+            repeats = [0.97 * seconds, seconds, 1.1 * seconds]
+            rows.append({"kind": kind, "message_bytes": size, "seconds": repeats, "correct": True})
+        documents.append({"gpus": gpus, "backend": "nccl", "rows": rows})
+    return documents
+
+
+def peaks() -> pd.DataFrame:
+    """peaks.csv: 417 TFLOP/s in tf32 and 797 in bf16."""
+    rows = []
+    for precision, teraflops in (("tf32", 417), ("bf16", 797)):
+        kind = {"quantity": "matrix_product", "precision": precision, "matrix_size": 8192}
+        rows.append({**kind, "seconds": [2 * 8192**3 / teraflops / 1e12] * 3})
+    return limits.peaks({"rows": rows})
 
 
 def quantization() -> pd.DataFrame:
-    """quantization.csv: three seeds; biases cost nothing, activations 0.2 points on average.
-
-    As of a study from before there were variants: accuracy and agreement, no ledger of layers.
-    """
+    """quantization.csv: three seeds; biases cost nothing, activations 0.2 points on average."""
     stages = {
         "float32": [54.0, 55.0, 56.0],
         "weights": [54.0, 54.9, 56.1],
@@ -43,83 +54,7 @@ def quantization() -> pd.DataFrame:
         for seed, value in enumerate(values)
     ]
     columns = "seed stage accuracy_percent difference_points agreement_percent test_images"
-    table = pd.DataFrame(rows, columns=columns.split())
-    return table.reindex(columns=schema.columns("quantization"))
-
-
-def manifest() -> dict[str, object]:
-    """The dataset's manifest."""
-    return {
-        "source": "images",
-        "origin": "cifar10-images.tar.xz",
-        "checksum": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-        "train_images": TRAIN_IMAGES,
-        "test_images": 10_000,
-        "classes": [f"class {number}" for number in range(10)],
-        "image_shape": [32, 32, 3],
-        "train_counts": [4_000] * 10,
-        "test_counts": [1_000] * 10,
-        "mean": [0.4914, 0.4822, 0.4465],
-        "std": [0.247, 0.2435, 0.2616],
-    }
-
-
-def derive(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> dict[str, pd.DataFrame]:
-    """What follows from the times and the instruments: every table but those of single runs."""
-    speedups = scaling.tables.speedup.speedup(timing)
-    shares = scaling.tables.communication.communication(timing, readings)
-    sweep = scaling.tables.limits.interconnect(sweeps())
-    rates = scaling.tables.bandwidth.bandwidth(timing, shares, sweep, GRADIENT_BYTES)
-    limits = peaks()
-    lines = scaling.tables.limits.fit(sweep)
-    model, predictions = scaling.tables.cost_model.predict(timing, lines, GRADIENT_BYTES)
-    return {
-        "prediction": predictions,
-        "cost_model": model,
-        "timing": timing,
-        "speedup": speedups,
-        "communication": shares,
-        "bandwidth": rates,
-        "utilization": scaling.tables.utilization.utilization(
-            timing, shares, limits, costs(timing)
-        ),
-        "audit": audit(Study(timing, speedups, shares, rates, TRAIN_IMAGES)),
-        "accuracy": accuracy(timing),
-        "interconnect": sweep,
-        "interconnect_fit": lines,
-        "peaks": limits,
-    }
-
-
-OTHER = {1: 23.55, 2: 16.164, 4: 9.06}
-"""Seconds per epoch of 50,000 images at batch 32, each measured once, in another study."""
-
-
-def other_study() -> pd.DataFrame:
-    """The rows of comparison.csv of a published study with another model, on other hardware."""
-    rows = [
-        {**dict(zip([*CELL_KEYS, "status"], ["resnet9", "ddp", gpus, 32, "ok"], strict=True))}
-        | {"epoch_seconds": seconds, "epoch_seconds_min": seconds, "epoch_seconds_max": seconds}
-        | {"count": 1, "iterations": -(-50_000 // (32 * gpus)), "samples": 50_000}
-        for gpus, seconds in OTHER.items()
-    ]
-    timing = pd.DataFrame(rows, columns=schema.columns("timing"))
-    speedups, shares = (
-        scaling.tables.speedup.speedup(timing),
-        scaling.tables.communication.communication(timing),
-    )
-    rates = scaling.tables.bandwidth.bandwidth(
-        timing, shares, scaling.tables.limits.interconnect([]), GRADIENT_BYTES
-    )
-    return scaling.tables.comparison.of_study("lab", timing, speedups, rates, "resnet9", "4 A40")
-
-
-def comparison(tables: dict[str, pd.DataFrame], runs: pd.DataFrame) -> pd.DataFrame:
-    """comparison.csv: this study, then the other."""
-    described = scaling.tables.comparison.model_and_hardware(runs)
-    own = [tables[name] for name in ("timing", "speedup", "bandwidth")]
-    table = scaling.tables.comparison.of_study(STUDY, *own, *described)
-    return pd.concat([table, other_study()], ignore_index=True)
+    return pd.DataFrame(rows, columns=columns.split())
 
 
 def make(
@@ -127,17 +62,28 @@ def make(
 ) -> dict[str, pd.DataFrame]:
     """All tables by name."""
     timing = cells(missing)
-    derived, runs = derive(timing), provenance(timing, device, host)
-    return {
-        **derived,
-        "comparison": comparison(derived, runs),
-        "startup": startup(timing),
-        "device_time": schema.frame("device_time"),
+    sweep = limits.interconnect(sweeps())
+    measured = {
+        "interconnect": sweep,
+        "interconnect_fit": limits.fit(sweep),
+        "peaks": peaks(),
         "costs": costs(timing).assign(peak_memory_bytes=2_000_000_000),
-        "provenance": runs,
+    }
+    derived = tables_of_times(timing, GRADIENT_BYTES, measured)
+    speedup, parts, rates = (derived[name] for name in ("speedup", "communication", "bandwidth"))
+    return {
+        **measured,
+        **derived,
+        "timing": timing,
+        "audit": audit(Study(timing, speedup, parts, rates, TRAIN_IMAGES)),
+        "accuracy": accuracy(timing),
+        "comparison": comparison.of_study(STUDY, timing, speedup, rates, "resnet18", "2 H200"),
+        "provenance": provenance(timing, device, host),
         "quantization": quantization(),
-        "quantization_layers": scaling.tables.experiments.quantization.layers([]),
-        "quantization_paired": scaling.tables.experiments.quantization.paired([]),
+        **{
+            name: schema.frame(name)
+            for name in ("startup", "device_time", "quantization_layers", "quantization_paired")
+        },
     }
 
 
@@ -149,8 +95,10 @@ def write(folder: Path, study: dict[str, pd.DataFrame]) -> None:
     for name, table in study.items():
         whole = table.reindex(columns=schema.columns(name))
         schema.write(name, whole, schema.TABLES[name].path(folder / "tables", STUDY))
-    (folder / "tables" / "topology.txt").write_text(TOPOLOGY)
-    (folder / "manifest.json").write_text(json.dumps(manifest()))
+    (folder / "tables" / "topology.txt").write_text("GPU0\tGPU1")
+    manifest = {"source": "images", "origin": "cifar10-images.tar.xz", "classes": ["a", "b"]}
+    manifest |= {"train_images": TRAIN_IMAGES, "test_images": 10_000}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
 def study(folder: Path, tables: dict[str, pd.DataFrame]) -> schema.StudyTables:
@@ -158,14 +106,3 @@ def study(folder: Path, tables: dict[str, pd.DataFrame]) -> schema.StudyTables:
     write(folder, tables)
     shared = folder / "tables"
     return schema.read_study(STUDY, shared / STUDY, shared, folder / "manifest.json")
-
-
-def only(tables: dict[str, pd.DataFrame], **columns: object) -> dict[str, pd.DataFrame]:
-    """The tables with just the cells that have these values."""
-    kept = {}
-    for name, table in tables.items():
-        for column, value in columns.items():
-            if column in table and name not in ("interconnect", "interconnect_fit"):
-                table = table[table[column] == value]
-        kept[name] = table
-    return kept
