@@ -2,11 +2,8 @@
 
 import pandas as pd
 
-from examples import report_tables
-from examples.drawn import panel, points, words
+from examples.drawn import panel, points
 from scaling.figures.learning import draw_learning
-
-ACCURACY = report_tables.make()["accuracy"]
 
 
 def test_a_line_is_the_mean_over_the_seeds():
@@ -28,10 +25,3 @@ def test_a_line_is_the_mean_over_the_seeds():
     assert points(panel(figure, "course · ddp · training loss")) == {(1, 2.2), (2, 1.1)}
     accuracies = points(panel(figure, "course · ddp · accuracy, %"))
     assert accuracies == {(1, 25.0), (2, 65.0), (2, 55.0)}
-
-
-def test_runs_without_a_learning_curve_are_listed_with_their_status():
-    shown = "\n".join(words(draw_learning(ACCURACY)))
-    assert "× diverged: 2 × 16384 (1 of 3 seeds)" in shown
-    assert "× oom: 1 × 16384, 2 × 16384" in shown
-    assert "× timeout: 1 × 2048" in shown

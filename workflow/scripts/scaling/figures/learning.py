@@ -1,6 +1,5 @@
 """Draw training loss and accuracy over the epochs, one line for each batch size and GPU count."""
 
-import textwrap
 from typing import Any
 
 import pandas as pd
@@ -19,8 +18,7 @@ def draw_learning(accuracy: pd.DataFrame) -> Figure:
     """Draw two panels, loss and accuracy, for each recipe and strategy.
 
     A line is the mean over the seeds, its band reaches from their minimum to their maximum; an open
-    marker is the accuracy on the test set, measured after the last epoch. Runs that are not ok are
-    listed below.
+    marker is the accuracy on the test set, measured after the last epoch.
     """
     groups = schema.by_configuration(accuracy)
     if not accuracy["epoch"].notna().any():
@@ -41,8 +39,7 @@ def draw_learning(accuracy: pd.DataFrame) -> Figure:
             _draw_test(share, runs, batches[batch])
         for axes in (loss, share):
             axes.set_xticks(epochs)
-        loss.set_xlabel("\n".join(["epoch", *_troubles(rows)]))
-        share.set_xlabel("epoch")
+            axes.set_xlabel("epoch")
     handles = [
         style.line_handle(f"b = {size}", color=look["color"]) for size, look in batches.items()
     ]
@@ -76,15 +73,3 @@ def _draw_test(axes: Axes, runs: pd.DataFrame, look: dict[str, Any]) -> None:
     if len(known):
         place = known["epoch"].max(), 100 * known["test_accuracy"].mean()
         axes.plot(*place, **style.open_marker(look))
-
-
-def _troubles(rows: pd.DataFrame) -> list[str]:
-    """Write `× diverged: 4 × 8192 (1 of 3 seeds)`, GPUs × batch size, for each status but ok."""
-    cells: dict[str, list[str]] = {}
-    for (gpus, batch), runs in rows.groupby(["gpus", "batch_size"]):
-        status = runs.groupby("seed")["status"].first()
-        for name, count in status[status != "ok"].value_counts().items():
-            part = "" if count == len(status) else f" ({count} of {len(status)} seeds)"
-            cells.setdefault(str(name), []).append(f"{int(gpus)} × {int(batch)}{part}")
-    lines = [f"× {name}: {', '.join(found)}" for name, found in cells.items()]
-    return [part for line in lines for part in textwrap.wrap(line, 58)]
