@@ -7,40 +7,22 @@ from scaling.config import packing
 from scaling.config.stored import CONFIG
 from scaling.core.errors import UserError, run_script
 
+RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("studies")
+
 
 def main(argv: list[str] | None = None) -> None:
     """Copy the study into its folder, whole or not at all."""
     parser = argparse.ArgumentParser(description=__doc__)
-    add = parser.add_argument
-    add("--study", required=True, help="name of the study, to be sure that it is the one meant")
-    add(
-        "--results",
-        type=Path,
-        default=Path("results"),
-        help="where it was made (default: %(default)s)",
-    )
-    add(
-        "--datasets",
-        type=Path,
-        default=Path("resources/dataset"),
-        help="folder of the datasets, for the manifest (default: %(default)s)",
-    )
-    add(
-        "--studies",
-        type=Path,
-        default=Path("studies"),
-        help="folder of the stored studies (default: %(default)s)",
-    )
-    add("--force", action="store_true", help="replace a stored study of that name that differs")
+    parser.add_argument("--study", required=True, help="name of the study (safety check)")
+    parser.add_argument("--force", action="store_true", help="replace a stored one that differs")
     args = parser.parse_args(argv)
-    config = packing.read_config(args.results / CONFIG)
+    config = packing.read_config(RESULTS / CONFIG)
     if config["study"] != args.study:
         raise UserError(
-            f"{args.results} holds the study {config['study']}, not {args.study!r}: pack it by "
-            "that name"
+            f"{RESULTS} holds the study {config['study']}, not {args.study!r}: pack it by that name"
         )
-    found = packing.sources(config, args.results, args.datasets)
-    folder = args.studies / args.study
+    found = packing.sources(config, RESULTS, DATASETS)
+    folder = STUDIES / args.study
     if not packing.pack(found, folder, args.force):
         print(f"{folder} holds this study already")
         return

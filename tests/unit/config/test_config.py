@@ -64,7 +64,11 @@ def test_a_shipped_configuration_is_valid(name):
         ("partial", "yes please", "partial is 'yes please': it should be a valid boolean"),
         ("study", "mine\n", "study is 'mine\\n': String should match pattern"),
         ("study", "../up", "study is '../up'"),
-        ("grid.strategies", ["dp"], "grid.strategies has dp, which needs GPUs for more than one"),
+        (
+            "grid.strategies",
+            ["dp"],
+            "strategy dp needs GPUs for more than one device, and",
+        ),
         ("dataset.source", "images", "dataset.path is null (allowed for images: a folder or tar"),
         ("dataset.path", "/", "dataset.path is '/' (allowed for digits: null)"),
         ("dataset", None, "dataset is None"),

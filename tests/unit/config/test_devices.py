@@ -39,7 +39,7 @@ def config(monkeypatch):
             {"strategies": ["ddp", "dp"]},
             2,
             None,
-            "grid.strategies has dp, which needs GPUs",
+            "strategy dp needs GPUs for more than one device, and",
         ),
         ("grid", {"recipes": ["course"]}, 1, None, None),
         (

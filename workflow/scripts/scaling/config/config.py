@@ -29,7 +29,8 @@ def _across_keys(
     yield from _path(config.dataset, reads_images)
     grid, per_node = config.grid, config.machine.gpus_per_node
     if config.device == "cpu":
-        for said in devices.need_gpus(values, max(grid.gpus)):
+        recipes = {name: values["recipes"][name] for name in grid.recipes}
+        for said in devices.need_gpus(grid.strategies, recipes, max(grid.gpus)):
             yield f"{said}, and device is cpu"
     uneven = [n for n in grid.gpus if per_node and n > per_node and n % per_node]
     if uneven:

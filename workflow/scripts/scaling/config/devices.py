@@ -1,6 +1,6 @@
 """Whether this machine has the devices that a study's jobs ask for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import psutil
@@ -11,14 +11,16 @@ from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
 
-def need_gpus(config: dict[str, Any], devices: int) -> Iterator[str]:
-    """Name each key whose value cannot be on a CPU, in a job on so many `devices`."""
-    for name in config["grid"]["strategies"]:
+def need_gpus(
+    strategies: Iterable[str], recipes: Mapping[str, Mapping[str, Any]], devices: int
+) -> Iterator[str]:
+    """Say what of strategies, and of recipes' options, cannot be on a CPU with so many devices."""
+    for name in strategies:
         if devices > 1 and STRATEGIES.find(name).needs_gpu:
-            yield f"grid.strategies has {name}, which needs GPUs for more than one device"
-    for name in config["grid"]["recipes"]:
+            yield f"strategy {name} needs GPUs for more than one device"
+    for name, options in recipes.items():
         for switch in RECIPES.find(name).gpu_options:
-            if config["recipes"][name][switch]:
+            if options[switch]:
                 yield f"recipes.{name}.{switch} is true, which needs a GPU"
 
 
@@ -35,7 +37,9 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
         )
     there, what = len(environment.visible_gpus()), "GPUs"
     if environment.resolve_device(config["device"]) == "cpu":
-        for said in need_gpus(config, wanted):
+        grid, options = config["grid"], config["recipes"]
+        recipes = {name: options[name] for name in grid["recipes"]}
+        for said in need_gpus(grid["strategies"], recipes, wanted):
             raise UserError(f"{said}, and none is visible")
         threads = config["machine"]["cpu_threads"]
         there = (psutil.cpu_count() or 1) // threads

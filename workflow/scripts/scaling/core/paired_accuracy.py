@@ -4,30 +4,12 @@ import base64
 import math
 import zlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 
 Classes = np.ndarray[Any, Any]
 """The class of each image: integers [n]."""
-
-
-class PairedAccuracy(TypedDict):
-    """A network beside a reference, on the same images.
-
-    `difference_points` is its accuracy minus the reference's, in percentage points, and
-    `standard_error_points` that of the mean of d = right - right of the reference (-1, 0 or 1) over
-    the images; `agreement_percent` the share of images that both put in the same class. `gained`
-    images are right only here, `lost` ones only with the reference (McNemar 1947).
-    """
-
-    accuracy_percent: float
-    difference_points: float
-    standard_error_points: float
-    agreement_percent: float
-    gained: int
-    lost: int
-    test_images: int
 
 
 class MeanDifference(NamedTuple):
@@ -45,8 +27,14 @@ class MeanDifference(NamedTuple):
         return self.points / error if error > 0 else math.copysign(math.inf, self.points)
 
 
-def paired(labels: Classes, reference: Classes, picked: Classes) -> PairedAccuracy:
-    """Compare the classes `picked` with those of the `reference`: [n] each, n ≥ 2."""
+def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
+    """Compare the classes `picked` with those of the `reference`: [n] each, n ≥ 2.
+
+    `difference_points` is the accuracy minus the reference's, in percentage points, and
+    `standard_error_points` that of the mean of d = right - right of the reference (-1, 0 or 1) over
+    the images; `agreement_percent` the share of images that both put in the same class. `gained`
+    images are right only here, `lost` ones only with the reference (McNemar 1947).
+    """
     images = len(labels)
     right, was_right = picked == labels, reference == labels
     gained, lost = int((right & ~was_right).sum()), int((was_right & ~right).sum())

@@ -165,4 +165,4 @@ def joined(
         yield rank, log
         rank.barrier()
         log.append("end", {})
-        ranks.leave(rank)
+        rank.leave()

@@ -49,6 +49,11 @@ class Rank:
             dist.all_gather_object(found, own)
         return found
 
+    def leave(self) -> None:
+        """End the process group."""
+        if self.processes > 1:
+            dist.destroy_process_group()
+
     def synchronize(self, gpus: int) -> None:
         """Wait until this process's devices are idle: its own one, or `gpus` for DataParallel."""
         if self.device.type == "cuda":
@@ -132,12 +137,6 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
             device_id=own if own.type == "cuda" else None,
         )
     return Rank(index, local_index, processes, own)
-
-
-def leave(rank: Rank) -> None:
-    """End the process group."""
-    if rank.processes > 1:
-        dist.destroy_process_group()
 
 
 def backend(device: Device) -> str:

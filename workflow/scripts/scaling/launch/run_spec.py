@@ -5,6 +5,7 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from scaling.config.devices import need_gpus
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
@@ -58,19 +59,15 @@ class RunSpec(TrainingOptions):
         Raises UserError for an unknown recipe, strategy or model, for options that the recipe does
         not have, and for what cannot be without a GPU.
         """
-        recipe, strategy = RECIPES.find(self.cell.recipe), STRATEGIES.find(self.cell.strategy)
+        recipe = RECIPES.find(self.cell.recipe)
+        STRATEGIES.find(self.cell.strategy)
         MODELS.find(self.model)
         recipe.options.of(self.recipe_options, "--recipe-options")
         device = environment.resolve_device(self.device)
-        if device == "cpu" and self.cell.gpus > 1 and strategy.needs_gpu:
-            raise UserError(
-                f"strategy {strategy.name} on several GPUs needs CUDA devices: use ddp on a CPU"
-            )
-        for switch in recipe.gpu_options:
-            if device == "cpu" and self.recipe_options[switch]:
-                raise UserError(
-                    f"recipes.{recipe.name}.{switch} is true and there is no GPU: set it to false"
-                )
+        if device == "cpu":
+            recipes = {recipe.name: self.recipe_options}
+            for said in need_gpus([self.cell.strategy], recipes, self.cell.gpus):
+                raise UserError(f"{said}, and there is none")
         return replace(self, device=device)
 
     def parameters(self) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def _train(
     log.append("readings", {**readings, "seconds": clock.elapsed()})
     rank.barrier()
     trainer.close()
-    ranks.leave(rank)
+    rank.leave()
 
 
 def memory(spec: RunSpec) -> dict[str, Any]:
