@@ -14,7 +14,7 @@ def main(argv: list[str] | None = None) -> None:
     # TF32 keeps 10 bits of a float32; sums of integers must stay integers.
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False
-    device = command.pick_device()
+    device = torch.device(environment.resolve_device(command.device))
     surroundings = environment.describe_process(device)
     training, test, identity = read_images(command.dataset, command.manifest, device)
     chosen = training.sample(command.calibration_images, command.seed)

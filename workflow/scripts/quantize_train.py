@@ -1,5 +1,7 @@
 """Train a network that Part B quantizes."""
 
+import torch
+
 from scaling.core import environment, files
 from scaling.core.errors import run_script
 from scaling.models.tutorial_cnn import save_weights
@@ -9,7 +11,7 @@ from scaling.quantization.commands import Training
 
 def main(argv: list[str] | None = None) -> None:
     command: Training = commands.parse("training", argv)
-    device = command.pick_device()
+    device = torch.device(environment.resolve_device(command.device))
     surroundings = environment.describe_process(device)
     network, summary = command.train(device)
     save_weights(network, command.output)

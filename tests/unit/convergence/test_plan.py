@@ -9,16 +9,11 @@ from scaling.config.technique import Technique
 from scaling.convergence.plan import choose, epochs_of, rates, reference_updates, run_of
 
 
-def test_the_warm_up_rises_update_by_update_from_the_base_rate():
+def test_the_rate_rises_update_by_update_from_the_base_rate_and_falls_to_zero():
     found = rates(Technique(warmup_epochs=2), base=0.1, peak=0.5, updates_per_epoch=2, epochs=3)
     assert found == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.5])
-
-
-def test_a_peak_below_the_base_rate_needs_no_warm_up():
+    # A peak below the base rate needs no warm-up.
     assert rates(Technique(warmup_epochs=2), 0.1, 0.05, 2, 2) == [0.05] * 4
-
-
-def test_the_rate_falls_to_zero_after_the_warm_up():
     linear = rates(Technique(warmup_epochs=1, decay="linear"), 0.1, 0.5, 2, 3)
     assert linear == pytest.approx([0.1, 0.3, 0.5, 0.375, 0.25, 0.125])
     cosine = rates(Technique(decay="cosine"), 0.1, 1.0, 4, 1)

@@ -75,10 +75,7 @@ def test_the_histograms_count_every_value_of_every_layer(quantized_digits: Path)
 def test_what_cannot_be_evaluated_is_refused(quantized_digits: Path) -> None:
     for changes, complaint in (
         ({"calibration_images": 501}, "501 images cannot be drawn from 500"),
-        (
-            {"weights": quantized_digits / "manifest.json"},
-            "is missing, damaged, or of another network",
-        ),
+        ({"weights": quantized_digits / "manifest.json"}, "is missing, damaged, or of another"),
     ):
         with pytest.raises(UserError, match=complaint):
             evaluate(quantized_digits, "never.json", **changes)

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -103,17 +103,6 @@ def _results(
         yield name, {"status": status, "message": message, "result": result}
 
 
-@dataclass(frozen=True)
-class Training:
-    """A finished run: its epochs, and why and in which update from 1 it diverged, if it did."""
-
-    epochs: list[Epoch]
-    losses: list[float]
-    diverged: str
-    diverged_update: int | None
-    seconds: float
-
-
 class Experiment:
     """Trains all runs at one global batch; a run that two techniques share is trained once.
 
@@ -125,14 +114,14 @@ class Experiment:
         self._engine, self._study = engine, engine.study
         sizes = engine.study.batch_sizes(engine.train_images, engine.global_batch)
         self._updates_per_epoch = len(sizes)
-        self._done: dict[Run, Training] = {}
+        self._done: dict[Run, tuple[dict[str, Any], list[Epoch]]] = {}
 
     def result(self, technique: Technique, label: str) -> dict[str, Any]:
         """Train the runs of `technique`, printing a line for each that begins with `label`.
 
-        Returns the record's `result`: `runs`, each as `_document` describes it, with `factor`,
-        `learning_rate` and `chosen`. The sweep has the first seed. `at_edge`: the chosen factor is
-        the least or greatest of several.
+        Returns the record's `result`: `runs`, each as `_train` describes it, with its `epochs`,
+        `factor`, `learning_rate` and `chosen`. The sweep has the first seed. `at_edge`: the chosen
+        factor is the least or greatest of several.
         """
         study = self._study
         factors = sorted(technique.factors or study.factors)
@@ -155,23 +144,34 @@ class Experiment:
         images, global_batch = self._engine.train_images, self._engine.global_batch
         run = run_of(self._study, technique, global_batch, images, factor, seed)
         trained_alike = [run, run.with_options(precise_batch_norm=True)]
-        found = next((self._done[one] for one in trained_alike if one in self._done), None)
-        time_spent = "shared"
-        if found is None:
-            found = self._done[run] = self._train(run)
-            time_spent = f"{found.seconds:.2f} s"
-        document = self._document(run, found)
-        last = document["epochs"][-1]
+        trained = next((one for one in trained_alike if one in self._done), None)
+        if trained is None:
+            self._done[run] = self._train(run)
+        found, epochs = self._done[trained or run]
+        rows = [
+            {"epoch": number, "updates": number * self._updates_per_epoch}
+            | _figures(epoch, run.technique.precise_batch_norm)
+            for number, epoch in enumerate(epochs, start=1)
+        ]
+        last, spent = rows[-1], "shared" if trained else f"{found['seconds']:.2f} s"
         print(
             f"{label}, factor {factor:g} rate {max(run.rates):g} seed {seed}: "
             f"loss {last['train_loss']} train {last['train_accuracy']} "
-            f"test {last['test_accuracy']} {found.diverged} {time_spent}",
+            f"test {last['test_accuracy']} {found['diverged']} {spent}",
             flush=True,
         )
-        return {"factor": factor, "learning_rate": max(run.rates), **document}
+        return {"factor": factor, "learning_rate": max(run.rates), **found, "epochs": rows}
 
-    def _train(self, run: Run) -> Training:
-        """Train one run to its end, or to the end of the epoch in which its loss diverges."""
+    def _train(self, run: Run) -> tuple[dict[str, Any], list[Epoch]]:
+        """Train one run to its end, or to the end of the epoch in which its loss diverges.
+
+        Returns its epochs, and for the record `updates`; `planned_epochs` and `planned_updates`,
+        which a run that diverged may not have reached; `losses` (means over `updates_per_point`
+        updates, of six digits each; null where not finite); `diverged`, "" or why: a loss that was
+        "not finite" in an update, or on the test set after the last one, which ends the run after
+        that epoch, and whose number from 1 is `diverged_update`; or "at chance": the training loss
+        of the last epoch is no better than the same answer for every image gives, ln(classes).
+        """
         started = time.perf_counter()
         self._engine.start(run)
         epochs: list[Epoch] = []
@@ -187,19 +187,7 @@ class Experiment:
                 break
         if not diverged and epoch.train_loss >= math.log(self._engine.classes):
             diverged = AT_CHANCE
-        return Training(epochs, losses, diverged, diverged_update, time.perf_counter() - started)
-
-    def _document(self, run: Run, found: Training) -> dict[str, Any]:
-        """Describe a run for the record.
-
-        `epochs` and `losses` (of updates, means over `updates_per_point` of them, of six digits
-        each; null where not finite), `updates`; `planned_epochs` and `planned_updates`, which a run
-        that diverged may not have reached; `diverged` is "" or why: a loss that was "not finite" in
-        an update, or on the test set after the last one, which ends the run after that epoch, and
-        whose number from 1 is `diverged_update`; or "at chance": the training loss of the last
-        epoch is no better than the same answer for every image gives, ln(classes).
-        """
-        losses, stretch = found.losses, math.ceil(len(found.losses) / CURVE_POINTS)
+        stretch = math.ceil(len(losses) / CURVE_POINTS)
         parts = [losses[start : start + stretch] for start in range(0, len(losses), stretch)]
         means = [sum(part) / len(part) for part in parts]
         return {
@@ -207,17 +195,12 @@ class Experiment:
             "updates": len(losses),
             "planned_epochs": run.epochs,
             "planned_updates": run.epochs * self._updates_per_epoch,
-            "diverged": found.diverged,
-            "diverged_update": found.diverged_update,
-            "epochs": [
-                {"epoch": number, "updates": number * self._updates_per_epoch}
-                | _figures(epoch, run.technique.precise_batch_norm)
-                for number, epoch in enumerate(found.epochs, start=1)
-            ],
+            "diverged": diverged,
+            "diverged_update": diverged_update,
             "updates_per_point": stretch,
             "losses": [float(f"{mean:.6g}") if math.isfinite(mean) else None for mean in means],
-            "seconds": round(found.seconds, 3),
-        }
+            "seconds": round(time.perf_counter() - started, 3),
+        }, epochs
 
 
 def _figures(epoch: Epoch, precise: bool) -> dict[str, Any]:

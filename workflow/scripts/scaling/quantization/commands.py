@@ -32,16 +32,7 @@ class Command:
     model: str = DEFAULT
     """What is quantized; it decides which options there are."""
     device: Device = "auto"
-    """Where to compute; `auto` means CUDA where there is one."""
-
-    def pick_device(self) -> torch.device:
-        """Return the device that `device` stands for; UserError without the CUDA asked for."""
-        available = torch.cuda.is_available()
-        if self.device == "cuda" and not available:
-            raise UserError(
-                "--device cuda: this machine has no CUDA device; use --device cpu or auto"
-            )
-        return torch.device("cuda" if available and self.device != "cpu" else "cpu")
+    """Where to compute; `auto` means CUDA where there is a GPU."""
 
 
 @dataclass(frozen=True, kw_only=True)
