@@ -67,7 +67,7 @@ def test_linear_scaling_diverges_with_few_updates():
     found = linear(None, None, None)
     said = "0 of 3 seeds diverged at batch 512, 3 of 3 at 8192, whose rate is 6.4."
     assert (found.verdict, found.sentence) == ("supported", said)
-    assert found.evidence[0].figures["updates_at_8192"] == 10
+    assert found.evidence[0].figures["diverged_seeds_at_8192"] == 3
     assert linear(0.3, 0.3, 0.3).verdict == "refuted"
     assert linear(0.3, 0.3, None).verdict == "unclear"
 

@@ -1,5 +1,7 @@
 """Question 7: whether ranks that average gradients alone stay alike."""
 
+from typing import Any
+
 import pandas as pd
 
 from scaling.claims.claim import Claim
@@ -7,7 +9,6 @@ from scaling.claims.claim_tables import ClaimTables, disjoint
 
 NAMES = {"broadcast": "broadcast", "local": "local", "sync_batch_norm": "SyncBatchNorm"}
 SYNCHRONIZED = "sync_batch_norm"
-PLAIN = ("broadcast", "local")
 
 Kinds = dict[str, pd.DataFrame]
 """The rows of buffers.csv, one for each rank, by what becomes of the buffers."""
@@ -23,56 +24,46 @@ def claims(tables: ClaimTables) -> list[Claim]:
     return [
         _parameters(kinds, tables),
         _statistics(kinds, tables),
-        _synchronized(kinds, tables),
-        _seconds("Q7-broadcast-seconds", ("local", "broadcast"), kinds, tables),
-        _seconds("Q7-sync-seconds", ("broadcast", SYNCHRONIZED), kinds, tables),
+        _synchronized(kinds.get(SYNCHRONIZED), tables),
+        _seconds("Q7-broadcast-seconds", "local", "broadcast", kinds, tables),
+        _seconds("Q7-sync-seconds", "broadcast", SYNCHRONIZED, kinds, tables),
     ]
-
-
-def _hashes(rows: pd.DataFrame, what: str) -> int:
-    return int(rows[f"{what}_sha256"].nunique())
 
 
 def _parameters(kinds: Kinds, tables: ClaimTables) -> Claim:
     """That averaged gradients keep them equal, whatever becomes of the buffers."""
-    found = {kind: _hashes(rows, "parameters") for kind, rows in kinds.items()}
-    apart = [NAMES[kind] for kind, hashes in found.items() if hashes > 1]
-    rows = next(iter(kinds.values()))
+    first = next(iter(kinds.values()))
+    apart = [kind for kind, rows in kinds.items() if rows["parameters_sha256"].nunique() > 1]
     return tables.claim(
         "Q7-parameters",
         holds=not apart,
         fails=apart,
-        ranks=len(rows),
-        epochs=int(rows["epochs"].iloc[0]),
-        apart=apart,
+        ranks=len(first),
+        epochs=int(first["epochs"].iloc[0]),
+        apart=[NAMES[kind] for kind in apart],
         kinds=[NAMES[kind] for kind in kinds],
     )
 
 
 def _statistics(kinds: Kinds, tables: ClaimTables) -> Claim:
     """That running statistics drift apart, where they are broadcast as well."""
-    if any(kinds[kind]["variance_drift_max"].isna().any() for kind in PLAIN):
+    plain = {kind: kinds[kind] for kind in ("broadcast", "local")}
+    if any(rows["variance_drift_max"].isna().any() for rows in plain.values()):
         return tables.claim("Q7-statistics", case="diverged")
-    firsts = {kind: next(kinds[kind].itertuples()) for kind in PLAIN}
-    different = [_hashes(kinds[kind], "buffers") for kind in PLAIN]
-    return tables.claim(
-        "Q7-statistics",
-        holds=1 not in different,
-        fails=1 in different,
-        ranks=len(kinds["local"]),
-        **firsts,
-    )
+    different = [rows["buffers_sha256"].nunique() > 1 for rows in plain.values()]
+    firsts: dict[str, Any] = {kind: next(rows.itertuples()) for kind, rows in plain.items()}
+    ranks = len(plain["local"])
+    holds = all(different)
+    return tables.claim("Q7-statistics", holds=holds, fails=not holds, ranks=ranks, **firsts)
 
 
-def _synchronized(kinds: Kinds, tables: ClaimTables) -> Claim:
+def _synchronized(rows: pd.DataFrame | None, tables: ClaimTables) -> Claim:
     """That SyncBatchNorm keeps them equal."""
-    if SYNCHRONIZED not in kinds:
+    if rows is None:
         return tables.missing("Q7-sync-statistics")
-    rows = kinds[SYNCHRONIZED]
-    drift = rows["variance_drift_max"].iloc[0]
+    drift, different = rows["variance_drift_max"].iloc[0], rows["buffers_sha256"].nunique()
     if pd.isna(drift):
         return tables.claim("Q7-sync-statistics", case="diverged")
-    different = _hashes(rows, "buffers")
     return tables.claim(
         "Q7-sync-statistics",
         holds=different == 1,
@@ -83,19 +74,14 @@ def _synchronized(kinds: Kinds, tables: ClaimTables) -> Claim:
     )
 
 
-def _seconds(kind: str, pair: tuple[str, str], kinds: Kinds, tables: ClaimTables) -> Claim:
-    """That an epoch with buffers of the second kind of a pair takes longer than with the first."""
-    absent = not set(pair) <= set(kinds)
-    if absent or not kinds[pair[0]]["count"].iloc[0] == kinds[pair[1]]["count"].iloc[0] > 0:
-        return tables.missing(kind, absent=absent)
-    base, other = (next(kinds[buffers].itertuples()) for buffers in pair)
+def _seconds(kind: str, first: str, second: str, kinds: Kinds, tables: ClaimTables) -> Claim:
+    """That an epoch with buffers of the second kind takes longer than with those of the first."""
+    if second not in kinds:
+        return tables.missing(kind, absent=True)
+    base, other = (next(kinds[buffers].itertuples()) for buffers in (first, second))
+    if not base.count == other.count > 0:
+        return tables.missing(kind, absent=False)
     known = disjoint(base, other, "epoch_seconds")
     slower = known and other.epoch_seconds > base.epoch_seconds
-    return tables.claim(
-        kind,
-        holds=slower,
-        fails=known and not slower,
-        without=NAMES[pair[0]],
-        base=base,
-        other=other,
-    )
+    fails, without = known and not slower, NAMES[first]
+    return tables.claim(kind, holds=slower, fails=fails, without=without, base=base, other=other)

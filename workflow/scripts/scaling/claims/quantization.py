@@ -1,5 +1,8 @@
 """Part B: what 8-bit integers cost in accuracy, and whether their arithmetic is exact."""
 
+from dataclasses import asdict
+from typing import Any
+
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.config.scheme import STAGES
@@ -18,29 +21,13 @@ def claims(tables: ClaimTables) -> list[Claim]:
             continue
         found = cost(rows)
         reach = STANDARD_ERRORS * found.standard_error_points
-        claim = tables.claim(
-            "B-cost",
-            stage,
-            holds=found.difference_points - reach > -MARGIN,
-            fails=found.difference_points + reach < -MARGIN,
-            seeds=found.seeds,
-            accuracy_percent=found.accuracy_percent,
-            float32_percent=found.float32_percent,
-            difference_points=found.difference_points,
-            standard_error_points=found.standard_error_points,
-            difference=found.difference,
-        )
-        made.append(claim)
+        holds = found.difference_points - reach > -MARGIN
+        fails = found.difference_points + reach < -MARGIN
+        figures = asdict(found) | {"difference": found.difference}
+        made.append(tables.claim("B-cost", stage, holds=holds, fails=fails, **figures))
         compared, differing = rows["logits_compared"].sum(), rows["logits_differing"].sum()
         if compared:
-            made.append(
-                tables.claim(
-                    "B-exact",
-                    stage,
-                    holds=differing == 0,
-                    fails=differing > 0,
-                    compared=int(compared),
-                    differing=int(differing),
-                )
-            )
+            facts: dict[str, Any] = {"compared": int(compared), "differing": int(differing)}
+            exact = differing == 0
+            made.append(tables.claim("B-exact", stage, holds=exact, fails=not exact, **facts))
     return made

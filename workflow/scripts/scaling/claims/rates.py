@@ -22,19 +22,15 @@ def _linear_rule(tables: ClaimTables) -> Claim:
     rows = rows[(rows["factor"] == 1) & (rows["global_batch"] > rows["global_batch"].min())]
     if rows.empty:
         return tables.missing("Q4.2-rule")
-    figures: dict[str, Any] = {"learning_rate": rows["learning_rate"].max()}
-    batches = sorted(int(batch) for batch in rows["global_batch"].unique())
-    for batch in batches:
-        group = rows[rows["global_batch"] == batch]
-        figures[f"updates_at_{batch}"] = group["planned_updates"].iloc[0]
-        figures[f"seeds_at_{batch}"] = len(group)
-        figures[f"diverged_at_{batch}"] = int((group["diverged"] != "").sum())
-    counts = [(figures[f"diverged_at_{b}"], figures[f"seeds_at_{b}"], b) for b in batches]
+    found = rows.assign(lost=rows["diverged"] != "").groupby("global_batch")
+    counts = list(found["lost"].agg(["sum", "count"]).itertuples(name=None))
+    figures: dict[str, Any] = {f"diverged_seeds_at_{batch}": lost for batch, lost, _ in counts}
     return tables.claim(
         "Q4.2-rule",
-        holds=any(lost == seeds for lost, seeds, _ in counts),
-        fails=not any(lost for lost, _, _ in counts),
+        holds=any(lost == seeds for _, lost, seeds in counts),
+        fails=not any(lost for _, lost, _ in counts),
         counts=counts,
+        learning_rate=rows["learning_rate"].max(),
         **figures,
     )
 

@@ -23,14 +23,9 @@ def claims(tables: ClaimTables) -> list[Claim]:
         return []
     larger = sorted({int(batch) for batch in table["global_batch"] if batch > plain.global_batch})
     there = best_remedy.best(table, plain.global_batch)
-    return [
-        *(
-            _closes("Q4.2-gap", batch, best_remedy.best(table, batch), there, tables)
-            for batch in larger
-        ),
-        *_equal_updates(plain, tables),
-        *_running_statistics(larger, tables),
-    ]
+    best = {batch: best_remedy.best(table, batch) for batch in larger}
+    gaps = [_closes("Q4.2-gap", batch, row, there, tables) for batch, row in best.items()]
+    return [*gaps, *_equal_updates(plain, tables), *_running_statistics(larger, tables)]
 
 
 def reference(tables: ClaimTables) -> Any | None:
