@@ -13,7 +13,8 @@ from scaling.tables import schema
 @command_line.script
 def main(folder: Path, study: str, tables: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> None:
     """Write the tables that a measured study has too, and printed.csv."""
-    found = tables_of_published(published.read_study(folder, study), train_images)
+    (source,) = (found for found in published.read_folder(folder) if found.name == study)
+    found = tables_of_published(source, train_images)
     schema.write_all(found, tables, study)
 
 

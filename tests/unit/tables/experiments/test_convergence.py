@@ -7,8 +7,8 @@ import pytest
 from examples.convergence_records import MARGIN, record, run, seeds, study, swept, timed
 from scaling.tables.experiments import convergence
 from scaling.tables.experiments.best_remedy import best
-from scaling.tables.experiments.gap import gap
 from scaling.tables.experiments.remedies import remedies
+from scaling.tables.experiments.same_runs import gap
 from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
 
 

@@ -9,7 +9,7 @@ from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.statistics import Difference
 from scaling.tables.experiments import best_remedy, same_runs
-from scaling.tables.experiments.gap import BEHIND, CLOSED, gap
+from scaling.tables.experiments.same_runs import BEHIND, CLOSED, gap
 
 MOMENTUM = 0.1
 """Of torch.nn.BatchNorm2d: the share of an update's own batch in the running statistics."""

@@ -156,12 +156,6 @@ def read_folder(path: Path) -> list[PublishedStudy]:
     ]
 
 
-def read_study(folder: Path, name: str) -> PublishedStudy:
-    """The study called `name` in `folder`, which has it."""
-    (study,) = (study for study in read_folder(folder) if study.name == name)
-    return study
-
-
 def by_name(
     folders: Iterable[Path], reserved: str | None = None
 ) -> dict[str, tuple[Path, PublishedStudy]]:

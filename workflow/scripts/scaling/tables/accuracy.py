@@ -106,17 +106,16 @@ def _against(row: dict[str, Any], reference: dict[str, Any] | None) -> dict[str,
     if reference is None or row is reference:
         return {"reference": row is reference, **unknown}
     for quantity in ("test_accuracy", "train_accuracy"):
-        seeds = min(row[f"{quantity}_count"], reference[f"{quantity}_count"])
-        if seeds == 0:
-            continue
-        low, high = f"{quantity}_min", f"{quantity}_max"
-        overlap = ranges_overlap(row[low], row[high], reference[low], reference[high])
-        return {
-            "reference": False,
-            "difference": row[quantity] - reference[quantity],
-            "difference_of": quantity,
-            "within_spread": overlap if seeds > 1 else None,
-        }
+        if seeds := min(row[f"{quantity}_count"], reference[f"{quantity}_count"]):
+            ends = [
+                each[f"{quantity}_{end}"] for each in (row, reference) for end in ("min", "max")
+            ]
+            return {
+                "reference": False,
+                "difference": row[quantity] - reference[quantity],
+                "difference_of": quantity,
+                "within_spread": ranges_overlap(*ends) if seeds > 1 else None,
+            }
     return {"reference": False, **unknown}
 
 
@@ -145,26 +144,22 @@ def compare_recipes(accuracy: pd.DataFrame) -> pd.DataFrame:
 
 
 def _pair(first: pd.DataFrame, second: pd.DataFrame, quantity: str) -> dict[str, Any]:
-    recipes = {"first": first, "second": second}
     row: dict[str, Any] = {"quantity": quantity}
     samples = []
-    for name, runs in recipes.items():
+    for name, runs in (("first", first), ("second", second)):
         ok = runs[(runs["status"] == "ok") & runs[quantity].notna()]
         samples.append(ok[quantity].to_list())
         row |= {f"{name}_mean": ok[quantity].mean(), f"{name}_std": ok[quantity].std()}
         row |= {f"{name}_seeds": len(ok), f"{name}_epochs": sorted({int(n) for n in ok["epoch"]})}
-    row |= {"difference": math.nan, "low": math.nan, "high": math.nan}
-    refusal = _incomparable(first, second, row)
-    if refusal:
-        return {**row, "verdict": UNDECIDED, "reason": refusal}
-    row["difference"] = row["second_mean"] - row["first_mean"]
-    if min(map(len, samples)) < 2:
-        return {**row, "verdict": UNDECIDED, "reason": "fewer than 2 seeds"}
-    row["low"], row["high"] = welch_interval(*samples)
-    if math.isnan(row["low"]):
-        return {**row, "verdict": UNDECIDED, "reason": "no seed differs from another"}
-    agree = row["low"] <= 0 <= row["high"]
-    return {**row, "verdict": AGREE if agree else DIFFER, "reason": ""}
+    reason = _incomparable(first, second, row)
+    difference = math.nan if reason else row["second_mean"] - row["first_mean"]
+    few = min(map(len, samples)) < 2
+    low, high = (math.nan, math.nan) if reason or few else welch_interval(*samples)
+    if not reason and math.isnan(low):
+        reason = "fewer than 2 seeds" if few else "no seed differs from another"
+    verdict = UNDECIDED if reason else AGREE if low <= 0 <= high else DIFFER
+    found = {"difference": difference, "low": low, "high": high}
+    return row | found | {"verdict": verdict, "reason": reason}
 
 
 def _incomparable(first: pd.DataFrame, second: pd.DataFrame, row: dict[str, Any]) -> str:

@@ -4,10 +4,10 @@ import math
 from statistics import median
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records import RunRecord
 from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import epochs
@@ -92,7 +92,7 @@ def _device_time(records: Seeds) -> dict[str, Any]:
     if not steps:
         notes = [rank["note"] for ranks in read for rank in ranks if "note" in rank]
         return {"count": 0, "note": notes[0] if notes else "the device's time was not read"}
-    found = {part: _median([step[part] for step in steps]) for part in STEP}
+    found = {part: np.median([step[part] for step in steps]) for part in STEP}
     gaps = [step["gap_seconds"] for step in steps]
     # The median of the gaps is not what is left between the other two medians.
     return {
@@ -110,15 +110,10 @@ def _step(ranks: list[dict[str, Any]]) -> dict[str, float] | None:
     if not ranks or not all(rank["iterations"] for rank in ranks):
         return None
     step, busy, compute, kernels = (
-        _median([rank[part] / rank["iterations"] for rank in ranks])
+        np.median([rank[part] / rank["iterations"] for rank in ranks])
         for part in ("seconds", "busy_seconds", "compute_seconds", "kernels")
     )
     return dict(zip(STEP, (step, busy, compute, step - busy, kernels), strict=True))
-
-
-def _median(values: list[float]) -> float:
-    """The median, or NaN where a value is."""
-    return math.nan if any(map(math.isnan, values)) else median(values)
 
 
 def costs(runs: list[Run]) -> pd.DataFrame:
@@ -143,20 +138,16 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         for what, found in (("operations per image", flops), ("precision", precisions))
         if len(found) != 1
     ]
+    measured = [epoch for record in records for epoch in epochs(record)]
+    capped = [epoch.power_capped_seconds for epoch in measured]
+    share = math.nan
+    if measured and None not in capped:
+        share = min(1.0, sum(filter(None, capped)) / sum(epoch.seconds for epoch in measured))
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
     return {
         "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
         "precision": precisions.pop() if len(precisions) == 1 else "",
-        "power_capped_share": _power_capped_share(records),
+        "power_capped_share": share,
         "cost_note": "; ".join(notes),
         "peak_memory_bytes": max(memory, default=None),
     }
-
-
-def _power_capped_share(records: list[RunRecord]) -> float:
-    measured = [epoch for record in records for epoch in epochs(record)]
-    capped = [epoch.power_capped_seconds for epoch in measured]
-    known = [seconds for seconds in capped if seconds is not None]
-    if not measured or len(known) < len(measured):
-        return math.nan
-    return min(1.0, sum(known) / sum(epoch.seconds for epoch in measured))

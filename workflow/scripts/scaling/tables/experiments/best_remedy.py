@@ -33,16 +33,6 @@ def plain_sweep(remedies: pd.DataFrame, global_batch: int) -> Any | None:
     return next(rows.loc[[rows["rates"].idxmax()]].itertuples()) if len(rows) else None
 
 
-def at_equal_epochs(remedies: pd.DataFrame) -> pd.DataFrame:
-    """The rows planned for as many epochs as the reference, no seed of them diverged.
-
-    Runs at equal updates have more, except where these are the same.
-    """
-    equal = remedies["planned_epochs"] == reference_epochs(remedies)
-    trained = remedies["train_accuracy"].notna() & (remedies["diverged_seeds"] == 0)
-    return remedies[equal & trained]
-
-
 def reference_epochs(remedies: pd.DataFrame) -> float:
     """How many epochs the reference has; not a number without it."""
     return float(remedies.loc[remedies["reference"].eq(True), "planned_epochs"].max())
@@ -51,10 +41,12 @@ def reference_epochs(remedies: pd.DataFrame) -> float:
 def best(remedies: pd.DataFrame, global_batch: int) -> Any | None:
     """The row with the highest mean training accuracy at equal epochs; None without any.
 
-    By the training set, so that the test set may judge the choice; see `evaluated_best`.
+    By the training set, so that the test set may judge the choice; see `evaluated_best`. Equal are
+    as many as the reference has; no seed diverged.
     """
-    rows = at_equal_epochs(remedies)
-    rows = rows[rows["global_batch"] == global_batch]
+    equal = remedies["planned_epochs"] == reference_epochs(remedies)
+    trained = remedies["train_accuracy"].notna() & (remedies["diverged_seeds"] == 0)
+    rows = remedies[equal & trained & (remedies["global_batch"] == global_batch)]
     if rows.empty:
         return None
     return evaluated_best(rows, next(rows.loc[[rows["train_accuracy"].idxmax()]].itertuples()))

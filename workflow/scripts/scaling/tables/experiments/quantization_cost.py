@@ -105,24 +105,16 @@ def difference(points: float, standard_error: float) -> str:
     return fmt.points(points) + known
 
 
-def words(row: Any) -> list[str]:
-    """List where `row` differs from plain quantization, but for its bits and its mistake."""
+def method(row: Any) -> str:
+    """Say where `row` differs from plain quantization, but for its bits and its mistake."""
     floats = pd.isna(row.activation_bits)
     found = [
         said
         for (column, value), said in WORDS.items()
         if getattr(row, column) == value and not (floats and column not in OF_WEIGHTS)
     ]
-    both = ["weight ranges by MSE", "activation ranges by MSE"]
-    if set(both) <= set(found):
-        found[found.index(both[0])] = "ranges by MSE"
-        found.remove(both[1])
-    return found
-
-
-def method(row: Any) -> str:
-    """Join all of `words`; plain quantization is by max-abs."""
-    return ", ".join(words(row)) or PLAIN
+    both = "weight ranges by MSE, activation ranges by MSE"
+    return ", ".join(found).replace(both, "ranges by MSE") or PLAIN
 
 
 def bits(row: Any) -> str:

@@ -8,8 +8,7 @@ import pandas as pd
 from scaling.core.statistics import welch_interval
 from scaling.tables import schema
 from scaling.tables.experiments import gains
-from scaling.tables.experiments.gap import SAME, UNDECIDED, gap
-from scaling.tables.experiments.same_runs import same_runs
+from scaling.tables.experiments.same_runs import SAME, UNDECIDED, gap, same_runs
 
 QUANTITIES = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 

@@ -9,6 +9,9 @@ from scaling.core.statistics import CONFIDENCE, Difference, paired_interval, wel
 
 TRAINED = ["global_batch", "seed", "updates", "train_loss", "train_accuracy"]
 EVALUATED = ["test_loss", "test_accuracy"]
+CLOSED, BEHIND, UNDECIDED = "within the margin", "behind", "undecided"
+SAME = "the same runs"
+"""Of a comparison of the reference with runs that are its own under another name."""
 
 
 def same_training(own: pd.DataFrame, other: pd.DataFrame) -> bool:
@@ -44,6 +47,19 @@ def difference(
         return Difference(mean, math.nan, math.nan)
     interval = paired_interval if same_training(own, other) else welch_interval
     return Difference(mean, *interval(first, second, confidence), confidence)
+
+
+def gap(low: float, high: float, margin: float) -> str:
+    """What the interval from `low` to `high` of accuracy minus the reference's tells.
+
+    `CLOSED`: all of it is above -`margin`, so a loss that large is excluded (non-inferiority, as
+    trials of treatments have it: guideline EMEA/CPMP/EWP/2158/99, 2005). `BEHIND`: all of it is
+    below 0, and such a loss is not excluded. `UNDECIDED`: it contains both, or is not a number:
+    that 0 is in an interval is no proof of equality.
+    """
+    if low > -margin:
+        return CLOSED
+    return BEHIND if high < 0 else UNDECIDED
 
 
 def _equal(own: pd.DataFrame, other: pd.DataFrame, columns: list[str]) -> bool:
