@@ -98,14 +98,6 @@ def test_subtraction_is_held_against_an_instrument(seconds, options, verdict, di
         assert figures["worst_communication_seconds_direct"] == pytest.approx(0.1)
 
 
-def test_what_has_no_estimate_was_not_measured(example):
-    assert example["Q3.1-estimates-course-ddp"].verdict == "not measured"
-    tables = study()
-    tables["communication"]["communication_seconds"] = None
-    found = claims(communication.parts, tables)
-    assert {claim.verdict for claim in found.values()} == {"not measured"}
-
-
 def used(estimate, *utilizations):
     """The claim on a link of 100 GB/s between 2 GPUs, used to these shares with batch 32, 64, …"""
     tables = study()
@@ -132,5 +124,10 @@ def test_the_fastest_cell_tells_how_much_of_the_link_is_used(estimate, utilizati
     assert claim.evidence[0].figures["best_utilization"] == best
 
 
-def test_the_use_of_a_link_needs_an_estimate():
+def test_what_has_no_estimate_was_not_measured(example):
+    assert example["Q3.1-estimates-course-ddp"].verdict == "not measured"
     assert used("ddp_log", 0.5).verdict == "not measured"
+    tables = study()
+    tables["communication"]["communication_seconds"] = None
+    found = claims(communication.parts, tables)
+    assert {claim.verdict for claim in found.values()} == {"not measured"}
