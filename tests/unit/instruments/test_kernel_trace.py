@@ -13,16 +13,7 @@ def spans(*pairs):
 def test_touching_and_nested_intervals_become_one():
     found = union(spans((5, 6), (0, 4), (1, 2), (4, 5), (8, 9)))
     assert found.tolist() == [[0, 6], [8, 9]]
-
-
-def test_each_instant_counts_once():
     assert length(spans((0, 4), (2, 6), (10, 11))) == 7
-
-
-def test_overlap_is_what_both_cover():
-    communication = spans((0, 4), (6, 8))
-    compute = spans((3, 7))
-    assert overlap(communication, compute) == 2
 
 
 def test_no_rounding_is_left_where_nothing_overlaps():

@@ -22,23 +22,21 @@ def test_the_percentile_leaves_one_value_in_ten_thousand_out() -> None:
     assert percentile_threshold(seen(values)) == pytest.approx(1, abs=2 * 100 / 4096)
 
 
-def test_the_reach_by_mse_is_the_best_of_all_tried() -> None:
+def test_the_threshold_by_mse_is_the_best_of_all_tried() -> None:
     values = torch.randn(20_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     magnitudes, largest = values.abs(), values.abs().max().item()
 
-    def error(reach: float, qmax: int) -> float:
-        steps = torch.round(values * qmax / reach).clamp(-qmax, qmax)
-        return float((steps * reach / qmax - values).square().mean())
+    def error(threshold: float, qmax: int) -> float:
+        steps = torch.round(values * qmax / threshold).clamp(-qmax, qmax)
+        return float((steps * threshold / qmax - values).square().mean())
 
     for qmax in (1, 7, 127):
-        reach = mse_threshold(magnitudes, torch.ones(()), largest, qmax)
+        found = mse_threshold(magnitudes, torch.ones(()), largest, qmax)
         tried = [largest * percent / 100 for percent in range(1, 101)]
-        assert error(reach, qmax) == pytest.approx(min(error(one, qmax) for one in tried))
+        assert error(found, qmax) == pytest.approx(min(error(one, qmax) for one in tried))
     # Few steps pay for the many small values with the few large ones: 4 bits clip a normal
     # distribution at 2.8 standard deviations.
     assert 2.3 < mse_threshold(magnitudes, torch.ones(()), largest, 7) < 3.0 < largest
-
-
-def test_equal_errors_keep_the_largest_reach() -> None:
-    values = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    assert mse_threshold(values, torch.ones(()), 1.0, 1) == 1.0
+    # Of equal errors the largest threshold wins.
+    both = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    assert mse_threshold(both, torch.ones(()), 1.0, 1) == 1.0
