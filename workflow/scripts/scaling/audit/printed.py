@@ -44,22 +44,21 @@ def printed_parts_differ_from_total(study: Study) -> pd.DataFrame:
 
 def printed_communication_below_zero(study: Study) -> pd.DataFrame:
     """A printed communication time is not below 0."""
-    rows = _printed(study, "communication_seconds")
-    message = "the printed communication time is below 0"
-    return findings(rows[rows["printed"] < 0], "warning", message, rows["printed"], 0)
+    rows = _printed(study, "communication_seconds").query("printed < 0")
+    return findings(
+        rows, "warning", "the printed communication time is below 0", rows["printed"], 0
+    )
 
 
 def printed_utilization_above_all(study: Study) -> pd.DataFrame:
     """A printed utilization is at most 100 %."""
-    rows = _printed(study, "utilization_percent")
-    message = "the printed utilization is above 100 %"
-    return findings(rows[rows["printed"] > 100], "warning", message, rows["printed"], 100)
+    rows = _printed(study, "utilization_percent").query("printed > 100")
+    return findings(rows, "warning", "the printed utilization is above 100 %", rows["printed"], 100)
 
 
 def printed_speedup_above_gpus(study: Study) -> pd.DataFrame:
     """A printed speedup is at most N, give or take its last digit."""
-    rows = _printed(study, "speedup")
-    rows = rows[rows["printed"] - rows["gpus"] > rows["last_digit"]]
+    rows = _printed(study, "speedup").query("printed - gpus > last_digit")
     message = "the printed speedup is above the number of GPUs"
     return findings(rows, "warning", message, rows["printed"], rows["gpus"])
 

@@ -51,6 +51,16 @@ class Facts:
         """T(1,b) / N, without the wait for data."""
         return self.single_without_loading / self.gpus
 
+    @property
+    def rest(self) -> float:
+        """T(N,b) - T(1,b) / N, whole epochs."""
+        return self.seconds - self.compute
+
+    @property
+    def rest_without_loading(self) -> float:
+        """T(N,b) - T(1,b) / N, both without the wait for data."""
+        return self.seconds_without_loading - self.compute_without_loading
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -86,6 +96,9 @@ def _bandwidth(*mistakes: str) -> Definition:
 
 _OF_BANDWIDTHS = ["ring_for_dp", "one_iteration", "over_total", "gib"]
 
+WITHOUT, WHOLE = "T(1,b) / N without loading", "T(1,b) / N"
+REST_WITHOUT, REST = f"T(N,b) - {WITHOUT}", f"T(N,b) - {WHOLE}"
+
 DEFINITIONS: dict[str, list[Definition]] = {
     "speedup": [
         Definition("T(1,b) / T(N,b)", lambda cell: cell.single / cell.seconds),
@@ -103,8 +116,8 @@ DEFINITIONS: dict[str, list[Definition]] = {
         ),
     ],
     "compute_seconds": [
-        Definition("T(1,b) / N without loading", lambda cell: cell.compute_without_loading),
-        Definition("T(1,b) / N", lambda cell: cell.compute, ("loading_counted",)),
+        Definition(WITHOUT, lambda cell: cell.compute_without_loading),
+        Definition(WHOLE, lambda cell: cell.compute, ("loading_counted",)),
         Definition("T(N,b)", lambda cell: cell.seconds, ("total_as_compute", "loading_counted")),
         # With the communication printed beside it.
         Definition(
@@ -112,34 +125,19 @@ DEFINITIONS: dict[str, list[Definition]] = {
             lambda cell: cell.compute_without_loading + cell.communication_seconds,
             ("total_as_compute",),
         ),
-        Definition(
-            "T(N,b) - T(1,b) / N without loading",
-            lambda cell: cell.seconds_without_loading - cell.compute_without_loading,
-            ("wrong_column",),
-        ),
-        Definition(
-            "T(N,b) - T(1,b) / N", lambda cell: cell.seconds - cell.compute, ("wrong_column",)
-        ),
+        Definition(REST_WITHOUT, lambda cell: cell.rest_without_loading, ("wrong_column",)),
+        Definition(REST, lambda cell: cell.rest, ("wrong_column",)),
     ],
     "communication_seconds": [
+        Definition(REST_WITHOUT, lambda cell: cell.rest_without_loading),
+        Definition(REST, lambda cell: cell.rest, ("loading_counted",)),
         Definition(
-            "T(N,b) - T(1,b) / N without loading",
-            lambda cell: cell.seconds_without_loading - cell.compute_without_loading,
-        ),
-        Definition(
-            "T(N,b) - T(1,b) / N", lambda cell: cell.seconds - cell.compute, ("loading_counted",)
-        ),
-        Definition(
-            "T(N,b) - T(1,b) / N without loading, T(N,b) printed as compute",
+            f"{REST_WITHOUT}, T(N,b) printed as compute",
             lambda cell: cell.compute_seconds - cell.compute_without_loading,
             ("loading_left_out",),
         ),
-        Definition(
-            "T(1,b) / N without loading",
-            lambda cell: cell.compute_without_loading,
-            ("wrong_column",),
-        ),
-        Definition("T(1,b) / N", lambda cell: cell.compute, ("wrong_column",)),
+        Definition(WITHOUT, lambda cell: cell.compute_without_loading, ("wrong_column",)),
+        Definition(WHOLE, lambda cell: cell.compute, ("wrong_column",)),
         Definition(
             "T(N,b) - compute as printed",
             lambda cell: cell.seconds - cell.compute_seconds,

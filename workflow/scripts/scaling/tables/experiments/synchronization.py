@@ -3,10 +3,9 @@
 Every table is made from the documents synchronization.json, one for each number of GPUs.
 """
 
-from collections import defaultdict
-from statistics import median
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.tables import schema
@@ -73,14 +72,9 @@ def accuracy(documents: list[dict[str, Any]]) -> pd.DataFrame:
             last = epochs[epochs["epoch"] == epochs["epoch"].max()]
             row = {**one, **one["ranks"][0], "gpus": document["gpus"]}
             for name in ("train_loss", "train_accuracy"):
-                row[name] = _mean(last[name], last["samples"])
+                row[name] = np.average(last[name].astype(float), weights=last["samples"])
             rows.append(row | {"epochs": epochs["epoch"].max() + 1})
     return schema.frame("sampler_accuracy", rows)
-
-
-def _mean(values: pd.Series, samples: pd.Series) -> float:
-    """The mean over all samples; NaN where a rank has no value."""
-    return float((values.astype(float) * samples).sum(skipna=False) / samples.sum())
 
 
 def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
@@ -162,15 +156,14 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _seconds(document: dict[str, Any], kind: str) -> dict[str, float]:
-    slowest: dict[int, float] = defaultdict(float)
-    for row in document.get("buffer_seconds", []):
-        if row["buffers"] == kind:
-            slowest[row["round"]] = max(slowest[row["round"]], row["seconds"])
-    if not slowest:
+    columns = ["buffers", "round", "rank", "seconds"]
+    rows = pd.DataFrame(document.get("buffer_seconds", []), columns=columns)
+    slowest = rows[rows["buffers"] == kind].groupby("round")["seconds"].max()
+    if slowest.empty:
         return {"count": 0}
     return {
-        "epoch_seconds": median(slowest.values()),
-        "epoch_seconds_min": min(slowest.values()),
-        "epoch_seconds_max": max(slowest.values()),
+        "epoch_seconds": slowest.median(),
+        "epoch_seconds_min": slowest.min(),
+        "epoch_seconds_max": slowest.max(),
         "count": len(slowest),
     }
