@@ -34,6 +34,9 @@ class Page(HTMLParser):
         if tag == "figcaption":
             self._title = ""
         elif tag == "table":
+            # Studies of one page have tables of one title.
+            while self._title in self.tables:
+                self._title += "′"
             self.tables[self._title] = []
         elif tag == "tr":
             self._rows.append([])
