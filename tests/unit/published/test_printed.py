@@ -168,25 +168,6 @@ def test_compute_and_communication_in_each_others_column(tmp_path, cells):
         assert found.mistakes(quantity) == everywhere("") | wrong
 
 
-def test_ours_are_by_one_estimate_for_all_cells(tmp_path):
-    # One cell without its time without loading: all are by whole epochs, 4.892 - 18/4 and so on.
-    found = study(tmp_path, edited({(2, 512): {WITHOUT: ""}}))
-    ours = found.printed[found.printed.quantity == "compute_seconds"]
-    assert ours.derived.tolist() == [9.0, 8.5, 4.5, 4.25]
-    # What was printed is right all the same, only by the other estimate.
-    assert found.mistakes("compute_seconds") == everywhere("")
-
-
-def test_a_negative_time_of_ours_has_no_factor_and_no_other_estimate_in_its_place(tmp_path):
-    # 4.1 - 16.8/4 = -0.1 without loading, 4.35 - 17/4 = 0.1 with.
-    found = study(tmp_path, edited({(4, 512): {WITHOUT: "4.100"}}))
-    cell = found.cell("communication_seconds", 4, 512)
-    assert cell.derived == pytest.approx(-0.1) and math.isnan(cell.factor)
-    rate = found.cell("bandwidth_gb_per_s", 4, 512)
-    assert math.isnan(rate.derived)
-    assert rate.note.startswith("communication not above 0: no bandwidth")
-
-
 def test_a_second_time_on_one_gpu_that_differs(tmp_path):
     sweep = "study,gpus,batch_size,epoch_seconds\nclean,1,128,18.2\nclean,1,512,18.0\n"
     found = study(tmp_path, batch_sweep=sweep)

@@ -1,11 +1,9 @@
-"""What a machine can do at best: worked out from made-up repeats, and measured on this CPU."""
+"""What a machine can do at best, worked out from made-up repeats."""
 
 import math
 
 import pytest
 
-import peaks_measure
-from scaling.core import files
 from scaling.tables import limits
 from scaling.tables.limits import fit, interconnect
 
@@ -88,18 +86,3 @@ def test_the_peak_of_a_precision_is_its_best_size():
     assert limits.peak_flops_per_second(table, "bf16") == 8e11
     assert limits.peak_flops_per_second(table, "float32") == 5e10
     assert math.isnan(limits.peak_flops_per_second(table, "tf32"))
-
-
-def test_a_cpu_is_measured_in_float32_and_bf16_and_copies_within_its_memory(tmp_path):
-    output = tmp_path / "peaks.json"
-    options = ["--matrix-sizes", "16", "--copy-bytes", "4096", "--repeats", "3"]
-    peaks_measure.main([*options, "--device", "cpu", "--output", str(output)])
-    record = files.read_json(output)
-    what = [
-        (row["quantity"], row.get("precision"), row.get("matrix_size")) for row in record["rows"]
-    ]
-    products = [("matrix_product", precision, 16) for precision in ("float32", "bf16")]
-    assert what == [*products, ("device_copy", None, None)]
-    assert all(len(row["seconds"]) == 3 and min(row["seconds"]) > 0 for row in record["rows"])
-    assert record["device"] == "cpu" and record["gpus"] == 0
-    assert (peaks(*record["rows"])["value"] > 0).all()

@@ -12,33 +12,12 @@ def ranges_overlap(low: float, high: float, other_low: float, other_high: float)
     return low <= other_high and other_low <= high
 
 
-def communication_resolution(timing: pd.DataFrame) -> pd.DataFrame:
-    """How uncertain each communication time by subtraction is, in seconds.
+def with_resolution(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
+    """`communication` with its lowest, highest and resolution seconds, and `within_noise`.
 
-    Columns recipe, strategy, gpus, batch_size, estimate, `lowest_seconds`, `highest_seconds`,
-    `resolution_seconds`, one row per multi-GPU cell of `timing` and estimate by subtraction. The
-    lowest and the highest value of T(N,b) - T(1,b)/N pair the extremes of both times, as
+    The lowest and the highest value of T(N,b) - T(1,b)/N pair the extremes of both times, as
     `speedup.speedup` does; the resolution is the distance of the two, the ranges (maximum -
     minimum) of both terms together. NaN where a time was measured only once, or has no range.
-    """
-    table = with_single_gpu(timing[timing["gpus"] > 1], timing, "batch_size")
-    repeated = (table["count"] > 1) & (table["single_count"] > 1)
-    found = []
-    for estimate, seconds in SUBTRACTIONS.items():
-        lowest, highest = (
-            (table[f"{seconds}_{own}"] - table[f"single_{seconds}_{single}"] / table["gpus"])
-            .where(repeated)
-            .astype(float)
-            for own, single in (("min", "max"), ("max", "min"))
-        )
-        ends = {"lowest_seconds": lowest, "highest_seconds": highest}
-        cells = table[CELL_KEYS].assign(estimate=estimate, **ends)
-        found.append(cells.assign(resolution_seconds=highest - lowest))
-    return pd.concat(found, ignore_index=True)
-
-
-def with_resolution(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
-    """`communication` with the columns of `communication_resolution` and `within_noise`.
 
     Within noise is a communication time whose lowest and highest value have 0 between them: by
     subtraction, where the ranges of T(N,b) and T(1,b)/N overlap, so that a time below 0 is within
@@ -47,11 +26,24 @@ def with_resolution(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.Dat
     and its lowest and highest value are that far from its reading; that of one which read once is
     unknown: NaN, never `within_noise`.
     """
-    keys = [*CELL_KEYS, "estimate"]
-    table = communication.merge(communication_resolution(timing), how="left", on=keys)
-    seconds = table["communication_seconds"]
+    several = with_single_gpu(timing[timing["gpus"] > 1], timing, "batch_size")
+    repeated = (several["count"] > 1) & (several["single_count"] > 1)
+    found = []
+    for estimate, seconds in SUBTRACTIONS.items():
+        ends = {
+            f"{end}_seconds": (
+                several[f"{seconds}_{own}"]
+                - several[f"single_{seconds}_{single}"] / several["gpus"]
+            )
+            .where(repeated)
+            .astype(float)
+            for end, own, single in (("lowest", "min", "max"), ("highest", "max", "min"))
+        }
+        found.append(several[CELL_KEYS].assign(estimate=estimate, **ends))
+    table = communication.merge(pd.concat(found), how="left", on=[*CELL_KEYS, "estimate"])
+    table["resolution_seconds"] = table["highest_seconds"] - table["lowest_seconds"]
     if "spread_seconds" in table:
-        spread = table["spread_seconds"]
+        seconds, spread = table["communication_seconds"], table["spread_seconds"]
         table["resolution_seconds"] = table["resolution_seconds"].fillna(spread)
         table["lowest_seconds"] = table["lowest_seconds"].fillna(seconds - spread)
         table["highest_seconds"] = table["highest_seconds"].fillna(seconds + spread)
