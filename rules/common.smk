@@ -1,7 +1,6 @@
 # The grid, the configuration and the helpers that all rules share. No rules here.
 import json
 import math
-import shlex
 import sys
 from functools import cache
 from pathlib import Path
@@ -103,14 +102,17 @@ def options(section, *keys):
     return command_line.options({key: section[key] for key in keys or section})
 
 
-# The keys of the section `training` that every training has.
-TRAINING_KEYS = [
-    "learning_rate",
-    "momentum",
-    "weight_decay",
-    "crop_padding",
-    "horizontal_flip",
-]
+# What every training has, of the model and of the section `training`.
+TRAINING_KEYS = ["learning_rate", "momentum", "weight_decay"]
+TRAINING_KEYS += ["crop_padding", "horizontal_flip"]
+TRAINING = {"device": config["device"], "model_width": config["model"]["width"]}
+TRAINING |= {key: config["training"][key] for key in TRAINING_KEYS}
+LIMITS = ["cpu_threads", "time_limit_seconds", "collective_timeout_seconds"]
+# What it trains on; the images are not looked at again once they are there.
+IMAGES = {
+    "images": ancient(f"{DATASET}/images.npz"),
+    "manifest": f"{DATASET}/manifest.json",
+}
 
 
 def variant_options(wildcards):
@@ -129,11 +131,6 @@ def variant_options(wildcards):
 def quantization_code(script, model, part):
     """A digest of a script with the module that trains or evaluates one model."""
     return digest(script, getattr(QUANTIZED_MODELS.find(model), part).module)
-
-
-def option(name, value):
-    """`--name value` for the shell, or nothing when the value is null."""
-    return "" if value is None else f"{name} {shlex.quote(str(value))}"
 
 
 def single_gpu_run(strategy):

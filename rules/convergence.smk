@@ -29,18 +29,15 @@ if not REPLAY:
                 {wildcards.remedy: REMEDIES[wildcards.remedy]}
             ),
             records=subpath(output[0], ancestor=3),
-            device=lookup(dpath="device", within=config),
-            model_width=lookup(dpath="model/width", within=config),
             convergence=options(
                 config["convergence"],
                 *("reference_batch", "gpus", "epochs", "max_epochs", "seeds"),
                 *("factors", "precision", "train_images"),
             ),
-            training=options(config["training"], *TRAINING_KEYS),
+            training=options(TRAINING),
             machine=options(config["machine"], "cpu_threads"),
         shell:
             "python workflow/scripts/convergence_train.py --remedies {params.remedy:q}"
             " --global-batches {wildcards.global_batch} --dataset {input.images}"
-            " --manifest {input.manifest} --device {params.device}"
-            " --model-width {params.model_width} {params.convergence} {params.training}"
+            " --manifest {input.manifest} {params.convergence} {params.training}"
             " {params.machine} --records {params.records} > {log} 2>&1"

@@ -13,8 +13,8 @@ rule interconnect_sweep:
     params:
         code=digest("interconnect_sweep"),
         nodes=TIMED["nodes"],
-        device=lookup(dpath="device", within=config),
-        model_width=lookup(dpath="model/width", within=config),
+        device=config["device"],
+        model_width=config["model"]["width"],
         interconnect=options(config["interconnect"]),
         machine=options(config["machine"], "time_limit_seconds"),
     shell:

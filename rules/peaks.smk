@@ -10,7 +10,7 @@ rule peaks_measure:
         **TIMED,
     params:
         code=digest("peaks_measure"),
-        device=lookup(dpath="device", within=config),
+        device=config["device"],
         gpus=gpus_of,
         peaks=options(config["peaks"]),
         machine=options(config["machine"], "cpu_threads", "time_limit_seconds"),

@@ -1,8 +1,4 @@
 # Published studies: from what they print to the tables that measured ones have (rules/tables.smk).
-localrules:
-    published_render,
-
-
 rule published_render:
     input:
         tables=compared(*schema.PUBLISHED),
@@ -17,6 +13,7 @@ rule published_render:
         ),
     log:
         "<logs>/published_render.log",
+    localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:

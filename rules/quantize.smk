@@ -1,7 +1,6 @@
 rule quantize_train:
     input:
-        images=ancient(f"{DATASET}/images.npz"),
-        manifest=f"{DATASET}/manifest.json",
+        **IMAGES,
     output:
         weights="<records>/quantization/seed~{seed}/float32.pt",
         summary="<records>/quantization/seed~{seed}/training.json",
@@ -12,15 +11,14 @@ rule quantize_train:
     params:
         code=quantization_code("quantize_train", "tutorial-cnn", "training"),
         model="tutorial-cnn",
-        device=lookup(dpath="device", within=config),
         training=options(
-            config["quantization"],
-            *("epochs", "batch_size", "learning_rate", "momentum"),
+            config["quantization"] | {"device": config["device"]},
+            *("device", "epochs", "batch_size", "learning_rate", "momentum"),
         ),
     shell:
         "python workflow/scripts/quantize_train.py --model {params.model}"
         " --dataset {input.images} --manifest {input.manifest} --seed {wildcards.seed}"
-        " --device {params.device} {params.training}"
+        " {params.training}"
         " --output {output.weights} --summary {output.summary} > {log} 2>&1"
 
 
@@ -33,25 +31,21 @@ use rule quantize_train as quantize_train_resnet with:
     params:
         code=quantization_code("quantize_train", "resnet18-cifar", "training"),
         model="resnet18-cifar",
-        device=lookup(dpath="device", within=config),
         training=options(
-            {
-                "model_width": config["model"]["width"],
+            TRAINING
+            | {
                 "epochs": config["training"]["warmup_epochs"]
                 + config["training"]["measured_epochs"],
                 "batch_size": min(config["grid"]["batch_sizes"]),
                 "recipe_options": config["recipes"]["course"],
             }
-        )
-        + " "
-        + options(config["training"], *TRAINING_KEYS),
+        ),
 
 
 # One job for each seed and variant, so that a new variant runs alone.
 rule quantize_evaluate:
     input:
-        images=ancient(f"{DATASET}/images.npz"),
-        manifest=f"{DATASET}/manifest.json",
+        **IMAGES,
         weights="<records>/quantization/seed~{seed}/float32.pt",
     output:
         "<records>/quantization/seed~{seed}/variant~{variant}/quantization.json",
@@ -62,10 +56,8 @@ rule quantize_evaluate:
     params:
         code=quantization_code("quantize_evaluate", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",
-        device=lookup(dpath="device", within=config),
-        calibration_images=lookup(
-            dpath="quantization/calibration_images", within=config
-        ),
+        device=config["device"],
+        calibration_images=config["quantization"]["calibration_images"],
         own=variant_options,
     shell:
         "python workflow/scripts/quantize_evaluate.py --model {params.model}"
@@ -76,8 +68,7 @@ rule quantize_evaluate:
 
 use rule quantize_evaluate as quantize_evaluate_resnet with:
     input:
-        images=ancient(f"{DATASET}/images.npz"),
-        manifest=f"{DATASET}/manifest.json",
+        **IMAGES,
         weights="<records>/quantization/seed~{seed}/resnet18.pt",
     output:
         "<records>/quantization/seed~{seed}/resnet18.json",
@@ -86,18 +77,15 @@ use rule quantize_evaluate as quantize_evaluate_resnet with:
     params:
         code=quantization_code("quantize_evaluate", "resnet18-cifar", "evaluation"),
         model="resnet18-cifar",
-        device=lookup(dpath="device", within=config),
-        calibration_images=lookup(
-            dpath="quantization/calibration_images", within=config
-        ),
+        device=config["device"],
+        calibration_images=config["quantization"]["calibration_images"],
         own=options({"model_width": config["model"]["width"]}),
 
 
 # Timed, but on the CPU: it has the machine to itself and takes no GPU.
 rule quantize_peers:
     input:
-        images=ancient(f"{DATASET}/images.npz"),
-        manifest=f"{DATASET}/manifest.json",
+        **IMAGES,
         weights="<records>/quantization/seed~{seed}/float32.pt",
     output:
         "<records>/quantization/seed~{seed}/peers.json",
@@ -111,11 +99,9 @@ rule quantize_peers:
         slurm_extra=slurm_options,
     params:
         code=digest("quantize_peers"),
-        peers=lookup(dpath="quantization/peers", within=config),
-        calibration_images=lookup(
-            dpath="quantization/calibration_images", within=config
-        ),
-        cpu_threads=lookup(dpath="machine/cpu_threads", within=config),
+        peers=config["quantization"]["peers"],
+        calibration_images=config["quantization"]["calibration_images"],
+        cpu_threads=config["machine"]["cpu_threads"],
     shell:
         "python workflow/scripts/quantize_peers.py --dataset {input.images}"
         " --manifest {input.manifest} --weights {input.weights} --seed {wildcards.seed}"

@@ -13,7 +13,9 @@ rule report_render:
         topology="<results>/tables/topology.txt",
         records=records,
         claims="<results>/tables/claims.json",
-        figures=expand(f"<results>/figures/{STUDY}/{{figure}}.svg", figure=STUDY_FIGURES),
+        figures=expand(
+            f"<results>/figures/{STUDY}/{{figure}}.svg", figure=STUDY_FIGURES
+        ),
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
     output:
@@ -31,7 +33,7 @@ rule report_render:
         code=digest("report_render"),
         partial=PARTIAL,
         side_by_side="--side-by-side" if config["machine"]["share"] else "",
-        replayed_from=option("--replayed-from", REPLAY),
+        replayed_from=options({"replayed_from": REPLAY}),
         study=STUDY,
         results=subpath(output[0], parent=True),
         runs=f"{RECORDS}/runs",

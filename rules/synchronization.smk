@@ -19,22 +19,14 @@ if not REPLAY:
                 *STRATEGIES.modules("ddp"),
                 *STRATEGIES.modules("dp"),
             ),
-            device=lookup(dpath="device", within=config),
-            model_width=lookup(dpath="model/width", within=config),
-            world_sizes=lookup(dpath="grid/gpus", within=config),
+            world_sizes=config["grid"]["gpus"],
             synchronization=options(config["synchronization"]),
-            training=options(config["training"], *TRAINING_KEYS),
+            training=options(TRAINING),
             tuned_options=json.dumps(config["recipes"]["tuned"]),
-            machine=options(
-                config["machine"],
-                "cpu_threads",
-                "time_limit_seconds",
-                "collective_timeout_seconds",
-            ),
+            machine=options(config["machine"], *LIMITS),
         shell:
             "python workflow/scripts/synchronization_measure.py --gpus {wildcards.gpus}"
             " --world-sizes {params.world_sizes} --dataset {input.images}"
-            " --manifest {input.manifest} --device {params.device}"
-            " --model-width {params.model_width} {params.synchronization} {params.training}"
+            " --manifest {input.manifest} {params.synchronization} {params.training}"
             " --tuned-options {params.tuned_options:q} {params.machine}"
             " --output {output} > {log} 2>&1"

@@ -113,8 +113,8 @@ rule tables_comparison:
     params:
         code=digest("tables_comparison"),
         tables=subpath(output[0], ancestor=2),
-        measured=lambda wildcards: option(
-            "--measured", STUDY if wildcards.study == STUDY else None
+        measured=lambda wildcards: (
+            f"--measured {STUDY}" if wildcards.study == STUDY else ""
         ),
         folders=published_folders(),
     shell:
@@ -137,7 +137,7 @@ rule tables_convergence:
         code=digest("tables_convergence"),
         study=STUDY,
         tables=subpath(output[0], parent=True),
-        margin=lookup(dpath="convergence/accuracy_margin", within=config),
+        margin=config["convergence"]["accuracy_margin"],
     shell:
         "python workflow/scripts/tables_convergence.py --records {input.records}"
         " --study {params.study} --tables {params.tables} --margin {params.margin}"
@@ -176,11 +176,7 @@ rule tables_quantization:
         peers=[f"<records>/{path}" for path in OPTIONAL if path.stem == "peers"],
         stages=[f"<records>/{path}" for path in OPTIONAL if path.stem == "resnet18"],
     output:
-        "<results>/tables/quantization.csv",
-        "<results>/tables/quantization_layers.csv",
-        "<results>/tables/quantization_paired.csv",
-        "<results>/tables/quantization_peers.csv",
-        "<results>/tables/quantization_resnet.csv",
+        tables_by("tables_quantization"),
     log:
         "<logs>/tables_quantization.log",
     localrule: True

@@ -1,7 +1,6 @@
 rule train_run:
     input:
-        images=ancient(f"{DATASET}/images.npz"),
-        manifest=f"{DATASET}/manifest.json",
+        **IMAGES,
     output:
         f"<records>/runs/{grid.RUN_PATTERN}/run.json",
     log:
@@ -16,19 +15,12 @@ rule train_run:
     params:
         code=lambda wildcards: cell_code(wildcards.recipe, wildcards.strategy),
         nodes=TIMED["nodes"],
-        device=config["device"],
         model=MODEL,
-        model_width=lookup(dpath="model/width", within=config),
-        training=options(config["training"]),
+        training=options(config["training"] | TRAINING),
         recipe=lambda wildcards: options(
             {"recipe_options": config["recipes"][wildcards.recipe]}
         ),
-        machine=options(
-            config["machine"],
-            "cpu_threads",
-            "time_limit_seconds",
-            "collective_timeout_seconds",
-        ),
+        machine=options(config["machine"], *LIMITS),
     shell:
         # What is compiled for one cell serves every other cell of that batch size.
         "TORCHINDUCTOR_CACHE_DIR=${{TORCHINDUCTOR_CACHE_DIR:-$PWD/resources/compiled}}"
@@ -36,8 +28,7 @@ rule train_run:
         " python workflow/scripts/train_run.py"
         " --recipe {wildcards.recipe} --strategy {wildcards.strategy} --gpus {wildcards.gpus}"
         " --nodes {params.nodes} --batch-size {wildcards.batch_size} --seed {wildcards.seed}"
-        " --dataset {input.images} --manifest {input.manifest} --device {params.device}"
-        " --model {params.model} --model-width {params.model_width}"
+        " --dataset {input.images} --manifest {input.manifest} --model {params.model}"
         " {params.training} {params.recipe} {params.machine}"
         " --output {output} > {log} 2>&1"
 
