@@ -98,12 +98,6 @@ def test_another_study_than_the_one_meant_is_refused(folder):
         study_pack.main(["--study", "yours"])
 
 
-def test_without_a_study_there_is_nothing_to_pack(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"results/config\.yaml does not exist: run a study first"):
-        pack()
-
-
 @pytest.mark.parametrize("path", finished_study.RECORDS[-2:])
 def test_a_study_that_lacks_a_file_is_refused_and_leaves_nothing(folder, path):
     (folder / "results" / path).unlink()

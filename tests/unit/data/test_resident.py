@@ -71,16 +71,6 @@ def test_the_ranks_share_out_every_image_of_an_epoch(count, ranks):
     assert len(seen) == -(-count // ranks) * ranks
 
 
-def test_each_epoch_has_its_own_order_and_each_seed_too():
-    data = images_of(30)
-    orders = []
-    for seed, epoch in [(0, 1), (0, 2), (1, 1)]:
-        images = resident(data, seed=seed)
-        images.draw(epoch)
-        orders.append(tuple(images.next_batch(30)[1].tolist()))
-    assert len(set(orders)) == 3
-
-
 def test_batches_follow_one_another_through_the_epoch():
     images = resident(images_of(10))
     images.draw(1)

@@ -28,12 +28,6 @@ def test_a_seed_fixes_every_image_and_another_seed_changes_them() -> None:
     assert checksum(synthetic.generate(100, 20, seed=4)) != first
 
 
-def test_no_test_image_is_a_train_image() -> None:
-    data = synthetic.generate(500, 500, seed=0)
-    train = {image.tobytes() for image in data.train_images}
-    assert not train & {image.tobytes() for image in data.test_images}
-
-
 @pytest.mark.parametrize(("train", "test", "split"), [(9, 10, "train"), (10, 9, "test")])
 def test_fewer_images_than_classes_are_refused(train: int, test: int, split: str) -> None:
     with pytest.raises(UserError, match=f"need at least 10 {split} images, .* not 9"):

@@ -36,27 +36,24 @@ def left_behind():
     ]
 
 
-def test_a_batch_larger_than_the_dataset_is_infeasible_without_starting_a_process(
-    images, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(launcher, "launch", lambda *_: pytest.fail("a process was started"))
-    record = run(images, tmp_path / "run.json", gpus=2, **{"batch-size": 21})
-    assert record["status"] == "infeasible"
-    assert record["message"] == (
-        "a global batch of 2·21 = 42 samples is larger than the 40 training images"
-    )
-    assert record["epochs"] == []
-
-
-def test_more_gpus_than_the_machine_has_is_infeasible_without_starting_a_process(
-    images, tmp_path, monkeypatch
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"gpus": 2, "batch-size": 21},
+            "a global batch of 2·21 = 42 samples is larger than the 40 training images",
+        ),
+        ({"gpus": 4, "device": "cuda"}, "4 GPUs are asked for and the machine has 2"),
+    ],
+)
+def test_what_is_infeasible_is_a_record_without_starting_a_process(
+    images, tmp_path, monkeypatch, changed, message
 ):
     monkeypatch.setattr(launcher, "launch", lambda *_: pytest.fail("a process was started"))
     monkeypatch.setattr(environment, "gpu_names", lambda: ["NVIDIA H200", "NVIDIA H200"])
-    record = run(images, tmp_path / "run.json", gpus=4, device="cuda")
-    assert record["status"] == "infeasible"
-    assert record["message"] == "4 GPUs are asked for and the machine has 2"
-    assert record["environment"]["device_names"] == record["environment"]["device_ids"] == []
+    record = run(images, tmp_path / "run.json", **changed)
+    assert (record["status"], record["message"]) == ("infeasible", message)
+    assert record["epochs"] == record["environment"]["device_ids"] == []
     assert record["run_seconds"] is record["startup"] is record["shutdown_seconds"] is None
 
 
