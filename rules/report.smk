@@ -31,7 +31,7 @@ rule report_render:
         "../workflow/envs/study.yaml"
     params:
         code=digest("report_render"),
-        partial=PARTIAL,
+        partial="--partial" if config["partial"] else "",
         side_by_side="--side-by-side" if config["machine"]["share"] else "",
         replayed_from=options({"replayed_from": REPLAY}),
         study=STUDY,

@@ -1,6 +1,5 @@
 # Every table: of the runs, of the machine's limits, of the experiments, and what follows from them.
 # Which tables a rule makes, and their columns, says scaling/tables/columns.py.
-PARTIAL = "--partial" if config["partial"] else ""
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
 
 
@@ -19,7 +18,7 @@ rule tables_runs:
         code=digest("tables_runs"),
         grid=json.dumps(config["grid"]),
         runs=f"{RECORDS}/runs",
-        partial=PARTIAL,
+        partial=options(config, "partial"),
         study=STUDY,
         tables=subpath(output[0], ancestor=2),
     shell:

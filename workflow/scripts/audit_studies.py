@@ -12,6 +12,8 @@ from scaling.core.errors import UserError, run_script
 from scaling.published.study import CIFAR10_TRAIN_IMAGES
 from scaling.report import submissions as report_submissions
 
+TEMPLATE = Path(__file__).parents[2] / "report/published.html.j2"
+
 
 def main(argv: list[str] | None = None) -> None:
     """Audit the folders; write the page, if one is asked for."""
@@ -28,16 +30,10 @@ def main(argv: list[str] | None = None) -> None:
         help="images in the training set of the studies (default: CIFAR-10's %(default)s)",
     )
     parser.add_argument("--output", type=Path, help="the HTML page to write")
-    parser.add_argument(
-        "--template",
-        type=Path,
-        default=Path(__file__).parents[2] / "report/published.html.j2",
-        help="template of the page (default: report/published.html.j2)",
-    )
     args = parser.parse_args(argv)
     submissions = report_submissions.read(args.folders, args.train_images)
     if args.output:
-        files.write_text(args.output, report_submissions.page(submissions, args.template))
+        files.write_text(args.output, report_submissions.page(submissions, TEMPLATE))
     print(report_submissions.as_text(submissions))
     if args.output:
         print(f"\nThe page is {args.output}")

@@ -1,11 +1,11 @@
 """Tables of the runs: times, accuracy, start-up, provenance and what instruments measured."""
 
-import argparse
-import json
 from pathlib import Path
+from typing import Any
 
-from scaling.core import grid
+from scaling.core import command_line
 from scaling.core.errors import run_script
+from scaling.core.grid import expand, write_table
 from scaling.tables import schema
 from scaling.tables.accuracy import accuracy
 from scaling.tables.measurements import costs, device_time, readings
@@ -22,27 +22,20 @@ MAKERS = {
 }
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Write cells.csv, the runs of the grid, and the tables that follow from their records."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--grid",
-        type=json.loads,
-        required=True,
-        help="JSON: recipes, strategies, gpus, batch_sizes, seeds",
-    )
-    parser.add_argument("--runs", type=Path, required=True, help="folder of the run records")
-    parser.add_argument("--partial", action="store_true", help="accept runs without a record")
-    parser.add_argument("--study", required=True, help="name of the study")
-    parser.add_argument("--tables", type=Path, required=True, help="folder of all tables")
-    parser.add_argument("--cells", type=Path, required=True, help="cells.csv to write")
-    args = parser.parse_args(argv)
-    cells = grid.expand(**args.grid)
-    grid.write_table(cells, args.cells)
-    runs = read_runs(cells, args.runs, args.partial)
-    tables = {name: make(runs) for name, make in MAKERS.items()}
-    tables["accuracy"] = accuracy(runs, args.study)
-    schema.write_all(tables, args.tables, args.study)
+@command_line.script
+def main(
+    grid: dict[str, Any], runs: Path, study: str, tables: Path, cells: Path, partial: bool = False
+) -> None:
+    """Write cells.csv, the runs of the grid, and the tables that follow from their records.
+
+    Runs without a record are accepted where the study is `partial`.
+    """
+    listed = expand(**grid)
+    write_table(listed, cells)
+    records = read_runs(listed, runs, partial)
+    found = {name: make(records) for name, make in MAKERS.items()}
+    found["accuracy"] = accuracy(records, study)
+    schema.write_all(found, tables, study)
 
 
 if __name__ == "__main__":

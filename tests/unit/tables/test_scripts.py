@@ -113,7 +113,7 @@ def test_a_study_may_lack_records_where_it_is_partial(study: Path):
         "run them again, or pass --partial"
     )
     assert not (study / "tables").exists()
-    table = tables(study, "--partial")
+    table = tables(study, "--partial", "yes")
     for name in ("timing", "speedup", "utilization"):
         assert table(name).status.tolist() == ["ok", "oom", "missing", "oom"]
     for name in ("provenance", "accuracy"):
