@@ -107,15 +107,15 @@ def _timing(cell: Any, train_images: int) -> dict[str, Any]:
         return row
     count = 1 if pd.isna(cell.count) else cell.count
     seconds, without = cell.epoch_seconds, cell.epoch_seconds_without_loading
-    once = count == 1
+    low, high = (cell.epoch_seconds_min, cell.epoch_seconds_max) if count > 1 else [seconds] * 2
     return row | {
         "epoch_seconds": seconds,
         "epoch_seconds_without_loading": without,
         "loader_seconds": seconds - without,
-        "epoch_seconds_min": seconds if once else cell.epoch_seconds_min,
-        "epoch_seconds_max": seconds if once else cell.epoch_seconds_max,
-        "epoch_seconds_without_loading_min": without if once else math.nan,
-        "epoch_seconds_without_loading_max": without if once else math.nan,
+        "epoch_seconds_min": low,
+        "epoch_seconds_max": high,
+        "epoch_seconds_without_loading_min": without if count == 1 else math.nan,
+        "epoch_seconds_without_loading_max": without if count == 1 else math.nan,
         "count": count,
         "iterations": math.ceil(train_images / (cell.gpus * cell.batch_size)),
         "samples": train_images,

@@ -51,9 +51,8 @@ class CostModel:
         if name not in self.names:
             return math.nan, math.nan, math.nan
         index = self.names.index(name)
-        value = float(self.values[index])
         half = self.quantile * math.sqrt(self.covariance[index, index])
-        return _interval(value, half)
+        return _interval(float(self.values[index]), half)
 
     def epoch_seconds(self, gpus: int, batch_size: int, samples: int) -> tuple[float, float, float]:
         """The epoch of `samples` images, and the 95 % interval of one measurement of it.
@@ -64,8 +63,7 @@ class CostModel:
         terms = terms[[PARAMETERS.index(name) for name in self.names]]
         value = float(terms @ self.values)
         variance = terms @ self.covariance @ terms + (self.residual * value) ** 2
-        half = self.quantile * math.sqrt(variance)
-        return _interval(value, half)
+        return _interval(value, self.quantile * math.sqrt(variance))
 
 
 def predict(

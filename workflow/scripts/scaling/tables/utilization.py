@@ -31,8 +31,12 @@ def utilization(
     `other_share` all the rest: what runs below the peak, and gaps. `power_capped_share`: see
     `measurements.costs`. What is missing is in `note`.
     """
-    table = timing.merge(costs, how="left", on=CELL_KEYS)
-    table = table.merge(_communication(communication), how="left", on=CELL_KEYS)
+    known = communication[communication["communication_seconds"].notna()]
+    known = known[known["estimate"].isin(ESTIMATES)]
+    first = known.sort_values("estimate", key=lambda names: names.map(ESTIMATES.index))
+    first = first.drop_duplicates(CELL_KEYS).rename(columns={"estimate": "communication_estimate"})
+    first = first[[*CELL_KEYS, "communication_seconds", "communication_estimate"]]
+    table = timing.merge(costs, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
     table["images_per_second"] = table["samples"] / table["epoch_seconds"]
     table["images_per_second_min"] = table["samples"] / table["epoch_seconds_max"]
     table["images_per_second_max"] = table["samples"] / table["epoch_seconds_min"]
@@ -52,15 +56,6 @@ def utilization(
     table["other_share"] = 1 - known - table["communication_share"].fillna(0)
     table["note"] = [_note(row) for row in table.itertuples()]
     return schema.arrange("utilization", table)
-
-
-def _communication(table: pd.DataFrame) -> pd.DataFrame:
-    """`CELL_KEYS`, communication_seconds and communication_estimate of each cell that has some."""
-    known = table[table["estimate"].isin(ESTIMATES) & table["communication_seconds"].notna()]
-    preferred = known.sort_values("estimate", key=lambda names: names.map(ESTIMATES.index))
-    first = preferred.drop_duplicates(CELL_KEYS)
-    first = first.rename(columns={"estimate": "communication_estimate"})
-    return first[[*CELL_KEYS, "communication_seconds", "communication_estimate"]]
 
 
 def _note(row: Any) -> str:
