@@ -99,8 +99,8 @@ def log2_axis(axis: Any, values: Sequence[float]) -> None:
 
 
 def batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
-    """Make the x axis one of these batch sizes, in ascending order."""
-    log2_axis(axes.xaxis, sizes)
+    """Make the x axis one of these batch sizes, in ascending order; at most 8 have a tick."""
+    log2_axis(axes.xaxis, sizes[:: -(-len(sizes) // 8)])
     axes.set_xlim(sizes[0] / 1.6, sizes[-1] * 1.6)
 
 
@@ -115,17 +115,6 @@ def dodge(values: Any, index: int, count: int, step: float) -> Any:
 def numbered(index: int) -> dict[str, Any]:
     """Colour and marker of line number `index`."""
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
-
-
-def batch_styles(sizes: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Colour and marker for each batch size: dark to light, as sizes have an order."""
-    ordered = sorted(sizes)
-    shades = matplotlib.colormaps["viridis"]
-    last = max(1, len(ordered) - 1)
-    return {
-        size: {**numbered(index), "color": shades(0.82 * index / last)}
-        for index, size in enumerate(ordered)
-    }
 
 
 def open_marker(style: dict[str, Any]) -> dict[str, Any]:
