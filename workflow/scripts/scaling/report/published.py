@@ -15,10 +15,8 @@ from scaling.published.printed_figures import WITHIN
 from scaling.published.study import PublishedStudy
 from scaling.report import frames
 from scaling.report.table import EMPTY, Table, TableCell, tables
-from scaling.tables import comparison
 
 ANY_PEAK = "bandwidth / a constant"
-LINE = ["study", "recipe", "strategy"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,6 @@ def context(
     everything = {
         "overview": overview(sections),
         "mistakes": mistakes(sections),
-        "compared": compared(studies),
         "checks": frames.checks(pd.concat([study.audit for study in studies]))
         if studies
         else pd.DataFrame(),
@@ -133,25 +130,6 @@ def mistakes(sections: Sequence[StudySection]) -> pd.DataFrame:
                     "where": ", ".join(places),
                 }
             )
-    return pd.DataFrame(rows)
-
-
-def compared(studies: Sequence[PublishedTables]) -> pd.DataFrame:
-    """A row for each study, recipe and strategy: what it ran on, and what its figures lack."""
-    found = [
-        comparison.of_study(
-            *(study.study, study.timing, study.speedup, study.bandwidth),
-            *(study.source.model, study.source.description.hardware),
-        )
-        for study in studies
-    ]
-    rows = []
-    for _, cells in pd.concat(found).groupby(LINE, sort=False) if found else []:
-        caveats = ["one sample"] * bool((cells["count"] == 1).any())
-        if (cells["estimate"] == "subtraction").any():
-            caveats.append("bandwidth counts loading as communication")
-        epochs = fmt.whole_span(cells["count"], "–")
-        rows.append(dict(cells.iloc[0]) | {"epochs": epochs, "caveats": "; ".join(caveats)})
     return pd.DataFrame(rows)
 
 
