@@ -12,6 +12,7 @@ for name, figure in FIGURES.items():
                 str(schema.TABLES[table].path(Path("<results>/tables"), "{study}"))
                 for table in figure.tables
             ],
+            style="report/figures.mplstyle",
             record=(
                 []
                 if figure.tables

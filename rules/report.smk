@@ -31,9 +31,13 @@ rule report_render:
         "../workflow/envs/study.yaml"
     params:
         code=digest("report_render"),
-        partial="--partial" if config["partial"] else "",
-        side_by_side="--side-by-side" if config["machine"]["share"] else "",
-        replayed_from=options({"replayed_from": REPLAY}),
+        remarks=options(
+            {
+                "partial": config["partial"],
+                "side_by_side": config["machine"]["share"],
+                "replayed_from": REPLAY,
+            }
+        ),
         study=STUDY,
         results=subpath(output[0], parent=True),
         runs=f"{RECORDS}/runs",
@@ -41,4 +45,4 @@ rule report_render:
         "python workflow/scripts/report_render.py --study {params.study}"
         " --results {params.results} --manifest {input.manifest} --runs {params.runs}"
         " --template report/report.html.j2"
-        " {params.partial} {params.side_by_side} {params.replayed_from} --output {output} > {log} 2>&1"
+        " {params.remarks} --output {output} > {log} 2>&1"

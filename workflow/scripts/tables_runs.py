@@ -12,14 +12,7 @@ from scaling.tables.measurements import costs, device_time, readings
 from scaling.tables.runs import provenance, read_runs
 from scaling.tables.timing import startup, timing
 
-MAKERS = {
-    "timing": timing,
-    "startup": startup,
-    "readings": readings,
-    "device_time": device_time,
-    "costs": costs,
-    "provenance": provenance,
-}
+MAKERS = (timing, startup, readings, device_time, costs, provenance)
 
 
 @command_line.script
@@ -33,7 +26,7 @@ def main(
     listed = expand(**grid)
     write_table(listed, cells)
     records = read_runs(listed, runs, partial)
-    found = {name: make(records) for name, make in MAKERS.items()}
+    found = {make.__name__: make(records) for make in MAKERS}
     found["accuracy"] = accuracy(records, study)
     schema.write_all(found, tables, study)
 

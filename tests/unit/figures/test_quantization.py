@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from examples import quantization_example
-from examples.drawn import titles, words
+from examples.drawn import words
 from scaling.core.errors import UserError
 from scaling.figures import style
 from scaling.figures.quantization import (
@@ -74,14 +74,12 @@ def sizes(folder: Path, *without: str) -> Figure:
 
 def test_each_method_has_a_line_from_its_smallest_network_to_its_largest(tmp_path):
     figure = sizes(tmp_path)
-    # No variant has fewer bits of activations, so there is one panel.
-    assert titles(figure) == ["Fewer bits of weights, activations of 8"]
     lines = [line for line in figure.axes[0].lines if line.get_marker() in style.MARKERS]
     assert [list(line.get_xdata()) for line in lines] == [[32.0, 62.738], [17.0, 32.4]]
     # Means of (-3, -3.5, -2.5), (-0.4, -0.6, -0.5), (-9, -8, -10) and (0.1, -0.3, -0.1).
     found = [list(line.get_ydata()) for line in lines]
     assert found == [pytest.approx([-3.0, -0.5]), pytest.approx([-9.0, -0.1])]
-    assert {"max-abs", "GPTQ, ranges by MSE", "W2\u00a0A8", "W8\u00a0A8"} <= set(words(figure))
+    assert {"max-abs", "GPTQ, ranges by MSE", "W2", "W8"} <= set(words(figure))
 
 
 def test_a_study_of_8_bits_only_says_so(tmp_path):

@@ -99,7 +99,7 @@ def test_a_partial_page_lists_what_is_missing_and_is_refused_unless_asked_for(tm
     lay_out(tmp_path, tables)
     with pytest.raises(UserError, match="1 cell of example are missing, the first is fast/ddp"):
         render(tmp_path)
-    partial = render(tmp_path, "--partial", "--side-by-side")
+    partial = render(tmp_path, "--partial", "yes", "--side-by-side", "yes")
     assert "script" not in [tag for tag, _ in partial.elements]
     assert partial.row("Environments of the runs", "hosts") == [host]
     for words in (

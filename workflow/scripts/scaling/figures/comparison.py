@@ -33,10 +33,8 @@ def draw_comparison(comparison: pd.DataFrame) -> Figure:
     for index, (key, cells) in enumerate(
         table.groupby(["study", "recipe", "strategy"], sort=False)
     ):
-        repeats = index // len(style.COLOURS)
-        dashes = style.LINE_STYLES[repeats % len(style.LINE_STYLES)]
         name = " · ".join(dict.fromkeys(map(str, key)))
-        lines.append((name, cells, {**style.numbered(index), "linestyle": dashes}))
+        lines.append((name, cells, style.numbered(index)))
     places = [(metric, gpus) for metric in METRICS for gpus in counts]
     figure, panels = style.panels(
         [f"{fmt.gpus(gpus)} · {METRICS[metric]}" for metric, gpus in places]

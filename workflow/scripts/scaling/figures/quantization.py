@@ -1,6 +1,5 @@
 """Draw the int8 network: how its values are distributed, and what fewer bits cost."""
 
-from collections.abc import Callable
 from textwrap import fill
 from typing import Any
 
@@ -24,14 +23,6 @@ LEVELS_PER_BIN = 4
 """Where there are 8 bits; with fewer, each level has a bin."""
 INT8 = [-128, 127]
 ROW_INCHES = 1.75
-PANELS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
-    "Fewer bits of weights, activations of 8": lambda rows: rows["activation_bits"] == 8,
-    "Fewer bits of both": lambda rows: rows["activation_bits"] == rows["weight_bits"],
-    "Fewer bits of activations, weights of 8": lambda rows: rows["weight_bits"] == 8,
-}
-LINEAR_POINTS = 1.0
-"""Differences up to this are drawn to scale, larger ones on a logarithmic axis."""
-LEGEND_CHARACTERS = 95
 TICKS = [-50, -20, -10, -5, -2, -1, -0.5, 0, 0.5, 1]
 
 
@@ -123,64 +114,43 @@ def _shares(
 
 
 def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure:
-    """Draw a panel for each way to take bits away, with a line for each method.
+    """Draw the difference to float32 over the packed size, a line for each method.
 
-    A point is a variant's mean over the seeds of the difference to float32, its bar two standard
-    errors; x is the packed size, or where it stays the same the bits of activations.
+    A point is a variant's mean over the seeds, its bar two standard errors. The line joins variants
+    with activations of 8 bits; those with fewer are open markers.
     """
     low = low_bits(quantization)
-    shown = {title: low[chosen(low)] for title, chosen in PANELS.items()}
-    fewer = {
-        title: rows
-        for title, rows in shown.items()
-        if ((rows["weight_bits"] < 8) | (rows["activation_bits"] < 8)).any()
-    }
-    if not fewer:
+    if low.empty:
         return style.message_figure("No variant of this study has fewer than 8 bits.")
-    methods = {name: style.numbered(index) for index, name in enumerate(low["method"].unique())}
-    figure, panels = style.panels(list(fewer))
-    for axes, (title, rows) in zip(panels, fewer.items(), strict=True):
-        by_size = not title.startswith("Fewer bits of activations")
-        points = []
-        for method, look in methods.items():
-            own = rows[rows["method"] == method]
-            if len(own):
-                points += _draw_method(axes, own, by_size, look)
-        _name_lowest(axes, points)
-        axes.axhline(0, color=style.GREY, linewidth=1, linestyle="--")
-        axes.set_yscale("symlog", linthresh=LINEAR_POINTS)
-        axes.yaxis.set_major_locator(FixedLocator(TICKS))
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}".replace("-", "−")))
-        axes.set_ylabel("points to float32")
-        axes.set_xlabel("packed size, kB" if by_size else "bits of activations")
-    handles = [
-        style.line_handle(fill(method, LEGEND_CHARACTERS), **look)
-        for method, look in methods.items()
-    ]
-    handles.append(style.line_handle("float32", color=style.GREY, linestyle="--", linewidth=1))
+    figure, (axes,) = style.panels(["Accuracy over size, by bits of weights and activations"])
+    handles = []
+    for index, (method, rows) in enumerate(low.groupby("method", sort=False)):
+        points = sorted(_point(same) for _, same in rows.groupby("stage", sort=False))
+        full = [point for point in points if point[0] == 8]
+        _, sizes, losses, errors, _ = zip(*full or points, strict=True)
+        look = style.numbered(index)
+        axes.errorbar(sizes, losses, yerr=np.nan_to_num(errors), **look)
+        for activation_bits, size, loss, _, name in points:
+            weights, activations = name.split("\u00a0")
+            if activation_bits < 8:
+                axes.plot(size, loss, **style.open_marker(look))
+            words = weights if activation_bits == 8 else activations
+            axes.annotate(words, (size, loss), (5, 3), textcoords="offset points", fontsize=6)
+        handles.append(style.line_handle(fill(str(method), 95), **look))
+    axes.axhline(0, color=style.GREY, linewidth=1, linestyle="--")
+    axes.set_yscale("symlog", linthresh=1.0)
+    axes.yaxis.set_major_locator(FixedLocator(TICKS))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}".replace("-", "−")))
+    axes.set_ylabel("points to float32")
+    axes.set_xlabel("packed size, kB")
     figure.legend(handles=handles, loc="outside upper left", ncols=1)
     return figure
 
 
-def _draw_method(
-    axes: Axes, rows: pd.DataFrame, by_size: bool, look: dict[str, Any]
-) -> list[tuple[float, float, str]]:
-    """Draw a method's variants; returns x, y and bits of each point."""
-    points = []
-    for _, same in rows.groupby("stage", sort=False):
-        found, row = cost(same), next(same.itertuples())
-        x = same["packed_bytes"].mean() / 1000 if by_size else row.activation_bits
-        points.append((x, found.difference_points, 2 * found.standard_error_points, bits(row)))
-    x, y, errors, names = zip(*sorted(points), strict=True)
-    axes.errorbar(x, y, yerr=np.nan_to_num(errors), **look)
-    return list(zip(x, y, names, strict=True))
-
-
-def _name_lowest(axes: Axes, points: list[tuple[float, float, str]]) -> None:
-    """Write the bits beside the lowest of the points that share them."""
-    lowest = {name: (x, y) for x, y, name in sorted(points, key=lambda point: -point[1])}
-    for name, place in lowest.items():
-        axes.annotate(
-            name, place, (4, -9), textcoords="offset points", fontsize=6.5, color=style.GREY
-        )
+def _point(same: pd.DataFrame) -> tuple[float, float, float, float, str]:
+    """A variant's bits of activations, kB, points to float32, two standard errors, bits."""
+    found, row = cost(same), next(same.itertuples())
+    size = same["packed_bytes"].mean() / 1000
+    error = 2 * found.standard_error_points
+    return float(row.activation_bits), size, found.difference_points, error, bits(row)

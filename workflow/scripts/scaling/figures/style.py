@@ -20,35 +20,8 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY, INK, GREY = "#e69f00", "#56b4e9", "#222222", "#767676"
 COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
-LINE_STYLES = ["-", "--", ":", "-."]
 
-STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 9,
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e4e4e4",
-    "grid.linewidth": 0.7,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 5,
-    "errorbar.capsize": 2.5,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "svg.fonttype": "path",
-}
+STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
 PANEL_INCHES = (3.7, 2.5)
 LONE_PANEL_INCHES = 5.4
 LEGEND_ENTRY_INCHES = 1.0
@@ -60,7 +33,7 @@ def style(name: str) -> Iterator[None]:
 
     `name` salts the ids inside the SVG, so that two figures can share one page.
     """
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
+    with matplotlib.rc_context({"svg.hashsalt": name}, fname=STYLE):
         yield
 
 

@@ -96,10 +96,10 @@ def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     said = {told: same["different"].iloc[0] for told, same in drawn.groupby("set_epoch")}
     epochs = drawn["epochs"].max()
     parts = [
-        f"{'with' if told else 'without'} set_epoch a rank draws {count} orders"
+        f"{count} {'with' if told else 'without'} set_epoch"
         for told, count in sorted(said.items(), reverse=True)
     ]
-    return f"In {epochs} epochs, {', '.join(parts)}."
+    return f"Different orders of a rank in {epochs} epochs: {', '.join(parts)}."
 
 
 def messages(tables: StudyTables, cells: pd.DataFrame) -> Answer:
@@ -107,7 +107,7 @@ def messages(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     sent = frames.messages(tables)
     if sent.empty:
         return None
-    ddp = sent[sent["way"].str.startswith("ddp") & (sent["phase"] != "start")]
+    ddp = sent[(sent["way"] == "ddp") & (sent["phase"] != "start")]
     if ddp.empty:
         return None
     size, gradients = ddp["bytes"].sum(), ddp["gradient_bytes"].iloc[0]

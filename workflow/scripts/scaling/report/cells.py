@@ -15,8 +15,6 @@ from scaling.core.grid import Cell
 from scaling.report.overview import bars, cell_id, label, shown_once
 from scaling.tables.schema import StudyTables
 
-RUNS = Path("results/runs")
-"""Where `snakemake` puts the runs of a study that is measured."""
 LARGE = 50_000
 """Bytes above which a file is compressed inside the page."""
 
@@ -93,7 +91,7 @@ def _page(
         parts=parts,
         findings=_findings(tables.audit, row),
         records=[download(path, "application/json") for path in found],
-        command=f"snakemake {own[0].record_path(RUNS).as_posix()}",
+        command=f"snakemake {own[0].record_path(Path('results/runs')).as_posix()}",
         before=around[0],
         after=around[1],
     )

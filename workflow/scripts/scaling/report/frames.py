@@ -1,6 +1,6 @@
 """Frames of the report: what its tables show that no table of the study has as such."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -10,7 +10,6 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report import frames_quantization as part_b
 from scaling.tables import accuracy, noise
-from scaling.tables.communication import with_values
 from scaling.tables.schema import DerivedTables, StudyTables
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
@@ -58,33 +57,29 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     return found.merge(tables.costs[[*CELL_KEYS, "peak_memory_bytes"]], how="left", on=CELL_KEYS)
 
 
+def _first(table: pd.DataFrame, estimates: list[str]) -> pd.DataFrame:
+    """The row of each cell by the first of these estimates that has seconds for it."""
+    known = table[table["communication_seconds"].notna() & table["estimate"].isin(estimates)]
+    order = known["estimate"].map(estimates.index).sort_values(kind="stable").index
+    return known.loc[order].drop_duplicates(CELL_KEYS).sort_index()
+
+
 def _with_exposed(cells: pd.DataFrame, communication: pd.DataFrame) -> pd.DataFrame:
     """`cells` with their exposed communication by the first of `EXPOSED` that there is."""
-    own = communication.assign(
-        seconds=communication["exposed_seconds"].fillna(communication["communication_seconds"])
+    own = _first(communication, EXPOSED)
+    seconds = own["exposed_seconds"].fillna(own["communication_seconds"])
+    own = own[CELL_KEYS].assign(
+        communication_share=seconds / own["total_seconds"], communication_estimate=own["estimate"]
     )
-    own = own[own["estimate"].isin(EXPOSED) & own["seconds"].notna()]
-    order = own["estimate"].map(EXPOSED.index).sort_values(kind="stable").index
-    own = own.loc[order].drop_duplicates(CELL_KEYS)
-    own["communication_share"] = own["seconds"] / own["total_seconds"]
-    own["communication_estimate"] = own["estimate"]
-    columns = ["communication_share", "communication_estimate"]
-    cells = cells.drop(columns=columns).merge(own[[*CELL_KEYS, *columns]], "left", on=CELL_KEYS)
+    cells = cells.drop(columns=["communication_share", "communication_estimate"])
+    cells = cells.merge(own, how="left", on=CELL_KEYS)
     known = cells[["utilization", "loading_share"]].sum(axis=1, skipna=False)
     return cells.assign(other_share=1 - known - cells["communication_share"].fillna(0))
 
 
 def recipes(tables: StudyTables) -> pd.DataFrame:
-    """Pairs of recipes on one cell, with an `interval` in words."""
-    found = accuracy.compare_recipes(tables.accuracy)
-    return found.assign(interval=_intervals(found, "low", "high")) if len(found) else found
-
-
-def gains(tables: StudyTables) -> pd.DataFrame:
-    """The techniques that are compared with another at their global batch."""
-    rows = tables.experiment("remedies")
-    rows = rows[rows["compared_with"].astype(str) != ""].sort_values("global_batch", kind="stable")
-    return rows.assign(interval=_intervals(100 * rows[["gain_low", "gain_high"]].astype(float)))
+    """Pairs of recipes on one cell; see `accuracy.compare_recipes`."""
+    return accuracy.compare_recipes(tables.accuracy)
 
 
 def remedies(tables: StudyTables) -> pd.DataFrame:
@@ -100,10 +95,7 @@ def communication_estimates(tables: DerivedTables) -> pd.DataFrame:
 
 def bandwidth_estimates(tables: DerivedTables) -> pd.DataFrame:
     """The bandwidth of each cell by the first of `PREFERRED` that has a time for it."""
-    found = with_values(tables.bandwidth)
-    found = found[found["communication_seconds"].notna() & found["estimate"].isin(PREFERRED)]
-    order = found["estimate"].map(PREFERRED.index)
-    return found.loc[order.sort_values(kind="stable").index].drop_duplicates(CELL_KEYS).sort_index()
+    return _first(tables.bandwidth, PREFERRED)
 
 
 def orders(tables: StudyTables) -> pd.DataFrame:
@@ -154,12 +146,6 @@ def startup_medians(tables: StudyTables) -> pd.DataFrame:
     """Seconds of a run by what they were spent on, of each configuration's median batch size."""
     runs = tables.startup[tables.startup["run_seconds"].notna()]
     return runs.groupby(CELL_KEYS[:3], sort=False).median(numeric_only=True).reset_index()
-
-
-def cost_model(tables: DerivedTables) -> pd.DataFrame:
-    """The parameters of each model, with an `interval` in words."""
-    found = tables.cost_model
-    return found.assign(interval=_intervals(found[["low", "high"]]))
 
 
 def findings(tables: DerivedTables) -> pd.DataFrame:
@@ -217,20 +203,11 @@ def audit_counts(audit: pd.DataFrame) -> str:
     return ", ".join(parts) or "no findings"
 
 
-def _intervals(found: pd.DataFrame, low: str = "", high: str = "") -> Iterable[str | None]:
-    """`−1.2 to +0.3`, for the two columns; None where there is none."""
-    ends = found[[low, high]] if low else found
-    return [
-        None if pd.isna(one) else f"{fmt.significant(one)} to {fmt.significant(other)}"
-        for one, other in ends.itertuples(index=False)
-    ]
-
-
 FRAMES: dict[str, Callable[[Any], pd.DataFrame]] = {
     made.__name__: made
     for made in (
-        *(cells, startup_medians, recipes, gains, remedies, communication_estimates),
-        *(bandwidth_estimates, orders, messages, ranks, cost_model, findings),
+        *(cells, startup_medians, recipes, remedies, communication_estimates),
+        *(bandwidth_estimates, orders, messages, ranks, findings),
         *(environments, *part_b.FRAMES),
     )
 }

@@ -7,8 +7,6 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.tables.schema import StudyTables
 
-COMMIT_CHARACTERS = 12
-
 
 def headline(study: StudyTables) -> str:
     """`ResNet-18 on CIFAR-10, 2 × NVIDIA H200`, as far as the records say."""
@@ -95,4 +93,4 @@ def _per_recipe(runs: pd.DataFrame, column: str) -> str:
 def _commit(commit: str) -> str:
     """The first characters of a commit, with the mark of a changed checkout."""
     name, changes, _ = commit.partition("+changes")
-    return f"{name[:COMMIT_CHARACTERS]}{' with uncommitted changes' if changes else ''}"
+    return f"{name[:12]}{' with uncommitted changes' if changes else ''}"

@@ -15,6 +15,7 @@ from scaling.published.printed_figures import WITHIN
 from scaling.published.study import PublishedStudy
 from scaling.report import frames
 from scaling.report.table import EMPTY, Table, TableCell, tables
+from scaling.tables import schema
 
 ANY_PEAK = "bandwidth / a constant"
 
@@ -69,16 +70,11 @@ def context(
 
     `refused` are the folders that could not be read, each with the sentence that says why.
     """
-    studies = [one.tables for one in sections]
-    everything = {
-        "overview": overview(sections),
-        "mistakes": mistakes(sections),
-        "checks": frames.checks(pd.concat([study.audit for study in studies]))
-        if studies
-        else pd.DataFrame(),
-    }
+    audits = pd.concat([schema.frame("audit"), *(one.tables.audit for one in sections)])
+    everything = {"overview": overview(sections), "mistakes": mistakes(sections)}
+    everything["checks"] = frames.checks(audits)
     shown = tables("published-all", everything.__getitem__)
-    if refused and not studies:
+    if not sections:
         shown = [Table("overview", "All studies", [("study", ""), ("folder", ""), ("", "")], [])]
     for folder, sentence in refused:
         width = len(shown[0].columns) - 3

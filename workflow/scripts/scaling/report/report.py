@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scaling.claims import texts
 from scaling.claims.claim import Claim
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -163,5 +162,4 @@ def render(
         cells=cell_pages.pages(study, cells, runs) if measured else [],
         data=[cell_pages.download(path, "text/csv") for path in data],
         figures=figures,
-        titles=texts.questions(),
     )

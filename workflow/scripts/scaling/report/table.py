@@ -170,9 +170,14 @@ def evaluate(expression: str, row: Mapping[str, Any]) -> Any:
             return ""
         return "–".join(_ENVIRONMENT.filters[write](factor * end) for end in (low, high))
 
+    def interval(low: str, high: str, factor: float = 1) -> str:
+        """`−1.2 to 0.3`, from two columns; nothing where one is empty."""
+        ends = [row[low], row[high]]
+        return "" if None in ends else " to ".join(fmt.significant(factor * end) for end in ends)
+
     names, compiled = _compiled(expression)
     try:
-        value = compiled(**row, span=span, inf=math.inf)
+        value = compiled(**row, span=span, interval=interval, inf=math.inf)
     except TypeError:
         if all(row.get(name, "") is not None for name in names):
             raise
