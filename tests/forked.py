@@ -1,5 +1,6 @@
 """Copies of this process in the place of new ones, which would import PyTorch again."""
 
+import importlib
 import json
 import os
 import runpy
@@ -26,6 +27,8 @@ with socket.socket(socket.AF_UNIX) as server:
     sys.exit(int(server.recv(8) or b"1"))
 """
 """What stands on the PATH in the place of Python: it has a script of ours run by `serve`."""
+LIBRARIES = ["torch", "torchvision", "pandas", "scipy.stats", "matplotlib.figure", "jinja2", "tyro"]
+"""What jobs of a study import, and takes longest."""
 
 
 def become(run):
@@ -89,8 +92,7 @@ def serve(address):
     """Run scripts as `CLIENT` asks, each in a fork of this process. Never returns."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     server = socket.create_server(address, family=socket.AF_UNIX)
-    for name in [name for name in sys.modules if name.split(".")[0] == "scaling"]:
-        del sys.modules[name]
+    print("ready", flush=True)
     while True:
         client, _ = server.accept()
         if not os.fork():
@@ -117,12 +119,21 @@ def _run_for(client):
 
 
 def python_that_forks(folder):
-    """Start `serve` in a fork of this process; return its id and put its client into `folder`."""
+    """Start `serve` in a process of its own and put its client into `folder`; return the process.
+
+    Not in a fork of this one, which has computed with threads: in its forks the next parallel
+    region would wait for them without end.
+    """
     address = str(folder / "server")
     client = folder / "python"
     client.write_text(CLIENT.format(python=sys.executable, address=address))
     client.chmod(0o755)
-    pid = os.fork()
-    if not pid:
-        become(lambda: serve(address))
-    return pid
+    server = Popen([sys.executable, __file__, address], stdout=subprocess.PIPE)
+    server.stdout.readline()
+    return server
+
+
+if __name__ == "__main__":
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    serve(sys.argv[1])

@@ -2,9 +2,9 @@
 
 import os
 import shutil
-import signal
 
 import pytest
+import torch
 import yaml
 
 from forked import python_that_forks
@@ -14,9 +14,6 @@ from small_study import TINY, Study
 @pytest.fixture(scope="session", autouse=True)
 def python(tmp_path_factory):
     """Jobs fork a process that has imported their libraries, instead of starting Python."""
-    import torch
-    import torchvision  # noqa: F401
-
     if torch.cuda.is_available():
         yield
         return
@@ -26,8 +23,8 @@ def python(tmp_path_factory):
     os.environ["PATH"] = f"{folder}:{before}"
     yield
     os.environ["PATH"] = before
-    os.kill(server, signal.SIGKILL)
-    os.waitpid(server, 0)
+    server.kill()
+    server.wait()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from scaling.models.resnet import BasicBlock
 
 def test_the_emulation_gives_what_ddp_over_two_processes_gives(tmp_path):
     files = str(tmp_path / "rendezvous"), str(tmp_path / "state.pt")
-    mp.start_processes(real.train, files, nprocs=real.GPUS, start_method="fork")
+    mp.spawn(real.train, files, nprocs=real.GPUS)
     by_ddp = torch.load(tmp_path / "state.pt")
     emulated, _ = trained(RUN, engine())
     assert emulated.keys() == by_ddp.keys()

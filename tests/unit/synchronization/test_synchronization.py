@@ -107,7 +107,7 @@ def step_at_full_width(index, folder):
 
 
 def test_a_step_of_the_full_model_sends_what_ddp_documents(tmp_path):
-    mp.start_processes(step_at_full_width, (tmp_path,), nprocs=2, start_method="fork")
+    mp.spawn(step_at_full_width, (tmp_path,), nprocs=2)
     rows = json.loads((tmp_path / "messages.json").read_text())
     sent = [(row["phase"], row["kind"], row["bytes"]) for row in rows if row["step"] == 3]
     # 9,600 running statistics and 20 counters; 11,173,962 parameters.

@@ -2,6 +2,7 @@
 
 import copy
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -55,7 +56,6 @@ def test_three_steps_are_those_of_torch_sgd():
 
 
 def train_on(rank, folder):
-    torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS
     )
@@ -69,7 +69,7 @@ def train_on(rank, folder):
 
 
 def test_two_processes_take_the_steps_of_one_on_all_their_images(tmp_path):
-    mp.start_processes(train_on, (tmp_path,), nprocs=RANKS, start_method="fork")
+    mp.spawn(train_on, (tmp_path,), nprocs=RANKS)
     first, second = (torch.load(tmp_path / f"{rank}", weights_only=True) for rank in range(RANKS))
     for one, other, expected in zip(first, second, steps_of_torch(RANKS, 2), strict=True):
         assert torch.equal(one, other)
@@ -109,6 +109,14 @@ def test_three_steps_on_a_working_copy_are_those_of_torch_sgd_with_autocast():
         moved = (wanted - start).norm()
         assert moved > 0
         assert (found - wanted).norm() < 0.02 * moved
+
+
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+def test_every_parameter_keeps_its_memory_order(layout):
+    model = make_model().to(memory_format=layout)
+    strides = [parameter.stride() for parameter in model.parameters()]
+    flat_sgd(model)
+    assert [parameter.stride() for parameter in model.parameters()] == strides
 
 
 def test_a_working_copy_follows_the_weights_in_its_own_type_and_shares_the_batch_norms():
