@@ -15,7 +15,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False
     device = torch.device(environment.resolve_device(command.device))
-    surroundings = environment.describe_process(device)
+    host_info = environment.describe_process(device)
     training, test, identity = read_images(command.dataset, command.manifest, device)
     chosen = training.sample(command.calibration_images, command.seed)
     record = {
@@ -23,7 +23,7 @@ def main(argv: list[str] | None = None) -> None:
         "device": device.type,
         "dataset": identity,
         **command.evaluate(device, chosen, test),
-        "environment": {**surroundings, "ended": environment.now()},
+        "environment": {**host_info, "ended": environment.now()},
     }
     files.write_json(command.output, record)
     for row in record.get("stages", [record]):

@@ -12,10 +12,10 @@ from scaling.quantization.commands import Training
 def main(argv: list[str] | None = None) -> None:
     command: Training = commands.parse("training", argv)
     device = torch.device(environment.resolve_device(command.device))
-    surroundings = environment.describe_process(device)
+    host_info = environment.describe_process(device)
     network, summary = command.train(device)
     save_weights(network, command.output)
-    ended = {**surroundings, "ended": environment.now()}
+    ended = {**host_info, "ended": environment.now()}
     files.write_json(command.summary, {**summary, "device": device.type, "environment": ended})
 
 

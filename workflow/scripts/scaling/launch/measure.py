@@ -65,30 +65,30 @@ def run(
     host_info = environment.describe(device)
     arguments = sys.argv[1:] if argv is None else argv
     command = launcher.command(Path(script), arguments, processes, nodes)
-    ending, lines = launch_ranks(command, output, device, gpus // nodes, cpu_threads, time_limit)
-    return collect(host_info, lines, ending, processes, name, advice)
+    result, lines = launch_ranks(command, output, device, gpus // nodes, cpu_threads, time_limit)
+    return collect(host_info, lines, result, processes, name, advice)
 
 
 def collect(
     host_info: dict[str, Any],
     lines: list[dict[str, Any]],
-    ending: ProcessResult,
+    result: ProcessResult,
     processes: int,
     name: str,
     advice: str = "",
 ) -> Reports:
     """Check that all processes ended well, and complete the environment by what they saw."""
     ends = [line for line in lines if line["kind"] == "end"]
-    if ending.returncode != 0 or len(ends) < processes:
-        cause = "its time limit" if ending.timed_out else f"exit status {ending.returncode}"
+    if result.returncode != 0 or len(ends) < processes:
+        cause = "its time limit" if result.timed_out else f"exit status {result.returncode}"
         raise UserError(f"{name} ended early with {cause}: see the log above{advice}")
     whole = {
         **host_info,
-        **environment.leased_gpus(ending.gpus),
+        **environment.leased_gpus(result.gpus),
         **environment.seen_by([line for line in lines if line["kind"] == "start"]),
         "ended": environment.now(),
     }
-    return Reports(lines, len(ending.gpus), ending.seconds, whole)
+    return Reports(lines, len(result.gpus), result.seconds, whole)
 
 
 def launch_ranks(
@@ -121,11 +121,11 @@ def launch_ranks(
         if device == "cuda":
             names = held.enter_context(gpu_lease.lease(gpus, environment.visible_gpus()))
             variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
-        ending = launcher.launch(command_line, variables, time_limit)
+        result = launcher.launch(command_line, variables, time_limit)
         lines = rank_log.read_lines(ranks_folder)
     for stacks in rank_log.by_kind(lines)["stacks"]:
         print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
-    return replace(ending, gpus=tuple(names)), lines
+    return replace(result, gpus=tuple(names)), lines
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def _status(error: BaseException) -> Status | None:
     return None
 
 
-def verdict(spec: RunSpec, lines: LinesByKind, ending: ProcessResult) -> tuple[Status, str | None]:
+def verdict(spec: RunSpec, lines: LinesByKind, result: ProcessResult) -> tuple[Status, str | None]:
     """The status of a run that was started, and one sentence when it is not ok.
 
     Raises UserError for a failure: an error other than a lack of memory, a rank that was killed
@@ -79,12 +79,12 @@ def verdict(spec: RunSpec, lines: LinesByKind, ending: ProcessResult) -> tuple[S
     """
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
     if len(lines["end"]) == spec.processes:
-        return _measured(spec, lines, ending, outcomes)
+        return _measured(spec, lines, result, outcomes)
     for line in outcomes:
         if line["status"] != "failed":
             return line["status"], f"rank {line['rank']}: {line['message']}"
     done = _epochs_done(spec, lines)
-    if ending.timed_out and not outcomes:
+    if result.timed_out and not outcomes:
         told = f"stopped at the time limit of {spec.time_limit_seconds:g} s "
         told += f"after {min(done.values())} of {spec.epochs} epochs"
         behind = [rank for rank, epochs in done.items() if epochs < max(done.values())]
@@ -95,17 +95,17 @@ def verdict(spec: RunSpec, lines: LinesByKind, ending: ProcessResult) -> tuple[S
     victims = [f"rank {rank}" for rank in done if rank not in reported]
     killed = [line["rank"] for line in outcomes if WORKER_KILLED in line["message"]]
     victims += [f"a loader worker of rank {rank}" for rank in killed]
-    if ending.oom_kills and victims:
+    if result.oom_kills and victims:
         return "oom_host", f"the kernel ended {' and '.join(victims)} because memory had run out"
     raise UserError(
-        f"training of {spec.cell} failed with exit status {ending.returncode} "
+        f"training of {spec.cell} failed with exit status {result.returncode} "
         f"({'; '.join(_causes(spec, lines, outcomes))}): "
         "no record is written, the log above has the details"
     )
 
 
 def _measured(
-    spec: RunSpec, lines: LinesByKind, ending: ProcessResult, outcomes: list[dict[str, Any]]
+    spec: RunSpec, lines: LinesByKind, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
     """The status of a run that has all its epochs, whatever became of its instruments then."""
     unfinite = [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]
@@ -117,12 +117,12 @@ def _measured(
             f"training of {spec.cell} failed: its ranks ended with different parameters, so their "
             "gradients were not averaged; no record is written"
         )
-    if not ending.timed_out and ending.returncode == 0:
+    if not result.timed_out and result.returncode == 0:
         return "ok", None
-    why = f"exit status {ending.returncode}"
+    why = f"exit status {result.returncode}"
     if outcomes:
         why = f"rank {outcomes[0]['rank']}: {outcomes[0]['message']}"
-    elif ending.timed_out:
+    elif result.timed_out:
         why = f"the time limit of {spec.time_limit_seconds:g} s was reached"
     return "ok", f"communication was not read, all epochs were measured ({why})"
 

@@ -27,9 +27,9 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
     host_info = environment.describe(spec.device)
     reason = infeasible_reason(spec, dataset["train_images"])
     lines: list[dict[str, Any]] = []
-    ending = ProcessResult(0, timed_out=False)
+    result = ProcessResult(0, timed_out=False)
     if reason is None:
-        ending, lines = launch_ranks(
+        result, lines = launch_ranks(
             command_line,
             output,
             spec.device,
@@ -37,7 +37,7 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
             spec.cpu_threads,
             spec.time_limit_seconds,
         )
-    record = assemble(spec, dataset, host_info, lines, ending, reason)
+    record = assemble(spec, dataset, host_info, lines, result, reason)
     files.write_json(output, record)
     return record
 
@@ -68,12 +68,12 @@ def assemble(
     dataset: dict[str, Any],
     host_info: dict[str, Any],
     lines: list[dict[str, Any]],
-    ending: ProcessResult,
+    result: ProcessResult,
     infeasible: str | None,
 ) -> RunRecord:
     """The record from what the ranks reported; UserError when the processes failed."""
     by_kind = rank_log.by_kind(lines)
-    status, message = ("infeasible", infeasible) if infeasible else verdict(spec, by_kind, ending)
+    status, message = ("infeasible", infeasible) if infeasible else verdict(spec, by_kind, result)
     first_start = next(iter(by_kind["start"]), {})
     first_end = next((end for end in by_kind["end"] if end["rank"] == 0), {})
     parameters = first_start.get("parameters")
@@ -111,15 +111,15 @@ def assemble(
         device_time=[line["device_time"] for line in read if line["device_time"]],
         environment={
             **host_info,
-            **environment.leased_gpus(ending.gpus),
+            **environment.leased_gpus(result.gpus),
             **environment.seen_by(by_kind["start"]),
             "config_digest": spec.digest(),
             "ended": environment.now(),
         },
         startup=startup_clock.merge(startups) if len(startups) == spec.processes else None,
-        run_seconds=ending.seconds or None,
+        run_seconds=result.seconds or None,
         shutdown_seconds=(
-            ending.seconds - max(line["seconds"] for line in read)
+            result.seconds - max(line["seconds"] for line in read)
             if len(read) == spec.processes
             else None
         ),

@@ -4,7 +4,7 @@ from typing import Literal
 
 Scope = Literal["study", "shared", "experiment"]
 """Of a table: one of each study, below a folder of its name; or one of all studies, beside these
-folders. A study that was made before there were experiments lacks the tables of those."""
+folders. A study that was made before there were experiments does not have their tables."""
 
 _CELL = "recipe:text strategy:text gpus:whole batch_size:whole"
 _KEYS = f"{_CELL} status:text"

@@ -68,14 +68,14 @@ def made_by(*rules: str) -> list[Table]:
 
 
 def frame(name: str, rows: Any = ()) -> pd.DataFrame:
-    """The table called `name` of rows, or of a table with more columns; what lacks is empty."""
+    """The table called `name` of rows, or of a table with more columns; gaps are empty."""
     return pd.DataFrame(rows, columns=columns(name))
 
 
 def read(name: str, path: Path) -> pd.DataFrame:
     """The table called `name` from the CSV at `path`; an empty text is "", an empty truth False.
 
-    Raises UserError when the file does not exist, is no CSV table or lacks a column.
+    Raises UserError when the file does not exist, is no CSV table or misses a column.
     """
     kind = TABLES[name]
     text = kind.of_type("text")
