@@ -117,7 +117,7 @@ def test_a_record_names_slurms_job_its_nodes_and_exactly_its_gpus(study, gpus):
     assert said["slurm_gpus"] == [f"{node}:{of_each}" for node in nodes]
 
 
-def test_the_report_names_slurms_jobs(study):
+def test_the_page_of_a_cell_names_slurms_job(study):
     page = (study.folder / "results/report.html").read_text()
     for gpus in (1, 2, 4):
         assert f">{study.cell_job(gpus, 10)['JobId']}<" in page

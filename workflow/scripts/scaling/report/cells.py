@@ -103,6 +103,8 @@ def _facts(row: Any) -> list[tuple[str, str]]:
         "speedup": (row.speedup if row.gpus > 1 else None, fmt.times),
         "test accuracy": (getattr(row, "test_accuracy", None), fmt.percent),
         "peak memory": (row.peak_memory_bytes, fmt.data),
+        "Slurm job": (row.slurm_job_id or None, str),
+        "Slurm GPUs": (row.slurm_gpus or None, str),
         "message": (row.message or None, str),
     }
     return [(name, write(value)) for name, (value, write) in known.items() if pd.notna(value)]

@@ -29,9 +29,7 @@ def frame(tables: DerivedTables, name: str) -> pd.DataFrame:
     """The frame called `name`: one of `FRAMES`, or else a table of the study."""
     if name in FRAMES:
         return FRAMES[name](tables)
-    if hasattr(tables, name):
-        return getattr(tables, name)
-    return tables.experiment(name)
+    return getattr(tables, name) if hasattr(tables, name) else tables.experiment(name)
 
 
 def cells(tables: StudyTables) -> pd.DataFrame:
@@ -40,18 +38,18 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     Figures of learning are as `accuracy.compare_batches` has them; `shared` tells a cell on one GPU
     whose measurement is that of another strategy.
     """
-    keys = [*CELL_KEYS, "status"]
-    found = tables.timing.copy()
     ratios = ["speedup", "speedup_min", "speedup_max", "efficiency", "within_spread"]
-    found = found.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
+    found = tables.timing.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
     used = tables.utilization.drop(columns=["count", "note"])
-    found = _with_exposed(found.merge(used, how="left", on=keys), tables.communication)
+    found = found.merge(used, how="left", on=[*CELL_KEYS, "status"])
+    found = _with_exposed(found, tables.communication)
     learned = accuracy.compare_batches(tables.timing, tables.accuracy)
     if len(learned):
         learned = learned.rename(columns={"within_spread": "accuracy_within_spread"})
         found = found.merge(learned.drop(columns="status"), how="left", on=CELL_KEYS)
     runs = tables.provenance.drop_duplicates(CELL_KEYS)
-    runs = runs[CELL_KEYS].assign(shared=runs["measured_as"].fillna("") != "")
+    runs = runs.assign(shared=runs["measured_as"].fillna("") != "")
+    runs = runs[[*CELL_KEYS, "slurm_job_id", "slurm_gpus", "shared"]]
     found = found.merge(runs, how="left", on=CELL_KEYS)
     found["shared"] = found["shared"].eq(True)
     return found.merge(tables.costs[[*CELL_KEYS, "peak_memory_bytes"]], how="left", on=CELL_KEYS)
