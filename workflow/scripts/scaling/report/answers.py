@@ -73,10 +73,10 @@ def large_batches(tables: StudyTables, cells: pd.DataFrame) -> Answer:
         for first in known[known["reference"].eq(True)].head(1).itertuples():
             own = known[known["recipe"] == first.recipe].sort_values("global_batch_size")
             last: Any = next(own.tail(1).itertuples())
-            ends = [
+            ends = dict.fromkeys(
                 f"{int(row.global_batch_size)} reaches {fmt.percent(row.test_accuracy)}"
                 for row in (first, last)
-            ]
+            )
             said.append(f"Batch {', '.join(ends)} ({first.recipe}, {seeds(first.seeds)}).")
     techniques = tables.experiment("remedies")
     techniques = techniques[techniques["test_accuracy"].notna()]

@@ -41,12 +41,6 @@ def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) ->
     return schema.arrange("communication", pd.concat(estimates))
 
 
-def with_values(table: pd.DataFrame) -> pd.DataFrame:
-    """`table` without the instruments that read no cell of a recipe and strategy."""
-    groups = table.groupby(["recipe", "strategy", "estimate"])["communication_seconds"]
-    return table[table["estimate"].isin(list(SUBTRACTIONS)) | (groups.transform("count") > 0)]
-
-
 def _subtraction(timing: pd.DataFrame, estimate: str) -> pd.DataFrame:
     seconds = SUBTRACTIONS[estimate]
     table = with_single_gpu(timing[timing["gpus"] > 1], timing, "batch_size")
