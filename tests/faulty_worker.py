@@ -26,8 +26,8 @@ class FaultyCourse(Course):
 
 
 class FaultyTuned(Tuned):
-    def __init__(self, spec, rank, model, material):
-        super().__init__(spec, rank, model, material)
+    def __init__(self, spec, rank, model, dataset):
+        super().__init__(spec, rank, model, dataset)
         # As if the steps had been captured on a GPU.
         self.progress = self.progress or StepProgress(len(self._sizes), rank.device)
 

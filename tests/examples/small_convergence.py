@@ -23,8 +23,8 @@ RUN = Run(real.SEED, real.EPOCHS, tuple(real.RATES), Technique())
 
 
 def engine(study=STUDY, device="cpu", global_batch=real.GLOBAL_BATCH):
-    material = TrainingData(real.images(), real.MEAN, real.STD)
-    return Engine(study, material, global_batch, torch.device(device))
+    dataset = TrainingData(real.images(), real.MEAN, real.STD)
+    return Engine(study, dataset, global_batch, torch.device(device))
 
 
 def trained(run, made):

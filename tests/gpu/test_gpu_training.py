@@ -33,7 +33,7 @@ OPTIONS = {
 }
 
 
-def material():
+def dataset():
     """100 images of two classes: at batch 32 the last batch has 4."""
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 255, (100, 32, 32, 3), dtype=np.uint8)
@@ -55,7 +55,7 @@ def trainer(global_batch=32, gpus=1, strategy="ddp", **options):
     torch.manual_seed(0)
     model = ResNet18(16, 2).cuda()
     before = copy.deepcopy(model.state_dict())
-    return Tuned(spec, Rank(0, 0, 1, torch.device("cuda", 0)), model, material()), model, before
+    return Tuned(spec, Rank(0, 0, 1, torch.device("cuda", 0)), model, dataset()), model, before
 
 
 def movement(model, before):

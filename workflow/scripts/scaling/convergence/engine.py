@@ -61,22 +61,22 @@ class Engine:
     """
 
     def __init__(
-        self, study: Study, material: TrainingData, global_batch: int, device: torch.device
+        self, study: Study, dataset: TrainingData, global_batch: int, device: torch.device
     ) -> None:
         gpus = study.gpus_of(global_batch)
         self.study, self._device, self._gpus = study, device, gpus
         self.global_batch = global_batch
-        self.train_images = len(material.data.train_images)
-        self.classes = len(material.data.classes)
+        self.train_images = len(dataset.data.train_images)
+        self.classes = len(dataset.data.classes)
         self._sizes = study.batch_sizes(self.train_images, global_batch)
         self._bf16 = study.precision == "bf16"
         torch.backends.cuda.matmul.allow_tf32 = study.precision != "float32"
         torch.backends.cudnn.allow_tf32 = study.precision != "float32"
         self._shards = [
             ResidentImages(
-                material.data,
-                material.mean,
-                material.std,
+                dataset.data,
+                dataset.mean,
+                dataset.std,
                 study.crop_padding,
                 study.horizontal_flip,
                 device,
@@ -86,9 +86,9 @@ class Engine:
             )
             for rank in range(gpus)
         ]
-        test = normalized(material.data.test_images, material.mean, material.std)
+        test = normalized(dataset.data.test_images, dataset.mean, dataset.std)
         self._test_images = test.to(device)
-        self._test_labels = torch.from_numpy(material.data.test_labels).to(device)
+        self._test_labels = torch.from_numpy(dataset.data.test_labels).to(device)
         on_gpu = device.type == "cuda"
         self._format = torch.channels_last if on_gpu else torch.contiguous_format
         self.model = ResNet18(study.model_width, self.classes).to(device)

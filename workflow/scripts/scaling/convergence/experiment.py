@@ -34,7 +34,7 @@ def run(session: Session) -> None:
     """
     torch.set_num_threads(session.cpu_threads)
     techniques, described = session.techniques, files.read_json(session.manifest)
-    material = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
+    dataset = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
     facts = {key: described[key] for key in ("source", "checksum", "train_images", "test_images")}
     with _device(environment.resolve_device(session.device)) as (device, host_info):
         for global_batch in session.global_batches:
@@ -43,7 +43,7 @@ def run(session: Session) -> None:
             }
             kept = {name for name, path in paths.items() if session.keep and path.exists()}
             wanted = {name: each for name, each in techniques.items() if name not in kept}
-            for name, found in _results(session.study, wanted, global_batch, material, device):
+            for name, found in _results(session.study, wanted, global_batch, dataset, device):
                 document = {
                     "remedy": name,
                     "global_batch": global_batch,
@@ -74,7 +74,7 @@ def _results(
     study: Study,
     techniques: dict[str, Technique],
     global_batch: int,
-    material: TrainingData,
+    dataset: TrainingData,
     device: torch.device,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each technique's name and the part of its record that the runs decide.
@@ -83,7 +83,7 @@ def _results(
     batch norms go first, as their trainings serve those without.
     """
     status, message = "ok", None
-    if global_batch > (there := len(material.data.train_labels)):
+    if global_batch > (there := len(dataset.data.train_labels)):
         status = "infeasible"
         message = f"the global batch is larger than the {there} training images"
     experiment: Experiment | None = None
@@ -92,7 +92,7 @@ def _results(
         if status == "ok":
             try:
                 if experiment is None:
-                    experiment = Experiment(Engine(study, material, global_batch, device))
+                    experiment = Experiment(Engine(study, dataset, global_batch, device))
                 label = f"{name}, global batch {global_batch}"
                 result = experiment.result(techniques[name], label)
             except Exception as error:

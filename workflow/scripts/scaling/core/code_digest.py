@@ -3,7 +3,6 @@
 import ast
 import hashlib
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -68,44 +67,32 @@ def _understood(text: str) -> tuple[str, list[str]]:
     with suppress(OSError, ValueError):
         meaning, names = json.loads(kept.read_text())
         return meaning, names
-    tree = ast.parse(text)
-    names = list(_names(tree))
-    meaning = hashlib.sha256(repr(_content(_without_docstrings(tree))).encode()).hexdigest()
+    imported: list[str] = []
+    meaning = hashlib.sha256(repr(_content(ast.parse(text), imported)).encode()).hexdigest()
     if KEPT.parent.exists():
         with suppress(UserError):
-            files.write_json(kept, [meaning, names])
-    return meaning, names
+            files.write_json(kept, [meaning, imported])
+    return meaning, imported
 
 
-def _names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            # What is imported from a package may be a module of it.
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+def _content(node: object, imported: list[str]) -> object:
+    """Convert a syntax tree to lists, and add the dotted names that it imports to `imported`.
 
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    """Remove every statement that is a text alone: those that document fields and constants too."""
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            body[:] = [s for s in body if not _is_text(s)]
-    return tree
-
-
-def _content(node: object) -> object:
-    """Convert a syntax tree to lists without positions and empty fields.
-
-    Empty fields differ between versions of Python, as does the text that `ast.unparse` writes.
+    Left out are positions, statements that are a text alone (docstrings, of fields and constants
+    too), and empty fields, which differ between versions of Python as `ast.unparse`'s text does.
     """
     if isinstance(node, list):
-        return [_content(child) for child in node]
+        return [_content(child, imported) for child in node if not _is_text(child)]
     if not isinstance(node, ast.AST):
         return node
-    fields = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
-    return [type(node).__name__, *((name, _content(value)) for name, value in fields)]
+    if isinstance(node, ast.Import):
+        imported += [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        # What is imported from a package may be a module of it.
+        imported += [f"{node.module}.{alias.name}" for alias in node.names]
+    fields = [(name, getattr(node, name, None)) for name in node._fields]
+    kept = [(name, _content(value, imported)) for name, value in fields if value not in (None, [])]
+    return [type(node).__name__, *kept]
 
 
 def _is_text(statement: ast.AST) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
+from scaling.registry.model import MODELS
 from scaling.tables.schema import StudyTables
 
 
@@ -17,7 +18,8 @@ def headline(study: StudyTables) -> str:
     names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
     device = "CPU processes" if study.on_cpu else " or ".join(sorted(names))
     machine = f", {most} × {device}" if device and most else ""
-    return f"{model.replace('resnet18-cifar', 'ResNet-18')} on {dataset(study)}{machine}"
+    title = MODELS.find(model).title if model in MODELS.names() else model
+    return f"{title} on {dataset(study)}{machine}"
 
 
 def dataset(study: StudyTables) -> str:

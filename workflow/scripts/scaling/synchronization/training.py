@@ -27,7 +27,7 @@ Statistics = dict[str, NDArray[np.float64]]
 """`mean` and `variance`: the running statistics of all channels of all batch norms of one rank."""
 
 
-def run(spec: RunSpec, training: Training, rank: Rank, material: TrainingData) -> dict[str, Any]:
+def run(spec: RunSpec, training: Training, rank: Rank, dataset: TrainingData) -> dict[str, Any]:
     """Train the epochs of `spec` and compare the ranks; the same on every rank.
 
     Returns the training; `epochs`, one row per epoch and rank (an EpochResult); `orders`, the rows
@@ -36,7 +36,7 @@ def run(spec: RunSpec, training: Training, rank: Rank, material: TrainingData) -
     its buffers; and the `drift` of their running statistics. A sampler that is set to epoch 0 again
     and again stays as it was made: that is what a training without `set_epoch` does.
     """
-    model, trainer = course(spec, rank, material, training.buffers)
+    model, trainer = course(spec, rank, dataset, training.buffers)
     epochs, drawn = [], []
     for epoch in range(spec.epochs):
         result = trainer.run_epoch(epoch if training.set_epoch else 0)
@@ -44,13 +44,13 @@ def run(spec: RunSpec, training: Training, rank: Rank, material: TrainingData) -
         drawn.append(orders.drawn(trainer.sampler))
     own = {
         "rank": rank.index,
-        **evaluation.evaluate(model, material, rank.device),
+        **evaluation.evaluate(model, dataset, rank.device),
         "parameters_sha256": evaluation.sha256(model.parameters()),
         "buffers_sha256": evaluation.sha256(model.buffers()),
     }
     found = rank.gather((epochs, drawn, own, running_statistics(model)))
     epoch_rows, drawn_by_all, ranks, statistics = zip(*found, strict=True)
-    images = len(material.data.train_labels)
+    images = len(dataset.data.train_labels)
     return {
         **asdict(training),
         "epochs": [row for rows in zip(*epoch_rows, strict=True) for row in rows],
@@ -64,7 +64,7 @@ def run(spec: RunSpec, training: Training, rank: Rank, material: TrainingData) -
     }
 
 
-def epoch_seconds(plan: Plan, rank: Rank, material: TrainingData) -> list[dict[str, Any]]:
+def epoch_seconds(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[str, Any]]:
     """Time epochs with each kind of buffers, without data loading; the same rows on every rank.
 
     A row for each kind of buffers, round (from 1) and rank has the `seconds` of an epoch of recipe
@@ -74,7 +74,7 @@ def epoch_seconds(plan: Plan, rank: Rank, material: TrainingData) -> list[dict[s
     """
     spec = plan.spec_of("course", "ddp", plan.seeds[0])
     epochs = {
-        kind: course(spec, rank, material, kind)[1].in_memory(sys.maxsize) for kind in plan.kinds
+        kind: course(spec, rank, dataset, kind)[1].in_memory(sys.maxsize) for kind in plan.kinds
     }
     own = []
     for turn in range(1 + ROUNDS):
@@ -86,13 +86,13 @@ def epoch_seconds(plan: Plan, rank: Rank, material: TrainingData) -> list[dict[s
 
 
 def course(
-    spec: RunSpec, rank: Rank, material: TrainingData, buffers: Buffers
+    spec: RunSpec, rank: Rank, dataset: TrainingData, buffers: Buffers
 ) -> tuple[nn.Module, Course]:
     """Make the study's model with the weights of its seed, and recipe `course` to train it."""
-    model = build(spec, rank, material)
+    model = build(spec, rank, dataset)
     if buffers == "sync_batch_norm":
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
-    trainer = Course(spec, rank, model, material)
+    trainer = Course(spec, rank, model, dataset)
     if buffers == "local":
         # DistributedDataParallel asks this before each forward pass. As an argument it is called
         # broadcast_buffers or forward_sync_buffers, by PyTorch's version.
@@ -100,10 +100,10 @@ def course(
     return model, trainer
 
 
-def build(spec: RunSpec, rank: Rank, material: TrainingData) -> ResNet18:
+def build(spec: RunSpec, rank: Rank, dataset: TrainingData) -> ResNet18:
     """Make the study's model with the weights of its seed, on the rank's device."""
     torch.manual_seed(spec.cell.seed)
-    return ResNet18(spec.model_width, len(material.data.classes)).to(rank.device)
+    return ResNet18(spec.model_width, len(dataset.data.classes)).to(rank.device)
 
 
 def running_statistics(model: nn.Module) -> Statistics:

@@ -53,8 +53,8 @@ def run(plan: Plan, log_folder: Path) -> None:
     `steps`, `training` and `buffer_seconds`.
     """
     with _joined(plan, log_folder) as (rank, log):
-        material = TrainingData.read(plan.dataset, plan.manifest, plan.images)
-        model = ResNet18(plan.model_width, len(material.data.classes))
+        dataset = TrainingData.read(plan.dataset, plan.manifest, plan.images)
+        model = ResNet18(plan.model_width, len(dataset.data.classes))
         sizes = {
             "parameter_bytes": sum(p.numel() * p.itemsize for p in model.parameters()),
             "buffer_bytes": sum(b.numel() * b.itemsize for b in model.buffers()),
@@ -64,20 +64,20 @@ def run(plan: Plan, log_folder: Path) -> None:
             _report(log, rank, "permutations", drawn)
         for one in plan.trainings:
             spec = plan.spec_of("course", "ddp", one.seed)
-            _report(log, rank, "training", training.run(spec, one, rank, material))
-        rows = training.epoch_seconds(plan, rank, material)
+            _report(log, rank, "training", training.run(spec, one, rank, dataset))
+        rows = training.epoch_seconds(plan, rank, dataset)
         _report(log, rank, "buffer_seconds", {"rows": rows})
         # After the trainings: recipe tuned sets precision and algorithms for the whole process.
         for mode in OF_RANKS:
             if mode.buffers in plan.kinds:
-                _report(log, rank, "steps", record_steps(plan, mode, rank, material))
+                _report(log, rank, "steps", record_steps(plan, mode, rank, dataset))
 
 
 def run_data_parallel(plan: Plan, log_folder: Path) -> None:
     """Record DataParallel's steps, in one process with all GPUs."""
     with _joined(plan, log_folder) as (rank, log):
-        material = TrainingData.read(plan.dataset, plan.manifest, plan.images)
-        _report(log, rank, "steps", record_steps(plan, DATA_PARALLEL, rank, material))
+        dataset = TrainingData.read(plan.dataset, plan.manifest, plan.images)
+        _report(log, rank, "steps", record_steps(plan, DATA_PARALLEL, rank, dataset))
 
 
 def _joined(plan: Plan, log_folder: Path) -> AbstractContextManager[tuple[Rank, RankLog]]:
@@ -103,14 +103,14 @@ def _report(log: RankLog, rank: Rank, kind: str, content: dict[str, Any]) -> Non
 
 
 def record_steps(
-    plan: Plan, mode: ParallelMode, rank: Rank, material: TrainingData
+    plan: Plan, mode: ParallelMode, rank: Rank, dataset: TrainingData
 ) -> dict[str, Any]:
     """Record the messages of `STEPS` steps, and whether all ranks saw the same ones."""
     messages = Messages()
     recording = collectives if rank.processes > 1 else copies
     with recording(messages):
         messages.phase = "start"
-        trainer = _trainer(plan, mode, rank, material)
+        trainer = _trainer(plan, mode, rank, dataset)
         messages.phase = None
     train = trainer.in_memory(1)
     with messages.phases_of(trainer.model):
@@ -129,10 +129,10 @@ def record_steps(
     }
 
 
-def _trainer(plan: Plan, mode: ParallelMode, rank: Rank, material: TrainingData) -> Trainer:
+def _trainer(plan: Plan, mode: ParallelMode, rank: Rank, dataset: TrainingData) -> Trainer:
     spec = plan.spec_of(mode.recipe, mode.strategy, plan.seeds[0])
     if mode.recipe == "tuned":
         options = {**spec.recipe_options, **dict.fromkeys(WITHOUT_MESSAGES, False)}
         spec = replace(spec, recipe_options=options)
-        return Tuned(spec, rank, training.build(spec, rank, material), material)
-    return training.course(spec, rank, material, mode.buffers)[1]
+        return Tuned(spec, rank, training.build(spec, rank, dataset), dataset)
+    return training.course(spec, rank, dataset, mode.buffers)[1]

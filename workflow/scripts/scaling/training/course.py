@@ -25,14 +25,14 @@ from scaling.training.trainer import EpochResult, TrainingData, TrainIterations,
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
     """The training images, augmented by torchvision, as (float [3, 32, 32], label)."""
 
-    def __init__(self, material: TrainingData, spec: RunSpec) -> None:
-        self._images = material.data.train_images
-        self._labels = material.data.train_labels.tolist()
+    def __init__(self, dataset: TrainingData, spec: RunSpec) -> None:
+        self._images = dataset.data.train_images
+        self._labels = dataset.data.train_labels.tolist()
         steps: list[Callable[..., object]] = [
             transforms.RandomCrop(32, padding=spec.crop_padding),
             *([transforms.RandomHorizontalFlip()] if spec.horizontal_flip else []),
             transforms.ToTensor(),
-            transforms.Normalize(material.mean.tolist(), material.std.tolist()),
+            transforms.Normalize(dataset.mean.tolist(), dataset.std.tolist()),
         ]
         self._transform = transforms.Compose(steps)
 
@@ -50,10 +50,10 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 class Course:
     """The course's training of one model; see `recipes.trainer.Trainer`."""
 
-    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, material: TrainingData) -> None:
+    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData) -> None:
         self._spec, self._rank = spec, rank
         cell = spec.cell
-        images = TrainingImages(material, spec)
+        images = TrainingImages(dataset, spec)
         self._wrapped = Wrapped(model)
         if cell.gpus > 1:
             self._wrapped = STRATEGIES.find(cell.strategy).wrap.load()(model, rank, cell.gpus)

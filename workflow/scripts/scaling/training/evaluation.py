@@ -24,16 +24,16 @@ def normalized(images: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Tensor:
 
 @torch.inference_mode()
 def evaluate(
-    model: nn.Module, material: TrainingData, device: torch.device, batch_size: int = 500
+    model: nn.Module, dataset: TrainingData, device: torch.device, batch_size: int = 500
 ) -> dict[str, float | None]:
     """`test_loss` (mean cross-entropy, null if not finite) and `test_accuracy` (0 to 1)."""
     model.eval()
-    images, labels = material.data.test_images, material.data.test_labels
+    images, labels = dataset.data.test_images, dataset.data.test_labels
     loss = 0.0
     correct = 0
     for start in range(0, len(labels), batch_size):
         batch = slice(start, start + batch_size)
-        logits = model(normalized(images[batch], material.mean, material.std).to(device))
+        logits = model(normalized(images[batch], dataset.mean, dataset.std).to(device))
         target = torch.from_numpy(labels[batch]).to(device)
         loss += functional.cross_entropy(logits, target, reduction="sum").item()
         correct += int((logits.argmax(1) == target).sum().item())

@@ -71,7 +71,7 @@ class Wrapped:
 
 
 class Trainer(Protocol):
-    """A model under training on one rank. Made from (spec, rank, model, material)."""
+    """A model under training on one rank. Made from (spec, rank, model, dataset)."""
 
     model: nn.Module
     """The model as it is called, wrapped for several GPUs."""

@@ -46,15 +46,15 @@ class Tuned:
     epoch's order.
     """
 
-    def __init__(self, spec: RunSpec, rank: Rank, model: ResNet18, material: TrainingData) -> None:
+    def __init__(self, spec: RunSpec, rank: Rank, model: ResNet18, dataset: TrainingData) -> None:
         options = _options(spec, rank)
         cell = spec.cell
         replicated = rank.processes == 1 and cell.gpus > 1
         self._rank, self._gpus = rank, cell.gpus
         self._images = ResidentImages(
-            material.data,
-            material.mean,
-            material.std,
+            dataset.data,
+            dataset.mean,
+            dataset.std,
             spec.crop_padding,
             spec.horizontal_flip,
             rank.device,

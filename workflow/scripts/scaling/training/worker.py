@@ -98,15 +98,15 @@ def _train(
 ) -> None:
     rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
     clock.end("join")
-    material = TrainingData.read(images, manifest)
+    dataset = TrainingData.read(images, manifest)
     clock.end("dataset")
     torch.manual_seed(spec.cell.seed)
     build = MODELS.find(spec.model).factory.load()
-    model: nn.Module = build(spec.model_width, len(material.data.classes)).to(rank.device)
+    model: nn.Module = build(spec.model_width, len(dataset.data.classes)).to(rank.device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
 
-    trainer: Trainer = RECIPES.find(spec.cell.recipe).trainer.load()(spec, rank, model, material)
+    trainer: Trainer = RECIPES.find(spec.cell.recipe).trainer.load()(spec, rank, model, dataset)
     clock.end("recipe")
     log.append("startup", clock.ends)
     if trainer.progress:
@@ -126,7 +126,7 @@ def _train(
     test: dict[str, float | None] | None = None
     # A model that is spread over the ranks takes all of them to run.
     if rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates:
-        test = evaluation.evaluate(model, material, rank.device)
+        test = evaluation.evaluate(model, dataset, rank.device)
     digest = evaluation.sha256(model.parameters())
     rank.barrier()
     log.append(
