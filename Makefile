@@ -7,7 +7,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env demo study pack replay published audit test test-slurm lint format docs bench bench-course lock clean
+.PHONY: help env small-env demo study pack replay answers published audit test test-slurm lint format docs bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -22,7 +22,7 @@ env: ## make the environment in .venv; one that matches the lock file is reused
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
 SMALL := $(if $(wildcard $(VENV)/requirements.lock),$(VENV),.venv-replay)
-replay published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
+replay answers published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
 small-env:
 	@$(MAKE) --no-print-directory env VENV=$(SMALL) \
 	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
@@ -40,6 +40,14 @@ pack: env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 r
 replay: small-env ## tables and report of a stored study, without a GPU: make replay STUDY=name
 	$(SNAKEMAKE) --config replay="$(STUDY)"
 	@echo "The report is results/replay/$(STUDY)/report.html"
+
+answers: small-env ## the lab's answers as Markdown, for your own document: make answers STUDY=name
+ifdef STUDY
+	$(SNAKEMAKE) --config replay="$(STUDY)" -- results/replay/$(STUDY)/answers.md
+endif
+	@[ -f results/$(STUDY:%=replay/%/)answers.md ] \
+	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
+	@echo "The answers are results/$(STUDY:%=replay/%/)answers.md"
 
 published: small-env ## published studies, derived again and audited: results/published.html
 	$(SNAKEMAKE) results/published.html

@@ -1,6 +1,9 @@
 TEMPLATE = [
     f"report/{name}"
-    for name in ("report.html.j2", "macros.html.j2", "style.css", "tables.yaml")
+    for name in (
+        *("report.html.j2", "answers.md.j2", "macros.html.j2", "style.css"),
+        "tables.yaml",
+    )
 ]
 
 
@@ -19,11 +22,12 @@ rule report_render:
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
     output:
-        report(
+        page=report(
             "<results>/report.html",
             caption="../report/captions/report.rst",
             category="Report",
         ),
+        answers="<results>/answers.md",
     log:
         "<logs>/report_render.log",
     localrule: True
@@ -45,4 +49,4 @@ rule report_render:
         "python workflow/scripts/report_render.py --study {params.study}"
         " --results {params.results} --manifest {input.manifest} --runs {params.runs}"
         " --template report/report.html.j2"
-        " {params.remarks} --output {output} > {log} 2>&1"
+        " {params.remarks} --output {output.page} --answers {output.answers} > {log} 2>&1"

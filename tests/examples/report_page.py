@@ -22,6 +22,7 @@ def arguments(folder: Path, *more: str) -> list[str]:
         *("--runs", str(folder / "runs")),
         *("--template", str(REPORT / "report.html.j2")),
         *("--output", str(folder / "report.html")),
+        *("--answers", str(folder / "answers.md")),
         *more,
     ]
 

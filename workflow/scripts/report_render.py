@@ -1,4 +1,4 @@
-"""Render the report of one study: its tables and figures in one self-contained HTML page."""
+"""Render the report of one study: one self-contained HTML page, and its answers as Markdown."""
 
 from pathlib import Path
 
@@ -18,28 +18,29 @@ def main(
     runs: Path,
     template: Path,
     output: Path,
+    answers: Path,
     partial: bool = False,
     side_by_side: bool = False,
     replayed_from: str | None = None,
 ) -> None:
-    """Write the page of the tables, figures and claims below `results` and the records in `runs`.
+    """Write page and answers of the tables, figures and claims below `results`, records in `runs`.
 
     `partial` accepts missing cells; `side_by_side` and `replayed_from` are said at the top.
     """
     shared = results / "tables"
     own = shared / study
-    page = report.render(
+    render = report.renderer(
         schema.read_study(study, own, shared, manifest),
         claim.read(shared / "claims.json"),
         Figures(results / "figures" / study),
-        template,
         runs=runs,
         data=[*sorted(own.glob("*.csv")), *sorted(shared.glob("*.csv"))],
         partial_report=partial,
         side_by_side=side_by_side,
         replayed_from=replayed_from,
     )
-    files.write_text(output, page)
+    for name, target in ((template, output), (template.with_name("answers.md.j2"), answers)):
+        files.write_text(target, render(name))
 
 
 if __name__ == "__main__":

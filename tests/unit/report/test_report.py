@@ -1,5 +1,6 @@
 """The page a reader opens: what it says, where, and that it needs nothing but itself."""
 
+import html
 import json
 import re
 
@@ -80,6 +81,18 @@ def test_every_table_of_the_study_can_be_taken_out(page, folder):
         named["download"].removesuffix(".gz") for _, named in page.elements if "download" in named
     }
     assert {path.name for path in (folder / "tables").rglob("*.csv")} <= names
+
+
+def test_the_answers_in_markdown_are_those_of_the_page(page, folder):
+    text = html.unescape((folder / "answers.md").read_text(encoding="utf-8"))
+    found = re.search(r"## Q2: .*?(?=\n## )", text, re.DOTALL).group()
+    answer, *_, table, title, figure = found.split("\n\n")[1:]
+    assert answer in page.text and "**Supported** for course/ddp, 4 GPUs: " in found
+    heads = [line.split(" | ")[0].strip("| ") for line in table.splitlines()[2:]]
+    assert heads == [row[0] for row in page.rows("Speedup over one GPU")[1:]]
+    # 9.8 s on one GPU, 3.1 s on four
+    assert "3.16× (3.04–3.29)" in table.splitlines()[2] and title == "*Speedup over one GPU*"
+    assert (folder / re.search(r"\((.*)\)", figure)[1]).exists()
 
 
 @pytest.mark.parametrize("name", ["speedup.csv", "learning.svg", "manifest.json"])

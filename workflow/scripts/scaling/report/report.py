@@ -1,7 +1,7 @@
 """The report: one self-contained page from the tables, figures and records of one study."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -107,25 +107,24 @@ def _is_drawn(study: StudyTables, figure: str) -> bool:
     return all(len(frames.frame(study, name)) for name in names)
 
 
-def render(
+def renderer(
     study: StudyTables,
     claims: list[Claim],
     figures: Mapping[str, Any],
-    template: Path,
     *,
     runs: Path,
     data: Sequence[Path] = (),
     partial_report: bool = False,
     side_by_side: bool = False,
     replayed_from: str | None = None,
-) -> str:
-    """The page as HTML, from `template` and its neighbours.
+) -> Callable[[Path], str]:
+    """Make the function that fills a template with the study.
 
     `claims` are those of the study, `figures` SVG by name, `runs` the folder of run records, `data`
     the CSV files to hand out. A study with missing cells is refused unless `partial_report`; the
     page then names them, but for a study that measured none. It also says of runs that they went
     `side_by_side`, and which stored study it was `replayed_from`. Raises UserError for missing
-    cells, and for a template that does not fit.
+    cells; the function does for a template that does not fit.
     """
     missing = [fmt.cell_name(row) for row in study.missing.itertuples()]
     measured = len(missing) < len(study.timing)
@@ -136,8 +135,8 @@ def render(
         )
     cells = frames.cells(study)
     frame = partial(frames.frame, study)
-    return page.render(
-        template,
+    return partial(
+        page.render,
         study=study.study,
         headline=provenance.headline(study),
         facts=provenance.facts(study),
