@@ -7,7 +7,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env demo study pack replay answers published audit test test-slurm lint format docs bench bench-course lock clean
+.PHONY: help env small-env demo study pack replay answers compare published audit test test-slurm lint format docs bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -22,7 +22,7 @@ env: ## make the environment in .venv; one that matches the lock file is reused
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
 SMALL := $(if $(wildcard $(VENV)/requirements.lock),$(VENV),.venv-replay)
-replay answers published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
+replay answers compare published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
 small-env:
 	@$(MAKE) --no-print-directory env VENV=$(SMALL) \
 	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
@@ -48,6 +48,9 @@ endif
 	@[ -f results/$(STUDY:%=replay/%/)answers.md ] \
 	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
 	@echo "The answers are results/$(STUDY:%=replay/%/)answers.md"
+
+compare: small-env ## two studies cell by cell: make compare A=name B=name (OPTIONS="--fail-below 0.95")
+	@python workflow/scripts/compare_studies.py --a "$(A)" --b "$(B)" $(OPTIONS)
 
 published: small-env ## published studies, derived again and audited: results/published.html
 	$(SNAKEMAKE) results/published.html

@@ -5,6 +5,7 @@ import pytest
 
 import tables_comparison
 from examples.published_study import CELLS, CLEAN, edited, study, write
+from examples.records import timing_row, timing_table
 from scaling.tables import comparison, schema
 
 WITHOUT = "epoch_seconds_without_loading"
@@ -63,3 +64,58 @@ def test_a_measured_studys_machine_is_what_its_runs_recorded():
     described = "resnet18-cifar, width 64", "NVIDIA H200; CPU EPYC"
     assert comparison.model_and_hardware(runs) == described
     assert comparison.model_and_hardware(runs[2:]) == ("not recorded", "not recorded")
+
+
+A = timing_table(
+    timing_row(1, 128, 8.0, spread=0.4),
+    timing_row(1, 128, 8.0, spread=0.4, strategy="dp"),
+    timing_row(2, 128, 5.0, spread=0.25),
+    timing_row(2, 512, 2.0, spread=0.1),
+    timing_row(2, 2048, 1.0, count=1),
+    timing_row(2, 8192, 1.0),
+    timing_row(4, 32, status="oom"),
+)
+B = timing_table(
+    timing_row(1, 128, 10.0, spread=0.5, strategy="dp"),
+    timing_row(2, 128, 4.0, spread=0.2),
+    timing_row(2, 512, 2.1, spread=0.1),
+    timing_row(2, 2048, 9.0),
+    timing_row(2, 8192, status="oom"),
+    timing_row(4, 128, 3.0),
+)
+
+
+def test_cells_are_matched_with_the_ratio_of_their_seconds_and_its_range_worst_first():
+    found = comparison.match(A, B)
+    cells = list(found[["gpus", "batch_size"]].itertuples(index=False, name=None))
+    assert cells[:4] == [(2, 2048), (1, 128), (2, 512), (2, 128)]
+    assert list(found["verdict"]) == [
+        *("not repeated", "slower", "within noise", "faster", "only in A", "only in B")
+    ]
+    # 8 / 10 on one GPU, whatever the strategy; 7.6 / 10.5 and 8.4 / 9.5
+    slower = found.iloc[1]
+    assert slower["strategy"] == ""
+    ratio = slower[["ratio", "ratio_min", "ratio_max"]].astype(float)
+    assert list(ratio) == pytest.approx([0.8, 7.6 / 10.5, 8.4 / 9.5])
+    # 5 / 4, 4.75 / 4.2
+    assert found.iloc[3]["ratio"] == 1.25 and found.iloc[3]["ratio_min"] == 4.75 / 4.2
+    assert pd.isna(found.iloc[0]["ratio_max"]) and found.iloc[0]["ratio"] == 1 / 9
+    assert list(found["a_status"][4:]) == ["ok", "not in the grid"]
+    assert found["b_status"][4] == "oom"
+
+
+@pytest.mark.parametrize(
+    ("mark", "sizes"),
+    [(8.4 / 9.5, {8192}), (8.4 / 9.5 + 1e-9, {8192, 128}), (0.99, {8192, 128})],
+)
+def test_below_the_pass_mark_are_cells_with_all_of_their_range_there_and_those_that_failed(
+    mark, sizes
+):
+    assert set(comparison.too_slow(comparison.match(A, B), mark)["batch_size"]) == sizes
+
+
+def test_ranges_that_touch_are_within_noise():
+    slow = timing_table(timing_row(2, 128, 5.5, spread=0.25))
+    assert list(comparison.match(A[2:3], slow)["verdict"]) == ["within noise"]
+    slower = timing_table(timing_row(2, 128, 5.5625, spread=0.25))
+    assert list(comparison.match(A[2:3], slower)["verdict"]) == ["slower"]

@@ -6,6 +6,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.registry.model import MODELS
+from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
 
@@ -14,12 +15,16 @@ def headline(study: StudyTables) -> str:
     runs = _recorded(study)
     models = _values(runs, "model")
     model = models[0].partition(",")[0] if models else "Int8 quantization"
-    most = int(study.timing["gpus"].max()) if len(study.timing) else 0
-    names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
-    device = "CPU processes" if study.on_cpu else " or ".join(sorted(names))
-    machine = f", {most} × {device}" if device and most else ""
     title = MODELS.find(model).title if model in MODELS.names() else model
-    return f"{title} on {dataset(study)}{machine}"
+    return ", ".join(filter(None, [f"{title} on {dataset(study)}", machine(study.provenance)]))
+
+
+def machine(provenance: pd.DataFrame) -> str:
+    """`2 × NVIDIA H200`, or nothing where no run recorded a device."""
+    runs = provenance[provenance["status"] != "missing"]
+    names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
+    device = "CPU processes" if schema.on_cpu(provenance) else " or ".join(sorted(names))
+    return f"{provenance['gpus'].max()} × {device}" if device else ""
 
 
 def dataset(study: StudyTables) -> str:
@@ -47,14 +52,18 @@ def summary(study: StudyTables, replayed_from: str | None) -> str:
 
 def facts(study: StudyTables) -> list[tuple[str, str]]:
     """(what, value) pairs on dataset, model, training, machine and software."""
-    runs, manifest = _recorded(study), study.manifest
+    manifest = study.manifest
+    data = (
+        f"{manifest['source']} ({manifest['origin']}): {manifest['train_images']:,} training "
+        f"and {manifest['test_images']:,} test images, {len(manifest['classes'])} classes"
+    )
+    return [("Dataset", data), *run_facts(_recorded(study))]
+
+
+def run_facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
+    """(what, value) pairs on model, training, machine and software of runs with a record."""
     software = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
     pairs = [
-        (
-            "Dataset",
-            f"{manifest['source']} ({manifest['origin']}): {manifest['train_images']:,} training "
-            f"and {manifest['test_images']:,} test images, {len(manifest['classes'])} classes",
-        ),
         ("Model", "; ".join(_values(runs, "model")[:1])),
         ("Training", _per_recipe(runs, "training")),
         ("Recipe options", _per_recipe(runs, "recipe_options")),

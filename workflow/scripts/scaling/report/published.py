@@ -56,7 +56,7 @@ def section(study: PublishedTables, folder: str) -> StudySection:
         tables=study,
         folder=folder,
         title=source.description.title or study.study,
-        facts=[("Folder", folder), *_facts(source)],
+        facts=[("Folder", folder), *source_facts(source)],
         doubts=source.description.doubts,
         counts=frames.audit_counts(study.audit),
         shown=[replace(table, name=f"{name}-{table.name}") for table in shown],
@@ -152,7 +152,8 @@ def _explained(row: Any) -> str:
     return ", ".join(explained)
 
 
-def _facts(source: PublishedStudy) -> list[tuple[str, str]]:
+def source_facts(source: PublishedStudy) -> list[tuple[str, str]]:
+    """(what, value) pairs on what a study says of itself."""
     parameters = "parameters not stated"
     if source.parameters is not None:
         size = fmt.data(source.gradient_bytes)

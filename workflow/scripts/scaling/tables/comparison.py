@@ -8,6 +8,10 @@ from scaling.tables.communication import SUBTRACTIONS
 
 _LINE = ["recipe", "strategy"]
 
+_TIMES = ["epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count", "samples"]
+VERDICTS = ["slower", "within noise", "faster", "not repeated", "only in A", "only in B"]
+FAILED = ["oom", "oom_host", "timeout"]
+
 
 def of_study(
     name: str,
@@ -53,3 +57,52 @@ def by_one_estimate(table: pd.DataFrame) -> pd.DataFrame:
     lines = table[_LINE].merge(apart.rename("apart").reset_index(), how="left", on=_LINE)
     chosen = lines["apart"].eq(True).map({True: without, False: whole}).to_numpy()
     return table[table["estimate"].to_numpy() == chosen]
+
+
+def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
+    """The cells of two tables of times beside each other, columns a_… and b_…, worst first.
+
+    On one GPU strategies are alike: the first with a time counts, and none is named. `ratio` is
+    a's seconds / b's, above 1 where b is faster; `ratio_min` and `ratio_max` pair the extremes of
+    both times, as those of a speedup. The `verdict` on b is `faster` or `slower` where 1 lies
+    outside of them, else `within noise`; `not repeated` where either has one time, and no range;
+    `only in A` or `only in B` where the other has none. Cells that neither has timed are left out.
+    """
+    table = _sided(a, "a").merge(_sided(b, "b"), how="outer", on=CELL_KEYS)
+    absent = {"a_status": "not in the grid", "b_status": "not in the grid"}
+    timed = table[["a_epoch_seconds", "b_epoch_seconds"]].notna()
+    table = table[timed.any(axis=1)].fillna(absent)
+    repeated = (table["a_count"] > 1) & (table["b_count"] > 1)
+    table["ratio"] = table["a_epoch_seconds"] / table["b_epoch_seconds"]
+    for end, other in (("min", "max"), ("max", "min")):
+        ends = table[f"a_epoch_seconds_{end}"] / table[f"b_epoch_seconds_{other}"]
+        table[f"ratio_{end}"] = ends.where(repeated)
+    table["verdict"] = "within noise"
+    for verdict, holds in {
+        "faster": table["ratio_min"] > 1,
+        "slower": table["ratio_max"] < 1,
+        "not repeated": ~repeated,
+        "only in A": table["b_epoch_seconds"].isna(),
+        "only in B": table["a_epoch_seconds"].isna(),
+    }.items():
+        table["verdict"] = table["verdict"].mask(holds, verdict)
+    whole = {f"{side}_{name}": "Int64" for side in "ab" for name in ("count", "samples")}
+    return table.astype(whole).sort_values("ratio", kind="stable", ignore_index=True)
+
+
+def too_slow(cells: pd.DataFrame, mark: float) -> pd.DataFrame:
+    """The matched cells in which b is clearly slower than `mark` allows, and those it failed in.
+
+    Clearly: also a's longest time over b's shortest is below `mark`, so a cell that was not
+    repeated is never among them. Failed: a has a time, b ran out of memory or of time.
+    """
+    failed = (cells["verdict"] == "only in A") & cells["b_status"].isin(FAILED)
+    return cells[failed | (cells["ratio_max"] < mark)]
+
+
+def _sided(timing: pd.DataFrame, side: str) -> pd.DataFrame:
+    """The times of one side, with one row for each cell on one GPU; see `match`."""
+    table = timing.assign(strategy=timing["strategy"].mask(timing["gpus"] == 1, ""))
+    timed_first = table["epoch_seconds"].isna().sort_values(kind="stable").index
+    table = table.loc[timed_first].drop_duplicates(CELL_KEYS).set_index(CELL_KEYS)
+    return table[["status", *_TIMES]].add_prefix(f"{side}_").reset_index()

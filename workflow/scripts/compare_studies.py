@@ -1,0 +1,52 @@
+"""Compare two studies cell by cell: A, the baseline, and B, the contender.
+
+Each is the name of a study in studies/, of a published study, or a results folder. Cells match by
+recipe, strategy, GPUs and batch size per GPU (a published study has no recipe and matches each; on
+one GPU strategies are alike). A cell's ratio is A's seconds per epoch over B's, medians; its range
+goes from A's shortest epoch over B's longest to A's longest over B's shortest, over all epochs of
+all runs. B is faster or slower where 1 lies outside of the range, else within noise.
+
+With --fail-below MARK the exit status is 1 when all of the range of a matched cell is below MARK,
+or when B ran out of memory or time in a cell that A has a time for. A cell that either study timed
+once has no range and never fails.
+"""
+
+import re
+from pathlib import Path
+
+from scaling.core import command_line, files
+from scaling.core.errors import UserError, run_script
+from scaling.report import compare, page
+from scaling.report.cells import download
+
+TEMPLATE = Path(__file__).parents[2] / "report/compare.html.j2"
+
+
+@command_line.script
+def main(
+    a: str, b: str, fail_below: float | None = None, output: Path = Path("results/compare")
+) -> None:
+    """Write the page and the table into the folder `output`; say in the terminal what they show."""
+    sides = compare.read(a), compare.read(b)
+    if sides[0].times.equals(sides[1].times):
+        raise UserError(f"A ({a}) and B ({b}) have the same times in every cell: name two studies")
+    found = compare.cells(*sides)
+    name = "-".join(re.sub(r"[^\w.]+", "-", side).strip("-.") for side in (a, b))
+    table, target = output / f"{name}.csv", output / f"{name}.html"
+    files.write_text(table, found.to_csv(index=False, lineterminator="\n"))
+    refusal = compare.refusal(found, fail_below) if fail_below else ""
+    html = page.render(
+        TEMPLATE,
+        **compare.values(*sides, found),
+        data=[download(table, "text/csv")],
+        mark=fail_below,
+        refusal=refusal,
+    )
+    files.write_text(target, html)
+    print(f"{b} against {a}: {compare.summary(found)}\nThe page is {target.resolve().as_uri()}")
+    if refusal:
+        raise UserError(refusal)
+
+
+if __name__ == "__main__":
+    run_script(main)

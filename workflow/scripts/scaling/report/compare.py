@@ -1,0 +1,187 @@
+"""Two studies beside each other: whose cells are faster, by how much, and what else differs."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from scaling.config import packing, stored
+from scaling.core import grid
+from scaling.core import numbers as fmt
+from scaling.core.errors import UserError
+from scaling.core.grid import CELL_KEYS
+from scaling.published import study as published
+from scaling.published.study import CIFAR10_TRAIN_IMAGES
+from scaling.report.overview import label
+from scaling.report.provenance import machine, run_facts
+from scaling.report.published import source_facts
+from scaling.report.table import tables
+from scaling.tables import comparison, schema
+from scaling.tables.runs import provenance, read_runs
+from scaling.tables.timing import TIMED, timing
+
+STUDIES = Path("studies")
+LONG = ["Training", "Recipe options", "Units"]
+"""Facts that stand where they differ, and on no card."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: its times, facts in words, keys of its configuration, runs of a cell.
+
+    A published study has no configuration, and its cells no recipe.
+    """
+
+    name: str
+    times: pd.DataFrame
+    facts: dict[str, str]
+    settings: dict[str, str]
+    runs: int = 0
+
+    @property
+    def card(self) -> list[tuple[str, str]]:
+        """What its card says, and what its noise is judged by."""
+        counts = self.times["count"].dropna()
+        noise = f"range over {fmt.whole_span(counts)} epochs of a cell, "
+        if self.runs > 1:
+            noise += f"from {self.runs} runs"
+        elif counts.max() > 1:
+            noise += "from one run: what differs between runs is not in it"
+        else:
+            noise = "unknown, as each time was measured once"
+        return [*(fact for fact in self.facts.items() if fact[0] not in LONG), ("Noise", noise)]
+
+
+def read(name: str) -> Side:
+    """A study by its name in studies/, or its name among the published, or its results folder.
+
+    Raises UserError for anything else, naming what there is.
+    """
+    for folder in (STUDIES / name, Path(name)) if name else ():
+        if (folder / stored.CONFIG).is_file():
+            return _measured(name, folder)
+    known = published.by_name(sorted(path.parent for path in STUDIES.glob("*/timings.csv")))
+    if name in known:
+        source = known[name][1]
+        facts = dict(source_facts(source)) | {
+            "Data": f"CIFAR-10, {CIFAR10_TRAIN_IMAGES:,} train images"
+        }
+        return Side(name, source.timing(CIFAR10_TRAIN_IMAGES), facts, {})
+    there = sorted(path.parent.name for path in STUDIES.glob(f"*/{stored.CONFIG}"))
+    raise UserError(
+        f"{name!r} is no study, and no results folder with a {stored.CONFIG}: name one of "
+        f"{', '.join([*there, *known])}"
+    )
+
+
+def _measured(name: str, folder: Path) -> Side:
+    """The study in `folder`: from its records, or without any from its tables."""
+    path = folder / stored.CONFIG
+    try:
+        config = packing.read_config(path)
+        cells, data = grid.expand(**config["grid"]), config["dataset"]
+        study, settings = config.pop("study"), dict(_flat(config))
+    except (yaml.YAMLError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is no configuration of a study ({error!r})") from error
+    runs = read_runs(cells, folder / "runs", partial=True)
+    if recorded := [record for _, record in runs if record]:
+        times, origin = timing(runs), provenance(runs)
+        data = data | recorded[0]["dataset"]
+    elif (folder / "tables").is_dir():
+        times, origin = schema.read_all(["timing", "provenance"], folder / "tables", study).values()
+    else:
+        raise UserError(f"{folder} has no record of a run and no tables, so no times to compare")
+    origin = origin[origin["status"] != "missing"].astype(object).fillna("")
+    facts = {
+        "GPUs": machine(origin),
+        **dict(run_facts(origin)),
+        "Data": f"{data['source']}, {data['train_images']:,} train images",
+        "Measured": origin["started"].min()[:10],
+    }
+    timed = origin[origin["status"].isin(TIMED)].groupby(CELL_KEYS).size()
+    return Side(name, times, facts, settings, int(timed.max()) if len(timed) else 0)
+
+
+def _flat(values: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
+    """The keys of a configuration as `grid.gpus`, each with its value as text."""
+    found: list[tuple[str, str]] = []
+    for key, value in values.items():
+        name, text = f"{above}{key}", str(value)
+        text = text if len(text) < 80 else f"{text[:79]}…"
+        found += _flat(value, f"{name}.") if isinstance(value, dict) else [(name, text)]
+    return found
+
+
+def cells(a: Side, b: Side) -> pd.DataFrame:
+    """The cells of both, see `comparison.match`; those of a published study for every recipe.
+
+    Raises UserError where no cell has a time in both.
+    """
+    times = [a.times, b.times]
+    if bool(a.settings) != bool(b.settings):
+        index, measured = (0, b) if b.settings else (1, a)
+        recipes = measured.times[["recipe"]].drop_duplicates()
+        times[index] = times[index].drop(columns="recipe").merge(recipes, how="cross")
+    found = comparison.match(*times)
+    if found["ratio"].isna().all():
+        raise UserError(
+            f"{a.name} and {b.name} have no cell (recipe, strategy, GPUs, batch size per GPU) with "
+            "a time in both: nothing to compare"
+        )
+    return found
+
+
+def differences(a: Side, b: Side) -> pd.DataFrame:
+    """What both say differently: facts of both, then keys of the configuration of either."""
+    rows = [(what, a.facts[what], b.facts[what]) for what in a.facts if what in b.facts]
+    if a.settings and b.settings:
+        for key in dict.fromkeys([*a.settings, *b.settings]):
+            rows.append((key, a.settings.get(key, "not set"), b.settings.get(key, "not set")))
+    rows = [row for row in rows if row[1] != row[2]]
+    return pd.DataFrame(rows, columns=["what", "a", "b"])
+
+
+def values(a: Side, b: Side, found: pd.DataFrame) -> dict[str, Any]:
+    """What the page is filled with, by name. A bar goes from a ratio of 0 to one of 2 or more."""
+    matched, alone = found[found["ratio"].notna()], found[found["ratio"].isna()]
+    frames = {"matched": matched, "alone": alone, "differences": differences(a, b)}
+    ends = [
+        matched[f"ratio_{end}"].fillna(matched["ratio"]).clip(upper=2) for end in ("min", "max")
+    ]
+    sizes = [re.findall(r"[\d,]+(?= parameters)", side.facts.get("Model", "")) for side in (a, b)]
+    images = (matched["a_samples"] != matched["b_samples"]).any()
+    return {
+        "sides": [("A, baseline", a), ("B, contender", b)],
+        "summary": summary(found),
+        "alone": alone["verdict"].value_counts(sort=False).to_dict(),
+        "tables": {table.name: table for table in tables("compare", frames.__getitem__)},
+        "bars": [
+            (f"{50 * low:.1f}", f"{50 * (high - low):.1f}", verdict)
+            for low, high, verdict in zip(*ends, matched["verdict"], strict=True)
+        ],
+        "unlike": bool(images) or (all(sizes) and sizes[0] != sizes[1]),
+    }
+
+
+def summary(found: pd.DataFrame) -> str:
+    """`12 matched cells: 9 faster, 3 within noise, 2 only in A; median ratio 1.03×`."""
+    counts, known = found["verdict"].value_counts(), found["ratio"].dropna()
+    said = [f"{counts[name]} {name}" for name in comparison.VERDICTS if name in counts]
+    head = f"{fmt.plural(len(known), 'matched cell')}: {', '.join(said)}"
+    return f"{head}; median ratio {fmt.times(known.median())}"
+
+
+def refusal(found: pd.DataFrame, mark: float) -> str:
+    """The sentence that names the cells which do not pass `mark`, worst first; "" for none."""
+    slow = comparison.too_slow(found, mark).sort_values("ratio", na_position="first")
+    named = [
+        f"{label(row)} ({row.b_status if pd.isna(row.ratio) else fmt.times(row.ratio)})"
+        for row in slow.itertuples()
+    ]
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+    said = f"B is clearly below {mark:g} of the speed of A in {'; '.join(named[:3])}{more}"
+    return said if named else ""
