@@ -66,7 +66,7 @@ def make(study: str) -> Path:
             # Figures are no part of a snapshot, and take longer than all the rest.
             for figure in (Path(word) for word in words if word.endswith(".svg")):
                 figure.parent.mkdir(parents=True, exist_ok=True)
-                figure.write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+                figure.write_text("<svg xmlns='http://www.w3.org/2000/svg'><g/></svg>")
             continue
         with contextlib.redirect_stdout(io.StringIO()):
             importlib.import_module(script).main(words)

@@ -36,7 +36,7 @@ def lay_out(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
     figures = folder / "figures" / STUDY
     figures.mkdir(parents=True)
     for name in FIGURES:
-        (figures / f"{name}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'></svg>")
+        (figures / f"{name}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'><g/></svg>")
 
 
 def render(folder: Path, *more: str) -> Page:

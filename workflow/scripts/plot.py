@@ -30,7 +30,7 @@ def main(
 ) -> None:
     """Write the figure: the same bytes for the same tables.
 
-    From the `tables` of a `study`; quantization_histograms from a `record`, none without Part B.
+    From the `tables` of a `study`; histograms from a `record`, none without Part B.
     """
     spec = FIGURES[figure]
     if spec.tables and not (tables and study):

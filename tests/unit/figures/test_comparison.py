@@ -28,8 +28,3 @@ def test_the_figure_has_a_row_for_each_metric_and_a_line_for_each_study():
     # The batch that no training set has is left out, and each row has one scale.
     assert figure.axes[0].get_xlim()[1] < 65_536
     assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
-
-
-def test_without_a_time_on_several_gpus_the_figure_says_so():
-    figure = draw_comparison(STUDY[STUDY["gpus"] == 1])
-    assert words(figure) == ["No study has a time on several GPUs."]

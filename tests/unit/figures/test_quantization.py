@@ -13,6 +13,7 @@ from scaling.figures import style
 from scaling.figures.quantization import (
     _shares,
     draw_quantization_histograms,
+    draw_quantization_layers,
     draw_quantization_sizes,
 )
 from scaling.tables import schema
@@ -60,8 +61,8 @@ def test_a_layer_is_drawn_between_its_own_limits_and_below_8_bits_level_by_level
     assert after.texts[0].get_text() == "no ReLU after this layer"
 
 
-def test_without_part_b_the_figure_says_so_and_without_histograms_there_is_none():
-    assert words(draw_quantization_histograms(None)) == ["the study has no Part B"]
+def test_a_record_without_histograms_is_named_and_another_layer_is_a_figure_of_its_own():
+    assert draw_quantization_layers(record()) is None
     with pytest.raises(UserError, match="the record of w4 has no histograms"):
         draw_quantization_histograms({"variant": "w4", "layers": []})
 
@@ -74,14 +75,13 @@ def sizes(folder: Path, *without: str) -> Figure:
 
 def test_each_method_has_a_line_from_its_smallest_network_to_its_largest(tmp_path):
     figure = sizes(tmp_path)
-    lines = [line for line in figure.axes[0].lines if line.get_marker() in style.MARKERS]
+    lines = [
+        line
+        for line in figure.axes[0].lines
+        if line.get_color() != "w" and line.get_marker() in style.MARKERS
+    ]
     assert [list(line.get_xdata()) for line in lines] == [[32.0, 62.738], [17.0, 32.4]]
     # Means of (-3, -3.5, -2.5), (-0.4, -0.6, -0.5), (-9, -8, -10) and (0.1, -0.3, -0.1).
     found = [list(line.get_ydata()) for line in lines]
     assert found == [pytest.approx([-3.0, -0.5]), pytest.approx([-9.0, -0.1])]
     assert {"max-abs", "GPTQ, ranges by MSE", "W2", "W8"} <= set(words(figure))
-
-
-def test_a_study_of_8_bits_only_says_so(tmp_path):
-    figure = sizes(tmp_path, "w4a8-max_abs", "w4a8-gptq", "w2a8-gptq")
-    assert words(figure) == ["No variant of this study has fewer than 8 bits."]

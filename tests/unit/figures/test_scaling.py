@@ -1,19 +1,56 @@
-"""What a reader sees of epoch times, efficiency and communication."""
+"""What a reader sees of epoch times, rates, memory, efficiency, communication and predictions."""
 
 import pytest
 
 from examples import report_tables
-from examples.drawn import error_bars, panel, points, words
-from scaling.figures.scaling import draw_communication, draw_epoch_time, draw_speedup
+from examples.drawn import error_bars, notes, panel, points, words
+from scaling.figures.scaling import (
+    draw_communication,
+    draw_epoch_time,
+    draw_memory,
+    draw_prediction,
+    draw_rate,
+    draw_speedup,
+)
 
 TABLES = report_tables.make()
 
 
 def test_epoch_times_lie_at_their_batch_size_with_bars_from_minimum_to_maximum():
-    axes = panel(draw_epoch_time(TABLES["timing"]), "course · ddp")
+    axes = panel(draw_epoch_time(TABLES["timing"]), "course")
     assert {(512, 3.0), (512, 1.49), (512, 0.9)} <= points(axes)
     assert (0.882, 0.918) in error_bars(axes)
     assert list(axes.get_xticks()) == [32, 128, 512, 2048, 16384]
+    assert "course/ddp, 4 GPUs, b\u00a0=\u00a0512: 0.900 (0.882–0.918) · timing.csv" in notes(axes)
+
+
+def test_a_rate_lies_below_its_recipes_peak_and_a_cell_at_the_power_limit_is_open():
+    table = TABLES["utilization"].copy()
+    first = table["recipe"].eq("course") & table["gpus"].eq(4) & table["strategy"].eq("ddp")
+    table["power_capped_share"] = (first & table["batch_size"].eq(512)) * 1.0
+    figure = draw_rate(table)
+    assert "peak, tf32: 417" in words(figure)
+    axes = panel(figure, "course")
+    (place,) = [y for line in axes.lines if line.get_color() == "w" for y in line.get_ydata()]
+    found = table[first & table["batch_size"].eq(512)]["flops_per_second_per_gpu"].iloc[0]
+    assert place == pytest.approx(found / 1e12)
+
+
+def test_memory_has_the_capacity_that_a_failed_cell_named():
+    costs, timing = TABLES["costs"], TABLES["timing"].copy()
+    assert not [line for line in words(draw_memory(costs, timing)) if "has" in line]
+    timing.loc[3, "message"] = "CUDA out of memory. GPU 0 has a total capacity of 139.80 GiB of"
+    assert "a GPU has: 150" in words(draw_memory(costs, timing))
+
+
+def test_a_prediction_lies_over_its_measured_seconds():
+    table = TABLES["prediction"]
+    known = table[table["measured"] & table["predicted_seconds"].notna()].iloc[0]
+    (axes,) = draw_prediction(table).axes
+    lines = [zip(line.get_xdata(), line.get_ydata(), strict=True) for line in axes.lines]
+    assert (known["epoch_seconds"], known["predicted_seconds"]) in {
+        p for line in lines for p in line
+    }
 
 
 def test_an_efficiency_lies_at_its_batch_size_beside_the_ideal():
@@ -34,10 +71,3 @@ def test_a_dot_is_an_estimate_as_a_share_of_its_epoch_on_the_most_gpus():
     # Batch 32 on 4 GPUs: 3.1 − 9.8 / 4 = 0.65 s of 3.1 s.
     assert (32, round(100 * 0.65 / 3.1, 6)) in points(axes)
     assert "batch size per GPU, 4 GPUs" in axes.get_xlabel()
-
-
-def test_what_there_is_nothing_to_draw_of_says_so():
-    alone = TABLES["speedup"][TABLES["speedup"]["gpus"] == 1]
-    assert "on several" in words(draw_speedup(alone))[0]
-    assert "no communication" in words(draw_communication(TABLES["communication"][:0]))[0]
-    assert "has a time" in words(draw_epoch_time(TABLES["timing"][:0]))[0]

@@ -1,7 +1,7 @@
 """What a reader sees of the messages of a training step."""
 
 from examples import synchronization_records
-from examples.drawn import titles, words
+from examples.drawn import titles
 from scaling.figures.synchronization import draw_collectives
 from scaling.tables.experiments.synchronization import WAYS, collectives
 
@@ -12,7 +12,3 @@ def test_every_way_that_was_measured_has_a_panel_and_every_message_a_bar():
     assert [title.split(" · ")[0] for title in titles(figure)] == WAYS
     # DDP: two at the start, one broadcast and two buckets.
     assert [len(axes.patches) for axes in figure.axes] == [5, 4, 6, 2, 6]
-
-
-def test_a_figure_without_messages_says_so():
-    assert "no record" in words(draw_collectives(collectives([])))[0]

@@ -17,7 +17,7 @@ RATIOS = {"speedup": lambda gpus: gpus, "efficiency": lambda gpus: 1}
 """The metrics that are ratios, and the ideal of each."""
 
 
-def draw_comparison(comparison: pd.DataFrame) -> Figure:
+def draw_comparison(comparison: pd.DataFrame) -> Figure | None:
     """Draw a column of panels for each of two GPU counts, a row with one scale for each metric.
 
     The GPU counts are the largest two on which a study has a time. A batch larger than its study's
@@ -28,7 +28,7 @@ def draw_comparison(comparison: pd.DataFrame) -> Figure:
     timed = table.dropna(subset="epoch_seconds")
     counts = sorted({int(gpus) for gpus in timed["gpus"]})[-2:]
     if not counts:
-        return style.message_figure("No study has a time on several GPUs.")
+        return None
     lines = []
     for index, (key, cells) in enumerate(
         table.groupby(["study", "recipe", "strategy"], sort=False)
@@ -45,12 +45,16 @@ def draw_comparison(comparison: pd.DataFrame) -> Figure:
         for _, cells, look in lines:
             known = cells[(cells["gpus"] == gpus) & cells[metric].notna()].sort_values("batch_size")
             axes.plot(known["batch_size"], known[metric], **look)
+            notes = (
+                style.note(f"{row.study}, {fmt.cell_name(row)}", "comparison", getattr(row, metric))
+                for row in known.itertuples()
+            )
+            style.hover(axes, known["batch_size"], known[metric], notes)
         style.batch_axis(axes, batches)
         _scale(axes, metric, gpus, counts[-1], shown[metric].dropna())
     for axes in panels[-len(counts) :]:
         axes.set_xlabel("batch size per GPU")
-    handles = [style.line_handle(name, **look) for name, _, look in lines]
-    style.legend(figure, handles, longest_row=2)
+    style.legend(figure, [name for name, *_ in lines])
     return figure
 
 
@@ -61,7 +65,7 @@ def _scale(axes: Axes, metric: str, gpus: int, most: int, values: pd.Series) -> 
     """
     if metric in RATIOS:
         ideal = RATIOS[metric](gpus)
-        axes.axhline(ideal, color=style.GREY, linestyle="--", linewidth=1, zorder=1)
+        axes.axhline(ideal, **style.IDEAL)
         axes.set_ylim(0, 1.1 * max(RATIOS[metric](most), values.max() if len(values) else 0))
     elif len(values):
         style.log2_axis(axes.yaxis, [2.0**power for power in range(-12, 16)])

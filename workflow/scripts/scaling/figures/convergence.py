@@ -8,7 +8,7 @@ from scaling.figures import style
 FAINT = "#b8b8b8"
 
 
-def draw_remedies(remedies: pd.DataFrame) -> Figure:
+def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
     """Draw test accuracy over the global batch, a line for each technique.
 
     The first one, the lab's rate whatever the batch, and those that are best at a batch have a
@@ -17,33 +17,24 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure:
     """
     known = remedies[remedies["test_accuracy"].notna()]
     if known.empty:
-        return style.message_figure("The study has no runs of techniques.")
+        return None
     best = known.loc[known.groupby("global_batch")["test_accuracy"].idxmax(), "remedy"]
     named = list(dict.fromkeys([known["remedy"].iloc[0], *best]))
     figure, (axes,) = style.panels(["Test accuracy, a line for each technique"])
-    for name, rows in known.groupby("remedy", sort=False):
-        rows = rows.sort_values("global_batch")
-        index = named.index(name) if name in named else None
-        look = {"color": FAINT, "linewidth": 0.8} if index is None else style.numbered(index)
-        mean, low, high = (100 * rows[f"test_accuracy{end}"] for end in ("", "_min", "_max"))
-        bars = None if index is None else [(mean - low).clip(lower=0), (high - mean).clip(lower=0)]
-        label = None if index is None else str(name).replace("_", " ")
-        axes.errorbar(
-            rows["global_batch"],
-            mean,
-            yerr=bars,
-            label=label,
-            zorder=2 + (index is not None),
-            **look,
-        )
-        failed = rows["diverged_seeds"] > 0
-        hollow = style.open_marker({"marker": "o", **look})
-        axes.plot(rows["global_batch"][failed], mean[failed], zorder=4, **hollow)
+    known = known.sort_values("global_batch").assign(
+        **{f"percent{end}": 100 * known[f"test_accuracy{end}"] for end in ("", "_min", "_max")},
+        name=known["remedy"] + ", global batch " + known["global_batch"].astype(str),
+        open=known["diverged_seeds"] > 0,
+    )
+    groups = dict(list(known.groupby("remedy", sort=False)))
+    over = ("global_batch", "percent", "remedies")
+    style.lines(axes, [groups.pop(name) for name in named], *over, zorder=3)
+    style.lines(axes, groups.values(), *over, color=FAINT, linewidth=0.8, marker="", elinewidth=0)
     for row in known[known["reference"].eq(True)].itertuples():
         axes.axhline(100 * row.test_accuracy, color=style.INK, linestyle="--", linewidth=0.9)
     style.log2_axis(axes.xaxis, sorted(known["global_batch"].unique()))
     axes.set_xlabel("global batch")
     axes.set_ylabel("%")
-    axes.plot([], [], color=FAINT, linewidth=0.8, label="other techniques")
-    axes.legend(loc="best", fontsize=7)
+    others = style.line_handle("other techniques", color=FAINT, linewidth=0.8)
+    style.legend(figure, [name.replace("_", " ") for name in named], others)
     return figure

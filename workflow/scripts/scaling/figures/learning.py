@@ -1,8 +1,9 @@
-"""Draw what a large batch costs after equal epochs: training loss and accuracy."""
+"""Draw what training yields: loss and accuracy over the global batch, accuracy over its seconds."""
 
 import pandas as pd
 from matplotlib.figure import Figure
 
+from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
 from scaling.tables import schema
@@ -13,31 +14,75 @@ QUANTITIES = {
 }
 
 
-def draw_learning(accuracy: pd.DataFrame) -> Figure:
+def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
     """Draw a panel for each quantity over the global batch, a line for each recipe and strategy.
 
-    A point is a cell's mean over the seeds, its bar their range.
+    A point is the mean over the runs of a global batch, its bar their range.
     """
-    if not accuracy["epoch"].notna().any():
-        return style.message_figure("No run of the study completed an epoch.")
-    cells = [*CELL_KEYS, "seed"]
-    known = accuracy[accuracy["epoch"].notna()].sort_values("epoch", kind="stable")
-    last = known.groupby(cells, sort=False).tail(1)
-    last = last.assign(global_batch=last["gpus"] * last["batch_size"])
+    last = _last_epochs(accuracy)
+    if last.empty:
+        return None
+    last["global_batch"] = last["gpus"] * last["batch_size"]
     groups = schema.by_configuration(last)
     figure, panels = style.panels(list(QUANTITIES))
     for axes, (column, factor) in zip(panels, QUANTITIES.values(), strict=True):
-        for index, (_, _, rows) in enumerate(groups):
-            known = rows.dropna(subset=column).set_index("global_batch")[column] * factor
-            seeds = known.groupby("global_batch").agg(["mean", "min", "max"])
-            bars = [seeds["mean"] - seeds["min"], seeds["max"] - seeds["mean"]]
-            x = style.dodge(seeds.index, index, len(groups), step=1.04)
-            axes.errorbar(x, seeds["mean"], yerr=bars, **style.numbered(index))
+        means = []
+        for recipe, strategy, rows in groups:
+            values = (factor * rows[column].dropna()).groupby(rows["global_batch"])
+            seeds = values.agg(value="mean", value_min="min", value_max="max").reset_index()
+            sizes = seeds["global_batch"].astype(str)
+            means.append(seeds.assign(name=f"{recipe}/{strategy}, global batch " + sizes))
+        style.lines(axes, means, "global_batch", "value", "accuracy", step=1.04)
         style.batch_axis(axes, sorted(last["global_batch"].unique()))
         axes.set_xlabel("global batch")
-    handles = [
-        style.line_handle(f"{recipe} · {strategy}", **style.numbered(index))
-        for index, (recipe, strategy, _) in enumerate(groups)
+    style.legend(figure, style.names(groups))
+    return figure
+
+
+def _last_epochs(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """The row of each run's last epoch."""
+    known = accuracy[accuracy["epoch"].notna()].sort_values("epoch", kind="stable")
+    return known.groupby([*CELL_KEYS, "seed"], sort=False).tail(1).copy()
+
+
+def draw_pareto(
+    accuracy: pd.DataFrame, timing: pd.DataFrame, remedies: pd.DataFrame, times: pd.DataFrame
+) -> Figure | None:
+    """Draw test accuracy over the seconds of training: the grid's cells, and the techniques.
+
+    Seconds are epochs times the cell's epoch; a technique has the fastest cell of its batch. The
+    line joins what nothing else beats in both.
+    """
+    runs = _last_epochs(accuracy).groupby(CELL_KEYS, as_index=False)
+    cells = runs[["epoch", "test_accuracy"]].mean().merge(timing, on=CELL_KEYS)
+    cells["seconds"] = cells["epoch"] * cells["epoch_seconds"]
+    cells["group"] = "the lab’s rate"
+    keys = ["remedy", "global_batch"]
+    quickest = times.sort_values("epoch_seconds").drop_duplicates(keys)
+    trained = remedies[[*keys, "epochs", "test_accuracy"]].merge(
+        quickest[[*keys, *CELL_KEYS, "epoch_seconds"]], on=keys
+    )
+    trained["seconds"] = trained["epochs"] * trained["epoch_seconds"]
+    trained["group"] = "techniques"
+    points = pd.concat([cells, trained], ignore_index=True).dropna(
+        subset=["seconds", "test_accuracy"]
+    )
+    if points.empty:
+        return None
+    points = points.sort_values("seconds").assign(percent=100 * points["test_accuracy"])
+    points["name"] = [
+        f"{fmt.cell_name(row)}, {row.group}, {fmt.seconds(row.seconds)}"
+        for row in points.itertuples()
     ]
-    style.legend(figure, handles)
+    figure, (axes,) = style.panels(["Test accuracy over seconds of training"])
+    groups = points.groupby("group")
+    rows = [rows for _, rows in groups]
+    style.lines(axes, rows, "seconds", "percent", "accuracy", linestyle="none")
+    best = points[points["percent"] > points["percent"].cummax().shift(fill_value=-1)]
+    axes.step(best["seconds"], best["percent"], where="post", color=style.GREY, zorder=1)
+    style.log2_axis(axes.xaxis, style.POWERS)
+    axes.set_xlim(points["seconds"].min() / 1.3, points["seconds"].max() * 1.3)
+    axes.set(xlabel="seconds of training", ylabel="%")
+    front = style.line_handle("best", color=style.GREY)
+    style.legend(figure, groups.groups, front, linestyle="none")
     return figure

@@ -26,7 +26,17 @@ ROW_INCHES = 1.75
 TICKS = [-50, -20, -10, -5, -2, -1, -0.5, 0, 0.5, 1]
 
 
-def draw_quantization_histograms(record: dict[str, Any] | None) -> Figure:
+def draw_quantization_histograms(record: dict[str, Any] | None) -> Figure | None:
+    """Draw how the values of the first layer are distributed; see `_draw_layers`."""
+    return _draw_layers(record, slice(1))
+
+
+def draw_quantization_layers(record: dict[str, Any] | None) -> Figure | None:
+    """Draw how the values of the other layers are distributed; see `_draw_layers`."""
+    return _draw_layers(record, slice(1, None))
+
+
+def _draw_layers(record: dict[str, Any] | None, which: slice) -> Figure | None:
     """Draw a row of panels per layer, a column per kind of value, from a record with histograms.
 
     The y axis is the share of values in a bin of 4 integer levels (one, below 8 bits), logarithmic,
@@ -34,14 +44,16 @@ def draw_quantization_histograms(record: dict[str, Any] | None) -> Figure:
     Raises UserError for a record without histograms.
     """
     if record is None:
-        return style.message_figure("the study has no Part B")
+        return None
     if "histograms" not in record:
         raise UserError(
             f"the record of {record['variant']} has no histograms; make it with --histograms"
         )
+    layers = record["layers"][which]
+    if not layers:
+        return None
     found = {(entry["layer"], entry["quantity"]): entry for entry in record["histograms"]}
-    layers = record["layers"]
-    figure = Figure(figsize=(10, ROW_INCHES * len(layers) + 0.6), layout="constrained")
+    figure = Figure(figsize=(7.4, ROW_INCHES * len(layers) + 0.6), layout="constrained")
     grid = figure.subplots(len(layers), len(QUANTITIES), squeeze=False)
     for layer, row in zip(layers, grid, strict=True):
         name = layer["layer"]
@@ -59,7 +71,7 @@ def draw_quantization_histograms(record: dict[str, Any] | None) -> Figure:
         style.line_handle("float32", color=style.INK, linewidth=1),
         style.line_handle("first and last step", color=style.VERMILLION, linestyle=":"),
     ]
-    style.legend(figure, handles)
+    style.legend(figure, [], *handles)
     # Before there were variants, all was int8.
     whose = f"{record.get('variant', 'weights+activations+bias')}, seed {record['seed']}"
     figure.suptitle(whose, x=0.99, ha="right", fontsize=9, color=style.GREY)
@@ -89,17 +101,7 @@ def _draw_histogram(axes: Axes, entry: dict[str, Any], lowest: int, highest: int
     axes.set_ylim(top=1)
     axes.yaxis.set_major_locator(LogLocator(numticks=5))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.text(
-        0.98,
-        0.97,
-        f"1 step = {1 / scale:.3g}",
-        transform=axes.transAxes,
-        ha="right",
-        va="top",
-        fontsize=7,
-        color=style.INK,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
-    )
+    axes.set_title(f"1 step = {1 / scale:.3g}", loc="right", fontsize=7, fontweight="normal")
 
 
 def _shares(
@@ -113,7 +115,7 @@ def _shares(
     return counts / counts.sum(), edges
 
 
-def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure:
+def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure | None:
     """Draw the difference to float32 over the packed size, a line for each method.
 
     A point is a variant's mean over the seeds, its bar two standard errors. The line joins variants
@@ -121,22 +123,29 @@ def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure:
     """
     low = low_bits(quantization)
     if low.empty:
-        return style.message_figure("No variant of this study has fewer than 8 bits.")
+        return None
     figure, (axes,) = style.panels(["Accuracy over size, by bits of weights and activations"])
-    handles = []
-    for index, (method, rows) in enumerate(low.groupby("method", sort=False)):
-        points = sorted(_point(same) for _, same in rows.groupby("stage", sort=False))
-        full = [point for point in points if point[0] == 8]
-        _, sizes, losses, errors, _ = zip(*full or points, strict=True)
+    methods = list(low.groupby("method", sort=False))
+    for index, (_, rows) in enumerate(methods):
+        points = pd.DataFrame([_point(same) for _, same in rows.groupby("stage", sort=False)])
+        points = points.sort_values("size")
+        full = points[~points["open"]]
         look = style.numbered(index)
-        axes.errorbar(sizes, losses, yerr=np.nan_to_num(errors), **look)
-        for activation_bits, size, loss, _, name in points:
-            weights, activations = name.split("\u00a0")
-            if activation_bits < 8:
-                axes.plot(size, loss, **style.open_marker(look))
-            words = weights if activation_bits == 8 else activations
-            axes.annotate(words, (size, loss), (5, 3), textcoords="offset points", fontsize=6)
-        handles.append(style.line_handle(fill(str(method), 95), **look))
+        style.ranges(
+            axes, points["size"], points, "loss", "quantization", **look | {"linestyle": ""}
+        )
+        joined = full if len(full) else points
+        axes.plot(joined["size"], joined["loss"], color=look["color"])
+        for row in points.itertuples():
+            weights, activations = row.name.split("\u00a0")
+            words = activations if row.open else weights
+            axes.annotate(
+                words, (row.size, row.loss), (5, 3), textcoords="offset points", fontsize=6
+            )
+    handles = [
+        style.line_handle(fill(str(method), 95), **style.numbered(index))
+        for index, (method, _) in enumerate(methods)
+    ]
     axes.axhline(0, color=style.GREY, linewidth=1, linestyle="--")
     axes.set_yscale("symlog", linthresh=1.0)
     axes.yaxis.set_major_locator(FixedLocator(TICKS))
@@ -148,9 +157,15 @@ def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure:
     return figure
 
 
-def _point(same: pd.DataFrame) -> tuple[float, float, float, float, str]:
-    """A variant's bits of activations, kB, points to float32, two standard errors, bits."""
+def _point(same: pd.DataFrame) -> dict[str, Any]:
+    """A variant's bits of activations, kB, points to float32 with two standard errors, bits."""
     found, row = cost(same), next(same.itertuples())
-    size = same["packed_bytes"].mean() / 1000
-    error = 2 * found.standard_error_points
-    return float(row.activation_bits), size, found.difference_points, error, bits(row)
+    loss, error = found.difference_points, 2 * np.nan_to_num(found.standard_error_points)
+    return {
+        "open": row.activation_bits < 8,
+        "size": same["packed_bytes"].mean() / 1000,
+        "loss": loss,
+        "loss_min": loss - error,
+        "loss_max": loss + error,
+        "name": bits(row),
+    }

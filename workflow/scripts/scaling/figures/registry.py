@@ -21,17 +21,29 @@ class FigureSpec:
     tables: tuple[str, ...] = ()
 
 
+_SCALING, _MACHINE = "scaling.figures.scaling", "scaling.figures.machine"
+_LEARNING, _PART_B = "scaling.figures.learning", "scaling.figures.quantization"
+_INT8 = "Int8 quantization"
 FIGURES = {
-    "epoch_time": FigureSpec("scaling.figures.scaling", "Timing", ("timing",)),
-    "speedup": FigureSpec("scaling.figures.scaling", "Timing", ("speedup",)),
-    "communication": FigureSpec("scaling.figures.scaling", "Communication", ("communication",)),
+    "epoch_time": FigureSpec(_SCALING, "Timing", ("timing",)),
+    "memory": FigureSpec(_SCALING, "Timing", ("costs", "timing")),
+    "speedup": FigureSpec(_SCALING, "Timing", ("speedup",)),
+    "rate": FigureSpec(_SCALING, "Timing", ("utilization",)),
+    "communication": FigureSpec(_SCALING, "Communication", ("communication",)),
+    "step": FigureSpec(_MACHINE, "Communication", ("device_time", "readings")),
+    "bandwidth": FigureSpec(_MACHINE, "Communication", ("interconnect", "bandwidth")),
     "collectives": FigureSpec("scaling.figures.synchronization", "Communication", ("collectives",)),
-    "learning": FigureSpec("scaling.figures.learning", "Accuracy", ("accuracy",)),
-    "remedies": FigureSpec("scaling.figures.convergence", "Accuracy", ("remedies",)),
-    "quantization_histograms": FigureSpec("scaling.figures.quantization", "Int8 quantization"),
-    "quantization_sizes": FigureSpec(
-        "scaling.figures.quantization", "Int8 quantization", ("quantization",)
+    "learning": FigureSpec(_LEARNING, "Accuracy", ("accuracy",)),
+    "pareto": FigureSpec(
+        _LEARNING, "Accuracy", ("accuracy", "timing", "remedies", "time_to_accuracy")
     ),
+    "remedies": FigureSpec("scaling.figures.convergence", "Accuracy", ("remedies",)),
+    "quantization_histograms": FigureSpec(_PART_B, _INT8),
+    "quantization_layers": FigureSpec(_PART_B, _INT8),
+    "quantization_sizes": FigureSpec(_PART_B, _INT8, ("quantization",)),
+    "limits": FigureSpec(_MACHINE, "Machine", ("peaks",)),
+    "prediction": FigureSpec(_SCALING, "Machine", ("prediction",)),
+    "startup": FigureSpec(_MACHINE, "Machine", ("startup",)),
     "comparison": FigureSpec("scaling.figures.comparison", "Side by side", ("comparison",)),
 }
 STUDY_FIGURES = [name for name in FIGURES if name != "comparison"]

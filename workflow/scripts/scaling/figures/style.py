@@ -1,17 +1,22 @@
-"""Share style, palette, panels, batch-size axes and legends among the figures."""
+"""Share style, palette, panels, ranges, notes, axes and legends among the figures."""
 
-from collections.abc import Iterator, Sequence
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import nan
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from scaling.core import files
+from scaling.core import numbers as fmt
 
 matplotlib.use("agg")
 
@@ -23,8 +28,10 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 
 STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
 PANEL_INCHES = (3.7, 2.5)
-LONE_PANEL_INCHES = 5.4
-LEGEND_ENTRY_INCHES = 1.0
+POWERS = [2.0**power for power in range(-16, 16)]
+IDEAL: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
+EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
+"""The file of a figure that has nothing to draw."""
 
 
 @contextmanager
@@ -37,30 +44,70 @@ def style(name: str) -> Iterator[None]:
         yield
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write `figure` as SVG without date or program version, atomically."""
-    with files.atomic_path(path) as temporary:
-        figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
+def save(figure: Figure | None, path: Path) -> None:
+    """Write `figure` as SVG without date or program version, atomically; None as an empty one.
+
+    What `hover` added as links become titles, which a browser shows under the pointer.
+    """
+    drawn = io.StringIO(EMPTY)
+    if figure is not None:
+        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+    titled = re.sub(r'<a xlink:href="([^"]*)"[^>]*>', r"<g><title>\1</title>", drawn.getvalue())
+    files.write_text(path, titled.replace("</a>", "</g>"))
+
+
+def hover(axes: Axes, x: Any, y: Any, notes: Iterable[str]) -> None:
+    """Let each point (x, y) show its note under the pointer."""
+    axes.scatter(x, y, s=90, alpha=0, linewidths=0, urls=list(notes))
+
+
+def note(name: str, source: str, value: float, low: float = nan, high: float = nan) -> str:
+    """`tuned/ddp, 2 GPUs, b = 512: 0.282 (0.281–0.283) · timing.csv`."""
+    span = f" ({fmt.span(low, high)})" if low < high else ""
+    return f"{name}: {fmt.significant(value)}{span} · {source}.csv"
+
+
+def ranges(axes: Axes, x: Any, rows: pd.DataFrame, column: str, source: str, **look: Any) -> None:
+    """Draw a line of `column` with bars from minimum to maximum, where `rows` have them, and notes.
+
+    A note begins with the `name` of the row, else with its cell; an `open` row has an open marker.
+    """
+    value, low, high = (rows.get(f"{column}{end}", rows[column]) for end in ("", "_min", "_max"))
+    axes.errorbar(x, value, yerr=[(value - low).clip(0), (high - value).clip(0)], **look)
+    if "open" in rows:
+        axes.plot(x[rows["open"]], value[rows["open"]], "wo", markersize=3, zorder=5)
+    names = rows["name"] if "name" in rows else map(fmt.cell_name, rows.itertuples())
+    found = zip(names, value, low, high, strict=True)
+    hover(axes, x, value, (note(name, source, *figures) for name, *figures in found))
+
+
+def lines(
+    axes: Axes,
+    groups: Iterable[pd.DataFrame],
+    x: str,
+    column: str,
+    source: str,
+    step: float = 1.0,
+    **look: Any,
+) -> None:
+    """Draw `column` over `x` for each group, numbered but for `look`; see `ranges` and `dodge`."""
+    groups = list(groups)
+    for index, rows in enumerate(groups):
+        place = dodge(rows[x], index, len(groups), step)
+        ranges(axes, place, rows, column, source, **numbered(index) | look)
 
 
 def panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
-    """Make a figure with one panel for each title, two abreast; a lone one is wider."""
+    """Make a figure with one panel for each title, two abreast."""
     columns = min(2, len(titles))
     rows = -(-len(titles) // columns)
-    width = LONE_PANEL_INCHES if columns == 1 else PANEL_INCHES[0] * columns
-    figure = Figure(figsize=(width, rows * (PANEL_INCHES[1] + 0.5) + 0.45), layout="constrained")
+    size = PANEL_INCHES[0] * columns, rows * (PANEL_INCHES[1] + 0.5) + 0.45
+    figure = Figure(figsize=size, layout="constrained")
     grid = figure.add_gridspec(rows, columns)
     made = [figure.add_subplot(grid[divmod(index, columns)]) for index in range(len(titles))]
     for axes, title in zip(made, titles, strict=True):
         axes.set_title(title)
     return figure, made
-
-
-def message_figure(message: str) -> Figure:
-    """Make a figure that says why there is nothing to draw."""
-    figure = Figure(figsize=(2 * PANEL_INCHES[0], 1.2), layout="constrained")
-    figure.text(0.5, 0.5, message, ha="center", va="center", color=GREY)
-    return figure
 
 
 def log2_axis(axis: Any, values: Sequence[float]) -> None:
@@ -72,8 +119,12 @@ def log2_axis(axis: Any, values: Sequence[float]) -> None:
 
 
 def batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
-    """Make the x axis one of these batch sizes, in ascending order; at most 8 have a tick."""
-    log2_axis(axes.xaxis, sizes[:: -(-len(sizes) // 8)])
+    """Make the x axis one of these batch sizes, in ascending order; those with room have a tick."""
+    apart = (sizes[-1] / sizes[0]) ** (1 / 7)
+    ticks: list[int] = []
+    for size in sizes:
+        ticks += [size] if not ticks or size >= apart * ticks[-1] else []
+    log2_axis(axes.xaxis, ticks)
     axes.set_xlim(sizes[0] / 1.6, sizes[-1] * 1.6)
 
 
@@ -95,10 +146,15 @@ def open_marker(style: dict[str, Any]) -> dict[str, Any]:
     return {**style, "linestyle": "none", "markerfacecolor": "white"}
 
 
-def legend(figure: Figure, handles: Sequence[Any], longest_row: int = 10) -> None:
-    """Add one legend above all panels, in rows that fit the figure and read from left to right."""
-    fitting = int(figure.get_figwidth() / LEGEND_ENTRY_INCHES)
-    columns = min(len(handles), fitting, longest_row)
+def legend(figure: Figure, names: Iterable[Any], *more: Any, **look: Any) -> None:
+    """Add one legend above all panels, in rows that fit the figure and read from left to right.
+
+    It has the numbered lines of these names, drawn as `look` says, then the handles of `more`.
+    """
+    lines = (line_handle(str(name), **numbered(i), **look) for i, name in enumerate(names))
+    handles = [*lines, *more]
+    inches = 0.5 + 0.065 * max(len(handle.get_label()) for handle in handles)
+    columns = min(len(handles), max(1, int(figure.get_figwidth() / inches)))
     figure.legend(
         handles=[handle for first in range(columns) for handle in handles[first::columns]],
         loc="outside upper left",
@@ -106,6 +162,17 @@ def legend(figure: Figure, handles: Sequence[Any], longest_row: int = 10) -> Non
         handletextpad=0.5,
         columnspacing=1.4,
     )
+
+
+def ceiling(axes: Axes, value: float, words: str) -> None:
+    """Draw a dashed line at what no value can pass, with its name."""
+    axes.axhline(value, **IDEAL)
+    axes.text(0.02, value, words, transform=axes.get_yaxis_transform(), va="bottom", fontsize=7)
+
+
+def names(groups: Iterable[tuple[str, str, Any]]) -> list[str]:
+    """`tuned · ddp` for each group of `schema.by_configuration`."""
+    return [f"{recipe} · {strategy}" for recipe, strategy, _ in groups]
 
 
 def line_handle(label: str, **style: Any) -> Line2D:

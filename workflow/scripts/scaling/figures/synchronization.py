@@ -28,7 +28,7 @@ GAP = 0.8
 """Between two phases, in bars."""
 
 
-def draw_collectives(collectives: pd.DataFrame) -> Figure:
+def draw_collectives(collectives: pd.DataFrame) -> Figure | None:
     """Draw a panel for each way that was measured: its start, then its last recorded step.
 
     Bars are bytes on a logarithmic axis, coloured by what they carry; the dashed line is K.
@@ -36,7 +36,7 @@ def draw_collectives(collectives: pd.DataFrame) -> Figure:
     known = collectives[collectives["bytes"].notna()]
     ways = list(known["way"].unique())
     if not ways:
-        return style.message_figure("The study has no record of what its training steps send.")
+        return None
     width, height = PANEL_INCHES
     figure = Figure(figsize=(width, height * len(ways) + 0.5), layout="constrained")
     panels = figure.subplots(len(ways), 1, squeeze=False)[:, 0]
@@ -64,7 +64,9 @@ def _draw_panel(axes: Axes, way: str, rows: pd.DataFrame, k: int) -> None:
             x += GAP
         places = [x + offset for offset in range(len(messages))]
         colours = [COLOURS.get(content, style.GREY) for content in messages["content"]]
-        axes.bar(places, messages["bytes"], color=colours, width=0.8, bottom=0.5)
+        bars = axes.bar(places, messages["bytes"], color=colours, width=0.8, bottom=0.5)
+        for bar, row in zip(bars, messages.itertuples(), strict=True):
+            bar.set_url(f"{row.kind} of {row.content}, {fmt.data(row.bytes)} · collectives.csv")
         where = "once, at the start" if phase == "start" else f"each step, {phase}"
         middle = (places[0] + places[-1]) / 2
         axes.text(middle, -0.04, where, transform=axes.get_xaxis_transform(), va="top", ha="center")

@@ -10,11 +10,10 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report import frames_quantization as part_b
 from scaling.tables import accuracy, noise
+from scaling.tables.communication import PREFERRED, first_estimates
 from scaling.tables.schema import DerivedTables, StudyTables
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
-PREFERRED = ["profiler", "subtraction_without_loading", "subtraction"]
-"""Which estimate of the communication a bandwidth is taken from: the first that a cell has."""
 EXPOSED = ["profiler", "without_communication", "subtraction_without_loading"]
 """Which estimate exposed communication is taken from: the first that a cell has."""
 OF_A_RUN = [
@@ -55,16 +54,9 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     return found.merge(tables.costs[[*CELL_KEYS, "peak_memory_bytes"]], how="left", on=CELL_KEYS)
 
 
-def _first(table: pd.DataFrame, estimates: list[str]) -> pd.DataFrame:
-    """The row of each cell by the first of these estimates that has seconds for it."""
-    known = table[table["communication_seconds"].notna() & table["estimate"].isin(estimates)]
-    order = known["estimate"].map(estimates.index).sort_values(kind="stable").index
-    return known.loc[order].drop_duplicates(CELL_KEYS).sort_index()
-
-
 def _with_exposed(cells: pd.DataFrame, communication: pd.DataFrame) -> pd.DataFrame:
     """`cells` with their exposed communication by the first of `EXPOSED` that there is."""
-    own = _first(communication, EXPOSED)
+    own = first_estimates(communication, EXPOSED)
     seconds = own["exposed_seconds"].fillna(own["communication_seconds"])
     own = own[CELL_KEYS].assign(
         communication_share=seconds / own["total_seconds"], communication_estimate=own["estimate"]
@@ -92,8 +84,8 @@ def communication_estimates(tables: DerivedTables) -> pd.DataFrame:
 
 
 def bandwidth_estimates(tables: DerivedTables) -> pd.DataFrame:
-    """The bandwidth of each cell by the first of `PREFERRED` that has a time for it."""
-    return _first(tables.bandwidth, PREFERRED)
+    """The bandwidth of each cell by its preferred estimate."""
+    return first_estimates(tables.bandwidth, PREFERRED)
 
 
 def orders(tables: StudyTables) -> pd.DataFrame:

@@ -14,9 +14,13 @@ COLOURS = {
     "#222222": "var(--ink)",
     "#767676": "var(--soft)",
     "#e4e4e4": "var(--line)",
-    "#ffffff": "none",
+    "#ffffff": "var(--paper)",
+    "#b8b8b8": "var(--faint)",
+    "#0072b2": "var(--blue)",
+    "#56b4e9": "var(--sky)",
 }
 """Colours of figures that follow the page's, light or dark; see `scaling.figures.style`."""
+_FONT = re.compile(r"'DejaVu Sans'[^;\"]*")
 _OWN_IDS = re.compile(
     r' id="(?:figure|axes|patch|text|line2d|legend|matplotlib|xtick|ytick|[A-Z]\w+)[._][\d.]+"'
 )
@@ -53,7 +57,7 @@ class Figures(dict[str, Markup]):
 
 
 def inline_svg(path: Path) -> Markup:
-    """The SVG file at `path` as an element of a page, in the page's colours.
+    """The SVG file at `path` as an element of a page, in its colours and font; empty as nothing.
 
     Raises UserError where it cannot be read.
     """
@@ -61,6 +65,9 @@ def inline_svg(path: Path) -> Markup:
         source = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read the figure {path}: {error.strerror}") from error
+    if "<g" not in source:
+        return Markup("")
+    source = _FONT.sub("var(--font)", source)
     source = _OWN_IDS.sub("", source[source.index("<svg") :])
     source = re.sub(r"<metadata>.*?</metadata>\s*", "", source, flags=re.DOTALL)
     for colour, variable in COLOURS.items():

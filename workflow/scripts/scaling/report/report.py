@@ -35,15 +35,23 @@ class Question:
 
 
 QUESTIONS = [
-    Question("Q1", "Why are larger batches faster?", "grid.batch_sizes", ("epoch_time",), ("Q1",)),
+    Question(
+        "Q1",
+        "Why are larger batches faster?",
+        "grid.batch_sizes",
+        ("epoch_time", "memory"),
+        ("Q1",),
+    ),
     Question("Q2", "Strong or weak scaling?", "grid.gpus", ("speedup",), ("Q2",)),
-    Question("Q3.1", "Where does the time go?", "grid.gpus", ("communication",), ("Q3.1",)),
-    Question("Q3.2", "How much of the link is used?", "interconnect", (), ("Q3.2",)),
+    Question(
+        "Q3.1", "Where does the time go?", "grid.gpus", ("communication", "rate", "step"), ("Q3.1",)
+    ),
+    Question("Q3.2", "How much of the link is used?", "interconnect", ("bandwidth",), ("Q3.2",)),
     Question(
         "Q4",
         "What do large batches cost, and what helps?",
         "convergence.remedies",
-        ("remedies", "learning"),
+        ("remedies", "learning", "pareto"),
         ("Q4.1", "Q4.2"),
     ),
     Question("Q5", "What does set_epoch do?", "synchronization", (), ("Q5",)),
@@ -58,13 +66,13 @@ QUESTIONS = [
     ),
 ]
 APPENDIX = {
-    "limits": "Physical limits",
-    "prediction": "Prediction",
-    "fixed-cost": "Fixed cost of a run",
-    "audit": "Audit",
-    "provenance": "Provenance",
+    "limits": ("Physical limits", "limits"),
+    "prediction": ("Prediction", "prediction"),
+    "fixed-cost": ("Fixed cost of a run", "startup"),
+    "audit": ("Audit", ""),
+    "provenance": ("Provenance", ""),
 }
-"""Parts below the questions, by the name of their tables."""
+"""Parts below the questions, by the name of their tables: title and figure."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,6 @@ class Answered:
 
     question: Question
     answer: str | None
-    figures: list[str]
     counts: list[tuple[str, int]]
     claims: ClaimTable | None
     tables: list[Table]
@@ -92,19 +99,12 @@ def answered(study: StudyTables, claims: Sequence[Claim]) -> list[Answered]:
             Answered(
                 question,
                 answer,
-                [name for name in question.figures if _is_drawn(study, name)],
                 [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
                 claim_table(own) if own and answer else None,
                 tables(question.name, frame) if answer else [],
             )
         )
     return made
-
-
-def _is_drawn(study: StudyTables, figure: str) -> bool:
-    """Whether there is something in the tables that a figure is drawn from."""
-    names = FIGURES[figure].tables or ("quantization",)
-    return all(len(frames.frame(study, name)) for name in names)
 
 
 def renderer(
@@ -153,12 +153,13 @@ def renderer(
         verdicts=VERDICTS,
         bars=overview.bars(cells),
         appendix=[
-            (name, title, found)
-            for name, title in APPENDIX.items()
+            (name, title, figure, found)
+            for name, (title, figure) in APPENDIX.items()
             if (found := tables(name, frame))
         ],
         topology=study.topology,
         cells=cell_pages.pages(study, cells, runs) if measured else [],
-        data=[cell_pages.download(path, "text/csv") for path in data],
+        data={path.stem: cell_pages.download(path, "text/csv") for path in data},
+        sources={name: figure.tables for name, figure in FIGURES.items()},
         figures=figures,
     )

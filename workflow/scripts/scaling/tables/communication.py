@@ -14,6 +14,8 @@ SUBTRACTIONS = {
     "subtraction_without_loading": "epoch_seconds_without_loading",
 }
 """Each estimate by subtraction, and the column of the timing table it subtracts in."""
+PREFERRED = ["profiler", "subtraction_without_loading", "subtraction"]
+"""Which estimate of the communication a bandwidth is taken from: the first that a cell has."""
 TRACE_RESOLUTION_SECONDS = 1e-9
 """The tick of a trace's clock: less overlap than that is what sums of its spans were rounded by."""
 
@@ -39,6 +41,13 @@ def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) ->
     if readings is not None:
         estimates.append(_measured(timing, readings))
     return schema.arrange("communication", pd.concat(estimates))
+
+
+def first_estimates(table: pd.DataFrame, estimates: list[str]) -> pd.DataFrame:
+    """The row of each cell by the first of these estimates that has seconds for it."""
+    known = table[table["communication_seconds"].notna() & table["estimate"].isin(estimates)]
+    order = known["estimate"].map(estimates.index).sort_values(kind="stable").index
+    return known.loc[order].drop_duplicates(CELL_KEYS).sort_index()
 
 
 def _subtraction(timing: pd.DataFrame, estimate: str) -> pd.DataFrame:

@@ -1,0 +1,141 @@
+"""Draw the machine: its limits, its link, one step of training, and what a run costs besides."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter
+
+from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
+from scaling.figures import style
+from scaling.tables.communication import PREFERRED, first_estimates
+
+PHASES = {
+    "imports": ["imports"],
+    "launch, join, data": ["launch", "join", "dataset"],
+    "recipe": ["recipe"],
+    "warm-up": ["warmup"],
+    "measured": ["measured"],
+    "rest": ["other", "shutdown"],
+}
+ROW_INCHES = 0.24
+
+
+def draw_limits(peaks: pd.DataFrame) -> Figure | None:
+    """Draw the best rate of each kind of work: matrix products in TFLOP/s, copies in TB/s."""
+    best = peaks[peaks["peak"]]
+    rates = {f"rate{end}": best[f"value{end}"] / 1e12 for end in ("", "_min", "_max")}
+    names = best["precision"] + " " + best["quantity"].str.replace("_", " ")
+    best = best.assign(name=names.str.strip(), **rates)
+    if best.empty:
+        return None
+    figure, (axes,) = style.panels(["Best rates, TFLOP/s or TB/s"])
+    look = {"linestyle": "none", **style.numbered(0)}
+    style.ranges(axes, range(len(best)), best, "rate", "peaks", **look)
+    style.log2_axis(axes.yaxis, style.POWERS[::2])
+    axes.set_ylim(best["rate"].min() / 2, best["rate"].max() * 2)
+    axes.set_xticks(range(len(best)), best["name"].str.replace(" ", "\n"))
+    return figure
+
+
+def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figure | None:
+    """Draw bus bandwidth over message size, a panel for each N: swept, and reached in training.
+
+    An open marker is a bucket of DistributedDataParallel. A training's dot is at the bytes of its
+    step, by the estimate that the report prefers.
+    """
+    counts = sorted(interconnect["gpus"].unique())
+    if not counts:
+        return None
+    busbw = interconnect["busbw_gb_per_s"] * interconnect["seconds"]
+    swept = interconnect.rename(
+        columns={"message_bytes": "bytes", "busbw_gb_per_s": "rate"}
+    ).assign(
+        rate_min=busbw / interconnect["seconds_max"],
+        rate_max=busbw / interconnect["seconds_min"],
+        name=interconnect["kind"] + ", " + interconnect["message_bytes"].map(fmt.data),
+        open=interconnect["kind"].str.endswith("bucket"),
+    )
+    names = {"bytes_per_iteration": "bytes", "bandwidth_gb_per_s": "rate"}
+    reached = first_estimates(bandwidth, PREFERRED).rename(columns=names).dropna(subset="rate")
+    figure, panels = style.panels([f"All-reduce on {fmt.gpus(gpus)}, GB/s" for gpus in counts])
+    for axes, gpus in zip(panels, counts, strict=True):
+        rows = swept[swept["gpus"] == gpus].sort_values("bytes")
+        style.ranges(axes, rows["bytes"], rows, "rate", "interconnect", **style.numbered(0))
+        rows = reached[reached["gpus"] == gpus]
+        look = {"linestyle": "none", **style.numbered(1)}
+        style.ranges(axes, rows["bytes"], rows, "rate", "bandwidth", **look)
+        style.log2_axis(axes.xaxis, [1000 * 16**power for power in range(6)])
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: fmt.data(size)))
+        style.log2_axis(axes.yaxis, style.POWERS[::3])
+        values = pd.concat([swept["rate"], reached["rate"]])
+        axes.set_ylim(values.min() / 2, values.max() * 2)
+        axes.set_xlabel("bytes of a message")
+    style.legend(figure, ["all-reduce alone", "in a step of training"], linestyle="none")
+    return figure
+
+
+def draw_step(device_time: pd.DataFrame, readings: pd.DataFrame) -> Figure | None:
+    """Draw a traced step of each batch size on the most GPUs: a lane to compute, one to send.
+
+    Communication is drawn at the end of computing, of which it hides behind the last part.
+    """
+    traced = readings[readings["estimate"] == "profiler"].drop(columns=["count", "note"])
+    rows = device_time.merge(traced, on=CELL_KEYS)
+    rows = rows.dropna(subset=["compute_seconds", "exposed_seconds"])
+    rows = rows[rows["gpus"] == rows["gpus"].max()]
+    lanes = []
+    for row in rows.itertuples():
+        percent = 100 / max(row.step_seconds, row.compute_seconds + row.exposed_seconds)
+        cell = f"{row.recipe} · {row.strategy}, {row.batch_size}"
+        lanes += [
+            {
+                "lane": f"{cell}: {1000 * row.step_seconds:.3g} ms",
+                "computing": percent * row.compute_seconds,
+            },
+            {
+                "lane": "",
+                "": percent * (row.compute_seconds - row.overlapped_seconds),
+                "sending behind it": percent * row.overlapped_seconds,
+                "sending alone": percent * row.exposed_seconds,
+            },
+        ]
+    if not lanes:
+        return None
+    colours = [style.BLUE, "none", style.SKY, style.VERMILLION]
+    return _stacked(pd.DataFrame(lanes).fillna(0), "% of a step", "device_time.csv", colours)
+
+
+def draw_startup(startup: pd.DataFrame) -> Figure | None:
+    """Draw the seconds of a run by phase, the median over the batch sizes."""
+    runs = startup[startup["run_seconds"].notna()]
+    medians = runs.groupby(CELL_KEYS[:3]).median(numeric_only=True).reset_index()
+    if medians.empty:
+        return None
+    lanes = medians["recipe"] + " · " + medians["strategy"] + " · " + medians["gpus"].astype(str)
+    seconds = {
+        phase: medians[[f"{column}_seconds" for column in columns]].sum(axis=1)
+        for phase, columns in PHASES.items()
+    }
+    table = pd.DataFrame({"lane": lanes, **seconds})
+    return _stacked(table, "Seconds of a run", "startup.csv", style.COLOURS)
+
+
+def _stacked(table: pd.DataFrame, title: str, source: str, colours: Sequence[str]) -> Figure:
+    """Draw a row for each `lane`, the other columns as bars, end to end; one has no name: a gap."""
+    figure, (axes,) = style.panels([title])
+    figure.set_figheight(1.3 + ROW_INCHES * len(table))
+    left = pd.Series(0.0, table.index)
+    parts = dict(zip(table.columns[1:], colours, strict=False))
+    for part, colour in parts.items():
+        bars = axes.barh(table.index, table[part], 0.8, left, color=colour)
+        for bar, lane, width in zip(bars, table["lane"], table[part], strict=True):
+            bar.set_url(f"{lane} {part} {fmt.significant(width)} · {source}")
+        left += table[part]
+    axes.set_yticks(table.index[table["lane"] != ""], table["lane"][table["lane"] != ""])
+    axes.invert_yaxis()
+    patches = [Patch(color=colour, label=part) for part, colour in parts.items() if part]
+    style.legend(figure, [], *patches)
+    return figure
