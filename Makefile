@@ -60,7 +60,7 @@ audit: small-env ## what is wrong in studies handed in: make audit STUDY="folder
 	@python workflow/scripts/audit_studies.py $(STUDY) $(OPTIONS) --output results/audit.html
 
 test: env ## all tests but those on Slurm
-	python -m pytest
+	python -m pytest -n 2 --dist loadfile
 
 test-slurm: env ## the tests on a Slurm that they start on this machine; needs root
 	python -m pytest -rs tests/slurm

@@ -1,8 +1,13 @@
 """Images that all tests share, and what they must not inherit."""
 
+import os
 import signal
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Before PyTorch is imported: workers that compute with all cores wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from fused_kernels import interpreter  # noqa: F401  (first: it decides how Triton is imported)
 from training_runs import write_images
