@@ -7,7 +7,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env demo study pack replay answers compare published audit test test-slurm lint format docs bench bench-course lock clean
+.PHONY: help env small-env demo study pack replay answers compare studies published audit test test-slurm lint format docs bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -22,7 +22,7 @@ env: ## make the environment in .venv; one that matches the lock file is reused
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
 SMALL := $(if $(wildcard $(VENV)/requirements.lock),$(VENV),.venv-replay)
-replay answers compare published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
+replay answers compare studies published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
 small-env:
 	@$(MAKE) --no-print-directory env VENV=$(SMALL) \
 	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
@@ -51,6 +51,13 @@ endif
 
 compare: small-env ## two studies cell by cell: make compare A=name B=name (OPTIONS="--fail-below 0.95")
 	@python workflow/scripts/compare_studies.py --a "$(A)" --b "$(B)" $(OPTIONS)
+
+studies: small-env ## an index of all stored studies: results/studies.html
+	@for name in $(patsubst studies/%/config.yaml,%,$(wildcard studies/*/config.yaml)); do \
+	  echo "Tables and claims of $$name"; $(SNAKEMAKE) --quiet --config replay=$$name -- claims; done; true
+	@python workflow/scripts/studies_render.py --folder studies --results results \
+	  --template report/studies.html.j2
+	@echo "The page is results/studies.html"
 
 published: small-env ## published studies, derived again and audited: results/published.html
 	$(SNAKEMAKE) results/published.html

@@ -1,7 +1,6 @@
 """Two studies beside each other: whose cells are faster, by how much, and what else differs."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,14 +44,12 @@ class Side:
     @property
     def card(self) -> list[tuple[str, str]]:
         """What its card says, and what its noise is judged by."""
-        counts = self.times["count"].dropna()
-        noise = f"range over {fmt.whole_span(counts)} epochs of a cell, "
-        if self.runs > 1:
-            noise += f"from {self.runs} runs"
-        elif counts.max() > 1:
-            noise += "from one run: what differs between runs is not in it"
-        else:
-            noise = "unknown, as each time was measured once"
+        epochs = self.times["count"].dropna()
+        noise = "unknown, as each time was measured once"
+        if epochs.max() > 1:
+            noise = f"range over {fmt.whole_span(epochs)} epochs of a cell, from "
+            one = "one run: what differs between runs is not in it"
+            noise += f"{self.runs} runs" if self.runs > 1 else one
         return [*(fact for fact in self.facts.items() if fact[0] not in LONG), ("Noise", noise)]
 
 
@@ -83,8 +80,8 @@ def _measured(name: str, folder: Path) -> Side:
     path = folder / stored.CONFIG
     try:
         config = packing.read_config(path)
-        cells, data = grid.expand(**config["grid"]), config["dataset"]
-        study, settings = config.pop("study"), dict(_flat(config))
+        cells, data, study = grid.expand(**config["grid"]), config["dataset"], config["study"]
+        settings = pd.json_normalize(config | {"study": ""}).iloc[0].astype(str).str[:80]
     except (yaml.YAMLError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is no configuration of a study ({error!r})") from error
     runs = read_runs(cells, folder / "runs", partial=True)
@@ -103,17 +100,7 @@ def _measured(name: str, folder: Path) -> Side:
         "Measured": origin["started"].min()[:10],
     }
     timed = origin[origin["status"].isin(TIMED)].groupby(CELL_KEYS).size()
-    return Side(name, times, facts, settings, int(timed.max()) if len(timed) else 0)
-
-
-def _flat(values: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
-    """The keys of a configuration as `grid.gpus`, each with its value as text."""
-    found: list[tuple[str, str]] = []
-    for key, value in values.items():
-        name, text = f"{above}{key}", str(value)
-        text = text if len(text) < 80 else f"{text[:79]}…"
-        found += _flat(value, f"{name}.") if isinstance(value, dict) else [(name, text)]
-    return found
+    return Side(name, times, facts, settings.to_dict(), int(timed.max()) if len(timed) else 0)
 
 
 def cells(a: Side, b: Side) -> pd.DataFrame:
@@ -137,11 +124,10 @@ def cells(a: Side, b: Side) -> pd.DataFrame:
 
 def differences(a: Side, b: Side) -> pd.DataFrame:
     """What both say differently: facts of both, then keys of the configuration of either."""
-    rows = [(what, a.facts[what], b.facts[what]) for what in a.facts if what in b.facts]
-    if a.settings and b.settings:
-        for key in dict.fromkeys([*a.settings, *b.settings]):
-            rows.append((key, a.settings.get(key, "not set"), b.settings.get(key, "not set")))
-    rows = [row for row in rows if row[1] != row[2]]
+    both = {what: (a.facts[what], b.facts[what]) for what in a.facts if what in b.facts}
+    for key in [*a.settings, *b.settings] if a.settings and b.settings else ():
+        both[key] = (a.settings.get(key, "not set"), b.settings.get(key, "not set"))
+    rows = [(what, *pair) for what, pair in both.items() if pair[0] != pair[1]]
     return pd.DataFrame(rows, columns=["what", "a", "b"])
 
 
@@ -149,9 +135,10 @@ def values(a: Side, b: Side, found: pd.DataFrame) -> dict[str, Any]:
     """What the page is filled with, by name. A bar goes from a ratio of 0 to one of 2 or more."""
     matched, alone = found[found["ratio"].notna()], found[found["ratio"].isna()]
     frames = {"matched": matched, "alone": alone, "differences": differences(a, b)}
-    ends = [
-        matched[f"ratio_{end}"].fillna(matched["ratio"]).clip(upper=2) for end in ("min", "max")
-    ]
+    low, high = (
+        50 * matched[end].fillna(matched["ratio"]).clip(upper=1.98)
+        for end in ("ratio_min", "ratio_max")
+    )
     sizes = [re.findall(r"[\d,]+(?= parameters)", side.facts.get("Model", "")) for side in (a, b)]
     images = (matched["a_samples"] != matched["b_samples"]).any()
     return {
@@ -159,10 +146,7 @@ def values(a: Side, b: Side, found: pd.DataFrame) -> dict[str, Any]:
         "summary": summary(found),
         "alone": alone["verdict"].value_counts(sort=False).to_dict(),
         "tables": {table.name: table for table in tables("compare", frames.__getitem__)},
-        "bars": [
-            (f"{50 * low:.1f}", f"{50 * (high - low):.1f}", verdict)
-            for low, high, verdict in zip(*ends, matched["verdict"], strict=True)
-        ],
+        "bars": list(zip(low, high - low, matched["verdict"], strict=True)),
         "unlike": bool(images) or (all(sizes) and sizes[0] != sizes[1]),
     }
 

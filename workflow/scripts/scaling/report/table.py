@@ -24,11 +24,12 @@ WORDS = 24
 
 @dataclass(frozen=True)
 class TableCell:
-    """One cell: its text, a smaller second line, and labels that qualify it."""
+    """One cell: its text, a smaller second line, labels that qualify it, where it links to."""
 
     text: str
     detail: str = ""
     flags: tuple[str, ...] = ()
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,14 @@ class Table:
 class ColumnSpec:
     """How a row becomes a cell: expressions over the row's columns, in Jinja's syntax.
 
-    `value` is the text, `detail` the second line; a flag is shown where its expression is true.
+    `value` is the text, `detail` the second line, `link` the column of an address; a flag is shown
+    where its expression is true.
     """
 
     value: str
     detail: str = ""
     flags: Mapping[str, str] = field(default_factory=dict)
+    link: str = ""
 
     def cell(self, row: Mapping[str, Any]) -> TableCell:
         """Make the cell of `row`: without a value, its status or a dash."""
@@ -78,7 +81,7 @@ class ColumnSpec:
             return TableCell(EMPTY if state in ("ok", None) else str(state))
         detail = evaluate(self.detail, row) if self.detail else None
         flags = tuple(label for label, holds in self.flags.items() if evaluate(holds, row))
-        return TableCell(str(value), str(detail or ""), flags)
+        return TableCell(str(value), str(detail or ""), flags, row.get(self.link, ""))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,61 @@
+"""Render the index of the stored studies, from the tables that their replays made."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from scaling.claims import claim
+from scaling.config import packing, stored
+from scaling.core import command_line, files
+from scaling.core.errors import UserError, run_script
+from scaling.report import frames, overview, page, provenance
+from scaling.report.claims import VERDICTS
+from scaling.report.table import tables
+from scaling.tables import schema
+
+COLUMNS = ["headline", "cells", "run", "scales", "verdicts", "CPU", "Commit", "measured"]
+
+
+@command_line.script
+def main(folder: Path, results: Path, template: Path) -> None:
+    """Write results/studies.html, with a row for each study in `folder`."""
+    rows = []
+    for config in sorted(folder.glob(f"*/{stored.CONFIG}")):
+        report = results / "replay" / config.parent.name / "report.html"
+        link = report.relative_to(results).as_posix() if report.exists() else ""
+        try:
+            row = _row(config, report.parent / "tables")
+        except UserError as error:
+            row = {"headline": f"cannot be shown: {error}"}
+        rows.append({"study": config.parent.name, "link": link, **row})
+    frame = pd.DataFrame(rows, columns=["study", "link", *COLUMNS])
+    shown = tables("studies", lambda _: frame)
+    html = page.render(template, count=len(rows), tables=shown, verdicts=VERDICTS)
+    files.write_text(results / "studies.html", html)
+
+
+def _row(config: Path, shared: Path) -> dict[str, Any]:
+    """What the index says of a study, from its tables and claims."""
+    counts = Counter(claim.verdict for claim in claim.read(shared / "claims.json"))
+    name = packing.read_config(config)["study"]
+    study = schema.read_study(name, shared / name, shared, config.parent / stored.MANIFEST)
+    measured = study.provenance[study.provenance["status"] != "missing"]
+    row = dict(provenance.run_facts(measured)) | {
+        "headline": provenance.headline(study),
+        "verdicts": " ".join(
+            f"{VERDICTS[name]} {counts[name]}" for name in VERDICTS if counts[name]
+        ),
+    }
+    if len(measured):
+        run, scales, *_ = overview.cards(study, frames.cells(study))
+        statuses = study.timing["status"].value_counts(sort=False)
+        row |= {"run": run.headline, "scales": f"{scales.headline} {scales.unit}"}
+        row["cells"] = ", ".join(f"{count} {status}" for status, count in statuses.items())
+        row["measured"] = measured["started"].min()[:10]
+    return row
+
+
+if __name__ == "__main__":
+    run_script(main)
