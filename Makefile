@@ -50,6 +50,7 @@ endif
 	@echo "The answers are results/$(STUDY:%=replay/%/)answers.md"
 
 compare: small-env ## two studies cell by cell: make compare A=name B=name (OPTIONS="--fail-below 0.95")
+	@[ -n "$(A)" -a -n "$(B)" ] || { echo "error: compare takes two studies: make compare A=name B=name"; exit 1; }
 	@python workflow/scripts/compare_studies.py --a "$(A)" --b "$(B)" $(OPTIONS)
 
 studies: small-env ## an index of all stored studies: results/studies.html

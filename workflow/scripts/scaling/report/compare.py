@@ -81,7 +81,7 @@ def _measured(name: str, folder: Path) -> Side:
     try:
         config = packing.read_config(path)
         cells, data, study = grid.expand(**config["grid"]), config["dataset"], config["study"]
-        settings = pd.json_normalize(config | {"study": ""}).iloc[0].astype(str).str[:80]
+        keys = pd.json_normalize(config | {"study": ""}).iloc[0]
     except (yaml.YAMLError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is no configuration of a study ({error!r})") from error
     runs = read_runs(cells, folder / "runs", partial=True)
@@ -99,8 +99,9 @@ def _measured(name: str, folder: Path) -> Side:
         "Data": f"{data['source']}, {data['train_images']:,} train images",
         "Measured": origin["started"].min()[:10],
     }
+    settings = {key: str(value)[:80] for key, value in keys.items()}
     timed = origin[origin["status"].isin(TIMED)].groupby(CELL_KEYS).size()
-    return Side(name, times, facts, settings.to_dict(), int(timed.max()) if len(timed) else 0)
+    return Side(name, times, facts, settings, int(timed.max()) if len(timed) else 0)
 
 
 def cells(a: Side, b: Side) -> pd.DataFrame:
