@@ -42,14 +42,14 @@ def dataset():
     return TrainingData(data, np.full(3, 0.5), np.full(3, 0.25))
 
 
-def trainer(global_batch=32, gpus=1, strategy="ddp", **options):
+def trainer(global_batch=32, gpus=1, strategy="ddp", rate=0.01, **options):
     """A trainer of recipe tuned on new weights, and these."""
     spec = RunSpec(
         cell=Cell("tuned", strategy, gpus, global_batch // gpus, 0),
         device="cuda",
         model_width=16,
         instrumented_iterations=0,
-        learning_rate=0.01,
+        learning_rate=rate,
         recipe_options={**OPTIONS, **options},
     )
     torch.manual_seed(0)
@@ -69,16 +69,21 @@ def test_capturing_a_step_leaves_the_model_as_it_was():
         assert torch.equal(value, before[name]), name
 
 
+# Rounding differs from run to run. At this rate it does not grow from step to step: epochs then
+# move the weights alike within 0.2 %, launched or captured; at 0.01, 6 % were seen (one H200).
+STEADY_RATE = 1e-4
+
+
 @pytest.mark.parametrize("options", [{}, {"compile": True}, {"precision": "bf16"}])
 def test_captured_steps_train_as_launched_ones_do_tail_included(options):
     moved = []
     for captured in (False, True):
-        tuned, model, before = trainer(cuda_graph=captured, **options)
+        tuned, model, before = trainer(cuda_graph=captured, rate=STEADY_RATE, **options)
         result = tuned.run_epoch(1)
         assert (result.iterations, result.samples) == (4, 100)
         moved.append(torch.cat([part.flatten() for part in movement(model, before)]))
         tuned.close()
-    assert (moved[0] - moved[1]).norm() < 0.05 * moved[0].norm()
+    assert (moved[0] - moved[1]).norm() < 0.01 * moved[0].norm()
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
@@ -104,12 +109,12 @@ def test_a_large_last_batch_is_captured_like_the_others(compile):
     """The last has 48 of 100 images."""
     moved = []
     for captured in (False, True):
-        tuned, model, before = trainer(52, cuda_graph=captured, compile=compile)
+        tuned, model, before = trainer(52, rate=STEADY_RATE, cuda_graph=captured, compile=compile)
         assert tuned.compiled_batch_sizes == ([52, 48] if compile else [])
         assert tuned.run_epoch(1).samples == 100
         moved.append(torch.cat([part.flatten() for part in movement(model, before)]))
         tuned.close()
-    assert (moved[0] - moved[1]).norm() < 0.05 * moved[0].norm()
+    assert (moved[0] - moved[1]).norm() < 0.01 * moved[0].norm()
 
 
 @several
