@@ -53,7 +53,7 @@ class Page(HTMLParser):
             pass
 
     def handle_data(self, data):
-        if any(self._inside(tag) for tag in ("style", "svg", "title")):
+        if any(self._inside(tag) for tag in ("style", "svg", "title", "pre")):
             return
         self.text += data
         self.words += len(data.split())

@@ -1,10 +1,12 @@
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 import study_pack
 from examples import convergence_records, finished_study
+from scaling.config import packing, stored
 from scaling.core.errors import UserError
 
 SECOND_RUN = finished_study.FILES[-1]
@@ -32,6 +34,18 @@ def test_a_packed_study_is_its_records_byte_for_byte_without_weights(folder, cap
         if path == "manifest.json":
             source = folder / "resources/dataset/digits" / path
         assert (folder / "studies/mine" / path).read_bytes() == source.read_bytes(), path
+
+
+def test_the_end_of_a_runs_log_is_packed_and_packed_again_the_same(folder, capsys):
+    log = Path("logs/train_run", Path(SECOND_RUN).relative_to("runs").parent).with_suffix(".log")
+    log.parent.mkdir(parents=True)
+    log.write_text("".join(f"line {number}\n" for number in range(100)))
+    pack()
+    kept = Path("studies/mine", log).read_text().splitlines()
+    assert (len(kept), kept[0], kept[-1]) == (40, "line 60", "line 99")
+    stored.check(Path("studies/mine"), packing.read_config(Path("results/config.yaml")))
+    pack()
+    assert "holds this study already" in capsys.readouterr().out
 
 
 def with_remedy(folder, **options):

@@ -30,12 +30,15 @@ def folder(tmp_path_factory):
         for rank in (0, 1)
     ]
     record.write_text(json.dumps({"epochs": epochs}))
+    log = CELL.log_path(place / "logs")
+    log.parent.mkdir(parents=True)
+    log.write_text("rank 0: <b>killed</b>\n")
     return place
 
 
 @pytest.fixture(scope="module")
 def page(folder):
-    return render(folder)
+    return render(folder, "--replayed-from", str(folder))
 
 
 def test_the_page_is_one_document_that_loads_nothing(page):
@@ -74,6 +77,7 @@ def test_a_cell_has_its_epochs_record_and_command(page):
     cell = cell[: cell.index("</aside>")]
     assert 'title="epoch 3, rank 1: 0.330 s"' in cell and 'download="run.json"' in cell
     assert "snakemake results/runs/recipe~fast/strategy~ddp/gpus~4/batch_size~512/seed~0" in cell
+    assert '<pre tabindex="0">rank 0: &lt;b&gt;killed&lt;/b&gt;\n</pre>' in cell
 
 
 def test_every_table_of_the_study_can_be_taken_out(page, folder):

@@ -27,6 +27,8 @@ def read_config(path: Path) -> dict[str, Any]:
 def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path, Path]:
     """Find where each file of the study lies now, by its place in the study's folder.
 
+    Logs lie below the working folder as below the study's; runs without one are left as they are.
+
     A run without a record is left out when the configuration says `partial`; anything else that
     is missing, or that was not made with this configuration, is a UserError.
     """
@@ -43,6 +45,7 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
             f"{len(found)} files, the first is {missing[0]}; run it to its end, or "
             "to its partial report (--config partial=true) where only runs are missing"
         )
+    found |= {log: log for log in stored.run_logs(config) if log.exists()}
     checksum = files.read_json(found[Path(MANIFEST)])["checksum"]
     for path in records:
         _check(found[path], config, checksum)
@@ -75,14 +78,14 @@ def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
 
 
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
-    """Copy the files that `sources` found into `folder`; False when they are there already.
+    """Copy the files that `sources` found into `folder`, of logs their end; False if there already.
 
     The folder appears whole or not at all. A study in it that differs is a UserError without
     `force`, and with it is replaced; what else a person keeps there stays.
     """
     there = stored.own_files(folder)
     if there == set(found) and all(
-        (folder / path).read_bytes() == source.read_bytes() for path, source in found.items()
+        (folder / path).read_bytes() == _content(source) for path, source in found.items()
     ):
         return False
     if there and not force:
@@ -99,13 +102,20 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
                 shutil.copytree(folder, fresh, ignore=_ignore_own(folder), dirs_exist_ok=True)
             for path, source in found.items():
                 (fresh / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, fresh / path)
+                if source.suffix == ".log":
+                    (fresh / path).write_bytes(_content(source))
+                else:
+                    shutil.copyfile(source, fresh / path)
             if folder.exists():
                 folder.rename(Path(name, "old"))
             fresh.rename(folder)
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror or error}") from error
     return True
+
+
+def _content(source: Path) -> bytes:
+    return files.log_end(source).encode() if source.suffix == ".log" else source.read_bytes()
 
 
 def _ignore_own(folder: Path) -> Callable[[str, list[str]], list[str]]:

@@ -15,7 +15,7 @@ from scaling.core.records import convergence_path
 
 CONFIG = "config.yaml"
 MANIFEST = "manifest.json"
-RECORDS = ["runs", "interconnect", "quantization", "peaks", "experiments", "convergence"]
+RECORDS = ["runs", "interconnect", "quantization", "peaks", "experiments", "convergence", "logs"]
 """Folders of what was measured, named and laid out as below results/."""
 
 
@@ -31,6 +31,11 @@ def find(studies: Path, name: str) -> Path:
 def run_records(config: dict[str, Any]) -> list[Path]:
     """The record of each run of the grid, from the study's folder."""
     return [run.record_path(Path("runs")) for run in grid.expand(**config["grid"])]
+
+
+def run_logs(config: dict[str, Any]) -> list[Path]:
+    """The log of each run of the grid, of which a stored study may have the end."""
+    return [run.log_path(Path("logs")) for run in grid.expand(**config["grid"])]
 
 
 def other_records(config: dict[str, Any]) -> list[Path]:
@@ -138,7 +143,7 @@ def check(folder: Path, config: dict[str, Any]) -> None:
             f"{folder} lacks {len(missing)} of the {len(needed)} files its {CONFIG} asks for, the "
             f"first is {missing[0]}: restore them{partial}"
         )
-    unknown = sorted(there - {*runs, *others, *optional_records(config)})
+    unknown = sorted(there - {*runs, *others, *optional_records(config), *run_logs(config)})
     if unknown:
         raise UserError(
             f"{folder / unknown[0]} is no part of the study that its {CONFIG} describes: remove "

@@ -41,6 +41,12 @@ def write_text(target: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def log_end(source: Path) -> str:
+    """The end of a log: at most 40 lines and 8,000 characters."""
+    lines = source.read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join(lines[-40:])[-8000:] + "\n"
+
+
 def write_json(target: Path, document: Any) -> None:
     """Write `document` to `target` atomically, as indented JSON; NaN and infinity are refused."""
     write_text(target, json.dumps(document, indent=1, allow_nan=False) + "\n")

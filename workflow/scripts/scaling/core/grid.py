@@ -36,6 +36,10 @@ class Cell:
         """Where the record of this run lies below the folder `runs`."""
         return runs.joinpath(*(f"{key}~{value}" for key, value in asdict(self).items()), "run.json")
 
+    def log_path(self, logs: Path) -> Path:
+        """Where the log of this run lies below the folder `logs`."""
+        return self.record_path(logs / "train_run").parent.with_suffix(".log")
+
     def __str__(self) -> str:
         return (
             f"{self.recipe}/{self.strategy}, {self.gpus} GPU{'s' if self.gpus > 1 else ''}, "

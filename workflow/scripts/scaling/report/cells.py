@@ -41,13 +41,14 @@ class CellPage:
     parts: list[float]
     findings: list[str]
     records: list[tuple[str, str]]
+    log: str
     command: str
     before: str
     after: str
 
 
-def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path) -> list[CellPage]:
-    """The pages of all cells, in the order of the map; `runs` is the folder of run records."""
+def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[CellPage]:
+    """The pages of all cells, in the order of the map, from the folders of records and logs."""
     rows = list(shown_once(cells).itertuples())
     ids = [cell_id(row) for row in rows]
     shares = {bar["id"]: bar["parts"] for bar in bars(cells)}
@@ -57,7 +58,7 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path) -> list[CellPage
             tables,
             row,
             [Cell(row.recipe, row.strategy, row.gpus, row.batch_size, int(seed)) for seed in seeds],
-            runs,
+            (runs, logs),
             shares.get(cell_id(row), []),
             (ids[index - 1], ids[(index + 1) % len(ids)]),
         )
@@ -69,11 +70,13 @@ def _page(
     tables: StudyTables,
     row: Any,
     own: list[Cell],
-    runs: Path,
+    folders: tuple[Path, Path],
     parts: list[float],
     around: tuple[str, str],
 ) -> CellPage:
+    runs, logs = folders
     found = [path for path in (cell.record_path(runs) for cell in own) if path.exists()]
+    written = [path for path in (cell.log_path(logs) for cell in own) if path.exists()]
     epochs = [
         epoch
         for path in found
@@ -91,6 +94,7 @@ def _page(
         parts=parts,
         findings=_findings(tables.audit, row),
         records=[download(path, "application/json") for path in found],
+        log="".join(map(files.log_end, written)),
         command=f"snakemake {own[0].record_path(Path('results/runs')).as_posix()}",
         before=around[0],
         after=around[1],

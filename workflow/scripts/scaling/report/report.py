@@ -158,7 +158,9 @@ def renderer(
             if (found := tables(name, frame))
         ],
         topology=study.topology,
-        cells=cell_pages.pages(study, cells, runs) if measured else [],
+        cells=cell_pages.pages(study, cells, runs, Path(replayed_from or "", "logs"))
+        if measured
+        else [],
         data={path.stem: cell_pages.download(path, "text/csv") for path in data},
         sources={name: figure.tables for name, figure in FIGURES.items()},
         figures=figures,

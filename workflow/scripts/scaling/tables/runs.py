@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.errors import UserError
-from scaling.core.grid import CELL_KEYS, RUN_PATTERN, Cell
+from scaling.core.grid import CELL_KEYS, Cell
 from scaling.core.records import EpochRow, Role, RunRecord, read_record
 from scaling.tables import schema
 
@@ -40,10 +40,9 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
         found.append((cell, record))
     absent = [cell for cell, record in found if record is None]
     if absent and not partial:
-        log = f"logs/train_run/{RUN_PATTERN}.log".format(**asdict(absent[0]))
         raise UserError(
             f"{len(absent)} of {len(found)} runs have no record, the first is {absent[0]}: "
-            f"see {log}, run them again, or pass --partial"
+            f"see {absent[0].log_path(Path('logs'))}, run them again, or pass --partial"
         )
     return found
 
