@@ -65,7 +65,7 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
         rows = swept[swept["gpus"] == gpus].sort_values("bytes")
         style.ranges(axes, rows["bytes"], rows, "rate", "interconnect", **style.numbered(0))
         rows = reached[reached["gpus"] == gpus]
-        look = {"linestyle": "none", **style.numbered(1)}
+        look = {"linestyle": "none", **style.numbered(1), "markersize": 3}
         style.ranges(axes, rows["bytes"], rows, "rate", "bandwidth", **look)
         style.log2_axis(axes.xaxis, [1000 * 16**power for power in range(6)])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: fmt.data(size)))

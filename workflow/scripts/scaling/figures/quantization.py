@@ -16,8 +16,8 @@ from scaling.tables.experiments.quantization_cost import bits, cost, low_bits
 
 QUANTITIES = {
     "weights": "weights",
-    "before_relu": "activations before ReLU",
-    "after_relu": "activations after ReLU",
+    "before_relu": "before ReLU",
+    "after_relu": "after ReLU",
 }
 LEVELS_PER_BIN = 4
 """Where there are 8 bits; with fewer, each level has a bin."""
