@@ -78,7 +78,7 @@ def test_each_method_has_a_line_from_its_smallest_network_to_its_largest(tmp_pat
     lines = [
         line
         for line in figure.axes[0].lines
-        if line.get_color() != "w" and line.get_marker() in style.MARKERS
+        if line.get_markerfacecolor() != "white" and line.get_marker() in style.MARKERS
     ]
     assert [list(line.get_xdata()) for line in lines] == [[32.0, 62.738], [17.0, 32.4]]
     # Means of (-3, -3.5, -2.5), (-0.4, -0.6, -0.5), (-9, -8, -10) and (0.1, -0.3, -0.1).

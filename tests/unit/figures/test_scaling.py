@@ -31,7 +31,9 @@ def test_a_rate_lies_below_its_recipes_peak_and_a_cell_at_the_power_limit_is_ope
     figure = draw_rate(table)
     assert "peak, tf32: 417" in words(figure)
     axes = panel(figure, "course")
-    (place,) = [y for line in axes.lines if line.get_color() == "w" for y in line.get_ydata()]
+    (place,) = [
+        y for line in axes.lines if line.get_markerfacecolor() == "white" for y in line.get_ydata()
+    ]
     found = table[first & table["batch_size"].eq(512)]["flops_per_second_per_gpu"].iloc[0]
     assert place == pytest.approx(found / 1e12)
 

@@ -24,17 +24,17 @@ def draw_comparison(comparison: pd.DataFrame) -> Figure | None:
     training set cannot be drawn from it, and is left out.
     """
     table = comparison[~(comparison["batch_size"] > comparison["samples"])]
-    table = table[table["gpus"] > 1]
+    table = table[table["gpus"] > 1].copy()
     timed = table.dropna(subset="epoch_seconds")
     counts = sorted({int(gpus) for gpus in timed["gpus"]})[-2:]
     if not counts:
         return None
-    lines = []
-    for index, (key, cells) in enumerate(
-        table.groupby(["study", "recipe", "strategy"], sort=False)
-    ):
-        name = " · ".join(dict.fromkeys(map(str, key)))
-        lines.append((name, cells, style.numbered(index)))
+    keys = zip(table["study"], table["recipe"], table["strategy"], strict=True)
+    table["name"] = [" · ".join(dict.fromkeys(map(str, key))) for key in keys]
+    studies = {
+        str(name): rows.sort_values("batch_size")
+        for name, rows in table.groupby("name", sort=False)
+    }
     places = [(metric, gpus) for metric in METRICS for gpus in counts]
     figure, panels = style.panels(
         [f"{fmt.gpus(gpus)} · {METRICS[metric]}" for metric, gpus in places]
@@ -42,19 +42,13 @@ def draw_comparison(comparison: pd.DataFrame) -> Figure | None:
     shown = timed[timed["gpus"].isin(counts)]
     batches = sorted({int(size) for size in shown["batch_size"]})
     for axes, (metric, gpus) in zip(panels, places, strict=True):
-        for _, cells, look in lines:
-            known = cells[(cells["gpus"] == gpus) & cells[metric].notna()].sort_values("batch_size")
-            axes.plot(known["batch_size"], known[metric], **look)
-            notes = (
-                style.note(f"{row.study}, {fmt.cell_name(row)}", "comparison", getattr(row, metric))
-                for row in known.itertuples()
-            )
-            style.hover(axes, known["batch_size"], known[metric], notes)
+        cells = [rows[(rows["gpus"] == gpus) & rows[metric].notna()] for rows in studies.values()]
+        style.lines(axes, cells, "batch_size", metric, "comparison")
         style.batch_axis(axes, batches)
         _scale(axes, metric, gpus, counts[-1], shown[metric].dropna())
     for axes in panels[-len(counts) :]:
         axes.set_xlabel("batch size per GPU")
-    style.legend(figure, [name for name, *_ in lines])
+    style.legend(figure, studies)
     return figure
 
 

@@ -29,7 +29,9 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
     groups = dict(list(known.groupby("remedy", sort=False)))
     over = ("global_batch", "percent", "remedies")
     style.lines(axes, [groups.pop(name) for name in named], *over, zorder=3)
-    style.lines(axes, groups.values(), *over, color=FAINT, linewidth=0.8, marker="", elinewidth=0)
+    style.lines(
+        axes, groups.values(), *over, color=FAINT, linewidth=0.8, marker="", elinewidth=0, capsize=0
+    )
     for row in known[known["reference"].eq(True)].itertuples():
         axes.axhline(100 * row.test_accuracy, color=style.INK, linestyle="--", linewidth=0.9)
     style.log2_axis(axes.xaxis, sorted(known["global_batch"].unique()))

@@ -12,14 +12,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
 from scaling.tables.communication import PREFERRED, first_estimates
 
-PHASES = {
-    "imports": ["imports"],
-    "launch, join, data": ["launch", "join", "dataset"],
-    "recipe": ["recipe"],
-    "warm-up": ["warmup"],
-    "measured": ["measured"],
-    "rest": ["other", "shutdown"],
-}
+PHASES = ["imports", "recipe", "warmup", "measured"]
 ROW_INCHES = 0.24
 
 
@@ -86,26 +79,20 @@ def draw_step(device_time: pd.DataFrame, readings: pd.DataFrame) -> Figure | Non
     rows = device_time.merge(traced, on=CELL_KEYS)
     rows = rows.dropna(subset=["compute_seconds", "exposed_seconds"])
     rows = rows[rows["gpus"] == rows["gpus"].max()]
-    lanes = []
-    for row in rows.itertuples():
-        percent = 100 / max(row.step_seconds, row.compute_seconds + row.exposed_seconds)
-        cell = f"{row.recipe} · {row.strategy}, {row.batch_size}"
-        lanes += [
-            {
-                "lane": f"{cell}: {1000 * row.step_seconds:.3g} ms",
-                "computing": percent * row.compute_seconds,
-            },
-            {
-                "lane": "",
-                "": percent * (row.compute_seconds - row.overlapped_seconds),
-                "sending behind it": percent * row.overlapped_seconds,
-                "sending alone": percent * row.exposed_seconds,
-            },
-        ]
-    if not lanes:
+    if rows.empty:
         return None
+    compute, hidden, alone = (
+        100 * rows[f"{part}_seconds"] / rows["step_seconds"]
+        for part in ("compute", "overlapped", "exposed")
+    )
+    milliseconds = (1000 * rows["step_seconds"]).map("{:.3g} ms".format)
+    cells = rows["recipe"] + " · " + rows["strategy"] + ", " + rows["batch_size"].astype(str)
+    computing = pd.DataFrame({"lane": cells + ": " + milliseconds, "computing": compute})
+    sending = {"": compute - hidden, "sending behind it": hidden, "sending alone": alone}
+    lanes = pd.concat([computing, pd.DataFrame({"lane": "", **sending})]).sort_index(kind="stable")
     colours = [style.BLUE, "none", style.SKY, style.VERMILLION]
-    return _stacked(pd.DataFrame(lanes).fillna(0), "% of a step", "device_time.csv", colours)
+    table = lanes.fillna(0).reset_index(drop=True)
+    return _stacked(table, "% of a step", "device_time.csv", colours)
 
 
 def draw_startup(startup: pd.DataFrame) -> Figure | None:
@@ -115,11 +102,9 @@ def draw_startup(startup: pd.DataFrame) -> Figure | None:
     if medians.empty:
         return None
     lanes = medians["recipe"] + " · " + medians["strategy"] + " · " + medians["gpus"].astype(str)
-    seconds = {
-        phase: medians[[f"{column}_seconds" for column in columns]].sum(axis=1)
-        for phase, columns in PHASES.items()
-    }
-    table = pd.DataFrame({"lane": lanes, **seconds})
+    seconds = pd.DataFrame({phase: medians[f"{phase}_seconds"] for phase in PHASES})
+    table = seconds.assign(rest=medians["run_seconds"] - seconds.sum(axis=1))
+    table.insert(0, "lane", lanes)
     return _stacked(table, "Seconds of a run", "startup.csv", style.COLOURS)
 
 

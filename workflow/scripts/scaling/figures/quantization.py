@@ -53,7 +53,9 @@ def _draw_layers(record: dict[str, Any] | None, which: slice) -> Figure | None:
     if not layers:
         return None
     found = {(entry["layer"], entry["quantity"]): entry for entry in record["histograms"]}
-    figure = Figure(figsize=(7.4, ROW_INCHES * len(layers) + 0.6), layout="constrained")
+    figure = Figure(
+        figsize=(2 * style.PANEL_INCHES[0], ROW_INCHES * len(layers) + 0.6), layout="constrained"
+    )
     grid = figure.subplots(len(layers), len(QUANTITIES), squeeze=False)
     for layer, row in zip(layers, grid, strict=True):
         name = layer["layer"]
@@ -125,6 +127,7 @@ def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure | None:
     if low.empty:
         return None
     figure, (axes,) = style.panels(["Accuracy over size, by bits of weights and activations"])
+    figure.set_figwidth(2 * style.PANEL_INCHES[0])
     methods = list(low.groupby("method", sort=False))
     for index, (_, rows) in enumerate(methods):
         points = pd.DataFrame([_point(same) for _, same in rows.groupby("stage", sort=False)])

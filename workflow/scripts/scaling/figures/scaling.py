@@ -72,7 +72,11 @@ def _by_recipe(table: pd.DataFrame, column: str, source: str, label: str) -> Fig
         axes.set_xlabel("batch size per GPU")
         _limit_values(axes, known[column].min(), ends.max())
         if "limit" in rows and (limit := rows["limit"].max()) > 0:
-            style.ceiling(axes, limit, f"{rows['limit_name'].iloc[0]}: {fmt.significant(limit)}")
+            words = f"{rows['limit_name'].iloc[0]}: {fmt.significant(limit)}"
+            axes.axhline(limit, **style.IDEAL)
+            axes.annotate(
+                words, (0, limit), (3, 1), axes.get_yaxis_transform(), "offset points", size=7
+            )
     panels[0].set_ylabel(label)
     style.legend(figure, lines)
     return figure

@@ -4,7 +4,6 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ def style(name: str) -> Iterator[None]:
 def save(figure: Figure | None, path: Path) -> None:
     """Write `figure` as SVG without date or program version, atomically; None as an empty one.
 
-    What `hover` added as links become titles, which a browser shows under the pointer.
+    The notes of `ranges`, links at first, become titles, which a browser shows under the pointer.
     """
     drawn = io.StringIO(EMPTY)
     if figure is not None:
@@ -56,29 +55,24 @@ def save(figure: Figure | None, path: Path) -> None:
     files.write_text(path, titled.replace("</a>", "</g>"))
 
 
-def hover(axes: Axes, x: Any, y: Any, notes: Iterable[str]) -> None:
-    """Let each point (x, y) show its note under the pointer."""
-    axes.scatter(x, y, s=90, alpha=0, linewidths=0, urls=list(notes))
-
-
-def note(name: str, source: str, value: float, low: float = nan, high: float = nan) -> str:
-    """`tuned/ddp, 2 GPUs, b = 512: 0.282 (0.281–0.283) · timing.csv`."""
-    span = f" ({fmt.span(low, high)})" if low < high else ""
-    return f"{name}: {fmt.significant(value)}{span} · {source}.csv"
-
-
 def ranges(axes: Axes, x: Any, rows: pd.DataFrame, column: str, source: str, **look: Any) -> None:
-    """Draw a line of `column` with bars from minimum to maximum, where `rows` have them, and notes.
+    """Draw a line of `column` with bars from minimum to maximum, where `rows` have them.
 
-    A note begins with the `name` of the row, else with its cell; an `open` row has an open marker.
+    A point shows a note under the pointer: the `name` of its row, else its cell, then its figures
+    and the table. An `open` row has an open marker.
     """
     value, low, high = (rows.get(f"{column}{end}", rows[column]) for end in ("", "_min", "_max"))
     axes.errorbar(x, value, yerr=[(value - low).clip(0), (high - value).clip(0)], **look)
     if "open" in rows:
-        axes.plot(x[rows["open"]], value[rows["open"]], "wo", markersize=3, zorder=5)
+        hollow = {"markerfacecolor": "white", "markeredgecolor": look["color"]}
+        axes.plot(x[rows["open"]], value[rows["open"]], "o", markersize=4, zorder=5, **hollow)
     names = rows["name"] if "name" in rows else map(fmt.cell_name, rows.itertuples())
-    found = zip(names, value, low, high, strict=True)
-    hover(axes, x, value, (note(name, source, *figures) for name, *figures in found))
+    notes = [
+        f"{name}: {fmt.significant(middle)}{f' ({fmt.span(*ends)})' if ends[0] < ends[1] else ''}"
+        f" · {source}.csv"
+        for name, middle, *ends in zip(names, value, low, high, strict=True)
+    ]
+    axes.scatter(x, value, s=90, alpha=0, linewidths=0, urls=notes)
 
 
 def lines(
@@ -90,10 +84,13 @@ def lines(
     step: float = 1.0,
     **look: Any,
 ) -> None:
-    """Draw `column` over `x` for each group, numbered but for `look`; see `ranges` and `dodge`."""
+    """Draw `column` over `x` for each group, numbered but for `look`; see `ranges`.
+
+    On a logarithmic axis they are moved apart by `step`, so that error bars do not overlap.
+    """
     groups = list(groups)
     for index, rows in enumerate(groups):
-        place = dodge(rows[x], index, len(groups), step)
+        place = rows[x] * step ** (index - (len(groups) - 1) / 2)
         ranges(axes, place, rows, column, source, **numbered(index) | look)
 
 
@@ -128,14 +125,6 @@ def batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
     axes.set_xlim(sizes[0] / 1.6, sizes[-1] * 1.6)
 
 
-def dodge(values: Any, index: int, count: int, step: float) -> Any:
-    """Move `values` on a logarithmic axis so that error bars of `count` lines do not overlap.
-
-    Line number `index` is moved by `step` (a factor) for each place it is from the middle one.
-    """
-    return values * step ** (index - (count - 1) / 2)
-
-
 def numbered(index: int) -> dict[str, Any]:
     """Colour and marker of line number `index`."""
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
@@ -162,12 +151,6 @@ def legend(figure: Figure, names: Iterable[Any], *more: Any, **look: Any) -> Non
         handletextpad=0.5,
         columnspacing=1.4,
     )
-
-
-def ceiling(axes: Axes, value: float, words: str) -> None:
-    """Draw a dashed line at what no value can pass, with its name."""
-    axes.axhline(value, **IDEAL)
-    axes.text(0.02, value, words, transform=axes.get_yaxis_transform(), va="bottom", fontsize=7)
 
 
 def names(groups: Iterable[tuple[str, str, Any]]) -> list[str]:
