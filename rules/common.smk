@@ -4,16 +4,17 @@ import math
 import sys
 from functools import cache
 from pathlib import Path
+from shutil import which
 
 import psutil
-from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 
 from scaling.registry.quantized_model import QUANTIZED_MODELS
 from scaling.config.scheme import scheme_options
 from scaling.config import config as configuration
-from scaling.config import devices, stored
+from scaling.config import stored
 from scaling.core import code_digest, command_line, grid
 from scaling.core.errors import UserError
 from scaling.registry.dataset import DATASETS
@@ -21,6 +22,7 @@ from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 from scaling.tables import schema
+from scaling.terminal.progress import Progress
 
 # The folder of the stored study that is replayed, None where a study is measured.
 REPLAY = None
@@ -28,7 +30,7 @@ if "replay" in config:
     try:
         REPLAY = stored.find(Path("studies"), str(config["replay"] or ""))
     except UserError as error:
-        raise WorkflowError(str(error)) from error
+        sys.exit(f"error: {error}")
 
     configfile: REPLAY / stored.CONFIG
 
@@ -48,7 +50,7 @@ try:
     if REPLAY:
         stored.check(REPLAY, config)
 except UserError as error:
-    raise WorkflowError(str(error)) from error
+    sys.exit(f"error: {error}")
 
 RUNS = grid.expand(**config["grid"])
 STUDY = config["study"]
@@ -61,6 +63,18 @@ else:
     RECORDS = RESULTS = "results"
     DATASET = f"resources/dataset/{config['dataset']['source']}"
     LOGS = "logs"
+
+
+# Jobs that Slurm starts read this file too, on nodes where there is no sbatch.
+if workflow.is_main_process:
+    named = {Path(word.rpartition("=")[2]).name for word in sys.argv}
+    if "slurm" in named and not which("sbatch"):
+        sys.exit(
+            "error: profile slurm needs sbatch, which is not on this machine's PATH: run it on a "
+            "login node of the cluster, or here with --profile profiles/local"
+        )
+    PROGRESS = Progress(workflow, config, Path(RECORDS), Path(RESULTS), logger.info)
+    logger.addHandler(PROGRESS)
 
 
 pathvars:
@@ -221,18 +235,5 @@ if max(config["grid"]["gpus"]) > (config["machine"]["gpus_per_node"] or math.inf
     }
 
 
-def check_devices():
-    """Refuse to start when a job of this run asks for more devices than this machine has."""
-    jobs = [job for job in workflow.dag.needrun_jobs() if "gpu" in job.resources.keys()]
-    granted = workflow.global_resources.get("gpu")
-    try:
-        if jobs:
-            wanted = max(gpus_of(job.wildcards) for job in jobs)
-            devices.check(config, wanted, granted.value if granted else None)
-    except UserError as error:
-        raise WorkflowError(str(error)) from error
-
-
-onstart:
-    if workflow.local_exec:
-        check_devices()
+onsuccess:
+    PROGRESS.end(Path(LOGS, "report_render.log"))

@@ -22,7 +22,7 @@ def published_studies():
     try:
         return published.by_name(map(Path, published_folders()), reserved=STUDY)
     except UserError as error:
-        raise WorkflowError(str(error)) from error
+        sys.exit(f"error: {error}")
 
 
 def published_folder(wildcards):

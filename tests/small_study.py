@@ -37,6 +37,7 @@ def _snakemake(arguments, folder, output):
     os.chdir(folder)
     for name in [name for name in sys.modules if name.split(".")[0] == "scaling"]:
         del sys.modules[name]
+    sys.argv = ["snakemake", *arguments]
     cli.main(arguments)
 
 

@@ -11,7 +11,7 @@ LIBRARY = ROOT / "workflow/scripts/scaling"
 ORDER = [
     *("core", "registry", "config", "data", "models", "launch", "training", "instruments"),
     *("convergence", "synchronization", "quantization"),
-    *("tables", "published", "audit", "claims", "figures", "report"),
+    *("tables", "published", "audit", "claims", "figures", "report", "terminal"),
 ]
 """Packages by stage: each imports only those before it."""
 DERIVING = ORDER[ORDER.index("tables") :]

@@ -43,6 +43,7 @@ def finished_study(tmp_path_factory):
     study = Study(tmp_path_factory.mktemp("study"), TINY)
     finished = study.snakemake()
     assert finished.returncode == 0, finished.stdout
+    study.said = finished.stdout
     return study
 
 

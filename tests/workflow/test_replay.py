@@ -60,14 +60,14 @@ def test_a_replay_in_a_clean_clone_gives_the_tables_of_the_study_to_the_byte(fin
     assert not MEASURING & set(clone.planned())
     replayed = make(clone, "replay", "STUDY=tiny", "CORES=2")
     assert replayed.returncode == 0, replayed.stdout
-    assert "The report is results/replay/tiny/report.html" in replayed.stdout
+    page = clone.folder / "results/replay/tiny/report.html"
+    assert f"The report is {page.as_uri()}" in replayed.stdout
     made = tables(clone.folder / "results/replay/tiny/tables")
     assert made == tables(finished_study.folder / "results/tables") and made
     assert not (clone.folder / "resources").exists()
     assert [path.name for path in (clone.folder / "results").iterdir()] == ["replay"]
 
-    page = (clone.folder / "results/replay/tiny/report.html").read_text()
-    assert "computed from the records in studies/tiny." in page
+    assert "computed from the records in studies/tiny." in page.read_text()
     original = (finished_study.folder / "results/report.html").read_text()
     assert "computed from the records in" not in original
 

@@ -1,10 +1,15 @@
 """A study as its user runs it: results, refusals, failures."""
 
 import json
+import os
+import re
+import shutil
 from datetime import datetime
 
 import pandas as pd
-import psutil
+
+from scaling.config import devices
+from small_study import forked
 
 
 def test_a_study_leaves_every_table_of_the_contract_and_one_report(finished_study):
@@ -49,6 +54,34 @@ def test_ranks_are_compared_on_the_most_gpus_of_one_machine(new_study):
         assert 2 in set(pd.read_csv(study.folder / table)["gpus"]), table
 
 
+def test_without_a_terminal_each_measurement_is_a_line_and_the_end_has_the_figures(finished_study):
+    lines = finished_study.said.splitlines()
+    measured = [line for line in lines if re.match(r"\[\d of 8\] ", line)]
+    assert [line[1] for line in measured] == list("12345678")
+    timing = pd.read_csv(finished_study.folder / "results/tables/tiny/timing.csv")
+    for cell in timing.itertuples():
+        said = f"1 GPU, batch {cell.batch_size} per GPU, seed 0: {cell.epoch_seconds:.3g} s an"
+        assert any(said in line for line in measured)
+    assert all(re.search(r"about \d+ (s|min) left$", line) for line in measured[:-1])
+    start = next(i for i, line in enumerate(lines) if line.startswith("Run this"))
+    assert [line[:12].strip() for line in lines[start + 1 : start + 5]] == [
+        *("It scales", "The limit is", "Trust", "Not measured"),
+    ]
+    report = finished_study.folder / "results/report.html"
+    assert lines[start + 5] == f"The report is {report.as_uri()}"
+
+
+def test_a_dry_run_says_how_much_there_is_to_do_and_how_that_is_known(study):
+    study.record(batch_size=20).unlink()
+    study.configure({"grid.batch_sizes": [10, 20, 30], "grid.gpus": [1, 2]})
+    said = study.snakemake("--dry-run").stdout.partition("This would run ")[2]
+    assert said.startswith("5 trainings on 1, 2 CPU processes;\n  3 other measurements;")
+    assert re.search(
+        r"about \d+ \w+ one after another \(6 as measured here, 2 guessed at 10 s", said
+    )
+    assert re.search(r"about [\d.,]+ MB of disk \(as here\), of which [\d.,]+ GB are free", said)
+
+
 def test_timed_jobs_do_not_share_the_machine(finished_study):
     spans = []
     for size in (10, 20):
@@ -65,8 +98,11 @@ def test_snakemakes_own_report_has_the_figures(finished_study):
     assert "epoch_time.svg" in page and "Int8 quantization" in page
 
 
-def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study):
+def test_the_slurm_profile_plans_the_full_study_from_a_fresh_clone(new_study, monkeypatch):
     study = new_study()
+    # A dry run only looks for sbatch.
+    (study.folder / "sbatch").touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{study.folder}:{os.environ['PATH']}")
     command = ["snakemake", "--profile", "slurm", "--dry-run"]
     study.command = lambda *options: command
     planned = study.planned()
@@ -88,12 +124,24 @@ def test_a_wrong_configuration_is_refused_before_any_job(new_study):
 
 
 def test_more_devices_than_the_machine_has_are_refused_before_any_job(new_study):
-    too_many = psutil.cpu_count() + 1
+    too_many = devices.cores() + 1
     study = new_study(grid__gpus=[1, too_many])
-    refused = study.snakemake()
-    assert refused.returncode != 0
-    assert f"grid.gpus asks for {too_many} and this machine has" in refused.stdout
+    for options in ([], ["--dry-run"]):
+        refused = study.snakemake(*options)
+        assert refused.returncode != 0
+        assert f"\nerror: grid.gpus asks for {too_many} and this machine has" in refused.stdout
+        assert "common.smk" not in refused.stdout and "Traceback" not in refused.stdout
     assert not (study.folder / "results").exists()
+    # What a killed run would leave, and the next one stop at.
+    assert not list((study.folder / ".snakemake/locks").glob("*"))
+
+
+def test_the_slurm_profile_without_slurm_is_refused(new_study, monkeypatch):
+    study = new_study()
+    monkeypatch.setattr(shutil, "which", lambda program: None)
+    refused = forked(["--profile", "slurm", "--dry-run"], study.folder)
+    assert refused.returncode != 0
+    assert "error: profile slurm needs sbatch, which is not on" in refused.stdout
 
 
 def test_one_failing_cell_leaves_the_others_done_and_is_named_with_its_log(study):

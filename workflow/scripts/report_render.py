@@ -5,7 +5,7 @@ from pathlib import Path
 from scaling.claims import claim
 from scaling.core import command_line, files
 from scaling.core.errors import run_script
-from scaling.report import report
+from scaling.report import frames, overview, report
 from scaling.report.page import Figures
 from scaling.tables import schema
 
@@ -29,8 +29,9 @@ def main(
     """
     shared = results / "tables"
     own = shared / study
+    tables = schema.read_study(study, own, shared, manifest)
     render = report.renderer(
-        schema.read_study(study, own, shared, manifest),
+        tables,
         claim.read(shared / "claims.json"),
         Figures(results / "figures" / study),
         runs=runs,
@@ -41,6 +42,7 @@ def main(
     )
     for name, target in ((template, output), (template.with_name("answers.md.j2"), answers)):
         files.write_text(target, render(name))
+    print(overview.headline(tables, frames.cells(tables)))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from scaling.core.errors import UserError
 def config(monkeypatch):
     """The demo's configuration, on a machine with 4 cores and no GPU."""
     monkeypatch.setattr(environment, "visible_gpus", list)
-    monkeypatch.setattr(devices.psutil, "cpu_count", lambda: 4)
+    monkeypatch.setattr(devices, "cores", lambda: 4)
     return yaml.safe_load((Path(__file__).parents[3] / "config/demo.yaml").read_text())
 
 

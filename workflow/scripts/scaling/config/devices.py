@@ -1,9 +1,12 @@
 """Whether this machine has the devices that a study's jobs ask for."""
 
+import math
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
-
-import psutil
 
 from scaling.core import environment
 from scaling.core.errors import UserError
@@ -24,6 +27,20 @@ def need_gpus(
                 yield f"recipes.{name}.{switch} is true, which needs a GPU"
 
 
+def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """The CPU cores that this process may use: of the machine, its affinity, its container."""
+    count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        quota, period = map(int, limit.read_text().split())
+        count = min(count, math.ceil(quota / period))
+    return count
+
+
+def on_cpu(config: dict[str, Any]) -> bool:
+    """Whether a study trains on CPUs here."""
+    return environment.resolve_device(config["device"]) == "cpu"
+
+
 def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
     """Raise UserError where a job on `wanted` devices cannot run on this machine.
 
@@ -36,13 +53,13 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
             "run on a cluster (--profile slurm), or set gpus_per_node to null"
         )
     there, what = len(environment.visible_gpus()), "GPUs"
-    if environment.resolve_device(config["device"]) == "cpu":
+    if on_cpu(config):
         grid, options = config["grid"], config["recipes"]
         recipes = {name: options[name] for name in grid["recipes"]}
         for said in need_gpus(grid["strategies"], recipes, wanted):
             raise UserError(f"{said}, and none is visible")
         threads = config["machine"]["cpu_threads"]
-        there = (psutil.cpu_count() or 1) // threads
+        there = cores() // threads
         what = f"CPU cores for processes of {threads} threads"
     limits = {f"this machine has {there} {what}": there}
     if granted is not None:

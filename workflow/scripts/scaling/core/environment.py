@@ -14,6 +14,8 @@ from typing import Any, Literal
 import psutil
 import pynvml
 
+from scaling.core.errors import UserError
+
 Device = Literal["auto", "cpu", "cuda"]
 """Where to compute. `auto` is for command lines: `resolve_device` says what it means here."""
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*m")
@@ -144,10 +146,15 @@ def visible_gpus() -> list[str]:
 
 
 def resolve_device(requested: Device) -> Device:
-    """Replace `auto`, by `cuda` exactly where a GPU is visible."""
-    if requested == "auto":
-        return "cuda" if visible_gpus() else "cpu"
-    return requested
+    """Replace `auto`, by `cuda` exactly where a GPU is visible; UserError for `cuda` elsewhere."""
+    if requested != "cpu" and visible_gpus():
+        return "cuda"
+    if requested == "cuda":
+        raise UserError(
+            "device is cuda, and no GPU is visible here (nvidia-smi, CUDA_VISIBLE_DEVICES): "
+            "run where there is one, or set device to cpu"
+        )
+    return "cpu"
 
 
 def power_capped_seconds(gpus: Sequence[str]) -> list[float]:

@@ -104,6 +104,20 @@ def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
     return [_run_this(cells), _it_scales(cells), _the_limit(cells), _trust(tables, cells)]
 
 
+def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
+    """The cards and what could not be measured, a line each, in ASCII for any terminal."""
+    lines = [
+        f"{card.title:<13} {card.headline} {card.unit}".rstrip()
+        + f": {card.text.partition('. ')[0]}"
+        for card in cards(tables, cells)
+    ]
+    failed = cells["status"][cells["status"] != "ok"].value_counts()
+    counts = ", ".join(f"{count} {status}" for status, count in failed.items())
+    lines.append(f"{'Not measured':<13} {counts or 'none'} of {fmt.plural(len(cells), 'cell')}")
+    text = "\n".join(line.removesuffix(".") for line in lines)
+    return text.translate(str.maketrans("×–−·’", "x--,'")).encode("ascii", "replace").decode()
+
+
 def seeds(count: float) -> str:
     """`one seed`, `3 seeds`."""
     return "one seed" if count == 1 else fmt.plural(count, "seed")
