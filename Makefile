@@ -7,7 +7,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env demo study pack replay answers compare studies published audit test test-slurm lint format docs bench bench-course lock clean
+.PHONY: help env small-env named demo study status pack replay answers compare studies published audit test test-slurm lint format docs bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -22,24 +22,31 @@ env: ## make the environment in .venv; one that matches the lock file is reused
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
 SMALL := $(if $(wildcard $(VENV)/requirements.lock),$(VENV),.venv-replay)
-replay answers compare studies published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
+status replay answers compare studies published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
 small-env:
 	@$(MAKE) --no-print-directory env VENV=$(SMALL) \
 	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
 
+# Before an environment is made.
+pack replay audit: named
+named:
+	@[ -n "$(STUDY)" ] || { echo 'error: $(MAKECMDGOALS) takes a study: make $(MAKECMDGOALS)' \
+	  'STUDY=$(if $(filter audit,$(MAKECMDGOALS)),"folder ...",name), see make help'; exit 1; }
+
 demo: env ## the whole study in small, on the CPU: results/report.html in minutes
 	$(SNAKEMAKE) --configfile config/demo.yaml
-	@echo "The report is results/report.html"
 
 study: env ## the study of config/config.yaml on this machine
 	$(SNAKEMAKE)
+
+status: small-env ## the state of each cell of the study in results/, while it runs or after
+	@python workflow/scripts/study_status.py $(CONFIG:%=--config %)
 
 pack: env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
 	python workflow/scripts/study_pack.py --study "$(STUDY)" $(if $(FORCE),--force)
 
 replay: small-env ## tables and report of a stored study, without a GPU: make replay STUDY=name
 	$(SNAKEMAKE) --config replay="$(STUDY)"
-	@echo "The report is results/replay/$(STUDY)/report.html"
 
 answers: small-env ## the lab's answers as Markdown, for your own document: make answers STUDY=name
 ifdef STUDY

@@ -1,0 +1,55 @@
+"""The grid of a study with the state of each cell, from its files."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+import study_status
+
+STORED = Path(__file__).parents[3] / "studies/h200x2"
+
+
+def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(STORED / "runs/recipe~course", "results/runs/recipe~course")
+    config = yaml.safe_load((STORED / "config.yaml").read_text())
+    config["grid"] |= {"recipes": ["course"], "strategies": ["dp"]}
+    Path("results/config.yaml").write_text(yaml.safe_dump(config))
+    cells = Path("runs/recipe~course/strategy~dp/gpus~2")
+    for size, error in ((32, "error: training failed: see above\n"), (128, "epoch 1\n")):
+        Path("results", cells, f"batch_size~{size}/seed~0/run.json").unlink()
+        log = Path("logs/train_run", *cells.parts[1:], f"batch_size~{size}/seed~0.log")
+        log.parent.mkdir(parents=True)
+        log.write_text(error)
+    # One on this machine was killed, one on another has reported, and one runs here.
+    for size, host in ((128, study_status.environment.host()), (512, "elsewhere")):
+        folder = Path("results", cells, f"batch_size~{size}/seed~0")
+        (folder / "run.json").unlink(missing_ok=True)
+        (folder / ".run.ranks.x").mkdir()
+        ranks = folder / ".run.ranks.x/rank0.jsonl"
+        ranks.write_text(json.dumps({"kind": "start", "host": host}) + "\n")
+    here = Path("results", cells, "batch_size~2048/seed~0/run.json")
+    here.unlink()
+    waiting = [sys.executable, "-c", "input()", "--output", str(here)]
+    with subprocess.Popen(waiting, stdin=subprocess.PIPE) as process:
+        study_status.main([])
+        process.communicate(b"\n")
+    said = capsys.readouterr().out
+    counts = "6 done, 1 oom, 1 failed, 1 missing, 2 running, 1 infeasible"
+    assert said.startswith(f"h200x2 (results/config.yaml): {counts}\n")
+    rows = [line.split() for line in said.splitlines() if line.startswith("course")]
+    assert rows == [
+        [*("course", "dp", "1"), *["done"] * 5, "oom"],
+        [
+            *("course", "dp", "2"),
+            *("failed", "missing", "running", "running"),
+            "done",
+            "infeasible",
+        ],
+    ]
+    assert said.endswith("batch_size~32/seed~0.log\n  error: training failed: see above\n")
+    assert "\nOther measurements: 0 of 6 done\n" in said and said.isascii()
