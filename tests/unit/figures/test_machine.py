@@ -13,7 +13,7 @@ CELL = {"recipe": "tuned", "strategy": "ddp", "gpus": 2, "batch_size": 64}
 
 def test_the_link_alone_and_in_training_lie_at_their_bytes():
     axes = panel(
-        draw_bandwidth(TABLES["interconnect"], TABLES["bandwidth"]), "All-reduce on 2 GPUs, GB/s"
+        draw_bandwidth(TABLES["interconnect"], TABLES["bandwidth"]), "All-reduce on 2 GPUs"
     )
     swept, *_ = axes.lines
     assert list(swept.get_xdata()) == [4096, 1 << 20, 44_695_848, 1 << 30]

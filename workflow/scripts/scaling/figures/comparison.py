@@ -37,7 +37,8 @@ def draw_comparison(comparison: pd.DataFrame) -> Figure | None:
     }
     places = [(metric, gpus) for metric in METRICS for gpus in counts]
     figure, panels = style.panels(
-        [f"{fmt.gpus(gpus)} · {METRICS[metric]}" for metric, gpus in places]
+        [f"{fmt.gpus(gpus)} · {METRICS[metric]}" for metric, gpus in places],
+        "batch size per GPU",
     )
     shown = timed[timed["gpus"].isin(counts)]
     batches = sorted({int(size) for size in shown["batch_size"]})
@@ -46,8 +47,6 @@ def draw_comparison(comparison: pd.DataFrame) -> Figure | None:
         style.lines(axes, cells, "batch_size", metric, "comparison")
         style.batch_axis(axes, batches)
         _scale(axes, metric, gpus, counts[-1], shown[metric].dropna())
-    for axes in panels[-len(counts) :]:
-        axes.set_xlabel("batch size per GPU")
     style.legend(figure, studies)
     return figure
 

@@ -20,7 +20,8 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
         return None
     best = known.loc[known.groupby("global_batch")["test_accuracy"].idxmax(), "remedy"]
     named = list(dict.fromkeys([known["remedy"].iloc[0], *best]))
-    figure, (axes,) = style.panels(["Test accuracy, a line for each technique"])
+    title = "Test accuracy, a line for each technique"
+    figure, (axes,) = style.panels([title], "global batch", "%")
     known = known.sort_values("global_batch").assign(
         **{f"percent{end}": 100 * known[f"test_accuracy{end}"] for end in ("", "_min", "_max")},
         name=known["remedy"] + ", global batch " + known["global_batch"].astype(str),
@@ -35,8 +36,6 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
     for row in known[known["reference"].eq(True)].itertuples():
         axes.axhline(100 * row.test_accuracy, color=style.INK, linestyle="--", linewidth=0.9)
     style.log2_axis(axes.xaxis, sorted(known["global_batch"].unique()))
-    axes.set_xlabel("global batch")
-    axes.set_ylabel("%")
     others = style.line_handle("other techniques", color=FAINT, linewidth=0.8)
     style.legend(figure, [name.replace("_", " ") for name in named], others)
     return figure

@@ -6,7 +6,6 @@ from matplotlib.figure import Figure
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
-from scaling.tables import schema
 
 QUANTITIES = {
     "Training loss after the last epoch": ("train_loss", 1),
@@ -23,19 +22,18 @@ def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
     if last.empty:
         return None
     last["global_batch"] = last["gpus"] * last["batch_size"]
-    groups = schema.by_configuration(last)
-    figure, panels = style.panels(list(QUANTITIES))
+    groups = style.by_configuration(last)
+    figure, panels = style.panels(list(QUANTITIES), "global batch")
     for axes, (column, factor) in zip(panels, QUANTITIES.values(), strict=True):
         means = []
-        for recipe, strategy, rows in groups:
+        for name, rows in groups.items():
             values = (factor * rows[column].dropna()).groupby(rows["global_batch"])
             seeds = values.agg(value="mean", value_min="min", value_max="max").reset_index()
             sizes = seeds["global_batch"].astype(str)
-            means.append(seeds.assign(name=f"{recipe}/{strategy}, global batch " + sizes))
+            means.append(seeds.assign(name=f"{name}, global batch " + sizes))
         style.lines(axes, means, "global_batch", "value", "accuracy", step=1.04)
         style.batch_axis(axes, sorted(last["global_batch"].unique()))
-        axes.set_xlabel("global batch")
-    style.legend(figure, style.names(groups))
+    style.legend(figure, groups)
     return figure
 
 
@@ -74,7 +72,8 @@ def draw_pareto(
         f"{fmt.cell_name(row)}, {row.group}, {fmt.seconds(row.seconds)}"
         for row in points.itertuples()
     ]
-    figure, (axes,) = style.panels(["Test accuracy over seconds of training"])
+    title = "Test accuracy over seconds of training"
+    figure, (axes,) = style.panels([title], "seconds of training", "%")
     groups = points.groupby("group")
     rows = [rows for _, rows in groups]
     style.lines(axes, rows, "seconds", "percent", "accuracy", linestyle="none")
@@ -82,7 +81,6 @@ def draw_pareto(
     axes.step(best["seconds"], best["percent"], where="post", color=style.GREY, zorder=1)
     style.log2_axis(axes.xaxis, style.POWERS)
     axes.set_xlim(points["seconds"].min() / 1.3, points["seconds"].max() * 1.3)
-    axes.set(xlabel="seconds of training", ylabel="%")
     front = style.line_handle("best", color=style.GREY)
     style.legend(figure, groups.groups, front, linestyle="none")
     return figure

@@ -53,7 +53,8 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
     )
     names = {"bytes_per_iteration": "bytes", "bandwidth_gb_per_s": "rate"}
     reached = first_estimates(bandwidth, PREFERRED).rename(columns=names).dropna(subset="rate")
-    figure, panels = style.panels([f"All-reduce on {fmt.gpus(gpus)}, GB/s" for gpus in counts])
+    titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
+    figure, panels = style.panels(titles, "bytes of a message", "GB/s")
     for axes, gpus in zip(panels, counts, strict=True):
         rows = swept[swept["gpus"] == gpus].sort_values("bytes")
         style.ranges(axes, rows["bytes"], rows, "rate", "interconnect", **style.numbered(0))
@@ -65,7 +66,6 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
         style.log2_axis(axes.yaxis, style.POWERS[::3])
         values = pd.concat([swept["rate"], reached["rate"]])
         axes.set_ylim(values.min() / 2, values.max() * 2)
-        axes.set_xlabel("bytes of a message")
     style.legend(figure, ["all-reduce alone", "in a step of training"], linestyle="none")
     return figure
 

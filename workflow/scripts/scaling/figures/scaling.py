@@ -1,14 +1,13 @@
 """Draw how a study scales over batch size and GPUs: times, rates, memory, efficiency."""
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
-from scaling.tables import schema
 
+PER_GPU = "batch size per GPU"
 LOG_FROM_RATIO = 8
 """The ratio of the largest to the smallest value from which their axis is logarithmic."""
 CAPPED = 0.05
@@ -62,33 +61,26 @@ def _by_recipe(table: pd.DataFrame, column: str, source: str, label: str) -> Fig
     known = known.sort_values(["gpus", "strategy", "batch_size"])
     lines = list(known["line"].unique())
     recipes = sorted(known["recipe"].unique())
-    figure, panels = style.panels(recipes)
+    figure, panels = style.panels(recipes, PER_GPU, label)
     ends = known[[name for name in known if name in (column, f"{column}_max", "limit")]].max()
     for axes, recipe in zip(panels, recipes, strict=True):
         rows = known[known["recipe"] == recipe]
         groups = [rows[rows["line"] == line] for line in lines]
         style.lines(axes, groups, "batch_size", column, source, step=1.06)
         style.batch_axis(axes, sorted(table["batch_size"].unique()))
-        axes.set_xlabel("batch size per GPU")
-        _limit_values(axes, known[column].min(), ends.max())
+        if ends.max() > LOG_FROM_RATIO * known[column].min():
+            style.log2_axis(axes.yaxis, style.POWERS)
+            axes.set_ylim(known[column].min() / 1.25, ends.max() * 1.5)
+        else:
+            axes.set_ylim(0, ends.max() * 1.15)
         if "limit" in rows and (limit := rows["limit"].max()) > 0:
             words = f"{rows['limit_name'].iloc[0]}: {fmt.significant(limit)}"
             axes.axhline(limit, **style.IDEAL)
             axes.annotate(
                 words, (0, limit), (3, 1), axes.get_yaxis_transform(), "offset points", size=7
             )
-    panels[0].set_ylabel(label)
     style.legend(figure, lines)
     return figure
-
-
-def _limit_values(axes: Axes, lowest: float, highest: float) -> None:
-    """Limit the y axis, logarithmic where the values span more than `LOG_FROM_RATIO`."""
-    if highest > LOG_FROM_RATIO * lowest:
-        style.log2_axis(axes.yaxis, style.POWERS)
-        axes.set_ylim(lowest / 1.25, highest * 1.5)
-    else:
-        axes.set_ylim(0, highest * 1.15)
 
 
 def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
@@ -102,32 +94,28 @@ def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
     counts = sorted(known["gpus"].unique())
     ends = {f"efficiency_{end}": known[f"speedup_{end}"] / known["gpus"] for end in ("min", "max")}
     known = known.assign(**ends)
-    configurations = schema.by_configuration(known)
-    groups = [rows.sort_values("batch_size") for *_, rows in configurations]
+    groups = style.by_configuration(known.sort_values("batch_size", kind="stable"))
     titles = [f"Efficiency on {fmt.gpus(gpus)}" for gpus in counts]
     over_gpus = ["Speedup at the best batch size"] if len(counts) > 1 else []
-    figure, panels = style.panels([*titles, *over_gpus])
+    figure, panels = style.panels([*titles, *over_gpus], PER_GPU, "speedup / N")
     for axes, gpus in zip(panels, counts, strict=False):
         axes.axhline(1, **style.IDEAL)
-        cells = [rows[rows["gpus"] == gpus] for rows in groups]
+        cells = [rows[rows["gpus"] == gpus] for rows in groups.values()]
         style.lines(axes, cells, "batch_size", "efficiency", "speedup", step=1.06)
         style.batch_axis(axes, sorted(known["batch_size"].unique()))
         axes.set_ylim(0, max(1.1, 1.05 * known["efficiency_max"].max()))
-        axes.set_xlabel("batch size per GPU")
-    for axes in panels[: len(counts) : 2]:
-        axes.set_ylabel("speedup / N")
     for axes in panels[len(counts) :]:
         axes.plot([1, *counts], [1, *counts], **style.IDEAL)
-        best = [rows.loc[rows.groupby("gpus")["speedup"].idxmax()] for rows in groups]
+        rows = groups.values()
+        best = [cells.loc[cells.groupby("gpus")["speedup"].idxmax()] for cells in rows]
         style.lines(axes, best, "gpus", "speedup", "speedup")
         style.log2_axis(axes.xaxis, [1, *counts])
         style.log2_axis(axes.yaxis, style.POWERS)
         lowest, highest = known["speedup_min"].min(), known["speedup_max"].max()
         axes.set_ylim(min(1, lowest) / 1.15, 1.15 * max(counts[-1], highest))
-        axes.set_xlabel("GPUs")
-        axes.set_ylabel("speedup over 1 GPU")
+        axes.set(xlabel="GPUs", ylabel="speedup over 1 GPU")
     ideal = style.line_handle("ideal", **style.IDEAL)
-    style.legend(figure, style.names(configurations), ideal)
+    style.legend(figure, groups, ideal)
     return figure
 
 
@@ -142,17 +130,15 @@ def draw_communication(communication: pd.DataFrame) -> Figure | None:
     known = known[known["gpus"] == known["gpus"].max()]
     share = 100 * known["communication_seconds"] / known["total_seconds"]
     known = known.assign(share=share, name=known["estimate"].map(fmt.estimate))
-    groups = schema.by_configuration(known)
+    groups = style.by_configuration(known)
     estimates = list(known["name"].unique())
-    figure, panels = style.panels(style.names(groups))
-    for axes, (_, _, rows) in zip(panels, groups, strict=True):
+    x = f"{PER_GPU}, {fmt.gpus(known['gpus'].max())}"
+    figure, panels = style.panels(list(groups), x, "% of the epoch")
+    for axes, rows in zip(panels, groups.values(), strict=True):
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         cells = [rows[rows["name"] == estimate] for estimate in estimates]
         style.lines(axes, cells, "batch_size", "share", "communication", 1.12, linestyle="none")
         style.batch_axis(axes, sorted(known["batch_size"].unique()))
-        axes.set_xlabel(f"batch size per GPU, {fmt.gpus(known['gpus'].max())}")
-    for axes in panels[::2]:
-        axes.set_ylabel("% of the epoch")
     style.legend(figure, estimates, linestyle="none")
     return figure
 
@@ -165,17 +151,17 @@ def draw_prediction(prediction: pd.DataFrame) -> Figure | None:
     known = prediction[prediction["measured"] & prediction["predicted_seconds"].notna()]
     if known.empty:
         return None
-    figure, (axes,) = style.panels(["Predicted over measured seconds"])
-    groups = schema.by_configuration(known)
-    rows = [rows for *_, rows in groups]
-    unseen = [cells.assign(open=True) for cells in rows]
-    for column, cells in (("predicted_seconds", rows), ("held_out_seconds", unseen)):
+    title = "Predicted over measured seconds"
+    figure, (axes,) = style.panels([title], "measured, s", "predicted, s")
+    groups = style.by_configuration(known)
+    unseen = [cells.assign(open=True) for cells in groups.values()]
+    for column, cells in (("predicted_seconds", groups.values()), ("held_out_seconds", unseen)):
         style.lines(axes, cells, "epoch_seconds", column, "prediction", linestyle="none")
     seconds = known[["epoch_seconds", "predicted_seconds", "held_out_seconds"]].stack()
     ends = [seconds.min() / 1.25, seconds.max() * 1.25]
     axes.plot(ends, ends, **style.IDEAL)
     for axis in (axes.xaxis, axes.yaxis):
         style.log2_axis(axis, style.POWERS[::2])
-    axes.set(xlim=ends, ylim=ends, xlabel="measured, s", ylabel="predicted, s")
-    style.legend(figure, style.names(groups), linestyle="none")
+    axes.set(xlim=ends, ylim=ends)
+    style.legend(figure, groups, linestyle="none")
     return figure

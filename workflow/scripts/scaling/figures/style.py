@@ -16,6 +16,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from scaling.core import files
 from scaling.core import numbers as fmt
+from scaling.tables import schema
 
 matplotlib.use("agg")
 
@@ -26,7 +27,7 @@ COLOURS = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 
 STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
-PANEL_INCHES = (3.7, 2.5)
+PANEL_INCHES = (3.4, 2.5)
 POWERS = [2.0**power for power in range(-16, 16)]
 IDEAL: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
@@ -94,17 +95,16 @@ def lines(
         ranges(axes, place, rows, column, source, **numbered(index) | look)
 
 
-def panels(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
-    """Make a figure with one panel for each title, two abreast."""
+def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, list[Axes]]:
+    """Make a figure with one panel for each title, two abreast, and names of their axes."""
     columns = min(2, len(titles))
     rows = -(-len(titles) // columns)
     size = PANEL_INCHES[0] * columns, rows * (PANEL_INCHES[1] + 0.5) + 0.45
     figure = Figure(figsize=size, layout="constrained")
-    grid = figure.add_gridspec(rows, columns)
-    made = [figure.add_subplot(grid[divmod(index, columns)]) for index in range(len(titles))]
-    for axes, title in zip(made, titles, strict=True):
+    for index, title in enumerate(titles):
+        axes = figure.add_subplot(rows, columns, index + 1, xlabel=x, ylabel="" if index % 2 else y)
         axes.set_title(title)
-    return figure, made
+    return figure, figure.axes
 
 
 def log2_axis(axis: Any, values: Sequence[float]) -> None:
@@ -112,7 +112,8 @@ def log2_axis(axis: Any, values: Sequence[float]) -> None:
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_ticks(list(values))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    digits = FuncFormatter(lambda value, _: f"{value:.2g}" if value < 1 else f"{value:g}")
+    axis.set_major_formatter(digits)
 
 
 def batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
@@ -128,11 +129,6 @@ def batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
 def numbered(index: int) -> dict[str, Any]:
     """Colour and marker of line number `index`."""
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
-
-
-def open_marker(style: dict[str, Any]) -> dict[str, Any]:
-    """Turn a line's style into that of a lone marker that is not filled."""
-    return {**style, "linestyle": "none", "markerfacecolor": "white"}
 
 
 def legend(figure: Figure, names: Iterable[Any], *more: Any, **look: Any) -> None:
@@ -153,9 +149,10 @@ def legend(figure: Figure, names: Iterable[Any], *more: Any, **look: Any) -> Non
     )
 
 
-def names(groups: Iterable[tuple[str, str, Any]]) -> list[str]:
-    """`tuned · ddp` for each group of `schema.by_configuration`."""
-    return [f"{recipe} · {strategy}" for recipe, strategy, _ in groups]
+def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each recipe and strategy by their names, `tuned · ddp`."""
+    groups = schema.by_configuration(table)
+    return {f"{recipe} · {strategy}": rows for recipe, strategy, rows in groups}
 
 
 def line_handle(label: str, **style: Any) -> Line2D:

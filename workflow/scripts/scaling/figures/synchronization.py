@@ -21,7 +21,7 @@ COLOURS = {
     "outputs": style.ORANGE,
     "gradients of outputs": "#f0c987",
 }
-PANEL_INCHES = (7.4, 1.55)
+PANEL_INCHES = (6.8, 1.55)
 MOST_LABELS = 12
 FEWEST_PLACES = 9
 GAP = 0.8
