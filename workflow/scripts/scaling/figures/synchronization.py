@@ -48,7 +48,7 @@ def draw_collectives(collectives: pd.DataFrame) -> Figure | None:
     if not set(known["content"]) <= set(COLOURS):
         handles.append(Patch(color=style.GREY, label="shapes, other"))
     line = style.line_handle(f"K = {fmt.data(k)}", color=style.GREY, linestyle="--", linewidth=1)
-    figure.legend(handles=[*handles, line], loc="outside upper left", ncols=5, columnspacing=1.2)
+    style.legend(figure, [], *handles, line)
     return figure
 
 
