@@ -5,8 +5,8 @@ from pathlib import Path
 from scaling.claims import claim
 from scaling.core import command_line, files
 from scaling.core.errors import run_script
-from scaling.report import frames, overview, report
-from scaling.report.page import Figures
+from scaling.figures.registry import STUDY_FIGURES
+from scaling.report import frames, overview, page, report
 from scaling.tables import schema
 
 
@@ -28,12 +28,12 @@ def main(
     `partial` accepts missing cells; `side_by_side` and `replayed_from` are said at the top.
     """
     shared = results / "tables"
-    own = shared / study
+    own, figures = shared / study, results / "figures" / study
     tables = schema.read_study(study, own, shared, manifest)
     render = report.renderer(
         tables,
         claim.read(shared / "claims.json"),
-        Figures(results / "figures" / study),
+        {name: page.inline_svg(figures / f"{name}.svg") for name in STUDY_FIGURES},
         runs=runs,
         data=[*sorted(own.glob("*.csv")), *sorted(shared.glob("*.csv"))],
         partial_report=partial,

@@ -1,7 +1,6 @@
 """Draw studies side by side: time, speedup, efficiency and bandwidth over the batch size."""
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from scaling.core import numbers as fmt
@@ -46,20 +45,13 @@ def draw_comparison(comparison: pd.DataFrame) -> Figure | None:
         cells = [rows[(rows["gpus"] == gpus) & rows[metric].notna()] for rows in studies.values()]
         style.lines(axes, cells, "batch_size", metric, "comparison")
         style.batch_axis(axes, batches)
-        _scale(axes, metric, gpus, counts[-1], shown[metric].dropna())
+        values = shown[metric].dropna()
+        if metric in RATIOS:
+            highest = max(RATIOS[metric](counts[-1]), values.max() if len(values) else 0)
+            axes.axhline(RATIOS[metric](gpus), **style.IDEAL)
+            axes.set_ylim(0, 1.1 * highest)
+        elif len(values):
+            style.log2_axis(axes.yaxis, style.POWERS)
+            axes.set_ylim(values.min() / 1.25, values.max() * 1.25)
     style.legend(figure, studies)
     return figure
-
-
-def _scale(axes: Axes, metric: str, gpus: int, most: int, values: pd.Series) -> None:
-    """Scale the y axis: logarithmic for times and rates, from 0 with the ideal for ratios.
-
-    `most` is the largest GPU count and `values` are those of all panels of the metric.
-    """
-    if metric in RATIOS:
-        ideal = RATIOS[metric](gpus)
-        axes.axhline(ideal, **style.IDEAL)
-        axes.set_ylim(0, 1.1 * max(RATIOS[metric](most), values.max() if len(values) else 0))
-    elif len(values):
-        style.log2_axis(axes.yaxis, [2.0**power for power in range(-12, 16)])
-        axes.set_ylim(values.min() / 1.25, values.max() * 1.25)

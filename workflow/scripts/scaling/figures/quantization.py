@@ -126,37 +126,27 @@ def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure | None:
     low = low_bits(quantization)
     if low.empty:
         return None
-    figure, (axes,) = style.panels(["Accuracy over size, by bits of weights and activations"])
+    title = "Accuracy over size, by bits of weights and activations"
+    figure, (axes,) = style.panels([title], "packed size, kB", "points to float32")
     figure.set_figwidth(2 * style.PANEL_INCHES[0])
-    methods = list(low.groupby("method", sort=False))
-    for index, (_, rows) in enumerate(methods):
+    groups = {}
+    for method, rows in low.groupby("method", sort=False):
         points = pd.DataFrame([_point(same) for _, same in rows.groupby("stage", sort=False)])
-        points = points.sort_values("size")
-        full = points[~points["open"]]
-        look = style.numbered(index)
-        style.ranges(
-            axes, points["size"], points, "loss", "quantization", **look | {"linestyle": ""}
-        )
-        joined = full if len(full) else points
-        axes.plot(joined["size"], joined["loss"], color=look["color"])
+        groups[fill(str(method), 95)] = points.sort_values("size")
+    style.lines(axes, groups.values(), "size", "loss", "quantization", linestyle="none")
+    for index, points in enumerate(groups.values()):
+        joined = points if points["open"].all() else points[~points["open"]]
+        axes.plot(joined["size"], joined["loss"], color=style.numbered(index)["color"])
         for row in points.itertuples():
-            weights, activations = row.name.split("\u00a0")
-            words = activations if row.open else weights
-            axes.annotate(
-                words, (row.size, row.loss), (5, 3), textcoords="offset points", fontsize=6
-            )
-    handles = [
-        style.line_handle(fill(str(method), 95), **style.numbered(index))
-        for index, (method, _) in enumerate(methods)
-    ]
+            words = row.name.split("\u00a0")[int(row.open)]
+            place = (row.size, row.loss)
+            axes.annotate(words, place, (5, 3), textcoords="offset points", fontsize=6)
     axes.axhline(0, color=style.GREY, linewidth=1, linestyle="--")
     axes.set_yscale("symlog", linthresh=1.0)
     axes.yaxis.set_major_locator(FixedLocator(TICKS))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}".replace("-", "−")))
-    axes.set_ylabel("points to float32")
-    axes.set_xlabel("packed size, kB")
-    figure.legend(handles=handles, loc="outside upper left", ncols=1)
+    style.legend(figure, groups)
     return figure
 
 

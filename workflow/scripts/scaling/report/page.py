@@ -45,17 +45,6 @@ def render(template: Path, **values: Any) -> str:
         raise UserError(f"{template}: {type(error).__name__}: {error}") from error
 
 
-class Figures(dict[str, Markup]):
-    """The SVG files of a folder as HTML, by name; each is read when a template asks for it."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.folder = folder
-
-    def __missing__(self, name: str) -> Markup:
-        return inline_svg(self.folder / f"{name}.svg")
-
-
 def inline_svg(path: Path) -> Markup:
     """The SVG file at `path` as an element of a page, in its colours and font; empty as nothing.
 
