@@ -7,7 +7,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env named demo study status pack replay answers compare studies published audit test test-slurm lint format docs bench bench-course lock clean
+.PHONY: help env small-env named demo study status pack replay answers compare studies published audit test test-slurm test-browser lint format docs bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -74,11 +74,14 @@ published: small-env ## published studies, derived again and audited: results/pu
 audit: small-env ## what is wrong in studies handed in: make audit STUDY="folder ..." (OPTIONS="--train-images 60000")
 	@python workflow/scripts/audit_studies.py $(STUDY) $(OPTIONS) --output results/audit.html
 
-test: env ## all tests but those on Slurm
+test: env ## all tests but those on Slurm and in a browser
 	python -m pytest -n 2 --dist loadfile
 
 test-slurm: env ## the tests on a Slurm that they start on this machine; needs root
 	python -m pytest -rs tests/slurm
+
+test-browser: env ## reports of all stored studies in Chromium; pictures in tests/browser/output
+	python -m pytest tests/browser
 
 lint: env ## formatters, linters and the type checker, without changing a file
 	ruff format --check .

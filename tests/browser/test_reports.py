@@ -1,0 +1,223 @@
+"""What a browser makes of every report: on a screen, a phone and paper, by click and keyboard."""
+
+import base64
+import gzip
+import json
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+import report_render
+import snapshots
+from scaling.core import numbers as fmt
+
+OUTPUT = Path(__file__).parent / "output"
+UNFOLD = "document.querySelectorAll('details').forEach(one => one.open = true)"
+TEXTS = """() => {
+  const texts = new Map(), walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  while (walker.nextNode()) {
+    const node = walker.currentNode, own = node.parentElement, range = document.createRange()
+    if (own.closest('svg, pre') || !node.data.trim()) continue
+    const block = own.closest('a,dd,details,div,dt,figcaption,h1,h2,label,nav,p,small,span,td,th')
+    range.selectNodeContents(node)
+    const one = texts.get(block) || {text: '', visible: own.checkVisibility()}
+    one.first = one.visible && range.getBoundingClientRect().top < innerHeight
+    one.result = Boolean(own.closest('td, dd'))
+    one.text += ' ' + node.data
+    texts.set(block, one)
+  }
+  return [...texts.values()]
+}"""
+LOST = """ids => ids.filter(id => {
+  document.querySelectorAll('details').forEach(one => one.open = false)
+  location.hash = id
+  const found = document.getElementById(id), place = found.getBoundingClientRect()
+  const end = scrollY + innerHeight >= document.documentElement.scrollHeight - 1
+  return !found.checkVisibility() || place.top < -1 || place.top > (end ? innerHeight : 200)
+    || found.tagName == 'DETAILS'
+})"""
+FOCUSED = """() => {
+  const one = document.activeElement, style = getComputedStyle(one)
+  const outlined = style.outlineStyle != 'none' && style.outlineWidth != '0px'
+  return [one.tagName, [...document.all].indexOf(one), outlined]
+}"""
+SHOWN = "[...document.querySelectorAll('.map a')].map(o => [o.hash.slice(6), o.innerText.trim()])"
+IDS = "[...document.querySelectorAll('[id]:not(svg *, input)')].map(one => one.id)"
+LINKS = "[...document.querySelectorAll('a:not([download])')].map(one => one.getAttribute('href'))"
+ONE_OF_EACH = """document.querySelectorAll(
+  '.table tr:nth-child(n+4), aside.cell:nth-of-type(n+3), svg *').forEach(one => one.remove())"""
+MAP = {
+    "seconds": ("timing", "epoch_seconds", fmt.significant),
+    "efficiency": ("speedup", "efficiency", fmt.percent),
+    "waiting": ("utilization", "loading_share", fmt.percent),
+    "peak": ("utilization", "utilization", fmt.percent),
+    "memory": ("costs", "peak_memory_bytes", fmt.data),
+}
+"""Where the map's figures are on disk, a table and its column, and how they are written."""
+HOSTILE = (
+    "<script>alert(1)</script>\"'&lt;</style><img src=x onerror=alert(1)>\u202eשלום" + 90 * "x"
+)
+
+
+def content(link) -> bytes:
+    """What a download link holds."""
+    found = base64.b64decode(link.get_attribute("href").partition(",")[2])
+    return gzip.decompress(found) if link.get_attribute("download").endswith(".gz") else found
+
+
+def test_words_and_sentences(report, look):
+    texts = look(report.page).evaluate(TEXTS)
+    words = {
+        name: sum(len(one["text"].split()) for one in texts if one.get(name, True))
+        for name in ("first", "visible", "all")
+    }
+    assert words["first"] <= 400 and words["visible"] <= 1500 and words["all"] <= 8000, words
+    sentences = [
+        (" ".join(sentence.split()), one["result"])
+        for one in texts
+        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z“])", one["text"])
+    ]
+    assert [one for one, _ in sentences if len(one.split()) > 40] == []
+    # Two configurations may have one result, two cells one message.
+    whole = Counter(one for one, result in sentences if not result and len(one.split()) > 5)
+    assert [one for one, times in whole.items() if times > 1 and one.endswith(".")] == []
+
+
+def test_links_lead_where_they_say_and_permalinks_open_their_fold(report, look):
+    page = look(report.page)
+    ids = page.evaluate(IDS)
+    assert set(page.evaluate(LINKS)) <= {f"#{one}" for one in ids}
+    assert page.evaluate(LOST, ids) == []
+
+
+def test_the_map_shows_what_the_tables_say(report, look):
+    page = look(report.page)
+    for switch in page.locator(".switch input").all():
+        switch.check()
+        shown = dict(page.evaluate(SHOWN))
+        assert all(len(text.split("\n")) == 1 for text in shown.values())
+        name = switch.get_attribute("id").removeprefix("show-")
+        if name in MAP:
+            table, column, write = MAP[name]
+            path = report.results / "tables" / report.study / f"{table}.csv"
+            known = {
+                f"{row.recipe}-{row.strategy}-{row.gpus}-{row.batch_size}": getattr(row, column)
+                for row in pd.read_csv(path).dropna(subset=column).itertuples()
+            }
+            same = known.keys() & shown.keys()
+            assert {key: shown[key] for key in same} == {key: write(known[key]) for key in same}
+
+
+def test_downloads_are_the_files_on_disk(report, look):
+    page = look(report.page)
+    tables = {path.name: path.read_bytes() for path in (report.results / "tables").glob("*.csv")}
+    own = (report.results / "tables" / report.study).glob("*.csv")
+    tables |= {path.name: path.read_bytes() for path in own}
+    links = page.locator("#data a[download]").all()
+    found = {link.get_attribute("download").removesuffix(".gz"): content(link) for link in links}
+    assert report.study == "published" or found == tables
+    for cell in page.locator("aside.cell").all():
+        name = cell.get_attribute("id").removeprefix("cell-")
+        recipe, strategy, gpus, batch = name.rsplit("-", 3)
+        place = f"recipe~{recipe}/strategy~{strategy}/gpus~{gpus}/batch_size~{batch}/*/run.json"
+        records = sorted(path.read_bytes() for path in (report.records / "runs").glob(place))
+        links = cell.locator("a[download^=run]").all()
+        assert sorted(content(link) for link in links) == records, name
+
+
+def test_keyboard(report, look):
+    page = look(report.page)
+    stops = []
+    while len(stops) < 150:
+        page.keyboard.press("Tab")
+        tag, place, outlined = page.evaluate(FOCUSED)
+        if tag == "BODY":
+            break
+        assert outlined, page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
+        stops.append((place, tag))
+    assert stops == sorted(stops) and "SUMMARY" in dict(stops).values()
+    if page.locator(".switch").count():
+        assert "INPUT" in dict(stops).values()
+        first, second = page.locator(".switch input").all()[:2]
+        first.focus()
+        page.keyboard.press("ArrowRight")
+        assert second.is_checked()
+    for fold in page.locator("summary:visible").all():
+        fold.focus()
+        for key, is_open in (("Enter", True), ("Space", False)):
+            page.keyboard.press(key)
+            assert fold.evaluate("one => one.parentElement.open") is is_open
+
+
+@pytest.mark.parametrize("width", [360, 800, 1440])
+def test_nothing_is_wider_than_the_screen(report, look, width):
+    page = look(report.page, width=width)
+    for change in ("1", UNFOLD):
+        page.evaluate(change)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for cell in page.locator("aside.cell").all():
+        page.evaluate("id => location.hash = id", cell.get_attribute("id"))
+        assert cell.evaluate("one => one.scrollWidth <= one.clientWidth"), cell.inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(report, look, scheme):
+    page = look(report.page, scripts=True, color_scheme=scheme)
+    # Rows of a table and pages of cells are made alike; axe would take minutes for all.
+    page.evaluate(ONE_OF_EACH)
+    for change in ("location.hash = document.querySelector('aside')?.id || ''", UNFOLD):
+        page.evaluate(change)
+        found = Axe().run(page, options={"resultTypes": ["violations"], "preload": False})
+        assert found.violations_count == 0, found.generate_report()
+        page.evaluate("location.hash = ''")
+
+
+def test_a_picture_of_each_form_is_kept_and_paper_is_not_wasted(report, look):
+    OUTPUT.mkdir(exist_ok=True)
+    forms = {"light": {}, "dark": {"color_scheme": "dark"}, "phone": {"width": 360}}
+    for name, options in forms.items():
+        page = look(report.page, **options)
+        page.screenshot(path=OUTPUT / f"{report.study}-{name}.png", full_page=True)
+    page = look(report.page, width=718)
+    pages = len(re.findall(rb"/Type /Page\b", page.pdf(format="A4")))
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 718
+    page.screenshot(path=OUTPUT / f"{report.study}-print.png", full_page=True)
+    assert pages <= 15
+
+
+def test_hostile_names_are_shown_and_do_not_run(making, look, tmp_path):
+    report = making["h200-recipes"].result()
+    name = HOSTILE.replace("/", "")
+    for kind in ("tables", "figures"):
+        shutil.copytree(report.results / kind, tmp_path / kind)
+        (tmp_path / kind / report.study).rename(tmp_path / kind / name)
+    path = tmp_path / "tables" / name / "provenance.csv"
+    runs = pd.read_csv(path)
+    runs.assign(device_names=HOSTILE, model=HOSTILE, hosts=HOSTILE).to_csv(path, index=False)
+    path = tmp_path / "tables/claims.json"
+    claims = json.loads(path.read_text())
+    for claim in claims["claims"]:
+        claim |= dict.fromkeys(("hypothesis", "sentence", "configuration"), HOSTILE)
+    path.write_text(json.dumps(claims))
+    report_render.main(
+        [
+            *("--study", name, "--results", str(tmp_path), "--runs", str(report.records / "runs")),
+            *("--manifest", str(report.records / "manifest.json")),
+            *("--template", str(snapshots.ROOT / "report/report.html.j2")),
+            *("--output", str(tmp_path / "report.html")),
+            *("--answers", str(tmp_path / "answers.md")),
+        ]
+    )
+    page = look(tmp_path / "report.html", scripts=True, width=360)
+    page.evaluate(UNFOLD)
+    assert page.evaluate("document.querySelectorAll('script, img').length") == 0
+    text = page.locator("body").inner_text()
+    assert page.locator("h1").inner_text() == f"{HOSTILE} on CIFAR-10, 1 × {HOSTILE}"
+    assert text.count(HOSTILE) > 2 and name in text
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
