@@ -42,25 +42,23 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
     counts = sorted(interconnect["gpus"].unique())
     if not counts:
         return None
-    busbw = interconnect["busbw_gb_per_s"] * interconnect["seconds"]
-    swept = interconnect.rename(
-        columns={"message_bytes": "bytes", "busbw_gb_per_s": "rate"}
-    ).assign(
-        rate_min=busbw / interconnect["seconds_max"],
-        rate_max=busbw / interconnect["seconds_min"],
-        name=interconnect["kind"] + ", " + interconnect["message_bytes"].map(fmt.data),
+    bytes_of, seconds = interconnect["message_bytes"], interconnect["seconds"]
+    swept = interconnect.assign(
+        rate=interconnect["busbw_gb_per_s"],
+        rate_min=interconnect["busbw_gb_per_s"] * seconds / interconnect["seconds_max"],
+        rate_max=interconnect["busbw_gb_per_s"] * seconds / interconnect["seconds_min"],
+        name=interconnect["kind"] + ", " + bytes_of.map(fmt.data),
         open=interconnect["kind"].str.endswith("bucket"),
     )
-    names = {"bytes_per_iteration": "bytes", "bandwidth_gb_per_s": "rate"}
-    reached = first_estimates(bandwidth, PREFERRED).rename(columns=names).dropna(subset="rate")
+    reached = first_estimates(bandwidth, PREFERRED).rename(columns={"bandwidth_gb_per_s": "rate"})
     titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
     figure, panels = style.panels(titles, "bytes of a message", "GB/s")
     for axes, gpus in zip(panels, counts, strict=True):
-        rows = swept[swept["gpus"] == gpus].sort_values("bytes")
-        style.ranges(axes, rows["bytes"], rows, "rate", "interconnect", **style.numbered(0))
+        rows = swept[swept["gpus"] == gpus].sort_values("message_bytes")
+        style.ranges(axes, rows["message_bytes"], rows, "rate", "interconnect", **style.numbered(0))
         rows = reached[reached["gpus"] == gpus]
         look = {"linestyle": "none", **style.numbered(1), "markersize": 3}
-        style.ranges(axes, rows["bytes"], rows, "rate", "bandwidth", **look)
+        style.ranges(axes, rows["bytes_per_iteration"], rows, "rate", "bandwidth", **look)
         style.log2_axis(axes.xaxis, [1000 * 16**power for power in range(6)])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: fmt.data(size)))
         style.log2_axis(axes.yaxis, style.POWERS[::3])
@@ -102,7 +100,7 @@ def draw_startup(startup: pd.DataFrame) -> Figure | None:
     if medians.empty:
         return None
     lanes = medians["recipe"] + " · " + medians["strategy"] + " · " + medians["gpus"].astype(str)
-    seconds = pd.DataFrame({phase: medians[f"{phase}_seconds"] for phase in PHASES})
+    seconds = pd.DataFrame({phase: medians[f"{phase}_seconds"] for phase in PHASES}).fillna(0)
     table = seconds.assign(rest=medians["run_seconds"] - seconds.sum(axis=1))
     table.insert(0, "lane", lanes)
     return _stacked(table, "Seconds of a run", "startup.csv", style.COLOURS)
