@@ -73,7 +73,7 @@ if workflow.is_main_process:
             "error: profile slurm needs sbatch, which is not on this machine's PATH: run it on a "
             "login node of the cluster, or here with --profile profiles/local"
         )
-    PROGRESS = Progress(workflow, config, Path(RECORDS), Path(RESULTS), logger.info)
+    PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
     logger.addHandler(PROGRESS)
 
 
@@ -237,3 +237,9 @@ if max(config["grid"]["gpus"]) > (config["machine"]["gpus_per_node"] or math.inf
 
 onsuccess:
     PROGRESS.end(Path(LOGS, "report_render.log"))
+
+
+onerror:
+    logger.info(
+        "make status says of each cell what it is, and what failed with its log."
+    )

@@ -7,7 +7,6 @@ an error, and else `missing`.
 
 import json
 import time
-from collections import Counter, defaultdict
 from pathlib import Path
 
 import pandas as pd
@@ -15,40 +14,35 @@ import psutil
 import yaml
 
 from scaling.config import stored
-from scaling.core import command_line, environment, grid
+from scaling.core import command_line, environment, files, grid
 from scaling.core.errors import UserError, run_script
 from scaling.core.records import read_record
 
 RESULTS, LOGS = Path("results"), Path("logs")
+CONFIG = RESULTS / stored.CONFIG
 
 
 @command_line.script
 def main(config: Path = Path("config/config.yaml")) -> None:
     """Print it; `config` is read where results/ has not kept its own yet."""
-    source = RESULTS / stored.CONFIG if (RESULTS / stored.CONFIG).exists() else config
+    source = CONFIG if CONFIG.exists() else config
     study = yaml.safe_load(source.read_text(encoding="utf-8"))
-    commands = _commands_here()
-    rows: dict[tuple[str, ...], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    states: Counter[str] = Counter()
-    errors = []
+    limit = study["machine"]["time_limit_seconds"]
+    processes = [found.info for found in psutil.process_iter(["cmdline", "cwd"])]
+    here = [found for found in processes if found["cwd"] == str(Path.cwd())]
+    commands = "\n".join(" ".join(found["cmdline"] or ()) for found in here)
+    rows, errors = [], []
     for cell in grid.expand(**study["grid"]):
-        record = cell.record_path(RESULTS / "runs")
-        place = record.parent.relative_to(RESULTS)
-        log = LOGS.joinpath("train_run", *place.parts[1:]).with_suffix(".log")
-        state, error = _state(record, log, commands, study["machine"]["time_limit_seconds"])
-        rows[cell.recipe, cell.strategy, f"{cell.gpus}"][f"{cell.batch_size}"].append(state)
-        states[state] += 1
-        if error:
-            errors.append(f"{log}\n  {error}")
-    print(f"{study['study']} ({source}): {_counted(states)}\n")
-    table = pd.DataFrame(
-        {
-            **dict(zip(("recipe", "strategy", "GPUs"), row, strict=True)),
-            **{size: _counted(Counter(found)) for size, found in sizes.items()},
-        }
-        for row, sizes in rows.items()
+        log = cell.log_path(LOGS)
+        state, error = _state(cell.record_path(RESULTS / "runs"), log, commands, limit)
+        rows.append({**vars(cell), "state": state})
+        errors += [f"{log}\n  {error}"] if error else []
+    runs = pd.DataFrame(rows).rename(columns={"gpus": "GPUs"})
+    print(f"{study['study']} ({source}), {_counted(runs['state'], 0)}\n")
+    table = runs.pivot_table(
+        "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False
     )
-    print(table.to_string(index=False))
+    print(table.reset_index().rename_axis(columns=None).to_string(index=False))
     others = [*stored.other_records(study), *stored.convergence_records(study)]
     others += stored.synchronization_records(study)
     there = sum((RESULTS / path).exists() for path in others)
@@ -56,17 +50,10 @@ def main(config: Path = Path("config/config.yaml")) -> None:
     print("\n".join(errors).encode("ascii", "replace").decode())
 
 
-def _counted(states: Counter[str]) -> str:
-    """`done`, or of several runs `2 done, 1 missing`."""
-    alone = states.total() == 1
-    return ", ".join(state if alone else f"{count} {state}" for state, count in states.items())
-
-
-def _commands_here() -> str:
-    """The command lines of this machine's processes that work in this folder."""
-    processes = psutil.process_iter(["cmdline", "cwd"])
-    here = [found.info for found in processes if found.info["cwd"] == str(Path.cwd())]
-    return "\n".join(" ".join(found["cmdline"] or ()) for found in here)
+def _counted(states: pd.Series, alone: int = 1) -> str:
+    """`done`, or of more than `alone` runs `2 done, 1 missing`."""
+    counts = states.value_counts(sort=False).items()
+    return ", ".join(state if len(states) <= alone else f"{n} {state}" for state, n in counts)
 
 
 def _state(record: Path, log: Path, commands: str, limit: float) -> tuple[str, str | None]:
@@ -78,8 +65,8 @@ def _state(record: Path, log: Path, commands: str, limit: float) -> tuple[str, s
             return "failed", str(error)
     if f"--output {record}" in commands or _reports_elsewhere(record.parent, limit):
         return "running", None
-    said = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-    errors = [line for line in said if "rror: " in line]
+    end = files.log_end(log).splitlines() if log.exists() else []
+    errors = [line for line in end if "rror: " in line]
     return ("failed", errors[-1]) if errors else ("missing", None)
 
 

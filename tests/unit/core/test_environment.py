@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from scaling.core import environment
+from scaling.core.errors import UserError
 from scaling.launch import measure
 from scaling.launch.launcher import ProcessResult
 
@@ -32,6 +33,13 @@ def machine(monkeypatch):
         "nvmlDeviceGetUUID": lambda handle: MACHINE[handle][1],
     }.items():
         monkeypatch.setattr(nvml, name, answer)
+
+
+def test_cuda_where_no_gpu_is_visible_is_refused(monkeypatch):
+    monkeypatch.setattr(environment, "visible_gpus", list)
+    assert environment.resolve_device("auto") == "cpu"
+    with pytest.raises(UserError, match="device is cuda, and no GPU is visible here"):
+        environment.resolve_device("cuda")
 
 
 def test_leased_gpus_are_named_whether_by_index_or_uuid(machine):

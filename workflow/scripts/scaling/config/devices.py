@@ -36,11 +36,6 @@ def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
     return count
 
 
-def on_cpu(config: dict[str, Any]) -> bool:
-    """Whether a study trains on CPUs here."""
-    return environment.resolve_device(config["device"]) == "cpu"
-
-
 def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
     """Raise UserError where a job on `wanted` devices cannot run on this machine.
 
@@ -53,7 +48,7 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
             "run on a cluster (--profile slurm), or set gpus_per_node to null"
         )
     there, what = len(environment.visible_gpus()), "GPUs"
-    if on_cpu(config):
+    if environment.resolve_device(config["device"]) == "cpu":
         grid, options = config["grid"], config["recipes"]
         recipes = {name: options[name] for name in grid["recipes"]}
         for said in need_gpus(grid["strategies"], recipes, wanted):

@@ -108,7 +108,7 @@ def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
     """The cards and what could not be measured, a line each, in ASCII for any terminal."""
     lines = [
         f"{card.title:<13} {card.headline} {card.unit}".rstrip()
-        + f": {card.text.partition('. ')[0]}"
+        + f", {card.text[0].lower()}{card.text[1:].partition('. ')[0]}"
         for card in cards(tables, cells)
     ]
     failed = cells["status"][cells["status"] != "ok"].value_counts()

@@ -6,12 +6,12 @@ A handler of Snakemake's log, which is told of every job wherever it runs.
 import logging
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from scaling.config import devices, stored
+from scaling.core import environment
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.grid import RUN_KEYS, Cell
@@ -19,29 +19,22 @@ from scaling.core.records import read_record
 from scaling.tables import timing
 from scaling.terminal import estimate
 
+say = logging.getLogger("snakemake.logging").info
+
 
 class Progress(logging.Handler):
-    """Follows one run of Snakemake; what it says, it says by `say`.
+    """Follows one run of Snakemake, with records below `records` and the report in `results`."""
 
-    `records` and `results` are the folders of what is measured and of what is derived from it.
-    """
-
-    def __init__(
-        self,
-        workflow: Any,
-        config: dict[str, Any],
-        records: Path,
-        results: Path,
-        say: Callable[[str], None],
-    ) -> None:
+    def __init__(self, workflow: Any, config: dict[str, Any], records: str, results: str) -> None:
         super().__init__()
-        self._workflow, self._config, self._say = workflow, config, say
-        self._records, self._results = records, results
+        self._workflow, self._config = workflow, config
+        self._records, self._results = Path(records), Path(results)
         self._jobs: dict[int, Any] = {}
         self._places: dict[int, Path] = {}
-        self._cost: dict[int, float] = {}
+        self._known: dict[str, estimate.Times] = {}
         self._done: list[int] = []
         self._started = time.time()
+        self._on_cpu = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """React to an event of Snakemake; a mistake in here stops no study."""
@@ -49,38 +42,43 @@ class Progress(logging.Handler):
         try:
             if event == "RUN_INFO" and not self._jobs:
                 self._begin()
-            elif event == "JOB_FINISHED" and not sys.stderr.isatty():
+            elif event == "JOB_FINISHED" and not self._has_bars:
                 self._finished(record.job_id)  # type: ignore[attr-defined]
             elif event.startswith("This was a dry-run"):
-                self._say(self._plan())
+                say(self._plan())
             elif event.startswith("Nothing to be done"):
                 self._link()
         except Exception:
             self.handleError(record)
 
     @property
-    def _remote(self) -> bool:
-        """Whether jobs run elsewhere; a dry run would too, and only its threads tell."""
-        workflow = self._workflow
-        threads = workflow.dryrun and workflow.execution_settings.use_threads
-        return threads or not workflow.local_exec
+    def _has_bars(self) -> bool:
+        """Whether a terminal shows the progress, by profiles/local."""
+        return sys.stderr.isatty() and "rich" in self._workflow.output_settings.log_handler_settings
 
     def _begin(self) -> None:
         """Note the jobs of this run; end it with one sentence when they cannot run here."""
-        dag = self._workflow.dag
+        workflow, dag = self._workflow, self._workflow.dag
         self._jobs = {dag.jobid(job): job for job in dag.needrun_jobs()}
         found = {number: self._place(job) for number, job in self._jobs.items()}
         self._places = {number: place for number, place in found.items() if place}
         wanted = max(int(job.resources.get("gpu", 0)) for job in self._jobs.values())
-        granted = self._workflow.global_resources.get("gpu")
-        if wanted and not self._remote:
+        granted = workflow.global_resources.get("gpu")
+        # A dry run of jobs that would run elsewhere is here; only its threads tell.
+        threads = workflow.dryrun and workflow.execution_settings.use_threads
+        here = workflow.local_exec and not threads
+        if wanted and here:
             try:
                 devices.check(self._config, wanted, granted.value if granted else None)
             except UserError as error:
                 sys.exit(f"error: {error}")
-        if self._places and not self._workflow.dryrun:
-            known = self._sources()
-            self._cost = {n: estimate.seconds(p, known)[0] for n, p in self._places.items()}
+        if self._places:
+            self._on_cpu = self._config["device"] == "cpu" or (
+                here and not environment.visible_gpus()
+            )
+            self._known = estimate.sources(
+                self._config, self._records, Path("studies"), self._on_cpu
+            )
 
     def _place(self, job: Any) -> Path | None:
         """Where a job puts its record, from the folder of records; None for what measures none."""
@@ -90,13 +88,6 @@ class Progress(logging.Handler):
         place = paths[0].relative_to(self._records)
         return place if place.parts[0] in stored.RECORDS else None
 
-    def _on_cpu(self) -> bool:
-        remote_gpus = self._remote and self._config["device"] != "cpu"
-        return not remote_gpus and devices.on_cpu(self._config)
-
-    def _sources(self) -> dict[str, estimate.Times]:
-        return estimate.sources(self._config, self._records, Path("studies"), self._on_cpu())
-
     def _plan(self) -> str:
         """How much a run is going to do, how long and with how much disk."""
         names = [job.rule.name for job in self._jobs.values()]
@@ -105,13 +96,13 @@ class Progress(logging.Handler):
         if places:
             gpus = sorted({int(place.parts[3][5:]) for place in places if place.name == "run.json"})
             trainings = names.count("train_run")
-            device = "CPU processes" if self._on_cpu() else "GPUs"
+            device = "CPU processes" if self._on_cpu else "GPUs"
             images = "dataset_prepare" in names
             said = [
                 f"{fmt.plural(trainings, 'training')} on {', '.join(map(str, gpus))} {device}",
                 fmt.plural(len(places) - trainings, "other measurement"),
                 *said,
-                estimate.time_needed(places, self._sources()),
+                estimate.time_needed(places, self._known),
                 estimate.disk_needed(self._config, len(places), self._results, images),
             ][not gpus :]
         return "This would run " + ";\n  ".join(said) + "."
@@ -121,13 +112,12 @@ class Progress(logging.Handler):
         if number not in self._places:
             return
         self._done.append(number)
-        done = sum(self._cost[one] for one in self._done)
-        left = (sum(self._cost.values()) / (done or 1) - 1) * (time.time() - self._started)
-        rest = len(self._places) - len(self._done)
-        self._say(
-            f"[{len(self._done)} of {len(self._places)}] {self._outcome(number)}, "
-            + (f"about {estimate.duration(left)} left" if rest else "tables and report are left")
-        )
+        cost = {n: estimate.seconds(place, self._known)[0] for n, place in self._places.items()}
+        done = sum(cost[one] for one in self._done)
+        left = (sum(cost.values()) / (done or 1) - 1) * (time.time() - self._started)
+        of = len(self._places)
+        left_said = f", about {estimate.duration(left)} left" if len(self._done) < of else ""
+        say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left_said}")
 
     def _outcome(self, number: int) -> str:
         """What a measurement found, in a few words."""
@@ -142,10 +132,10 @@ class Progress(logging.Handler):
     def end(self, log: Path) -> None:
         """Say what the job that made the report has said, and where it is, if this run has one."""
         if any(job.rule.name == "report_render" for job in self._jobs.values()):
-            self._say(log.read_text(encoding="utf-8").rstrip())
+            say(log.read_text(encoding="utf-8").rstrip())
             self._link()
 
     def _link(self) -> None:
         report = (self._results / "report.html").resolve()
         if report.exists():
-            self._say(f"The report is {report.as_uri()}")
+            say(f"The report is {report.as_uri()}")
