@@ -7,7 +7,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env named demo study status pack replay answers compare studies published audit test test-slurm test-browser lint format docs bench bench-course lock clean
+.PHONY: help env small-env named demo study status pack replay answers compare studies published audit test test-slurm test-browser lint format docs example bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -17,7 +17,7 @@ env: ## make the environment in .venv; one that matches the lock file is reused
 	  || { echo "error: $(PYTHON) is older than Python 3.11: name a newer one, make env PYTHON=python3.12"; exit 1; }
 	@cmp -s $(LOCK) $(VENV)/requirements.lock || { \
 	  { [ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); } \
-	  && $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK) \
+	  && $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r $(LOCK) \
 	  && cp $(LOCK) $(VENV)/requirements.lock; }
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
@@ -100,6 +100,12 @@ docs: env ## write what is generated: keys in config/README.md, conda pins, the 
 	python docs/config_keys.py
 	sed -i '/^ *- pip:/q' workflow/envs/study.yaml
 	sed -n 's/^\([a-z0-9_.-]*==.*\) \\$$/      - \1/p' requirements.lock >> workflow/envs/study.yaml
+
+example: ## write docs/h200x2.html and its picture anew (needs Chromium)
+	$(MAKE) replay STUDY=h200x2
+	cp results/replay/h200x2/report.html docs/h200x2.html
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,800 \
+	  --screenshot=docs/report.png "file://$(CURDIR)/docs/h200x2.html"
 
 bench: env ## how fast the pipeline itself is: planning, no-op runs, Slurm, the demo (PARTS=…)
 	python tests/bench/bench.py $(PARTS)

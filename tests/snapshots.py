@@ -82,15 +82,18 @@ def texts(study: str, results: Path) -> dict[str, str]:
         for path in sorted((results / "tables").rglob("*.*"))
         if study == "published" or path.parent.name in ("tables", study)
     }
-    for page in results.glob("*.html"):
-        titled = Page(page.read_text(encoding="utf-8")).tables
-        lines = [
-            line
-            for title, rows in titled.items()
-            for line in (f"# {title}", *(" | ".join(" ".join(c.split()) for c in r) for r in rows))
-        ]
-        found[f"{page.stem}.txt"] = "\n".join(lines) + "\n"
-    return found
+    return found | {f"{page.stem}.txt": of_page(page) for page in results.glob("*.html")}
+
+
+def of_page(page: Path) -> str:
+    """The texts of a page's tables."""
+    titled = Page(page.read_text(encoding="utf-8")).tables
+    lines = [
+        line
+        for title, rows in titled.items()
+        for line in (f"# {title}", *(" | ".join(" ".join(c.split()) for c in r) for r in rows))
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _text(path: Path) -> str:

@@ -1,12 +1,13 @@
-"""docs/findings.md as tests read it."""
+"""docs/findings.md and docs/quantization.md as tests read them."""
 
 from pathlib import Path
 
-FINDINGS = Path(__file__).parents[2] / "docs/findings.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def section(study: str) -> str:
     """The part on a stored study, which links to it."""
-    parts = FINDINGS.read_text(encoding="utf-8").split("\n## ")
+    pages = [DOCS / name for name in ("findings.md", "quantization.md")]
+    parts = "".join(page.read_text(encoding="utf-8") for page in pages).split("\n## ")
     (part,) = (part for part in parts if f"(../studies/{study}/README.md)" in part)
     return part

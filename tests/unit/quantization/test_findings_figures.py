@@ -1,4 +1,4 @@
-"""What docs/findings.md says int8 costs on CIFAR-10, held to the stored study of it."""
+"""What docs/quantization.md says int8 costs on CIFAR-10, held to the stored study of it."""
 
 import re
 from pathlib import Path
