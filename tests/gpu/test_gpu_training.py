@@ -149,6 +149,15 @@ def test_ranks_train_together_and_every_instrument_reads(images, tmp_path, recip
         assert 0 < of_rank["compute_seconds"] <= of_rank["busy_seconds"]
 
 
+@several
+def test_sharded_ranks_train_and_their_trace_shows_communication(images, tmp_path):
+    asked = {"device": "cuda", "gpus": 2, "strategy": "fsdp"}
+    record = run(images, tmp_path / "run.json", **asked)
+    assert record["status"] == "ok" and record["message"] is None
+    readings = record["communication"]["readings"]
+    assert {one["estimate"] for one in readings if one["iterations"]} == {"profiler"}
+
+
 @pytest.mark.parametrize("recipe", ["course", "tuned"])
 def test_one_gpu_says_how_long_it_works(images, tmp_path, recipe):
     options = {"loader_workers": 1} if recipe == "course" else {**OPTIONS, "cuda_graph": True}

@@ -45,7 +45,11 @@ def test_a_shipped_configuration_is_valid(name):
         ("grid.gpus", [1.0], "grid.gpus[0] is 1.0: it should be a valid integer"),
         ("grid.batch_sizes", [], "grid.batch_sizes is []: Value should have at least 1 item"),
         ("grid.batch_sizes", [32, 64, 32], "grid.batch_sizes is [32, 64, 32]: 32 is there more t"),
-        ("grid.strategies", ["fsdp"], "grid.strategies[0] is 'fsdp': it should be one of ddp, dp"),
+        (
+            "grid.strategies",
+            ["zero"],
+            "grid.strategies[0] is 'zero': it should be one of ddp, dp, fsdp",
+        ),
         ("model.name", "vgg", "model.name is 'vgg': it should be one of resnet18-cifar"),
         ("convergence.global_batches", [32, 65], "global_batches has 65 and convergence.gpus is 2"),
         (

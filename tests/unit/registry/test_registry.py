@@ -21,11 +21,11 @@ def test_every_entry_is_found_by_its_name_and_its_code_can_be_loaded(registry):
         assert callable(getattr(registry.find(name), code).load())
 
 
-@pytest.mark.parametrize("name", ["fsdp", "d-p", "..recipes.tuned", ""])
+@pytest.mark.parametrize("name", ["zero", "d-p", "..recipes.tuned", ""])
 def test_an_unknown_name_is_told_with_those_there_are(name):
     with pytest.raises(UserError) as caught:
         STRATEGIES.find(name)
-    assert str(caught.value) == f"{name!r} is no strategy; choose one of ddp, dp"
+    assert str(caught.value) == f"{name!r} is no strategy; choose one of ddp, dp, fsdp"
 
 
 def test_an_entry_adds_its_own_module_and_those_it_refers_to():
@@ -48,7 +48,10 @@ def test_descriptions_need_no_torch():
     assert subprocess.run([sys.executable, "-c", code], cwd="workflow/scripts").returncode == 0
 
 
-@pytest.mark.parametrize(("strategy", "processes", "busiest"), [("ddp", 4, 1.5e6), ("dp", 1, 6e6)])
+@pytest.mark.parametrize(
+    ("strategy", "processes", "busiest"),
+    [("ddp", 4, 1.5e6), ("dp", 1, 6e6), ("fsdp", 4, 2.25e6)],
+)
 def test_what_four_gpus_start_and_send(strategy, processes, busiest):
     found = STRATEGIES.find(strategy)
     assert found.processes(4) == processes

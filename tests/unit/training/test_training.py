@@ -1,11 +1,14 @@
 """Real training runs in small."""
 
+from unittest.mock import ANY
+
 import pytest
 
 from scaling.core.records import PHASES
 from scaling.launch import supervisor
-from scaling.models.resnet import ResNet18
+from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training import evaluation
+from scaling.training.fully_sharded import blocks
 from training_runs import TUNED, run
 
 
@@ -93,3 +96,17 @@ def test_the_tuned_recipe_trains_on_every_image_too(images, tmp_path, gpus):
     assert record["training"]["recipe_applied"]["precision"] == "bf16"
     assert record["training"]["compiled_batch_sizes"] == []
     assert record["epochs"][-1]["train_loss"] < record["epochs"][0]["train_loss"]
+
+
+def test_blocks_are_the_repeated_parts_of_a_network():
+    assert [type(block) for block in blocks(ResNet18(1, 2))] == 8 * [BasicBlock]
+
+
+def test_sharded_ranks_train_the_model_of_replicas(images, tmp_path, double):
+    sharded = run(images, tmp_path / "run.json", gpus=2, strategy="fsdp")
+    assert sharded["status"] == "ok"
+    assert sharded["model"] == double["model"] | {"parameters_sha256": ANY}
+    for name in ("train_loss", "train_accuracy"):
+        seen = [[row[name] for row in record["epochs"]] for record in (sharded, double)]
+        assert seen[0] == pytest.approx(seen[1], rel=1e-4)
+    assert sharded["evaluation"]["test_loss"] == pytest.approx(double["evaluation"]["test_loss"])

@@ -55,8 +55,9 @@ class Grid(Section):
     """How to train: names of sections of `recipes`."""
     strategies: Some[Annotated[str, one_of(STRATEGIES)]]
     """`dp` is torch.nn.DataParallel (GPUs only), `ddp` is one process a GPU and an all-reduce: by
-    DistributedDataParallel in recipe `course`, by its own in `tuned`. One GPU is one plain process
-    for both, measured once."""
+    DistributedDataParallel in recipe `course`, by its own in `tuned`; `fsdp` one a GPU that keeps
+    its part of the model (fully_shard, each block for itself; recipe `course`). One GPU is one
+    plain process for all, measured once."""
     gpus: Some[Positive]
     """Numbers of GPUs. 1 is needed for every speedup."""
     batch_sizes: Some[Positive]

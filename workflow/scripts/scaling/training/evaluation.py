@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.func import functional_call
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
@@ -41,10 +42,14 @@ def evaluate(
 
 
 def sha256(tensors: Iterable[Tensor]) -> str:
-    """Hash the bytes of tensors, of a model's parameters say: SHA-256 in hexadecimal."""
+    """Hash the bytes of tensors, of a model's parameters say: SHA-256 in hexadecimal.
+
+    Those that are sharded over ranks are gathered, so all ranks have to call.
+    """
     digest = hashlib.sha256()
     for tensor in tensors:
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+        digest.update(whole.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 

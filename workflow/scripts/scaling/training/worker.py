@@ -102,7 +102,8 @@ def _train(
     clock.end("dataset")
     torch.manual_seed(spec.cell.seed)
     build = MODELS.find(spec.model).factory.load()
-    model: nn.Module = build(spec.model_width, len(dataset.data.classes)).to(rank.device)
+    classes = len(dataset.data.classes)
+    model: nn.Module = build(spec.model_width, classes).to(rank.device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
 
@@ -128,6 +129,9 @@ def _train(
     if rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates:
         test = evaluation.evaluate(model, dataset, rank.device)
     digest = evaluation.sha256(model.parameters())
+    # Of a model as it is made: one that was sharded or compiled cannot be run on shapes alone.
+    with torch.device("meta"):
+        flops = evaluation.training_flops_per_image(build(spec.model_width, classes))
     rank.barrier()
     log.append(
         "end",
@@ -141,9 +145,7 @@ def _train(
             },
             "applied": trainer.applied,
             "compiled_batch_sizes": trainer.compiled_batch_sizes,
-            "flops_per_image": evaluation.training_flops_per_image(model)
-            if rank.is_first
-            else None,
+            "flops_per_image": flops,
         },
     )
     readings: dict[str, Any] = {"readings": [], "device_time": None}
