@@ -17,7 +17,10 @@ SPEC = RunSpec(device="cpu")
     ("spec", "message"),
     [
         (RunSpec(Cell("fast", "ddp", 1, 8, 0)), "'fast' is no recipe; choose one of course, tuned"),
-        (RunSpec(Cell("course", "zero", 1, 8, 0)), "'zero' is no strategy; choose one of ddp, dp, fsdp"),
+        (
+            RunSpec(Cell("course", "zero", 1, 8, 0)),
+            "'zero' is no strategy; choose one of ddp, dp, fsdp",
+        ),
         (replace(SPEC, model="vgg"), "'vgg' is no model; choose one of resnet18-cifar"),
         (
             replace(SPEC, recipe_options={"workers": 2}),
