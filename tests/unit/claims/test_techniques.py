@@ -77,6 +77,8 @@ def test_without_a_technique_or_as_many_updates_that_learned_nothing_is_known():
     found = claims([*reference, failed])["Q4.2-gap-512"]
     assert found.verdict == "unclear" and not figures(found)
     assert not claims([])
+    infeasible = record("none", 2048, []) | {"status": "infeasible", "result": None}
+    assert claims(few(infeasible)).keys() == claims(few()).keys()
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,12 @@ NOTABLE = 0.1
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Claims on each global batch above that of the reference, from remedies.csv."""
+    """Claims on each global batch above the reference's that was trained, from remedies.csv."""
     plain, table = reference(tables), tables["remedies"]
     if plain is None:
         return []
-    larger = sorted({int(batch) for batch in table["global_batch"] if batch > plain.global_batch})
+    trained = table.loc[table["planned_updates"].notna(), "global_batch"]
+    larger = sorted({int(batch) for batch in trained if batch > plain.global_batch})
     there = best_remedy.best(table, plain.global_batch)
     best = {batch: best_remedy.best(table, batch) for batch in larger}
     gaps = [_closes("Q4.2-gap", batch, row, there, tables) for batch, row in best.items()]
