@@ -10,23 +10,26 @@ from playwright.sync_api import sync_playwright
 
 import snapshots
 
+STUDIES = ["h200-recipes", *(one for one in snapshots.STUDIES if one != "h200-recipes")]
+"""All studies, the one whose report is made soonest first."""
+
 
 class Report(NamedTuple):
     """The page of a study with its results, and the folder that holds its records."""
 
     study: str
-    page: Path
+    path: Path
     results: Path
     records: Path
 
 
-def make(study: str, target: Path) -> Report:
-    """Replay a study with its figures; `target` keeps what that makes."""
+def make(study: str, results: Path) -> Report:
+    """Replay a study with its figures; `results` keeps what that makes."""
     with snapshots.project_copy():
-        shutil.copytree(snapshots.make(study, drawn=True), target / study)
-    (page,) = (target / study).glob("*.html")
+        shutil.copytree(snapshots.make(study, drawn=True), results)
+    (path,) = results.glob("*.html")
     places = [root / "studies" / study for root in (snapshots.ROOT, snapshots.SNAPSHOTS)]
-    return Report(study, page, target / study, next(filter(Path.exists, places), target))
+    return Report(study, path, results, next(filter(Path.exists, places), results))
 
 
 @pytest.fixture(scope="session")
@@ -34,35 +37,27 @@ def making(tmp_path_factory):
     """All reports by their studies: others are made while the browser looks at the first."""
     target = tmp_path_factory.mktemp("reports")
     with ProcessPoolExecutor(2) as workers:
-        yield {study: workers.submit(make, study, target) for study in snapshots.STUDIES}
+        yield {study: workers.submit(make, study, target / study) for study in STUDIES}
 
 
-@pytest.fixture(scope="session", params=snapshots.STUDIES)
+@pytest.fixture(scope="session", params=STUDIES)
 def report(making, request):
     return making[request.param].result()
 
 
 @pytest.fixture(scope="session")
-def browser(making):
-    chromium = shutil.which("chromium")
-    assert chromium, "these tests open reports in Chromium: install Debian's package chromium"
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-
-
-@pytest.fixture
-def look(browser):
+def look(making):
     """A function that opens a page, without scripts unless asked for.
 
     Whatever a test does with it: it asks for nothing, reports no error and opens no dialog.
     """
-    contexts, seen = [], []
+    chromium = shutil.which("chromium")
+    assert chromium, "these tests open reports in Chromium: install Debian's package chromium"
+    seen = []
 
     def opened(path, *, width=1280, scripts=False, **options):
         screen = {"width": width, "height": 800}
-        context = browser.new_context(viewport=screen, java_script_enabled=scripts, **options)
-        contexts.append(context)
-        page = context.new_page()
+        page = browser.new_page(viewport=screen, java_script_enabled=scripts, **options)
         page.on("console", lambda message: seen.append(message.text))
         page.on("pageerror", lambda error: seen.append(str(error)))
         page.on("dialog", lambda dialog: seen.append(dialog.message))
@@ -71,7 +66,14 @@ def look(browser):
         assert seen.pop(0) == path.as_uri()
         return page
 
-    yield opened
-    for context in contexts:
-        context.close()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield opened
     assert seen == []
+
+
+@pytest.fixture(scope="session")
+def page(report, look):
+    """The page of a report for all tests that leave it as it was."""
+    with look(report.path) as opened:
+        yield opened
