@@ -13,8 +13,8 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
 env: ## make the environment in .venv; one that matches the lock file is reused
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "error: $(PYTHON) is older than Python 3.11: name a newer one, make env PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4))' \
+	  || { echo "error: $(PYTHON) is older than Python 3.11.4: name a newer one, make env PYTHON=python3.12"; exit 1; }
 	@cmp -s $(LOCK) $(VENV)/requirements.lock || { \
 	  { [ -x $(BIN)/python ] || $(PYTHON) -m venv --upgrade-deps $(VENV); } \
 	  && $(BIN)/python -m pip install --quiet --no-compile --no-deps --disable-pip-version-check --require-hashes -r $(LOCK) \

@@ -98,7 +98,8 @@ def test_a_study_of_another_machine_needs_neither_its_gpus_nor_its_images(clone)
     config["recipes"]["tuned"]["cuda_graph"] = True
     config["dataset"] |= {"source": "cifar10", "path": "/no/such/folder"}
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    (folder / "runs/recipe~course").rename(folder / "runs/recipe~tuned")
+    for kept in ("runs", "logs/train_run"):
+        (folder / kept / "recipe~course").rename(folder / kept / "recipe~tuned")
     assert not MEASURING & set(clone.planned())
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from scaling.config import config
 from scaling.core.errors import UserError
+from scaling.core.grid import Cell
 from scaling.launch import launcher, supervisor
-from training_runs import arguments, spec_of
+from scaling.launch.run_spec import RunSpec
 from unit.config.test_config import changed
 
 
@@ -25,9 +26,8 @@ def test_gpus_have_to_fill_whole_nodes(gpus, uneven):
     assert not uneven or said in str(raised.value)
 
 
-def test_dataparallel_over_two_nodes_is_infeasible(tmp_path):
-    argv = arguments(tmp_path, tmp_path / "run.json", strategy="dp", gpus=4, nodes=2, device="cuda")
-    spec = spec_of(argv)
+def test_dataparallel_over_two_nodes_is_infeasible():
+    spec = RunSpec(Cell("course", "dp", 4, 10, 0), device="cuda", nodes=2)
     reason = supervisor.infeasible_reason(spec, train_images=1000)
     assert reason == "DataParallel is one process and cannot reach the GPUs of 2 machines"
 
