@@ -17,7 +17,7 @@ env: ## make the environment in .venv; one that matches the lock file is reused
 	  || { echo "error: $(PYTHON) is older than Python 3.11.4: name a newer one, make env PYTHON=python3.12"; exit 1; }
 	@cmp -s $(LOCK) $(VENV)/requirements.lock || { \
 	  { [ -x $(BIN)/python ] || $(PYTHON) -m venv --upgrade-deps $(VENV); } \
-	  && $(BIN)/python -m pip install --quiet --no-compile --no-deps --disable-pip-version-check --require-hashes -r $(LOCK) \
+	  && $(BIN)/python -m pip install --quiet --no-deps --disable-pip-version-check --require-hashes -r $(LOCK) \
 	  && cp $(LOCK) $(VENV)/requirements.lock; }
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
