@@ -1,6 +1,7 @@
 # The grid, the configuration and the helpers that all rules share. No rules here.
 import json
 import math
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -11,18 +12,9 @@ from snakemake.logging import logger
 
 sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 
-from scaling.registry.quantized_model import QUANTIZED_MODELS
-from scaling.config.scheme import scheme_options
-from scaling.config import config as configuration
 from scaling.config import stored
-from scaling.core import code_digest, command_line, grid
+from scaling.core import plugins
 from scaling.core.errors import UserError
-from scaling.registry.dataset import DATASETS
-from scaling.registry.model import MODELS
-from scaling.registry.recipe import RECIPES
-from scaling.registry.strategy import STRATEGIES
-from scaling.tables import schema
-from scaling.terminal.progress import Progress
 
 # The folder of the stored study that is replayed, None where a study is measured.
 REPLAY = None
@@ -45,7 +37,21 @@ if isinstance(config.get("partial"), str):
         config["partial"], config["partial"]
     )
 
+# Jobs look there too, on other nodes as well: Slurm's read this file. Set before the imports, as
+# what a configuration may hold depends on the user's own entries.
+os.environ[plugins.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
 try:
+    from scaling.config import config as configuration
+    from scaling.config.scheme import scheme_options
+    from scaling.core import code_digest, command_line, grid
+    from scaling.registry import model as models
+    from scaling.registry.dataset import DATASETS
+    from scaling.registry.quantized_model import QUANTIZED_MODELS
+    from scaling.registry.recipe import RECIPES
+    from scaling.registry.strategy import STRATEGIES
+    from scaling.tables import schema
+    from scaling.terminal.progress import Progress
+
     configuration.check(config, reads_images=not REPLAY)
     if REPLAY:
         stored.check(REPLAY, config)
@@ -53,6 +59,8 @@ except UserError as error:
     sys.exit(f"error: {error}")
 
 RUNS = grid.expand(**config["grid"])
+MODEL = configuration.model_options(config)
+IMAGE_SIZE = config["dataset"].get("image_size", 32)
 STUDY = config["study"]
 # What is measured lies below RECORDS and DATASET, what is derived from it below RESULTS.
 if REPLAY:
@@ -61,7 +69,7 @@ if REPLAY:
     LOGS = f"logs/replay/{REPLAY.name}"
 else:
     RECORDS = RESULTS = "results"
-    DATASET = f"resources/dataset/{config['dataset']['source']}"
+    DATASET = Path("resources/dataset", stored.dataset_folder(config)).as_posix()
     LOGS = "logs"
 
 
@@ -73,6 +81,14 @@ if workflow.is_main_process:
             "error: profile slurm needs sbatch, which is not on this machine's PATH: run it on a "
             "login node of the cluster, or here with --profile profiles/local"
         )
+    if not REPLAY and (MODEL["model"] != configuration.LAB_MODEL or IMAGE_SIZE != 32):
+        # Not for the lab's: it imports PyTorch, which takes seconds.
+        from scaling.models.check import check as check_model
+
+        try:
+            check_model(config, Path(DATASET, "manifest.json"))
+        except UserError as error:
+            sys.exit(f"error: {error}")
     PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
     logger.addHandler(PROGRESS)
 
@@ -100,15 +116,11 @@ def digest(script, *modules):
     return code_digest.digest(Path("workflow/scripts", f"{script}.py"), *modules)
 
 
-MODEL = config["model"].get("name", "resnet18-cifar")
-
-
 @cache
 def cell_code(recipe, strategy):
     """A digest of the code that trains a cell: with its recipe, its strategy and the model."""
-    registered = (RECIPES, recipe), (STRATEGIES, strategy), (MODELS, MODEL)
-    modules = [module for names, name in registered for module in names.modules(name)]
-    return digest("train_run", *modules)
+    modules = [*RECIPES.modules(recipe), *STRATEGIES.modules(strategy)]
+    return digest("train_run", *modules, *models.code(MODEL["model"]))
 
 
 def options(section, *keys):
@@ -116,7 +128,7 @@ def options(section, *keys):
     return command_line.options({key: section[key] for key in keys or section})
 
 
-# What every training has, of the model and of the section `training`.
+# What every training has, of the section `training` and of the model of the lab.
 TRAINING_KEYS = ["learning_rate", "momentum", "weight_decay"]
 TRAINING_KEYS += ["crop_padding", "horizontal_flip"]
 TRAINING = {"device": config["device"], "model_width": config["model"]["width"]}

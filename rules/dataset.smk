@@ -12,7 +12,12 @@ rule dataset_prepare:
         "../workflow/envs/study.yaml"
     params:
         code=digest("dataset_prepare", *DATASETS.modules(SOURCE.name)),
-        options=options(config["dataset"], "source", *SOURCE.options),
+        options=options(
+            {"image_size": IMAGE_SIZE} | config["dataset"],
+            "source",
+            "image_size",
+            *SOURCE.options,
+        ),
         raw=f"{DATASET}/raw",
     shell:
         "python workflow/scripts/dataset_prepare.py {params.options} --raw-folder {params.raw}"

@@ -11,14 +11,14 @@ rule interconnect_sweep:
     resources:
         **TIMED,
     params:
-        code=digest("interconnect_sweep"),
+        code=digest("interconnect_sweep", *models.code(MODEL["model"])),
         nodes=TIMED["nodes"],
         device=config["device"],
-        model_width=config["model"]["width"],
+        model=options(MODEL),
         interconnect=options(config["interconnect"]),
         machine=options(config["machine"], "time_limit_seconds"),
     shell:
         "python workflow/scripts/interconnect_sweep.py --gpus {wildcards.gpus}"
-        " --nodes {params.nodes} --device {params.device} --model-width {params.model_width}"
-        " --manifest {input.manifest} {params.interconnect} {params.machine}"
+        " --nodes {params.nodes} --device {params.device}"
+        " --manifest {input.manifest} {params.model} {params.interconnect} {params.machine}"
         " --output {output} > {log} 2>&1"

@@ -1,3 +1,6 @@
+# Each of them is compared with DistributedDataParallel.
+PARALLEL = ["ddp", "dp", "fsdp", "zero1"]
+
 if not REPLAY:
 
     rule synchronization_measure:
@@ -16,12 +19,12 @@ if not REPLAY:
         params:
             code=digest(
                 "synchronization_measure",
-                *STRATEGIES.modules("ddp"),
-                *STRATEGIES.modules("dp"),
+                *(m for name in PARALLEL for m in STRATEGIES.modules(name)),
+                *models.code(MODEL["model"]),
             ),
             world_sizes=config["grid"]["gpus"],
             synchronization=options(config["synchronization"]),
-            training=options(TRAINING),
+            training=options(TRAINING | MODEL),
             tuned_options=json.dumps(config["recipes"]["tuned"]),
             machine=options(config["machine"], *LIMITS),
         shell:

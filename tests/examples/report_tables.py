@@ -97,6 +97,7 @@ def write(folder: Path, study: dict[str, pd.DataFrame]) -> None:
         schema.write(name, whole, schema.TABLES[name].path(folder / "tables", STUDY))
     (folder / "tables" / "topology.txt").write_text("GPU0\tGPU1")
     manifest = {"source": "images", "origin": "cifar10-images.tar.xz", "classes": ["a", "b"]}
+    manifest["image_shape"] = [32, 32, 3]
     manifest |= {"train_images": TRAIN_IMAGES, "test_images": 10_000}
     (folder / "manifest.json").write_text(json.dumps(manifest))
 

@@ -15,6 +15,7 @@ def make(document: dict[str, Any]) -> dict[str, Claim]:
         "sampler_accuracy": synchronization.accuracy([document]),
         "collectives": synchronization.collectives([document]),
         "buffers": synchronization.buffers([document]),
+        "agreement": synchronization.agreement([document]),
     }
     whole = ClaimTables("demo", tables)
     modules = (set_epoch, messages, buffers)

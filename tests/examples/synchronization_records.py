@@ -73,12 +73,31 @@ def dp_messages() -> list[dict[str, Any]]:
     return rows
 
 
+def sharded_messages() -> list[dict[str, Any]]:
+    """Each rank's half goes to the other for either pass; all gradients are summed in halves."""
+    half = GRADIENT_BYTES // 2
+    return [
+        row
+        for step in (1, 2, 3)
+        for row in (
+            message(step, "forward", "all_gather", half),
+            message(step, "backward", "all_gather", half),
+            message(step, "backward", "reduce_scatter", GRADIENT_BYTES),
+        )
+    ]
+
+
 def steps(on_gpus: bool = False, buckets: tuple[int, ...] = (600, 400)) -> list[dict[str, Any]]:
     """The messages of every way to train that the machine can run."""
     ways = {
         "ddp": ddp_messages(list(buckets)),
         "ddp, buffers local": ddp_messages(list(buckets), broadcast=False),
         "tuned": [message(step, "backward", "all_reduce", 512) for step in (1, 2, 3)] * 2,
+        "fsdp": sharded_messages(),
+        "zero1": [
+            *ddp_messages(list(buckets)),
+            *(message(3, "update", "broadcast", GRADIENT_BYTES // 2) for _ in range(2)),
+        ],
     }
     if on_gpus:
         ways["ddp, SyncBatchNorm"] = sync_batch_norm_messages()
@@ -175,6 +194,10 @@ def document(on_gpus: bool = False, **changes: Any) -> dict[str, Any]:
             row
             for kind in ["broadcast", "local", *["sync_batch_norm"] * on_gpus]
             for row in buffer_seconds(kind)
+        ],
+        "agreement": [
+            {"strategy": strategy, "steps": 10, "distance": distance}
+            for strategy, distance in (("ddp", 1e-6), ("fsdp", 2e-5), ("zero1", 1e-6))
         ],
         "environment": {},
     }

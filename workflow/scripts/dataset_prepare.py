@@ -28,7 +28,11 @@ def main(argv: list[str] | None = None) -> None:
     source, path = DATASETS.find(command.request.source), command.request.path
     if path and "path" not in source.options:
         raise UserError(f"the source {source.name} takes no --path ({path}): leave it out")
-    data, origin = source.read.load()(command.request)
+    read, origin = source.read.load()(command.request)
+    side = command.request.image_size
+    data = dataset.resized(read, side)
+    if data is not read:
+        origin += f"; resized to {side}x{side}"
     dataset.save(data, command.output)
     files.write_json(command.manifest, dataset.manifest(data, source.name, origin))
 

@@ -50,6 +50,7 @@ def main(argv: list[str] | None = None) -> None:
         "steps": found.of("steps"),
         "trainings": found.of("training"),
         "buffer_seconds": found.of("buffer_seconds")[0]["rows"],
+        "agreement": found.of("agreement")[0]["rows"],
         "seconds": found.seconds,
         "environment": found.environment,
     }

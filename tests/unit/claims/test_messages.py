@@ -45,10 +45,27 @@ def test_every_way_to_train_sends_what_is_expected_of_it(example):
         ("Q6-sync-batch-norm", "ddp, SyncBatchNorm", [made.message(*BACKWARD, 100)]),
         ("Q6-tuned", "tuned", [made.message(0, "start", "broadcast", 4)]),
         ("Q6-data-parallel", "dp", [made.message(3, "forward", "broadcast", 1000)]),
+        ("Q6-fsdp", "fsdp", [made.message(3, "backward", "all_gather", 500)]),
+        ("Q6-zero1", "zero1", [made.message(3, "update", "broadcast", 500)]),
     ],
 )
 def test_a_message_too_many_refutes(id, way, messages):
     assert changed(way, *messages)[id].verdict == "refuted"
+
+
+def test_parameters_that_sharding_drives_apart_refute(example):
+    assert "FullyShardedDataParallel is 0.002 %" in example["Q6-agreement"].sentence
+    rows = [{"strategy": name, "steps": 10, "distance": 0.01} for name in ("ddp", "fsdp")]
+    assert make(made.document(agreement=rows))["Q6-agreement"].verdict == "supported"
+    rows[0]["distance"] = 1e-4
+    assert make(made.document(agreement=rows))["Q6-agreement"].verdict == "refuted"
+
+
+def test_a_network_without_batch_norms_has_no_claims_on_them():
+    found = make(made.document(model={"parameter_bytes": 1000, "buffer_bytes": 0}))
+    ids = {id for id in found if id[:2] in ("Q6", "Q7")}
+    assert not ids & {"Q6-buffers", "Q6-sync-batch-norm", "Q7-statistics"}
+    assert {"Q6-fsdp", "Q7-parameters"} <= ids
 
 
 def test_messages_too_few_or_that_ranks_recorded_differently_refute():

@@ -38,8 +38,12 @@ def test_a_shipped_configuration_is_valid(name):
     [
         ("gird", {}, "the configuration has the unknown key gird, perhaps grid (allowed: study, "),
         ("grid.batch_size", [32], "grid has the unknown key batch_size, perhaps batch_sizes (all"),
-        ("model", {"width": 4, 1: 2}, "model has the unknown key 1 (allowed: name, width)"),
-        ("model", {"name": "resnet18-cifar"}, "model lacks width"),
+        (
+            "model",
+            {"width": 4, 1: 2},
+            "model has the unknown key 1 (allowed: name, width, options)",
+        ),
+        ("grid", {"recipes": ["course"]}, "grid lacks batch_sizes"),
         ("grid.gpus", 2, "grid.gpus is 2: it should be a valid list"),
         ("grid.gpus", [1, 0], "grid.gpus[1] is 0: it should be greater than or equal to 1"),
         ("grid.gpus", [1.0], "grid.gpus[0] is 1.0: it should be a valid integer"),
@@ -48,9 +52,11 @@ def test_a_shipped_configuration_is_valid(name):
         (
             "grid.strategies",
             ["zero"],
-            "grid.strategies[0] is 'zero': it should be one of ddp, dp, fsdp",
+            "grid.strategies[0] is 'zero': it should be one of ddp, dp, fsdp, zero1",
         ),
-        ("model.name", "vgg", "model.name is 'vgg': it should be one of resnet18-cifar"),
+        ("model.name", "resnet50", "are tried on resnet18-cifar, and model.name is resnet50"),
+        ("dataset.image_size", 64, "images of 32 × 32 pixels, and dataset.image_size is 64"),
+        ("synchronization.seeds", [0, 1], "it should have at least 3 seeds, or none"),
         ("convergence.global_batches", [32, 65], "global_batches has 65 and convergence.gpus is 2"),
         (
             "convergence.remedies",
@@ -130,7 +136,7 @@ def test_a_study_may_do_without_part_b_and_a_replay_without_variants():
 def keys(section, prefix=""):
     """The dotted names of all values in a configuration; the recipes' options too."""
     for key, value in section.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from keys(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}"

@@ -11,4 +11,4 @@ def test_every_way_that_was_measured_has_a_panel_and_every_message_a_bar():
     figure = draw_collectives(table)
     assert [title.split(" · ")[0] for title in titles(figure)] == WAYS
     # DDP: two at the start, one broadcast and two buckets.
-    assert [len(axes.patches) for axes in figure.axes] == [5, 4, 6, 2, 6]
+    assert [len(axes.patches) for axes in figure.axes] == [5, 4, 6, 2, 6, 3, 7]

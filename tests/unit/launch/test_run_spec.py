@@ -8,7 +8,6 @@ from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.launch import supervisor
 from scaling.launch.run_spec import RunSpec
-from scaling.registry.recipe import RECIPES
 
 SPEC = RunSpec(device="cpu")
 
@@ -19,9 +18,8 @@ SPEC = RunSpec(device="cpu")
         (RunSpec(Cell("fast", "ddp", 1, 8, 0)), "'fast' is no recipe; choose one of course, tuned"),
         (
             RunSpec(Cell("course", "zero", 1, 8, 0)),
-            "'zero' is no strategy; choose one of ddp, dp, fsdp",
+            "'zero' is no strategy; choose one of ddp, dp, fsdp, zero1",
         ),
-        (replace(SPEC, model="vgg"), "'vgg' is no model; choose one of resnet18-cifar"),
         (
             replace(SPEC, recipe_options={"workers": 2}),
             "--recipe-options is wrong: --recipe-options has the unknown key workers, perhaps "
@@ -35,17 +33,9 @@ def test_names_that_are_not_known_are_refused(spec, message):
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
-    ("only", "reason"),
-    [
-        ({"strategies": ("dp",)}, "recipe course does not train with strategy ddp"),
-        ({"models": ("vgg",)}, "recipe course does not train model resnet18-cifar"),
-    ],
-)
-def test_what_a_recipe_cannot_train_is_infeasible(monkeypatch, only, reason):
-    recipe = replace(RECIPES.find("course"), **only)
-    monkeypatch.setattr(RECIPES, "find", lambda name: recipe)
-    assert supervisor.infeasible_reason(SPEC, train_images=1000) == reason
+def test_a_batch_that_does_not_divide_into_micro_batches_is_infeasible():
+    reason = supervisor.infeasible_reason(replace(SPEC, micro_batches=3), train_images=1000)
+    assert reason == "a batch of 128 does not divide into 3 parts"
 
 
 def test_the_digest_follows_every_parameter_and_the_cell():

@@ -25,7 +25,7 @@ def test_every_entry_is_found_by_its_name_and_its_code_can_be_loaded(registry):
 def test_an_unknown_name_is_told_with_those_there_are(name):
     with pytest.raises(UserError) as caught:
         STRATEGIES.find(name)
-    assert str(caught.value) == f"{name!r} is no strategy; choose one of ddp, dp, fsdp"
+    assert str(caught.value) == f"{name!r} is no strategy; choose one of ddp, dp, fsdp, zero1"
 
 
 def test_an_entry_adds_its_own_module_and_those_it_refers_to():
@@ -50,7 +50,7 @@ def test_descriptions_need_no_torch():
 
 @pytest.mark.parametrize(
     ("strategy", "processes", "busiest"),
-    [("ddp", 4, 1.5e6), ("dp", 1, 6e6), ("fsdp", 4, 2.25e6)],
+    [("ddp", 4, 1.5e6), ("dp", 1, 6e6), ("fsdp", 4, 2.25e6), ("zero1", 4, 2.25e6)],
 )
 def test_what_four_gpus_start_and_send(strategy, processes, busiest):
     found = STRATEGIES.find(strategy)

@@ -8,8 +8,10 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 from examples.small_synchronization import measure
+from examples.synchronization_claims import make
 from scaling.core.errors import UserError
-from scaling.instruments.messages import Messages, collectives
+from scaling.instruments import messages as instrument
+from scaling.instruments.messages import Messages
 from scaling.models.resnet import ResNet18
 
 
@@ -57,13 +59,16 @@ def test_parameters_are_the_same_bit_for_bit_and_buffers_are_not(document):
 
 
 def test_every_rank_recorded_the_same_messages_and_their_gradients_are_k(document):
-    assert [one["way"] for one in document["steps"]] == ["ddp", "ddp, buffers local", "tuned"]
+    ways = [one["way"] for one in document["steps"]]
+    assert ways == ["ddp", "ddp, buffers local", "fsdp", "zero1", "tuned"]
     model = document["model"]
     assert model["parameter_bytes"] == 4 * sum(
         parameter.numel() for parameter in ResNet18(1, 2).parameters()
     )
     for one in document["steps"]:
         assert one["ranks_agree"]
+        if one["way"] in ("fsdp", "zero1"):
+            continue
         last = [row for row in one["messages"] if row["step"] == 3]
         sent = [row["bytes"] for row in last if row["phase"] == "backward"]
         assert sent == one["bucket_bytes"]
@@ -71,6 +76,14 @@ def test_every_rank_recorded_the_same_messages_and_their_gradients_are_k(documen
             assert sum(sent) == model["parameter_bytes"]
         buffers = [row["bytes"] for row in last if row["phase"] == "forward"]
         assert sum(buffers) == (model["buffer_bytes"] if one["way"] == "ddp" else 0)
+
+
+def test_sharded_steps_send_what_their_formula_says_and_train_the_same_model(document):
+    found = make(document)
+    assert [found[f"Q6-{way}"].verdict for way in ("fsdp", "zero1")] == ["supported"] * 2
+    repeat, fsdp, zero1 = document["agreement"]
+    assert (repeat["strategy"], repeat["distance"]) == ("ddp", 0)
+    assert max(fsdp["distance"], zero1["distance"]) < 1e-4
 
 
 def test_epochs_with_each_kind_of_buffers_are_timed_in_turn_and_equally_often(document):
@@ -93,7 +106,7 @@ def step_at_full_width(index, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=index, world_size=2)
     torch.set_num_threads(1)
     messages = Messages()
-    with collectives(messages):
+    with instrument.collectives(messages):
         messages.phase = "start"
         model = torch.nn.parallel.DistributedDataParallel(ResNet18())
         messages.phase = None

@@ -1,14 +1,14 @@
 """Real training runs in small."""
 
+import json
 from unittest.mock import ANY
 
 import pytest
 
 from scaling.core.records import PHASES
 from scaling.launch import supervisor
-from scaling.models.resnet import BasicBlock, ResNet18
+from scaling.models.resnet import ResNet18
 from scaling.training import evaluation
-from scaling.training.fully_sharded import blocks
 from training_runs import TUNED, run
 
 
@@ -98,15 +98,71 @@ def test_the_tuned_recipe_trains_on_every_image_too(images, tmp_path, gpus):
     assert record["epochs"][-1]["train_loss"] < record["epochs"][0]["train_loss"]
 
 
-def test_blocks_are_the_repeated_parts_of_a_network():
-    assert [type(block) for block in blocks(ResNet18(1, 2))] == 8 * [BasicBlock]
-
-
-def test_sharded_ranks_train_the_model_of_replicas(images, tmp_path, double):
-    sharded = run(images, tmp_path / "run.json", gpus=2, strategy="fsdp")
+@pytest.mark.parametrize("strategy", ["fsdp", "zero1"])
+def test_sharded_ranks_train_the_model_of_replicas(images, tmp_path, double, strategy):
+    sharded = run(images, tmp_path / "run.json", gpus=2, strategy=strategy)
     assert sharded["status"] == "ok"
     assert sharded["model"] == double["model"] | {"parameters_sha256": ANY}
     for name in ("train_loss", "train_accuracy"):
         seen = [[row[name] for row in record["epochs"]] for record in (sharded, double)]
         assert seen[0] == pytest.approx(seen[1], rel=1e-4)
     assert sharded["evaluation"]["test_loss"] == pytest.approx(double["evaluation"]["test_loss"])
+
+
+OWN = """
+import torch
+from torch import nn
+
+@torch.library.custom_op("own::nothing", mutates_args=())
+def nothing(images: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(images)
+
+@nothing.register_fake
+def _(images):
+    return images.new_empty(1)  # A shape that misleads a compiler.
+
+class Uncompiled(nn.Module):
+    def forward(self, images):
+        return images + nothing(images.detach())
+
+def plain(classes):
+    return nn.Sequential(Uncompiled(), nn.Flatten(), nn.Linear(3072, 8), nn.Linear(8, classes))
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    return f"{tmp_path}/own.py:plain"
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp", "zero1"])
+@pytest.mark.parametrize("recipe", [{}, TUNED], ids=["course", "tuned"])
+def test_micro_batches_train_as_whole_batches_do(images, tmp_path, own, strategy, recipe):
+    """Without norms the gradients add up to the same, and the parameters stay the same."""
+    common = {"gpus": 2, "strategy": strategy, "model": own, "learning-rate": 0.001, **recipe}
+    if recipe:
+        float32 = json.loads(TUNED["recipe-options"]) | {"precision": "float32"}
+        common["recipe-options"] = json.dumps(float32)
+    whole, parts = (
+        run(images, tmp_path / f"{count}.json", **common, **{"micro-batches": count})
+        for count in (1, 5)
+    )
+    assert whole["status"] == parts["status"] == "ok"
+    losses = [[row["train_loss"] for row in record["epochs"]] for record in (whole, parts)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert losses[0][-1] < losses[0][0]
+    assert {row["iterations"] for row in parts["epochs"]} == {2}
+
+
+def test_a_model_that_cannot_be_compiled_is_measured_without_and_the_record_says_why(
+    images, tmp_path, own
+):
+    options = json.loads(TUNED["recipe-options"]) | {"compile": True}
+    recipe = TUNED | {"recipe-options": json.dumps(options)}
+    record = run(images, tmp_path / "run.json", model=own, **recipe)
+    assert record["status"] == "ok"
+    applied = record["training"]["recipe_applied"]
+    assert applied["compile"] is False and applied["images"] == "resident"
+    assert applied["notes"][0].startswith("without compile: ")
+    assert record["model"]["parameters"] == 3072 * 8 + 8 + 8 * 2 + 2

@@ -15,12 +15,14 @@ Kinds = dict[str, pd.DataFrame]
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Five claims from buffers.csv, none without it."""
+    """Five claims from buffers.csv, none without it; one for a network without buffers."""
     table = tables["buffers"]
     ranks = table[table["rank"].notna()]
     kinds = {str(kind): rows for kind, rows in ranks.groupby("buffers", sort=False)}
     if not kinds:
         return []
+    if (tables["collectives"]["buffer_bytes"] == 0).all():
+        return [_parameters(kinds, tables)]
     return [
         _parameters(kinds, tables),
         _statistics(kinds, tables),

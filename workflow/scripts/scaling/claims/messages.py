@@ -7,13 +7,21 @@ import pandas as pd
 
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
+from scaling.registry.strategy import STRATEGIES
+
+OF_BUFFERS = ("Q6-buffers", "Q6-sync-batch-norm")
+"""Claims on batch norms: none for a network without."""
+FORMULA_MARGIN = 0.05
+"""What fully_shard gathers once instead of twice (parts outside of all blocks), and padding."""
+ROUNDING = 0.001
+"""Of the way that the parameters went: float32's rounding, amplified by ten steps."""
 
 Judgement = tuple[bool, dict[str, Any]]
 """Whether the test holds, and the figures."""
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Six claims from collectives.csv, none without it."""
+    """Eight claims from collectives.csv and one from agreement.csv, none without the first."""
     table = tables["collectives"]
     recorded = table[table["bytes"].notna()]
     if table.empty:
@@ -21,13 +29,15 @@ def claims(tables: ClaimTables) -> list[Claim]:
     made = []
     for kind, (way, judge) in _CLAIMS.items():
         rows = recorded[recorded["way"] == way]
+        if kind in OF_BUFFERS and (table["buffer_bytes"] == 0).all():
+            continue
         if rows.empty:
             made.append(tables.missing(kind))
             continue
         holds, figures = judge(rows, settled(rows), recorded)
         figures["gradient_bytes"] = _k(rows)
         made.append(tables.claim(kind, holds=holds, fails=not holds, **figures))
-    return made
+    return [*made, _agreement(tables)]
 
 
 def settled(rows: pd.DataFrame) -> pd.DataFrame:
@@ -119,6 +129,48 @@ def _data_parallel(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> J
     return copied["parameters"] == copied["gradients"] == k and all_travel, figures
 
 
+def _spread(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement:
+    """What each GPU sends of `step` by rings, beside the strategy's formula for that.
+
+    A gather, and a broadcast by each rank of its own part, send a part to N-1 others; a sum over
+    all ranks sends (N-1)/N of its bytes once where the result is spread, and twice where it is not.
+    """
+    k, gpus, strategy = _k(rows), int(rows["gpus"].iloc[0]), rows["way"].iloc[0]
+    ring = {
+        "all_gather": gpus - 1,
+        "broadcast": (gpus - 1) / gpus,
+        "reduce_scatter": (gpus - 1) / gpus,
+        "all_reduce": 2 * (gpus - 1) / gpus,
+    }
+    carrying = step[step["content"].isin(["parameters", "gradients"])]
+    sent = float((carrying["bytes"] * carrying["kind"].map(ring)).sum())
+    expected = STRATEGIES.find(str(strategy)).busiest_bytes(gpus, k)
+    figures = {"sent": sent, "expected": expected, "ratio": sent / expected}
+    return abs(sent / expected - 1) <= FORMULA_MARGIN, figures
+
+
+def _agreement(tables: ClaimTables) -> Claim:
+    """That sharding changes no more than rounding does."""
+    rows = tables["agreement"]
+    if rows.empty:
+        return tables.missing("Q6-agreement")
+    again = float(rows.loc[rows["strategy"] == "ddp", "distance"].iloc[0])
+    others = rows[rows["strategy"] != "ddp"]
+    far = others[others["distance"] > max(ROUNDING, 10 * again)]
+    distances = {
+        STRATEGIES.find(strategy).title: float(distance)
+        for strategy, distance in zip(others["strategy"], others["distance"], strict=True)
+    }
+    return tables.claim(
+        "Q6-agreement",
+        holds=far.empty,
+        fails=not far.empty,
+        steps=int(rows["steps"].iloc[0]),
+        again=again,
+        distances=distances,
+    )
+
+
 _CLAIMS: dict[str, tuple[str, Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame], Judgement]]] = {
     "Q6-gradients": ("ddp", _gradients),
     "Q6-buffers": ("ddp", _buffers),
@@ -126,5 +178,7 @@ _CLAIMS: dict[str, tuple[str, Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame
     "Q6-sync-batch-norm": ("ddp, SyncBatchNorm", _synchronized),
     "Q6-tuned": ("tuned", _tuned),
     "Q6-data-parallel": ("dp", _data_parallel),
+    "Q6-fsdp": ("fsdp", _spread),
+    "Q6-zero1": ("zero1", _spread),
 }
 """The kinds of claims, the way to train that each is on, and its test."""

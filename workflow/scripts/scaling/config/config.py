@@ -6,10 +6,12 @@ from typing import Any
 
 from scaling.config import devices, technique
 from scaling.config.experiment_keys import Convergence, Quantization
-from scaling.config.keys import Configuration, Dataset
+from scaling.config.keys import Configuration, Dataset, Model
 from scaling.config.scheme import STAGES
 from scaling.core.errors import UserError
 from scaling.registry.dataset import DATASETS
+
+LAB_MODEL = "resnet18-cifar"
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
@@ -27,6 +29,7 @@ def _across_keys(
 ) -> Iterator[str]:
     """What is wrong although each key is right: paths exist, and one key fits another."""
     yield from _path(config.dataset, reads_images)
+    yield from _of_the_lab(config)
     grid, per_node = config.grid, config.machine.gpus_per_node
     if config.device == "cpu":
         recipes = {name: values["recipes"][name] for name in grid.recipes}
@@ -44,6 +47,31 @@ def _across_keys(
     for name in ("peers", "resnet18"):
         if getattr(config.quantization, name) and not config.quantization.seeds:
             yield f"quantization.seeds is empty, but quantization.{name} asks for Part B"
+
+
+def _of_the_lab(config: Configuration) -> Iterator[str]:
+    """Experiments that train the lab's own networks, on images of its size."""
+    small = config.dataset.image_size == 32
+    if config.convergence.remedies and config.model.name != LAB_MODEL:
+        yield (
+            f"convergence.remedies are tried on {LAB_MODEL}, and model.name is {config.model.name} "
+            "(allowed: [], which leaves them out)"
+        )
+    if config.quantization.seeds and not small:
+        yield (
+            f"quantization.seeds ask for Part B, whose network sees images of 32 × 32 pixels, and "
+            f"dataset.image_size is {config.dataset.image_size} (allowed: [], which leaves it out)"
+        )
+
+
+def model_options(config: dict[str, Any]) -> dict[str, Any]:
+    """The section model as options of the scripts."""
+    section = Model.of(config["model"], "model")
+    return {
+        "model": section.name,
+        "model_width": section.width,
+        "model_options": section.options,
+    }
 
 
 def _path(dataset: Dataset, reads_images: bool) -> Iterator[str]:

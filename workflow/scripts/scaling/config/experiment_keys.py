@@ -2,8 +2,8 @@
 
 from typing import Annotated, Literal
 
-from annotated_types import Ge, MinLen
-from pydantic import Field, StringConstraints
+from annotated_types import Ge
+from pydantic import AfterValidator, Field, StringConstraints
 
 from scaling.config.key_types import (
     AboveZero,
@@ -58,10 +58,17 @@ class Convergence(Section):
     list leaves the experiment out."""
 
 
+def _none_or_three(seeds: list[int]) -> list[int]:
+    if len(seeds) in (1, 2):
+        raise ValueError("it should have at least 3 seeds, or none")
+    return seeds
+
+
 class Synchronization(Section):
-    seeds: Annotated[Distinct[Count], MinLen(3)]
+    seeds: Annotated[Distinct[Count], AfterValidator(_none_or_three)]
     """The experiments on image orders, messages and buffers, on the largest number of GPUs on one
-    machine: one training with and one without `set_epoch` for each. At least 3."""
+    machine: one training with and one without `set_epoch` for each. At least 3; `[]` leaves the
+    experiments out."""
     epochs: Annotated[int, Ge(2)]
     """Of each of these trainings, 2 or more. What buffers cost is timed apart from them, on batches
     in memory."""

@@ -1,14 +1,15 @@
 """The keys of a configuration: their types, what they allow, and what config/README.md says."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le, MultipleOf
-from pydantic import StringConstraints, create_model
+from annotated_types import Ge, Le, MinLen, MultipleOf
+from pydantic import Field, StringConstraints, create_model
 
 from scaling.config.experiment_keys import Convergence, Quantization, Synchronization
 from scaling.config.key_types import (
     AboveZero,
     Count,
+    Distinct,
     Fraction,
     NotNegative,
     Positive,
@@ -17,7 +18,6 @@ from scaling.config.key_types import (
 )
 from scaling.core.section import Section
 from scaling.registry.dataset import DATASETS
-from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
@@ -40,14 +40,20 @@ class Dataset(Section):
     """For `synthetic`: number of test images."""
     seed: Count
     """For `synthetic`: seed of the images."""
+    image_size: Annotated[int, Ge(8), Le(1024)] = 32
+    """Pixels of an image's sides. Others are resized, bilinearly. May be left out."""
 
 
 class Model(Section):
-    name: Annotated[str, one_of(MODELS)] = "resnet18-cifar"
-    """Which network; may be left out."""
-    width: Positive
-    """Channels of ResNet-18's first stage. 64 is the model of the literature with 11,173,962
-    parameters."""
+    name: Annotated[str, MinLen(1)] = "resnet18-cifar"
+    """`resnet18-cifar`, a classification model of torchvision by its name (`resnet50`, `vit_b_16`),
+    or a function of yours that takes the number of classes and returns the network:
+    `path/to/file.py:function` or `module:function`. May be left out."""
+    width: Positive = 64
+    """For `resnet18-cifar`: channels of its first stage. 64 is the model of the literature with
+    11,173,962 parameters."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """For the others: arguments of the function, as `{width_per_group: 128}`."""
 
 
 class Grid(Section):
@@ -68,6 +74,9 @@ class Grid(Section):
 
 
 class Training(Section):
+    micro_batches: Positive = 1
+    """Gradient accumulation: each GPU trains its batch in so many parts, one after another, before
+    the one update. A batch that does not fit into memory then does. May be left out."""
     warmup_epochs: Positive
     """Epochs at the start that are recorded and never averaged."""
     measured_epochs: Annotated[int, Ge(3)]
@@ -83,7 +92,7 @@ class Training(Section):
     weight_decay: NotNegative
     """Of SGD. Write `5.0e-4`: YAML reads `5e-4` as text."""
     crop_padding: Annotated[int, Ge(0), Le(16)]
-    """Pixels of padding around an image before a random 32×32 crop."""
+    """Pixels of padding around an image before a random crop of its size."""
     horizontal_flip: bool
     """Mirrors half of the images. Right for photographs, wrong for digits."""
 
@@ -143,6 +152,9 @@ class Configuration(Section):
     partial: bool
     """`true` makes the tables and the report of the runs that exist; the report lists the missing
     ones at the top."""
+    plugins: Distinct[str] = Field(default_factory=list)
+    """Python files of yours, each with an `ENTRY` that adds a strategy, a recipe, a model or a
+    dataset: see docs/extending.md. May be left out."""
     dataset: Dataset
     model: Model
     grid: Grid

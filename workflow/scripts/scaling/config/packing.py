@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from scaling.config import stored
+from scaling.config.config import model_options
 from scaling.config.stored import CONFIG, MANIFEST
 from scaling.config.technique import Technique, by_name
 from scaling.core import files
@@ -37,7 +38,7 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
     if config["partial"]:
         records = [path for path in records if (results / path).exists()]
     found = {path: results / path for path in [*records, *others]}
-    found[Path(MANIFEST)] = datasets / config["dataset"]["source"] / MANIFEST
+    found[Path(MANIFEST)] = datasets / stored.dataset_folder(config) / MANIFEST
     missing = [source for source in found.values() if not source.exists()]
     if missing:
         raise UserError(
@@ -66,7 +67,7 @@ def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
         # A switch that a record does not know came later: it was off.
         off = {name: False for name, value in wanted.items() if value is False}
         used["recipe_options"] = off | used["recipe_options"]
-    asked |= {"model_width": config["model"]["width"], "dataset checksum": checksum}
+    asked |= {**model_options(config), "dataset checksum": checksum}
     used["dataset checksum"] = record["dataset"]["checksum"]
     for key, value in asked.items():
         # A record need not have all: machine.share is no parameter of a run.

@@ -28,6 +28,13 @@ def find(studies: Path, name: str) -> Path:
     return studies / name
 
 
+def dataset_folder(config: dict[str, Any]) -> Path:
+    """Where the images of a study are prepared, below the folder of all datasets."""
+    section = config["dataset"]
+    size = section.get("image_size", 32)
+    return Path(section["source"] if size == 32 else f"{section['source']}-{size}")
+
+
 def run_records(config: dict[str, Any]) -> list[Path]:
     """The record of each run of the grid, from the study's folder."""
     return [run.record_path(Path("runs")) for run in grid.expand(**config["grid"])]
@@ -80,11 +87,13 @@ def is_before_variants(folder: Path) -> bool:
 def synchronization_records(config: dict[str, Any]) -> list[Path]:
     """The record of the experiments on the most GPUs of one machine, from the study's folder.
 
-    None for single GPUs. Studies that were packed before there were such experiments lack it.
+    None for single GPUs, or without seeds. Studies that were packed before there were such
+    experiments lack it.
     """
     most = max(config["grid"]["gpus"])
     gpus = min(most, config["machine"].get("gpus_per_node") or most)
-    return [Path(f"experiments/gpus~{gpus}/synchronization.json")] if gpus > 1 else []
+    wanted = gpus > 1 and config.get("synchronization", {}).get("seeds", True)
+    return [Path(f"experiments/gpus~{gpus}/synchronization.json")] if wanted else []
 
 
 def convergence_records(config: dict[str, Any]) -> list[Path]:

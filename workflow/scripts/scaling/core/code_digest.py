@@ -15,29 +15,35 @@ KEPT = Path(".snakemake/code_digests")
 
 
 @cache
-def digest(script: Path, *modules: str) -> str:
-    """Digest the script, `modules` (dotted names) and all of ours that they import, as hex.
+def digest(script: Path, *modules: str | Path) -> str:
+    """Digest the script, `modules` (dotted names, files) and all of ours that they import, as hex.
 
     Ours are those below the script's folder. Imports inside functions count; a module that is
     imported by its name as a text does not, and has to be among `modules`. Comments, layout and
     docstrings are not part of a digest.
     """
     covered = files_of(script, *modules)
-    parts = [f"{path.relative_to(script.parent)} {_understood(_text(path))[0]}" for path in covered]
+    parts = [f"{_name(script, path)} {_understood(_text(path))[0]}" for path in covered]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def files_of(script: Path, *modules: str) -> list[Path]:
+def files_of(script: Path, *modules: str | Path) -> list[Path]:
     """The files that `digest` covers, sorted."""
     root = script.parent
     found: set[Path] = set()
-    waiting = [script, *(path for module in modules for path in _files(root, module))]
+    waiting = [script, *(module for module in modules if isinstance(module, Path))]
+    waiting += [path for name in modules if isinstance(name, str) for path in _files(root, name)]
     while waiting:
         path = waiting.pop()
         if path not in found:
             found.add(path)
             waiting += _imported(root, path)
     return sorted(found)
+
+
+def _name(script: Path, path: Path) -> str:
+    """A file's place below the script's folder; the name of one that lies elsewhere."""
+    return str(path.relative_to(script.parent) if script.parent in path.parents else path.name)
 
 
 @cache

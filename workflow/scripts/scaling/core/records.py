@@ -36,15 +36,15 @@ class RunRecord(TypedDict):
     """The record of one run of the grid, `run.json`.
 
     `cell` recipe, strategy, gpus, batch_size, seed; `message` one sentence for a status other than
-    ok, else null; `dataset` source, checksum, train_images, test_images; `model` name, width,
-    parameters, gradient_bytes, flops_per_image (operations of training; null before the end),
-    parameters_sha256 (of each rank's trained parameters; equal where gradients were averaged);
-    `training` every parameter the run used, and in `recipe_applied` the recipe's options as they
-    could be applied (null before the end); `evaluation` test_loss, test_accuracy or null; `memory`
-    kind (device or host), peak_bytes (one per rank, may be empty); `communication` backend,
-    bucket_bytes (of each message of gradients in a step, may be empty), readings (of each rank, as
-    `scaling.instruments` describes them); `environment` as `scaling.environment` describes it, with
-    the names and UUIDs of the GPUs the run had.
+    ok, else null; `dataset` source, checksum, train_images, test_images, image_shape; `model` name,
+    width, options, parameters, gradient_bytes, flops_per_image (operations of training; null before
+    the end), parameters_sha256 (of each rank's trained parameters; equal where gradients were
+    averaged); `training` every parameter the run used, and in `recipe_applied` the recipe's options
+    as they could be applied (null before the end); `evaluation` test_loss, test_accuracy or null;
+    `memory` kind (device or host), peak_bytes (one per rank, may be empty); `communication`
+    backend, bucket_bytes (of each message of gradients in a step, may be empty), readings (of each
+    rank, as `scaling.instruments` describes them); `environment` as `scaling.environment` describes
+    it, with the names and UUIDs of the GPUs the run had.
 
     `training` also says for which `compiled_batch_sizes` steps were compiled (null before the end);
     in records made before it did, it was the whole batches, not the last of an epoch.
@@ -96,6 +96,8 @@ def upgrade(record: Any) -> RunRecord:
     record["communication"].setdefault("readings", [])
     for epoch in record["epochs"]:
         epoch.setdefault("power_capped_seconds", None)
+    record["model"].setdefault("options", {})
+    record["dataset"].setdefault("image_shape", [32, 32, 3])
     alone = record["cell"]["gpus"] == 1
     for rank in record.setdefault("device_time", []):
         if "busy_seconds" in rank:

@@ -1,15 +1,25 @@
-"""The options that every training of the study's model has."""
+"""The options that every training of a model has."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """The model's size, SGD, and how images are varied."""
+class ModelOptions:
+    """Which model."""
 
+    model: str = "resnet18-cifar"
+    """What is trained; `scaling.models.build` says what it may be."""
     model_width: int = 64
-    """Channels of the model's first stage."""
+    """Channels of the first stage of resnet18-cifar."""
+    model_options: dict[str, Any] = field(default_factory=dict)
+    """Arguments of another model's function."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(ModelOptions):
+    """The model, SGD, and how images are varied."""
+
     learning_rate: float = 0.1
     """Of SGD."""
     momentum: float = 0.9
@@ -20,6 +30,15 @@ class TrainingOptions:
     """Pixels of padding around an image before a random crop."""
     horizontal_flip: bool = True
     """Whether half of the images are mirrored."""
+
+    @property
+    def sgd(self) -> dict[str, Any]:
+        """The options of torch.optim.SGD."""
+        return {
+            "lr": self.learning_rate,
+            "momentum": self.momentum,
+            "weight_decay": self.weight_decay,
+        }
 
     @property
     def shared(self) -> dict[str, Any]:

@@ -3,17 +3,16 @@
 import hashlib
 import json
 import zipfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from scaling.core import files
 from scaling.core.errors import UserError
-
-IMAGE_SHAPE = (32, 32, 3)
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,15 @@ class Request:
     """Of synthetic."""
     seed: int = 0
     """Of synthetic."""
+    image_size: int = 32
+    """Pixels of an image's sides; others are resized, bilinearly."""
 
 
 @dataclass(frozen=True, eq=False)
 class ImageDataset:
-    """Labelled images of 32×32 pixels in two splits.
+    """Labelled square images in two splits, of S × S pixels.
 
-    `train_images`, `test_images`: uint8 [N, 32, 32, 3], red-green-blue, 0 to 255;
+    `train_images`, `test_images`: uint8 [N, S, S, 3], red-green-blue, 0 to 255;
     `train_labels`, `test_labels`: int64 [N], positions in `classes`; `classes`: distinct names.
     Raises UserError when a label is no class, or a class has no image in one split.
     """
@@ -68,6 +69,25 @@ class ImageDataset:
                     f"class {self.classes[missing[0]]!r} has no {split} image: give every class at "
                     "least one image in both splits, or leave the class out"
                 )
+
+
+def resized(dataset: ImageDataset, side: int) -> ImageDataset:
+    """The dataset with all images of side × side pixels, resized bilinearly where they are not."""
+    if dataset.train_images.shape[1] == side:
+        return dataset
+    return replace(
+        dataset,
+        train_images=_resized(dataset.train_images, side),
+        test_images=_resized(dataset.test_images, side),
+    )
+
+
+def _resized(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    result = np.empty((len(images), side, side, 3), dtype=np.uint8)
+    for place, image in zip(result, images, strict=True):
+        fitting = Image.fromarray(image).resize((side, side), Image.Resampling.BILINEAR)
+        place[:] = np.asarray(fitting)
+    return result
 
 
 def save(dataset: ImageDataset, path: Path) -> None:
@@ -102,7 +122,7 @@ def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
         "train_images": len(dataset.train_images),
         "test_images": len(dataset.test_images),
         "classes": dataset.classes,
-        "image_shape": list(IMAGE_SHAPE),
+        "image_shape": list(dataset.train_images.shape[1:]),
         "train_counts": np.bincount(dataset.train_labels).tolist(),
         "test_counts": np.bincount(dataset.test_labels).tolist(),
         "mean": mean,

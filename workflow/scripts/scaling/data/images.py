@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from scaling.core.errors import UserError
-from scaling.data.dataset import IMAGE_SHAPE, ImageDataset, Request
+from scaling.data.dataset import ImageDataset, Request
 
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
@@ -32,7 +32,7 @@ def read(request: Request) -> tuple[ImageDataset, str]:
     if path is None or not path.exists():
         raise UserError(f"{path or '--path'} does not exist; give a folder or tar of {LAYOUT}")
     if path.is_dir():
-        data, resized = _read(path, path)
+        data, resized = _read(path, path, request.image_size)
         origin = f"images in folder {path.name}"
     else:
         with path.open("rb") as stream:
@@ -40,8 +40,9 @@ def read(request: Request) -> tuple[ImageDataset, str]:
         origin = f"images in {path.name}, sha256 {digest}"
         with tempfile.TemporaryDirectory(prefix="images-") as folder:
             _unpack(path, folder)
-            data, resized = _read(Path(folder), path)
-    return data, origin + (f"; resized to 32x32: {resized}" if resized else "")
+            data, resized = _read(Path(folder), path, request.image_size)
+    size = f"{request.image_size}x{request.image_size}"
+    return data, origin + (f"; resized to {size}: {resized}" if resized else "")
 
 
 def _unpack(path: Path, folder: str) -> None:
@@ -55,7 +56,7 @@ def _unpack(path: Path, folder: str) -> None:
         ) from error
 
 
-def _read(folder: Path, path: Path) -> tuple[ImageDataset, int]:
+def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
     """Read the images in `folder`, whose name for the user is `path`; count the resized ones."""
     files = {split: _files(folder / split) for split in SPLITS}
     classes = {place.name for split in SPLITS for place in _visible(folder / split)}
@@ -68,11 +69,13 @@ def _read(folder: Path, path: Path) -> tuple[ImageDataset, int]:
     for split in SPLITS:
         if not files[split]:
             raise UserError(f"{path} has no images in {split}/; they must lie as {LAYOUT}")
-        decoded = [_decode(file, f"{path}: {file.relative_to(folder)}") for file in files[split]]
+        images = np.empty((len(files[split]), side, side, 3), dtype=np.uint8)
+        for place, file in zip(images, files[split], strict=True):
+            place[:], was_resized = _decode(file, f"{path}: {file.relative_to(folder)}", side)
+            resized += was_resized
         labels = [sorted(classes).index(file.parent.name) for file in files[split]]
-        arrays[f"{split}_images"] = np.stack([pixels for pixels, _ in decoded])
+        arrays[f"{split}_images"] = images
         arrays[f"{split}_labels"] = np.array(labels, dtype=np.int64)
-        resized += sum(was_resized for _, was_resized in decoded)
     return ImageDataset(**arrays, classes=sorted(classes)), resized
 
 
@@ -86,8 +89,8 @@ def _files(split: Path) -> list[Path]:
     return sorted(found, key=lambda file: (file.name, file.parent.name))
 
 
-def _decode(file: Path, name: str) -> tuple[NDArray[np.uint8], bool]:
-    """Read an image as uint8 [32, 32, 3], and say whether it had to be resized (bilinearly)."""
+def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:
+    """Read an image as uint8 [side, side, 3], and say whether it had to be resized (bilinearly)."""
     try:
         with Image.open(file) as image:
             mode, pixels = image.mode, image.convert("RGB")
@@ -95,6 +98,5 @@ def _decode(file: Path, name: str) -> tuple[NDArray[np.uint8], bool]:
         raise UserError(f"{name} cannot be read as an image: fix or remove it") from error
     if mode.startswith(("I", "F")):
         raise UserError(f"{name} has more than 8 bits per channel; save it with 8 bits")
-    size = IMAGE_SHAPE[:2]
-    resized = pixels.size != size
-    return np.asarray(pixels.resize(size, Image.Resampling.BILINEAR)), resized
+    resized = pixels.size != (side, side)
+    return np.asarray(pixels.resize((side, side), Image.Resampling.BILINEAR)), resized

@@ -9,17 +9,16 @@ from torch.nn import functional
 
 from scaling.data.dataset import ImageDataset
 
-SIDE = 32
-
 
 class ResidentImages:
     """All training images on one device, and the order in which one rank sees them.
 
-    The distribution is that of torchvision's RandomCrop(32, padding) and RandomHorizontalFlip: each
-    image gets one of (2·padding + 1)² crops with equal probability and is flipped with probability
-    1/2. `draw` starts an epoch; each `next_batch` then returns the following images. Both only
-    launch work on the device, and `next_batch` may be captured in a CUDA graph. A new `seed` counts
-    from the next `draw`.
+    The distribution is that of torchvision's RandomCrop(S, padding) and RandomHorizontalFlip: each
+    image of S×S pixels gets one of (2·padding + 1)² crops with equal probability and is flipped
+    with probability 1/2. `draw` starts an epoch; each `stage` and `next_batch` then return the
+    following images. They only launch work on the device, and `next_batch` may be captured in a
+    CUDA graph. A new `seed` counts from the next `draw`. `waited` adds up the host's seconds of
+    waiting for images.
     """
 
     def __init__(
@@ -34,20 +33,29 @@ class ResidentImages:
         ranks: int,
         seed: int,
     ) -> None:
-        images = torch.from_numpy(data.train_images).to(device)
-        self._images = functional.pad(images, (0, 0, padding, padding, padding, padding))
         self._labels = torch.from_numpy(data.train_labels).to(device)
         self._scale = torch.tensor(1 / (255 * std), dtype=torch.float32, device=device)
         self._shift = torch.tensor(-mean / std, dtype=torch.float32, device=device)
         self._padding, self._flip = padding, flip
         self._rank, self._ranks, self.seed = rank, ranks, seed
         self.samples = math.ceil(len(self._labels) / ranks)
-        self._side = torch.arange(SIDE, device=device)
+        self._side = torch.arange(data.train_images.shape[1], device=device)
+        self.waited = 0.0
+        self._hold(data.train_images)
         self._order = torch.zeros(self.samples, dtype=torch.long, device=device)
         self._top = torch.zeros_like(self._order)
         self._left = torch.zeros_like(self._order)
         self._flipped = torch.zeros_like(self._order, dtype=torch.bool)
         self._position = torch.zeros((), dtype=torch.long, device=device)
+
+    def _hold(self, images: np.ndarray) -> None:
+        self._images = self._padded(torch.from_numpy(images).to(self._labels.device))
+
+    def _padded(self, images: Tensor) -> Tensor:
+        return functional.pad(images, (0, 0, *4 * [self._padding]))
+
+    def stage(self, size: int) -> None:
+        """Have the next `size` images on the device, for `next_batch`."""
 
     def draw(self, epoch: int) -> None:
         """Draw this epoch's order (the same on all ranks, shared out) and this rank's crops."""
@@ -66,14 +74,19 @@ class ResidentImages:
         self._position.zero_()
 
     def next_batch(self, size: int) -> tuple[Tensor, Tensor]:
-        """The next `size` images, float32 [size, 3, 32, 32] in channels-last order, and labels."""
+        """The next `size` images, float32 [size, 3, S, S] in channels-last order, and labels."""
         picks = self._position + torch.arange(size, device=self._order.device)
         self._position += size
-        index = self._order[picks]
+        source, index = self._source(picks)
         rows = self._top[picks, None] + self._side
-        straight = self._side.expand(size, SIDE)
-        columns = torch.where(self._flipped[picks, None], SIDE - 1 - straight, straight)
+        last = len(self._side) - 1
+        straight = self._side.expand(size, last + 1)
+        columns = torch.where(self._flipped[picks, None], last - straight, straight)
         columns = columns + self._left[picks, None]
-        pixels = self._images[index[:, None, None], rows[:, :, None], columns[:, None, :]]
+        pixels = source[index[:, None, None], rows[:, :, None], columns[:, None, :]]
         images = pixels * self._scale + self._shift
-        return images.permute(0, 3, 1, 2), self._labels[index]
+        return images.permute(0, 3, 1, 2), self._labels[self._order[picks]]
+
+    def _source(self, picks: Tensor) -> tuple[Tensor, Tensor]:
+        """Padded images on the device, and which of them are at these places of the order."""
+        return self._images, self._order[picks]

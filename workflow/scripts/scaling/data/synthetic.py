@@ -1,4 +1,4 @@
-"""Made-up images with the geometry of CIFAR-10, in any number.
+"""Made-up images of any size and number.
 
 Each class is a grating: stripes at one of 5 angles, in one of 2 pairs of colours. Where the stripes
 lie (their phase), their width and their contrast are random, so that no single pixel tells a
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scaling.core.errors import UserError
-from scaling.data.dataset import IMAGE_SHAPE, ImageDataset, Request
+from scaling.data.dataset import ImageDataset, Request
 
 ORIGIN = "synthetic gratings, 5 angles in 2 pairs of colours"
 
@@ -22,18 +22,18 @@ CONTRAST_LEVELS = (15.0, 50.0)
 TINT_LEVELS = 20.0
 NOISE_LEVELS = 40.0
 CLASSES = [f"{colours} at {angle} degrees" for colours in COLOUR_PAIRS for angle in ANGLES_DEGREES]
-# Bounds the memory of float32 work; also part of the recipe, since it orders the random draws.
+# Of 32×32. Bounds the memory of float32 work, and orders the random draws.
 CHUNK_IMAGES = 2000
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
     """Generate the images, and say from which seed."""
-    data = generate(request.train_images, request.test_images, request.seed)
+    data = generate(request.train_images, request.test_images, request.seed, request.image_size)
     return data, f"{ORIGIN}, seed {request.seed}"
 
 
-def generate(train_images: int, test_images: int, seed: int) -> ImageDataset:
-    """Generate `train_images` and `test_images` images of 10 balanced classes.
+def generate(train_images: int, test_images: int, seed: int, side: int = 32) -> ImageDataset:
+    """Generate `train_images` and `test_images` images of side² pixels and 10 balanced classes.
 
     Classes differ by 1 image at most; the same arguments give the same images. Raises UserError
     below one image per class.
@@ -46,23 +46,28 @@ def generate(train_images: int, test_images: int, seed: int) -> ImageDataset:
             )
     train_seed, test_seed = np.random.SeedSequence(seed).spawn(2)
     return ImageDataset(
-        *_split(train_images, np.random.default_rng(train_seed)),
-        *_split(test_images, np.random.default_rng(test_seed)),
+        *_split(train_images, np.random.default_rng(train_seed), side),
+        *_split(test_images, np.random.default_rng(test_seed), side),
         classes=list(CLASSES),
     )
 
 
-def _split(count: int, random: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _split(
+    count: int, random: np.random.Generator, side: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     labels = random.permutation(np.arange(count, dtype=np.int64) % len(CLASSES))
-    images = np.empty((count, *IMAGE_SHAPE), dtype=np.uint8)
-    for start in range(0, count, CHUNK_IMAGES):
-        chunk = slice(start, start + CHUNK_IMAGES)
-        images[chunk] = _gratings(labels[chunk], random)
+    images = np.empty((count, side, side, 3), dtype=np.uint8)
+    step = max(1, CHUNK_IMAGES * 32**2 // side**2)
+    for start in range(0, count, step):
+        chunk = slice(start, start + step)
+        images[chunk] = _gratings(labels[chunk], random, side)
     return images, labels
 
 
-def _gratings(labels: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.uint8]:
-    """One image for each label: uint8 [N, 32, 32, 3]."""
+def _gratings(
+    labels: NDArray[np.int64], random: np.random.Generator, side: int
+) -> NDArray[np.uint8]:
+    """One image for each label: uint8 [N, side, side, 3]."""
     count = len(labels)
 
     def uniform(low: float, high: float) -> NDArray[np.float32]:
@@ -72,13 +77,13 @@ def _gratings(labels: NDArray[np.int64], random: np.random.Generator) -> NDArray
     angle = np.deg2rad(random.normal(degrees, ANGLE_SPREAD_DEGREES)).astype(np.float32)
     angle = angle[:, None, None]
     cycles, phase = uniform(*CYCLES_PER_IMAGE), uniform(0, 2 * np.pi)
-    y, x = np.mgrid[: IMAGE_SHAPE[0], : IMAGE_SHAPE[1]].astype(np.float32) / IMAGE_SHAPE[0]
+    y, x = np.mgrid[:side, :side].astype(np.float32) / side
     stripes = np.cos(2 * np.pi * cycles * (x * np.cos(angle) + y * np.sin(angle)) + phase)
     stripes *= uniform(*CONTRAST_LEVELS)
 
     pair = np.array(list(COLOUR_PAIRS.values()), dtype=np.float32)[labels // len(ANGLES_DEGREES)]
     tint = random.normal(0, TINT_LEVELS, (count, 3)).astype(np.float32)
-    images = random.standard_normal((count, *IMAGE_SHAPE), dtype=np.float32)
+    images = random.standard_normal((count, side, side, 3), dtype=np.float32)
     images *= NOISE_LEVELS
     images += 127.5 + tint[:, None, None, :]
     images += stripes[..., None] * pair[:, None, None, :]

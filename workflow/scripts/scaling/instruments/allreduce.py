@@ -11,7 +11,7 @@ from scaling.core.environment import Device
 from scaling.instruments.options import Sweep
 from scaling.launch import measure
 from scaling.launch.ranks import Rank
-from scaling.models.resnet import ResNet18
+from scaling.models.build import LEAST_BATCH, build
 from scaling.training import distributed_data_parallel, flat_sgd
 
 BYTES_PER_ELEMENT = 4
@@ -45,11 +45,13 @@ def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
 
 def _messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int], list[int]]:
     """Return the bytes of all gradients, of DDP's settled buckets, and of recipe tuned's."""
-    classes = len(files.read_json(sweep.manifest)["classes"])
-    model = ResNet18(sweep.model_width, classes).to(rank.device)
+    described = files.read_json(sweep.manifest)
+    side = described["image_shape"][0]
+    model = build(sweep, len(described["classes"])).to(rank.device)
     replica = distributed_data_parallel.wrap(model, rank, rank.processes)
     for _ in range(SETTLING_STEPS):
-        replica.model(torch.randn(2, 3, 32, 32, device=rank.device)).sum().backward()
+        images = torch.randn(LEAST_BATCH, 3, side, side, device=rank.device)
+        replica.model(images).sum().backward()
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return parameters * BYTES_PER_ELEMENT, replica.bucket_bytes, flat_sgd.bucket_bytes(model)
 

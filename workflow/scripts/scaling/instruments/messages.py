@@ -14,6 +14,7 @@ KINDS = {
     "allgather_": "all_gather",
     "_allgather_base_": "all_gather",
     "broadcast_": "broadcast",
+    "_reduce_scatter_base_": "reduce_scatter",
 }
 """What operators of the namespace c10d are called outside of it; others keep their names."""
 SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
@@ -59,7 +60,8 @@ class Messages:
             return hook
 
         handles = [
-            model.register_forward_pre_hook(enter("forward")),
+            # First of all: a sharded model gathers its parameters in such a hook.
+            model.register_forward_pre_hook(enter("forward"), prepend=True),
             model.register_forward_hook(enter("backward")),
             register_optimizer_step_pre_hook(enter("update")),
         ]

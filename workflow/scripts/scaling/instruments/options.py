@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaling.core.environment import Device
+from scaling.core.training_options import ModelOptions
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(ModelOptions):
     """Options of the all-reduce sweep."""
 
     gpus: int
@@ -15,14 +16,12 @@ class Sweep:
     message_bytes: tuple[int, ...]
     """Sizes of the sweep."""
     manifest: Path
-    """The dataset's manifest.json: its classes fix the model."""
+    """The dataset's manifest.json: its classes and the size of its images fix the model."""
     output: Path
     """sweep.json"""
     nodes: int = 1
     """Nodes of a Slurm job that share the GPUs."""
     device: Device = "auto"
-    model_width: int = 64
-    """Width of the model whose gradients are sent."""
     warmup: int = 5
     """Untimed repeats of each size."""
     repeats: int = 20

@@ -11,7 +11,6 @@ from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.core.training_options import TrainingOptions
-from scaling.registry.model import MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
@@ -24,8 +23,8 @@ class RunSpec(TrainingOptions):
     """Which cell of the grid, and its seed."""
     device: Device = "auto"
     """Where to train; `auto` means GPUs where one is visible."""
-    model: str = "resnet18-cifar"
-    """What is trained, a name of the registry of models."""
+    micro_batches: int = 1
+    """Parts of a batch that are trained one after another, before its one update."""
     warmup_epochs: int = 1
     """Epochs at the start, recorded and never averaged."""
     measured_epochs: int = 3
@@ -56,12 +55,11 @@ class RunSpec(TrainingOptions):
     def resolved(self) -> "RunSpec":
         """Put what `device` means here in its place.
 
-        Raises UserError for an unknown recipe, strategy or model, for options that the recipe does
-        not have, and for what cannot be without a GPU.
+        Raises UserError for an unknown recipe or strategy, for options that the recipe does not
+        have, and for what cannot be without a GPU.
         """
         recipe = RECIPES.find(self.cell.recipe)
         STRATEGIES.find(self.cell.strategy)
-        MODELS.find(self.model)
         recipe.options.of(self.recipe_options, "--recipe-options")
         device = environment.resolve_device(self.device)
         if device == "cpu":

@@ -11,7 +11,6 @@ from scaling.launch.measure import launch_ranks
 from scaling.launch.outcome import verdict
 from scaling.launch.rank_log import LinesByKind
 from scaling.launch.run_spec import RunSpec
-from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
 BYTES_PER_PARAMETER = 4
@@ -50,11 +49,9 @@ def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
             f"a global batch of {cell.gpus}·{cell.batch_size} = {cell.global_batch_size} samples "
             f"is larger than the {train_images} training images"
         )
-    recipe, strategy = RECIPES.find(cell.recipe), STRATEGIES.find(cell.strategy)
-    if recipe.strategies is not None and cell.strategy not in recipe.strategies:
-        return f"recipe {recipe.name} does not train with strategy {strategy.name}"
-    if recipe.models is not None and spec.model not in recipe.models:
-        return f"recipe {recipe.name} does not train model {spec.model}"
+    if cell.batch_size % spec.micro_batches:
+        return f"a batch of {cell.batch_size} does not divide into {spec.micro_batches} parts"
+    strategy = STRATEGIES.find(cell.strategy)
     if spec.nodes > 1 and not strategy.spans_nodes:
         return f"{strategy.title} is one process and cannot reach the GPUs of {spec.nodes} machines"
     machine = len(environment.gpu_names())
@@ -86,11 +83,13 @@ def assemble(
         status=status,
         message=message,
         dataset={
-            key: dataset[key] for key in ("source", "checksum", "train_images", "test_images")
+            key: dataset[key]
+            for key in ("source", "checksum", "train_images", "test_images", "image_shape")
         },
         model={
             "name": spec.model,
             "width": spec.model_width,
+            "options": spec.model_options,
             "parameters": parameters,
             "gradient_bytes": parameters and parameters * BYTES_PER_PARAMETER,
             "flops_per_image": first_end.get("flops_per_image"),

@@ -31,7 +31,6 @@ class ResNetTraining(Training, TrainingOptions):
         spec = RunSpec(
             cell=Cell("course", "ddp", 1, self.batch_size, self.seed),
             device="cuda" if device.type == "cuda" else "cpu",
-            model=self.model,
             warmup_epochs=0,
             measured_epochs=self.epochs,
             instrumented_iterations=0,

@@ -20,4 +20,4 @@ class Dataset:
     needs_path: bool = False
 
 
-DATASETS = Registry[Dataset]("dataset", "scaling.registry.datasets")
+DATASETS = Registry[Dataset]("dataset", "scaling.registry.datasets", Dataset)

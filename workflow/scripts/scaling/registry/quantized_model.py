@@ -19,4 +19,6 @@ class QuantizedModel:
     evaluation: Reference
 
 
-QUANTIZED_MODELS = Registry[QuantizedModel]("quantized model", "scaling.registry.quantized_models")
+QUANTIZED_MODELS = Registry[QuantizedModel](
+    "quantized model", "scaling.registry.quantized_models", QuantizedModel
+)

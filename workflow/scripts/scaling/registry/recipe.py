@@ -13,17 +13,15 @@ class Recipe:
 
     `trainer` refers to a class as `scaling.training.trainer.Trainer` describes it. `options` are
     its own (`recipes` in the configuration); `gpu_options` are switches that a CPU cannot have on.
-    It trains with any of `strategies` and `models` (None: with all). Under a strategy in
-    `sweep_kinds` it sends messages of its own, which the interconnect sweep knows as that kind.
+    Under a strategy in `sweep_kinds` it sends messages of its own, which the interconnect sweep
+    knows as that kind.
     """
 
     name: str
     trainer: Reference
     options: type[Section]
     gpu_options: tuple[str, ...] = ()
-    strategies: tuple[str, ...] | None = None
-    models: tuple[str, ...] | None = None
     sweep_kinds: Mapping[str, str] = field(default_factory=dict)
 
 
-RECIPES = Registry[Recipe]("recipe", "scaling.registry.recipes")
+RECIPES = Registry[Recipe]("recipe", "scaling.registry.recipes", Recipe)

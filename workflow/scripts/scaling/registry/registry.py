@@ -1,14 +1,17 @@
 """A registry finds its entries by their files, so that adding one edits no existing file.
 
-An entry is the constant `ENTRY` of a module in the registry's folder. The code behind an entry is
-named as text and imported when it is needed: a cell depends on the code of its own entries alone.
+An entry is the constant `ENTRY` of a module in the registry's folder, or of a file of the user's
+own (`core/plugins.py`). The code behind an entry is named as text and imported when it is needed: a
+cell depends on the code of its own entries alone.
 """
 
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules, resolve_name
 from typing import Any, Generic, Protocol, TypeVar
 
+from scaling.core import plugins
 from scaling.core.errors import UserError
 
 
@@ -39,17 +42,17 @@ Entry = TypeVar("Entry", bound=Named)
 
 
 class Registry(Generic[Entry]):
-    """The entries of one `kind` (as a message calls it), one for each module of `folder`.
+    """The entries of type `entry`, a `kind` as a message calls it; one for each module of `folder`.
 
     A module is called as its entry, with underscores for hyphens.
     """
 
-    def __init__(self, kind: str, folder: str) -> None:
-        self.kind, self._folder = kind, folder
+    def __init__(self, kind: str, folder: str, entry: type[Entry]) -> None:
+        self.kind, self._folder, self._type = kind, folder, entry
 
     def names(self) -> list[str]:
         """The names of all entries, sorted."""
-        return sorted(self._load(module).name for module in self._modules())
+        return sorted([*(self._load(module).name for module in self._modules()), *self._plugins()])
 
     def find(self, name: str) -> Entry:
         """The entry called `name`; UserError with the names there are where there is none."""
@@ -57,12 +60,20 @@ class Registry(Generic[Entry]):
             entry = self._load(name.replace("-", "_"))
             if entry.name == name:
                 return entry
+        if name in (plugged := self._plugins()):
+            return plugged[name][1]
         raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(self.names())}")
 
-    def modules(self, name: str) -> list[str]:
-        """The dotted names of the modules whose code an entry adds: its own, and those it names."""
+    def modules(self, name: str) -> list[str | Path]:
+        """The modules whose code an entry adds, dotted names or a file: its own, those it names."""
         named = [v.module for v in vars(self.find(name)).values() if isinstance(v, Reference)]
-        return [f"{self._folder}.{name.replace('-', '_')}", *named]
+        own = self._plugins().get(name, (f"{self._folder}.{name.replace('-', '_')}",))[0]
+        return [own, *named]
+
+    def _plugins(self) -> dict[str, tuple[Path, Entry]]:
+        """The entries of the user's own files by their names, with the file."""
+        found = {path: getattr(plugins.load(path), "ENTRY", None) for path in plugins.files()}
+        return {e.name: (path, e) for path, e in found.items() if isinstance(e, self._type)}
 
     def _modules(self) -> list[str]:
         return [found.name for found in iter_modules(import_module(self._folder).__path__)]

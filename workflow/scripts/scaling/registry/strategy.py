@@ -34,4 +34,4 @@ class Strategy:
     wrap: Reference
 
 
-STRATEGIES = Registry[Strategy]("strategy", "scaling.registry.strategies")
+STRATEGIES = Registry[Strategy]("strategy", "scaling.registry.strategies", Strategy)

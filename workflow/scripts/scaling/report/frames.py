@@ -67,6 +67,13 @@ def _with_exposed(cells: pd.DataFrame, communication: pd.DataFrame) -> pd.DataFr
     return cells.assign(other_share=1 - known - cells["communication_share"].fillna(0))
 
 
+def strategies(tables: StudyTables) -> pd.DataFrame:
+    """The cells on several GPUs, with the bytes of a step, where there are three strategies."""
+    sent = tables.bandwidth[[*CELL_KEYS, "bytes_per_iteration"]].drop_duplicates(CELL_KEYS)
+    found = cells(tables).merge(sent, how="inner", on=CELL_KEYS)
+    return found if found["strategy"].nunique() > 2 else found.iloc[:0]
+
+
 def recipes(tables: StudyTables) -> pd.DataFrame:
     """Pairs of recipes on one cell; see `accuracy.compare_recipes`."""
     return accuracy.compare_recipes(tables.accuracy)
@@ -196,7 +203,7 @@ def audit_counts(audit: pd.DataFrame) -> str:
 FRAMES: dict[str, Callable[[Any], pd.DataFrame]] = {
     made.__name__: made
     for made in (
-        *(cells, startup_medians, recipes, remedies, communication_estimates),
+        *(cells, strategies, startup_medians, recipes, remedies, communication_estimates),
         *(bandwidth_estimates, orders, messages, ranks, findings),
         *(environments, *part_b.FRAMES),
     )

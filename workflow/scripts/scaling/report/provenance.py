@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.registry.model import MODELS
+from scaling.registry import model
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
@@ -14,8 +14,7 @@ def headline(study: StudyTables) -> str:
     """`ResNet-18 on CIFAR-10, 2 × NVIDIA H200`, as far as the records say."""
     runs = _recorded(study)
     models = _values(runs, "model")
-    model = models[0].partition(",")[0] if models else "Int8 quantization"
-    title = MODELS.find(model).title if model in MODELS.names() else model
+    title = model.title(models[0].partition(",")[0]) if models else "Int8 quantization"
     return ", ".join(filter(None, [f"{title} on {dataset(study)}", machine(study.provenance)]))
 
 
@@ -30,7 +29,9 @@ def machine(provenance: pd.DataFrame) -> str:
 def dataset(study: StudyTables) -> str:
     """`CIFAR-10`, also of its images in another form, or the source that was named."""
     source, origin = study.manifest["source"], study.manifest["origin"].lower()
-    return "CIFAR-10" if "cifar10" in f"{source} {origin}" else str(source)
+    name = "CIFAR-10" if "cifar10" in f"{source} {origin}" else str(source)
+    side = study.manifest["image_shape"][0]
+    return name if side == 32 else f"{name} at {side} × {side}"
 
 
 def summary(study: StudyTables, replayed_from: str | None) -> str:

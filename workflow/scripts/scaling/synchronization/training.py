@@ -12,7 +12,7 @@ from torch import nn
 
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
-from scaling.models.resnet import ResNet18
+from scaling.models.build import build
 from scaling.synchronization import orders
 from scaling.synchronization.plan import Buffers, Plan, Training
 from scaling.training import evaluation
@@ -89,7 +89,7 @@ def course(
     spec: RunSpec, rank: Rank, dataset: TrainingData, buffers: Buffers
 ) -> tuple[nn.Module, Course]:
     """Make the study's model with the weights of its seed, and recipe `course` to train it."""
-    model = build(spec, rank, dataset)
+    model = fresh(spec, rank, dataset)
     if buffers == "sync_batch_norm":
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
     trainer = Course(spec, rank, model, dataset)
@@ -100,17 +100,17 @@ def course(
     return model, trainer
 
 
-def build(spec: RunSpec, rank: Rank, dataset: TrainingData) -> ResNet18:
+def fresh(spec: RunSpec, rank: Rank, dataset: TrainingData) -> nn.Module:
     """Make the study's model with the weights of its seed, on the rank's device."""
     torch.manual_seed(spec.cell.seed)
-    return ResNet18(spec.model_width, len(dataset.data.classes)).to(rank.device)
+    return build(spec, len(dataset.data.classes)).to(rank.device)
 
 
 def running_statistics(model: nn.Module) -> Statistics:
     """Collect the running mean and variance of every channel, in the order of the modules."""
     buffers = {name: buffer.double().cpu().numpy() for name, buffer in model.named_buffers()}
     return {
-        statistic: np.concatenate([buffers[name] for name in buffers if name.endswith(word)])
+        statistic: np.concatenate([[], *(buffers[name] for name in buffers if name.endswith(word))])
         for word, statistic in (("running_mean", "mean"), ("running_var", "variance"))
     }
 

@@ -14,8 +14,8 @@ from scaling.instruments.messages import Messages, collectives, copies
 from scaling.launch import measure
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
-from scaling.models.resnet import ResNet18
-from scaling.synchronization import orders, training
+from scaling.models.build import build
+from scaling.synchronization import agreement, orders, training
 from scaling.synchronization.plan import Buffers, Plan
 from scaling.training.trainer import Trainer, TrainingData
 from scaling.training.tuned import Tuned
@@ -39,6 +39,8 @@ OF_RANKS = [
     ParallelMode("ddp", "course", "ddp"),
     ParallelMode("ddp, buffers local", "course", "ddp", "local"),
     ParallelMode("ddp, SyncBatchNorm", "course", "ddp", "sync_batch_norm"),
+    ParallelMode("fsdp", "course", "fsdp"),
+    ParallelMode("zero1", "course", "zero1"),
     ParallelMode("tuned", "tuned", "ddp"),
 ]
 DATA_PARALLEL = ParallelMode("dp", "course", "dp")
@@ -49,15 +51,16 @@ WITHOUT_MESSAGES = ("compile", "cuda_graph", "fused_norms")
 def run(plan: Plan, log_folder: Path) -> None:
     """Run the experiments that take a process for each GPU; rank 0 reports to `log_folder`.
 
-    Reports `model` with parameter_bytes (K) and buffer_bytes, and the rows of `permutations`,
-    `steps`, `training` and `buffer_seconds`.
+    Reports `model` with parameter_bytes (K), buffer_bytes and widest_norm (channels), and the rows
+    of `permutations`, `steps`, `training`, `buffer_seconds` and `agreement`.
     """
     with _joined(plan, log_folder) as (rank, log):
         dataset = TrainingData.read(plan.dataset, plan.manifest, plan.images)
-        model = ResNet18(plan.model_width, len(dataset.data.classes))
+        model = build(plan, len(dataset.data.classes))
         sizes = {
             "parameter_bytes": sum(p.numel() * p.itemsize for p in model.parameters()),
             "buffer_bytes": sum(b.numel() * b.itemsize for b in model.buffers()),
+            "widest_norm": max((b.numel() for b in model.buffers()), default=0),
         }
         _report(log, rank, "model", sizes)
         for drawn in _permutations(plan) if rank.is_first else []:
@@ -67,6 +70,8 @@ def run(plan: Plan, log_folder: Path) -> None:
             _report(log, rank, "training", training.run(spec, one, rank, dataset))
         rows = training.epoch_seconds(plan, rank, dataset)
         _report(log, rank, "buffer_seconds", {"rows": rows})
+        rows = agreement.distances(plan, rank, dataset)
+        _report(log, rank, "agreement", {"rows": rows})
         # After the trainings: recipe tuned sets precision and algorithms for the whole process.
         for mode in OF_RANKS:
             if mode.buffers in plan.kinds:
@@ -134,5 +139,5 @@ def _trainer(plan: Plan, mode: ParallelMode, rank: Rank, dataset: TrainingData) 
     if mode.recipe == "tuned":
         options = {**spec.recipe_options, **dict.fromkeys(WITHOUT_MESSAGES, False)}
         spec = replace(spec, recipe_options=options)
-        return Tuned(spec, rank, training.build(spec, rank, dataset), dataset)
+        return Tuned(spec, rank, training.fresh(spec, rank, dataset), dataset)
     return training.course(spec, rank, dataset, mode.buffers)[1]

@@ -111,6 +111,7 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             test_accuracy epoch_seconds epoch_seconds_min epoch_seconds_max count:whole
             mean_drift_max mean_drift_mean variance_drift_max variance_drift_mean
             parameters_sha256:text buffers_sha256:text note:text""",
+        "agreement": "gpus:whole strategy:text steps:whole distance",
     },
     ("tables_quantization", "shared"): {
         "quantization": """seed:whole stage:text accuracy_percent difference_points

@@ -10,6 +10,7 @@ import pandas as pd
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.core.records import EpochRow, Role, RunRecord, read_record
+from scaling.registry.model import MODELS
 from scaling.tables import schema
 
 Run = tuple[Cell, RunRecord | None]
@@ -104,15 +105,23 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
 
 def _model(model: dict[str, Any]) -> str:
-    """Name, width and, where a process got as far as making it, the number of parameters."""
-    parameters = f", {model['parameters']:,} parameters" if model["parameters"] else ""
-    return f"{model['name']}, width {model['width']}{parameters}"
+    """Name, size and, where a process got as far as making it, the number of parameters."""
+    parts = [model["name"]]
+    if model["name"] in MODELS.names():
+        parts.append(f"width {model['width']}")
+    parts += [f"{name} {value}" for name, value in model["options"].items()]
+    if model["parameters"]:
+        parts.append(f"{model['parameters']:,} parameters")
+    return ", ".join(parts)
 
 
 def _training(training: dict[str, Any]) -> dict[str, Any]:
     """How it was trained, as a person would say it."""
     flip = "random" if training["horizontal_flip"] else "no"
     options = training["recipe_applied"] or training["recipe_options"]
+    notes = {"notes": "; ".join(options.get("notes", []))}
+    said = {name: value for name, value in {**options, **notes}.items() if value != ""}
+    parts = training.get("micro_batches", 1)
     return {
         "training": (
             f"SGD, learning rate {training['learning_rate']:g}, "
@@ -120,8 +129,9 @@ def _training(training: dict[str, Any]) -> dict[str, Any]:
             f"random crop with {training['crop_padding']} pixels of padding, "
             f"{flip} horizontal flip; {training['warmup_epochs']} warm-up and "
             f"{training['measured_epochs']} measured epochs"
+            + (f"; each update of {parts} micro-batches" if parts > 1 else "")
         ),
-        "recipe_options": ", ".join(f"{name} {value}" for name, value in options.items()),
+        "recipe_options": ", ".join(f"{name} {value}" for name, value in said.items()),
         "compiled_batch_sizes": "; ".join(map(str, training["compiled_batch_sizes"] or [])),
         "cpu_threads": str(training["cpu_threads"]),
     }

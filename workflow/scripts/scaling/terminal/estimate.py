@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from scaling.config import stored
+from scaling.config.config import model_options
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -20,7 +21,7 @@ Times = dict[Path | tuple[str, str], float]
 GUESSED_SECONDS, GUESSED_BYTES = 10, 200_000
 """Of a measurement when nothing is known, with its share of tables and report: the demo's."""
 IMAGE_BYTES = {"digits": 5_500_000, "cifar10": 355_000_000}
-"""Of a dataset, with what is downloaded for it."""
+"""Of a dataset of 32×32 pixels, with what is downloaded for it."""
 
 
 def records_in(folder: Path) -> Iterator[Path]:
@@ -52,7 +53,7 @@ def sources(config: dict[str, Any], records: Path, studies: Path, on_cpu: bool) 
     found = {"as measured here": times(records)}
     for path in sorted(studies.glob(f"*/{stored.CONFIG}")):
         other = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
-        alike = other["model"]["width"] == config["model"]["width"]
+        alike = model_options(other) == model_options(config)
         if alike and (other["device"] == "cpu") == on_cpu:
             found[f"as in {path.parent}"] = times(path.parent)
     return found
@@ -80,7 +81,7 @@ def time_needed(wanted: list[Path], known: dict[str, Times]) -> str:
     """About how long measurements take one after another, and how that is known."""
     found = [seconds(record, known) for record in wanted]
     basis = Counter(name for _, name in found)
-    said = ", ".join(f"{count} {name}" for name, count in basis.items())
+    said = ", ".join(f"{count} {name}" for name, count in basis.most_common())
     return f"about {duration(sum(value for value, _ in found))} one after another ({said})"
 
 
@@ -96,6 +97,7 @@ def disk_needed(config: dict[str, Any], count: int, results: Path, images: bool)
     if images:
         dataset = config["dataset"]
         own = 3072 * (dataset["train_images"] + dataset["test_images"])
-        needed += IMAGE_BYTES.get(dataset["source"], own)
+        scale = (dataset.get("image_size", 32) / 32) ** 2
+        needed += scale * IMAGE_BYTES.get(dataset["source"], own)
     free = fmt.data(shutil.disk_usage(results.parent).free)
     return f"about {fmt.data(needed)} of disk ({basis}), of which {free} are free"

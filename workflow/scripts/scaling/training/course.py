@@ -5,7 +5,7 @@ SGD with momentum in float32, torch.nn.DataParallel or DistributedDataParallel. 
 nothing is held back: convolutions run in TF32 where PyTorch lets them by default.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from itertools import islice
 from time import perf_counter
@@ -23,13 +23,13 @@ from scaling.training.trainer import EpochResult, TrainingData, TrainIterations,
 
 
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
-    """The training images, augmented by torchvision, as (float [3, 32, 32], label)."""
+    """The training images, augmented by torchvision, as (float [3, S, S], label)."""
 
     def __init__(self, dataset: TrainingData, spec: RunSpec) -> None:
         self._images = dataset.data.train_images
         self._labels = dataset.data.train_labels.tolist()
         steps: list[Callable[..., object]] = [
-            transforms.RandomCrop(32, padding=spec.crop_padding),
+            transforms.RandomCrop(self._images.shape[1], padding=spec.crop_padding),
             *([transforms.RandomHorizontalFlip()] if spec.horizontal_flip else []),
             transforms.ToTensor(),
             transforms.Normalize(dataset.mean.tolist(), dataset.std.tolist()),
@@ -44,7 +44,7 @@ class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
 
 
 Batch = tuple[torch.Tensor, torch.Tensor]
-"""Images [n, 3, 32, 32] and labels [n]."""
+"""Images [n, 3, S, S] and labels [n]."""
 
 
 class Course:
@@ -72,12 +72,7 @@ class Course:
             pin_memory=rank.device.type == "cuda",
         )
         self._criterion = nn.CrossEntropyLoss()
-        self._optimizer = torch.optim.SGD(
-            model.parameters(),
-            lr=spec.learning_rate,
-            momentum=spec.momentum,
-            weight_decay=spec.weight_decay,
-        )
+        self.optimizer = self._wrapped.optimizer(spec.sgd)
         tf32 = rank.device.type == "cuda" and torch.backends.cudnn.allow_tf32
         self.applied = {**spec.recipe_options, "precision": "tf32" if tf32 else "float32"}
         self.compiled_batch_sizes: list[int] = []
@@ -121,15 +116,17 @@ class Course:
         waited = 0.0
         for inputs, labels in loader:
             waited += perf_counter() - asked
-            inputs = inputs.to(device, non_blocking=True)
-            labels = labels.to(device, non_blocking=True)
-            self._optimizer.zero_grad()
-            outputs = self.model(inputs)
-            loss = self._criterion(outputs, labels)
-            loss.backward()
-            self._optimizer.step()
-            loss_sum += loss.detach() * len(labels)
-            correct += (outputs.detach().argmax(1) == labels).sum()
+            self.optimizer.zero_grad()
+            for part, more in in_parts((inputs, labels), self._spec.micro_batches):
+                own_inputs, own_labels = (tensor.to(device, non_blocking=True) for tensor in part)
+                self._wrapped.accumulate(more)
+                outputs = self.model(own_inputs)
+                loss = self._criterion(outputs, own_labels)
+                share = len(own_labels) / len(labels)
+                (loss if share == 1 else loss * share).backward()
+                loss_sum += loss.detach() * len(own_labels)
+                correct += (outputs.detach().argmax(1) == own_labels).sum()
+            self.optimizer.step()
             iterations += 1
             samples += len(labels)
             asked = perf_counter()
@@ -145,3 +142,10 @@ class Course:
             train_loss=finite(loss_sum.item() / samples),
             train_accuracy=correct.item() / samples,
         )
+
+
+def in_parts(batch: Batch, parts: int) -> Iterator[tuple[Batch, bool]]:
+    """Split a batch into at most so many parts; say of each whether more of them follow."""
+    pieces = list(zip(*(tensor.chunk(parts) for tensor in batch), strict=True))
+    for place, piece in enumerate(pieces, start=1):
+        yield piece, place < len(pieces)

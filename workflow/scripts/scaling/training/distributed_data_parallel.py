@@ -27,6 +27,9 @@ class Replica(Wrapped):
     def without_communication(self) -> AbstractContextManager[None] | None:
         return self.model.no_sync()
 
+    def accumulate(self, more: bool) -> None:
+        self.model.require_backward_grad_sync = not more
+
 
 def wrap(model: nn.Module, rank: Rank, gpus: int) -> Replica:
     """`model` on the device of `rank`, one of `gpus` ranks."""

@@ -18,7 +18,7 @@ FLOP_IMAGES = 2
 
 
 def normalized(images: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Tensor:
-    """uint8 [n, 32, 32, 3] to float32 [n, 3, 32, 32]: what ToTensor and Normalize give."""
+    """uint8 [n, S, S, 3] to float32 [n, 3, S, S]: what ToTensor and Normalize give."""
     scaled = (images.astype(np.float32) / 255 - mean) / std
     return torch.from_numpy(scaled.astype(np.float32).transpose(0, 3, 1, 2)).contiguous()
 
@@ -44,13 +44,23 @@ def evaluate(
 def sha256(tensors: Iterable[Tensor]) -> str:
     """Hash the bytes of tensors, of a model's parameters say: SHA-256 in hexadecimal.
 
-    Those that are sharded over ranks are gathered, so all ranks have to call.
+    All ranks have to call where they are sharded.
     """
     digest = hashlib.sha256()
-    for tensor in tensors:
-        whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-        digest.update(whole.detach().cpu().contiguous().numpy().tobytes())
+    for tensor in whole(tensors):
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def whole(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Gather those that are sharded over ranks; all ranks have to call."""
+    return [one.full_tensor() if isinstance(one, DTensor) else one for one in tensors]
+
+
+def image_shape(dataset: TrainingData) -> tuple[int, int, int]:
+    """The shape of one image as a model sees it, (3, S, S)."""
+    side = dataset.data.train_images.shape[1]
+    return 3, side, side
 
 
 def training_flops_per_image(model: nn.Module, image_shape: tuple[int, ...] = (3, 32, 32)) -> int:

@@ -13,9 +13,14 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.hooks import RemovableHandle
 
-from scaling.models.resnet import ResNet18
+from scaling.models.parts import backward_groups
 from scaling.training.flat_weights import FlatWeights, room_of, views_of
+
+NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
+"""Modules whose parameters stay float32 whatever the precision of products."""
 
 
 @dataclass
@@ -32,15 +37,15 @@ class FlatSGD:
     """SGD with momentum and weight decay, as torch.optim.SGD defines them, for `model`.
 
     The parameters of `model` become float32 views of one array. `trained` is what to run forward
-    and backward: `model` itself, or with `working_dtype` a copy that shares its batch norms and
-    holds all other parameters in that type; `step` brings it up to date. With several `ranks`
-    gradients are summed over all of them: divide the loss by their number to get the mean. With
-    `enabled` False nothing is sent. All of it may be captured in a CUDA graph.
+    and backward: `model` itself, or with `working_dtype` a copy that shares its norms and holds all
+    other parameters in that type; `step` brings it up to date. With several `ranks` gradients are
+    summed over all of them: divide the loss by their number to get the mean. With `enabled` False
+    nothing is sent. All of it may be captured in a CUDA graph.
     """
 
     def __init__(
         self,
-        model: ResNet18,
+        model: nn.Module,
         learning_rate: float,
         momentum: float,
         weight_decay: float,
@@ -51,16 +56,18 @@ class FlatSGD:
         self.enabled = ranks > 1
         self._rates = (learning_rate, momentum, weight_decay)
         self._sent: list[dist.Work] = []
-        groups = model.backward_order
+        self._hooks: list[RemovableHandle] = []
+        self._more = False
+        groups = backward_groups(model)
         order = [parameter for group in groups for parameter in group]
         self._flat = FlatWeights(order)
         self.trained = model
         self._working: Tensor | None = None
         if working_dtype is not None:
             self._working = self._flat.values.to(working_dtype)
-            shared = {id(m): m for m in model.modules() if isinstance(m, nn.BatchNorm2d)}
+            shared = {id(m): m for m in model.modules() if isinstance(m, NORMS)}
             self.trained = copy.deepcopy(model, shared)
-            groups = self.trained.backward_order
+            groups = backward_groups(self.trained)
             own = [parameter for group in groups for parameter in group]
             views = views_of(self._working, order)
             for parameter, mine, view in zip(order, own, views, strict=True):
@@ -77,7 +84,8 @@ class FlatSGD:
         ]
         for bucket in self._buckets:
             for parameter in bucket.parameters:
-                parameter.register_post_accumulate_grad_hook(self._arrival(bucket))
+                hook = parameter.register_post_accumulate_grad_hook(self._arrival(bucket))
+                self._hooks.append(hook)
 
     @property
     def state(self) -> list[Tensor]:
@@ -89,6 +97,15 @@ class FlatSGD:
         if self._working is not None:
             self._working.copy_(self._flat.values)
 
+    def accumulate(self, more: bool) -> None:
+        """Say whether `more` backward passes of the same update follow the next one."""
+        self._more = more
+
+    def release(self) -> None:
+        """Let go of the model: another one may take it."""
+        for hook in self._hooks:
+            hook.remove()
+
     def step(self) -> None:
         """Wait on the device for what was sent, then update all weights."""
         for work in self._sent:
@@ -98,11 +115,15 @@ class FlatSGD:
         self._update(flat.values, flat.momenta, flat.gradients, self._working, *self._rates)
 
     def _arrival(self, bucket: Bucket) -> Callable[[Tensor], None]:
-        def arrived(_: Tensor) -> None:
+        def arrived(parameter: Tensor) -> None:
+            # A kernel's result may be a part of an array that the next forward pass writes to.
+            if self._more and parameter.grad is not None and parameter.grad._is_view():
+                parameter.grad = parameter.grad.clone()
             bucket.missing -= 1
             if bucket.missing == 0:
                 bucket.missing = len(bucket.parameters)
-                self._send(bucket)
+                if not self._more:
+                    self._send(bucket)
 
         return arrived
 
@@ -139,6 +160,7 @@ def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
     torch._foreach_copy_(views, gradients)
 
 
-def bucket_bytes(model: ResNet18) -> list[int]:
+def bucket_bytes(model: nn.Module) -> list[int]:
     """The bytes of each message of a step in the order of sending, padding included."""
-    return [sum(map(room_of, group)) * torch.float32.itemsize for group in model.backward_order]
+    groups = backward_groups(model)
+    return [sum(map(room_of, group)) * torch.float32.itemsize for group in groups]

@@ -1,5 +1,6 @@
 """One training step on the device: by kernel launches, or recorded as a CUDA graph."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -12,6 +13,7 @@ from scaling.data.resident import ResidentImages
 from scaling.registry.recipes.tuned import Options
 from scaling.training.captured_steps import CapturedSteps
 from scaling.training.flat_sgd import FlatSGD
+from scaling.training.wrapped_sgd import WrappedSGD
 
 
 class InPrecision(nn.Module):
@@ -33,10 +35,8 @@ class InPrecision(nn.Module):
 class Step:
     """One training step on static buffers, by kernel launches or as a CUDA graph.
 
-    Without fused norms each half of the model is compiled for itself: either way the gradients of
-    the late half travel while the backward pass is in the early one. Batches of the `prepared`
-    sizes are compiled, where the options say so, and cuDNN searches for their fastest convolutions;
-    others run as they come.
+    Batches of the `prepared` sizes are compiled, where the options say so, and cuDNN searches for
+    their fastest convolutions; others run as they come. Each is trained in `micro_batches` parts.
     """
 
     def __init__(
@@ -44,15 +44,16 @@ class Step:
         model: nn.Module,
         trained: nn.Module,
         images: ResidentImages,
-        optimizer: FlatSGD,
+        optimizer: FlatSGD | WrappedSGD,
         options: Options,
         ranks: int,
         device: torch.device,
         prepared: list[int],
+        micro_batches: int,
     ) -> None:
         self._model, self._trained, self._images = model, trained, images
         self._optimizer, self._options, self._ranks = optimizer, options, ranks
-        self._prepared = prepared
+        self._prepared, self._micro_batches = prepared, micro_batches
         self._next_batch, self._losses = images.next_batch, _losses
         if options.compile:
             self._next_batch = torch.compile(images.next_batch, dynamic=False)
@@ -63,6 +64,7 @@ class Step:
 
     def run(self, size: int) -> None:
         """Train on the next `size` images; only launches work."""
+        self._images.stage(size)
         self._captured.run((self._optimizer.enabled, size), lambda: self._launch(size))
 
     def capture(self, sizes: list[int]) -> None:
@@ -70,14 +72,30 @@ class Step:
 
         The model and its optimizer stay as they were.
         """
+        with self._kept():
+            for size in sorted(set(sizes), reverse=True):
+                self._captured.capture(
+                    (self._optimizer.enabled, size),
+                    partial(self._begin, size),
+                    partial(self._launch, size),
+                )
+
+    def compile(self) -> None:
+        """Compile the steps of the prepared sizes; model and optimizer stay as they were."""
+        with self._kept():
+            for size in self._prepared:
+                self._begin(size)
+                self._launch(size)
+
+    def _begin(self, size: int) -> None:
+        self._images.draw(0)
+        self._images.stage(size)
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
         held = [*self._model.state_dict().values(), *self._optimizer.state]
         saved = [tensor.clone() for tensor in held]
-        for size in sorted(set(sizes), reverse=True):
-            self._captured.capture(
-                (self._optimizer.enabled, size),
-                partial(self._images.draw, 0),
-                partial(self._launch, size),
-            )
+        yield
         with torch.no_grad():
             for tensor, value in zip(held, saved, strict=True):
                 tensor.copy_(value)
@@ -95,14 +113,19 @@ class Step:
 
     def _launch(self, size: int) -> None:
         with nullcontext() if size in self._prepared else _as_it_comes():
-            images, labels = self._next_batch(size)
-            if not self._options.channels_last:
-                images = images.contiguous()
-            loss, correct = self._losses(self._trained(images), labels)
-            (loss / self._ranks).backward()
+            left = size
+            while left:
+                part = min(left, math.ceil(size / self._micro_batches))
+                left -= part
+                images, labels = self._next_batch(part)
+                if not self._options.channels_last:
+                    images = images.contiguous()
+                self._optimizer.accumulate(left > 0)
+                loss, correct = self._losses(self._trained(images), labels)
+                (loss * (part / size / self._ranks)).backward()
+                self.loss_sum += loss.detach() * part
+                self.correct += correct
             self._optimizer.step()
-            self.loss_sum += loss.detach() * size
-            self.correct += correct
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from torch import nn
 
 from scaling.core import files
@@ -68,6 +69,13 @@ class Wrapped:
     def without_communication(self) -> AbstractContextManager[None] | None:
         """A context in which gradients stay local, or None where they cannot."""
         return None
+
+    def accumulate(self, more: bool) -> None:
+        """Say whether `more` backward passes of the same update follow the next one."""
+
+    def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
+        """SGD, with its options."""
+        return torch.optim.SGD(self.model.parameters(), **options)
 
 
 class Trainer(Protocol):

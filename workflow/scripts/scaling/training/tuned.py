@@ -5,28 +5,37 @@ products run in bf16 or TF32, batch norms and what follows them have kernels of 
 is compiled, and one CUDA graph holds a whole step: batch, forward, backward, gradient all-reduce,
 update. The host only replays it and waits once an epoch.
 
-Every switch is an option of the recipe. DataParallel on several GPUs copies the model each step
-from host threads, where neither kernels of our own nor a compiled model nor a CUDA graph can be:
-there all three are off, and the record says so.
+Every switch is an option of the recipe; the record says which could be applied, and why others were
+not. DataParallel on several GPUs copies the model each step from host threads, where neither
+kernels of our own nor a compiled model nor a CUDA graph can be. The kernels are those of the lab's
+ResNet-18, other models are compiled whole. Strategies other than `ddp` send their own messages,
+which no CUDA graph holds here, and are compiled block by block.
 """
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from time import perf_counter
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from scaling.core.grid import Cell
+from scaling.data import streamed
 from scaling.data.resident import ResidentImages
+from scaling.data.streamed import StreamedImages
+from scaling.launch import outcome
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
 from scaling.models.resnet import ResNet18
+from scaling.registry.recipe import RECIPES
 from scaling.registry.recipes.tuned import Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
 from scaling.training.step import InPrecision, Step
 from scaling.training.trainer import EpochResult, TrainingData, TrainIterations, finite
+from scaling.training.wrapped_sgd import WrappedSGD
 
 CUDNN_ALGORITHMS = 10
 """How many algorithms cuDNN tries for a convolution (PyTorch's default)."""
@@ -43,15 +52,16 @@ class Tuned:
 
     Model, schedule and distribution of the augmentation are those of `course`; the last, smaller
     batch of an epoch is trained on as well. `loader_seconds` is the host time of drawing the
-    epoch's order.
+    epoch's order, and of waiting for images that do not fit the GPU.
     """
 
-    def __init__(self, spec: RunSpec, rank: Rank, model: ResNet18, dataset: TrainingData) -> None:
-        options = _options(spec, rank)
+    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData) -> None:
+        options = Options(**spec.recipe_options)
         cell = spec.cell
+        self._spec, self._rank, self._model = spec, rank, model
         replicated = rank.processes == 1 and cell.gpus > 1
-        self._rank, self._gpus = rank, cell.gpus
-        self._images = ResidentImages(
+        streams = streamed.needed(dataset.data, spec.crop_padding, rank.device)
+        self._images = (StreamedImages if streams else ResidentImages)(
             dataset.data,
             dataset.mean,
             dataset.std,
@@ -71,47 +81,93 @@ class Tuned:
         if options.channels_last:
             model.to(memory_format=torch.channels_last)
         model.train()
-        self._optimizer = FlatSGD(
-            model,
-            spec.learning_rate,
-            spec.momentum,
-            spec.weight_decay,
-            rank.processes,
-            torch.bfloat16 if options.precision == "bf16" and not replicated else None,
-            options.compile,
-        )
-        trained = _forward_pass(self._optimizer.trained, options)
+        batch_size = cell.global_batch_size if replicated else cell.batch_size
+        self._sizes = _batch_sizes(self._images.samples, batch_size)
+        own_messages = cell.strategy in RECIPES.find(cell.recipe).sweep_kinds
+        self._wrapped: WrappedSGD | None = None
+        if rank.processes > 1 and not own_messages:
+            self._wrapped = WrappedSGD(spec, rank, model)
+        options, notes = self._prepared(_possible(options, model, rank, cell, own_messages))
+        self.applied = {
+            **options.model_dump(),
+            "images": "streamed" if streams else "resident",
+            "notes": notes,
+        }
+        self.compiled_batch_sizes = _worth_preparing(self._sizes) if options.compile else []
+        self._captured, self._captured_local = options.cuda_graph, False
+        self.progress: StepProgress | None = None
+        if self._captured and rank.processes > 1:
+            self.progress = StepProgress(len(self._sizes), rank.device)
+
+    def _prepared(self, options: Options) -> tuple[Options, list[str]]:
+        """Prepare the steps; leave out what this model does not bear, and say why.
+
+        A lack of memory is no such reason.
+        """
+        notes: list[str] = []
+        while True:
+            self._build(options)
+            try:
+                if options.cuda_graph:
+                    self._step.capture(self._sizes)
+                elif options.compile:
+                    self._step.compile()
+                return options, notes
+            except Exception as error:
+                if outcome.classify(error) or not (options.cuda_graph or options.compile):
+                    raise
+                self._optimizer.release()
+                self._model.zero_grad()
+                switch = "cuda_graph" if options.cuda_graph else "compile"
+                notes.append(f"without {switch}: {outcome.first_sentence(error)}")
+                options = options.model_copy(update={switch: False})
+
+    def _build(self, options: Options) -> None:
+        """Make the optimizer, the forward pass and the step that these options describe."""
+        spec, rank, cell = self._spec, self._rank, self._spec.cell
+        replicated = rank.processes == 1 and cell.gpus > 1
+        self._optimizer: FlatSGD | WrappedSGD
+        if self._wrapped:
+            self._optimizer = self._wrapped
+            self._wrapped.compile(options.compile)
+            trained = self._wrapped.trained
+        else:
+            in_bf16 = options.precision == "bf16" and not replicated
+            self._optimizer = FlatSGD(
+                self._model,
+                spec.learning_rate,
+                spec.momentum,
+                spec.weight_decay,
+                rank.processes,
+                torch.bfloat16 if in_bf16 else None,
+                options.compile,
+            )
+            trained = _forward_pass(self._optimizer.trained, options)
         self.model: nn.Module = InPrecision(trained, options.precision == "bf16")
         if replicated:
             wrap = STRATEGIES.find(cell.strategy).wrap.load()
             self.model = wrap(self.model, rank, cell.gpus).model
-        self.applied = options.model_dump()
-        batch_size = cell.global_batch_size if replicated else cell.batch_size
-        self._sizes = _batch_sizes(self._images.samples, batch_size)
-        prepared = _worth_preparing(self._sizes)
-        self.compiled_batch_sizes = prepared if options.compile else []
         self._step = Step(
-            model,
+            self._model,
             self.model,
             self._images,
             self._optimizer,
             options,
-            rank.processes,
+            1 if self._wrapped else rank.processes,
             rank.device,
-            prepared,
+            _worth_preparing(self._sizes),
+            spec.micro_batches,
         )
-        self._captured, self._captured_local = options.cuda_graph, False
-        self.progress: StepProgress | None = None
-        if self._captured:
-            self._step.capture(self._sizes)
-            if rank.processes > 1:
-                self.progress = StepProgress(len(self._sizes), rank.device)
 
     @property
     def bucket_bytes(self) -> list[int]:
-        return bucket_bytes(self._optimizer.trained) if self._rank.processes > 1 else []
+        if self._wrapped:
+            return self._wrapped.wrapped.bucket_bytes
+        return bucket_bytes(self._model) if self._rank.processes > 1 else []
 
     def without_communication(self) -> AbstractContextManager[None] | None:
+        if self._wrapped:
+            return self._wrapped.wrapped.without_communication()
         return self._local_gradients() if self._rank.processes > 1 else None
 
     @contextmanager
@@ -138,25 +194,25 @@ class Tuned:
         self.model.train()
         self._step.reset()
         self._rank.barrier()
-        self._rank.synchronize(self._gpus)
+        self._rank.synchronize(self._spec.cell.gpus)
         progress = self.progress
         if progress:
             progress.start(epoch, len(sizes))
-        started = perf_counter()
+        waited, started = self._images.waited, perf_counter()
         self._images.draw(epoch)
         drawn = perf_counter()
         for step, size in enumerate(sizes, start=1):
             self._step.run(size)
             if progress:
                 progress.launch(step)
-        self._rank.synchronize(self._gpus)
+        self._rank.synchronize(self._spec.cell.gpus)
         seconds = perf_counter() - started
         if progress:
             progress.end()
 
         return EpochResult(
             seconds=seconds,
-            loader_seconds=drawn - started,
+            loader_seconds=drawn - started + self._images.waited - waited,
             iterations=len(sizes),
             samples=sum(sizes),
             train_loss=finite(self._step.loss_sum.item() / sum(sizes)),
@@ -164,25 +220,49 @@ class Tuned:
         )
 
 
-def _options(spec: RunSpec, rank: Rank) -> Options:
-    """The switches as they can be applied to this cell."""
-    options = Options(**spec.recipe_options)
-    if rank.processes == 1 and spec.cell.gpus > 1:
-        off = {"compile": False, "cuda_graph": False, "fused_norms": False}
-        options = options.model_copy(update=off)
-    return options
+def _possible(
+    options: Options, model: nn.Module, rank: Rank, cell: Cell, own_messages: bool
+) -> Options:
+    """The switches as they can be applied to this model and cell."""
+    off: list[str] = []
+    if rank.processes == 1 and cell.gpus > 1:
+        off = ["compile", "cuda_graph", "fused_norms"]
+    elif rank.processes > 1 and not own_messages:
+        off = ["cuda_graph", "fused_norms"]
+    elif not isinstance(model, ResNet18):
+        off = ["fused_norms"]
+    return options.model_copy(update=dict.fromkeys(off, False))
 
 
-def _forward_pass(model: ResNet18, options: Options) -> nn.Module:
+def _forward_pass(model: nn.Module, options: Options) -> nn.Module:
     """What computes the same as `model` in training mode, the way the switches say."""
-    if options.fused_norms:
+    if options.fused_norms and isinstance(model, ResNet18):
         from scaling.models.fused import FusedResNet  # needs Triton, which comes with CUDA
 
         return FusedResNet(model, options.compile)
-    if options.compile:
-        model.early = torch.compile(model.early, dynamic=False)  # type: ignore[method-assign]
-        model.late = torch.compile(model.late, dynamic=False)  # type: ignore[method-assign]
-    return model
+    if not options.compile:
+        return model
+    if isinstance(model, ResNet18):
+        return CompiledHalves(model)
+    compiled: Any = torch.compile(model, dynamic=False)
+    return compiled
+
+
+class CompiledHalves(nn.Module):
+    """`model` with each half compiled for itself.
+
+    The gradients of the late half so travel while the backward pass is in the early one.
+    """
+
+    def __init__(self, model: ResNet18) -> None:
+        super().__init__()
+        self._model = model
+        self._early = torch.compile(model.early, dynamic=False)
+        self._late = torch.compile(model.late, dynamic=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self._late(self._early(images))
+        return logits
 
 
 def _set_precision(precision: str) -> None:

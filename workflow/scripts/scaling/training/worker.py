@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from scaling.core import environment
 from scaling.core.environment import held_back, power_capped_seconds
@@ -23,7 +22,7 @@ from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StallError
 from scaling.launch.startup_clock import StartupClock
-from scaling.registry.model import MODELS
+from scaling.models.build import build
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 from scaling.training import evaluation
@@ -32,8 +31,7 @@ from scaling.training.trainer import Trainer, TrainingData
 
 def load(spec: RunSpec) -> None:
     """Import what the cell of `spec` is trained with."""
-    for found in (RECIPES.find(spec.cell.recipe).trainer, MODELS.find(spec.model).factory):
-        found.load()
+    RECIPES.find(spec.cell.recipe).trainer.load()
     if spec.cell.gpus > 1:
         STRATEGIES.find(spec.cell.strategy).wrap.load()
 
@@ -101,9 +99,8 @@ def _train(
     dataset = TrainingData.read(images, manifest)
     clock.end("dataset")
     torch.manual_seed(spec.cell.seed)
-    build = MODELS.find(spec.model).factory.load()
     classes = len(dataset.data.classes)
-    model: nn.Module = build(spec.model_width, classes).to(rank.device)
+    model = build(spec, classes).to(rank.device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
 
@@ -131,7 +128,8 @@ def _train(
     digest = evaluation.sha256(model.parameters())
     # Of a model as it is made: one that was sharded or compiled cannot be run on shapes alone.
     with torch.device("meta"):
-        flops = evaluation.training_flops_per_image(build(spec.model_width, classes))
+        shape = evaluation.image_shape(dataset)
+        flops = evaluation.training_flops_per_image(build(spec, classes), shape)
     rank.barrier()
     log.append(
         "end",

@@ -23,9 +23,10 @@ class Options(Section):
     cuda_graph: bool
     """Replays each training step as one CUDA graph. Needs a GPU."""
     fused_norms: bool
-    """Trains batch norms, residuals and rectifiers by Triton kernels of the project, with the
-    fewest passes over the activations, and the first convolution as a matrix product. Needs a GPU
-    and `channels_last`. `false` leaves them to torch.compile or PyTorch."""
+    """Trains batch norms, residuals and rectifiers of resnet18-cifar by Triton kernels of the
+    project, with the fewest passes over the activations, and the first convolution as a matrix
+    product. Needs a GPU and `channels_last`. `false` leaves them to torch.compile or PyTorch, as
+    those of other models always are."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -39,7 +40,5 @@ ENTRY = Recipe(
     trainer=Reference("scaling.training.tuned:Tuned"),
     options=Options,
     gpu_options=("cuda_graph", "fused_norms"),
-    strategies=("dp", "ddp"),
-    models=("resnet18-cifar",),
     sweep_kinds={"ddp": "tuned_bucket"},
 )

@@ -11,7 +11,7 @@ import pandas as pd
 from scaling.tables import schema
 
 KINDS = ["broadcast", "local", "sync_batch_norm"]
-WAYS = ["ddp", "ddp, buffers local", "ddp, SyncBatchNorm", "tuned", "dp"]
+WAYS = ["ddp", "ddp, buffers local", "ddp, SyncBatchNorm", "tuned", "dp", "fsdp", "zero1"]
 """In the order of the table; each that a machine cannot run has one row that says so."""
 NO_SYNC_BATCH_NORM = "not measured: SyncBatchNorm runs on GPUs only"
 ON_GPUS_ONLY = {
@@ -24,13 +24,16 @@ CONTENTS = {
     ("forward", "gather"): "outputs",
     ("backward", "all_reduce"): "gradients",
     ("backward", "reduce"): "gradients",
+    ("backward", "reduce_scatter"): "gradients",
+    ("backward", "all_gather"): "parameters",
+    ("update", "broadcast"): "parameters",
     ("backward", "scatter"): "gradients of outputs",
 }
 """What a message carries, where its phase and kind alone tell it."""
 BYTES_PER_CHANNEL = 2 * 4
 """SyncBatchNorm's backward pass sums two float32 numbers for each channel over the ranks."""
 LAST_STAGE = 8
-"""Channels of ResNet-18's last stage, in widths of its first."""
+"""Channels of ResNet-18's last stage, in widths of its first: older documents do not say."""
 
 
 def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
@@ -118,8 +121,12 @@ def content(message: dict[str, Any], way: dict[str, Any], document: dict[str, An
         if message["dtype"] == "int32":
             return "order of buckets"
         return "parameters" if size == model else "buffers"
-    widest = LAST_STAGE * document["parameters"]["model_width"] * BYTES_PER_CHANNEL
-    if way["way"] == "ddp, SyncBatchNorm" and phase == "backward" and size <= widest:
+    if (way["way"], phase, kind) == ("fsdp", "forward", "all_gather"):
+        return "parameters"
+    widest = document["model"].get("widest_norm")
+    widest = widest or LAST_STAGE * document["parameters"]["model_width"]
+    synchronized = way["way"] == "ddp, SyncBatchNorm"
+    if synchronized and phase == "backward" and size <= widest * BYTES_PER_CHANNEL:
         return "batch statistics"
     return CONTENTS.get((phase, kind), "other")
 
@@ -153,6 +160,21 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
             }
             rows += [{**shared, **rank} for rank in one["ranks"]]
     return schema.frame("buffers", rows)
+
+
+def agreement(documents: list[dict[str, Any]]) -> pd.DataFrame:
+    """One row per strategy beside DistributedDataParallel, and one of its own repeat.
+
+    See `synchronization.agreement`; none from documents made before there was such a comparison.
+    """
+    return schema.frame(
+        "agreement",
+        [
+            {"gpus": document["gpus"], **row}
+            for document in documents
+            for row in document.get("agreement", [])
+        ],
+    )
 
 
 def _seconds(document: dict[str, Any], kind: str) -> dict[str, float]:

@@ -1,0 +1,115 @@
+"""Models by name: ours, torchvision's, a function of the user's own; and what is refused."""
+
+import pytest
+from torch import nn
+
+from scaling.core import plugins
+from scaling.core.errors import UserError
+from scaling.core.training_options import ModelOptions
+from scaling.models.build import build
+from scaling.models.check import check
+from scaling.models.parts import GROUP_BYTES, backward_groups, blocks
+from scaling.models.resnet import BasicBlock, ResNet18
+
+OWN = """
+from torch import nn
+
+def linear(classes, bias=True):
+    return nn.Sequential(nn.Flatten(), nn.LazyLinear(classes, bias=bias))
+
+def text(classes):
+    return "a network"
+
+def ten(classes):
+    return nn.Sequential(nn.Flatten(), nn.LazyLinear(10))
+
+number = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    plugins.load.cache_clear()
+    return f"{tmp_path}/own.py"
+
+
+def count(model):
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_a_model_is_ours_torchvisions_or_the_users_own(own):
+    assert isinstance(build(ModelOptions(model_width=1), 10), ResNet18)
+    # The counts that torchvision documents, for 1000 classes.
+    assert count(build(ModelOptions(model="resnet50"), 1000)) == 25_557_032
+    assert count(build(ModelOptions(model="vit_b_16"), 1000)) == 86_567_656
+    wide = ModelOptions(model="resnet50", model_options={"width_per_group": 128})
+    assert count(build(wide, 1000)) == 68_883_240
+    made = build(ModelOptions(model=f"{own}:linear", model_options={"bias": False}), 7)
+    assert made[1].out_features == 7 and made[1].bias is None
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("resnet5", {}, r"model.name is 'resnet5' \(allowed: resnet18-cifar; a classification"),
+        ("resnet50", {"depth": 3}, "model resnet50 cannot be made with .*depth"),
+        ("resnet18-cifar", {"depth": 3}, "resnet18-cifar has none"),
+        ("OWN:absent", {}, "there is no .*own.py:absent"),
+        ("OWN:number", {}, "own.py:number is no function"),
+        ("OWN:text", {}, "returned str, where an nn.Module is needed"),
+        ("OWN:linear", {"depth": 3}, "unexpected keyword argument 'depth'"),
+        ("absent.py:net", {}, "absent.py does not exist from "),
+        ("absent_module:net", {}, "there is no absent_module:net"),
+    ],
+)
+def test_what_cannot_be_made_is_said_in_one_sentence(own, name, options, said):
+    chosen = ModelOptions(model=name.replace("OWN", own), model_options=options)
+    with pytest.raises(UserError, match=said):
+        build(chosen, 10)
+
+
+def study(name="resnet18-cifar", size=32, batch=8, parts=1):
+    return {
+        "model": {"name": name},
+        "dataset": {"image_size": size},
+        "grid": {"batch_sizes": [64, batch]},
+        "training": {"micro_batches": parts},
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (study("alexnet", size=32), "alexnet cannot train on 8 images of 32 × 32 pixels"),
+        (study("resnet18", batch=1), "1 images of 32 × 32 .*more than 1 value per channel"),
+        (study("resnet18", batch=4, parts=4), "1 images of 32 × 32"),
+        (study("googlenet", size=224), r"googlenet returns GoogLeNetOutputs .*\(8, 3\) is needed"),
+        (study("OWN:ten"), r"returns \(8, 10\) for 8 images of 3 classes"),
+    ],
+)
+def test_what_cannot_train_is_said_before_any_job(own, tmp_path, config, said):
+    (tmp_path / "manifest.json").write_text('{"classes": ["a", "b", "c"]}')
+    config["model"]["name"] = config["model"]["name"].replace("OWN", own)
+    with pytest.raises(UserError, match=said):
+        check(config, tmp_path / "manifest.json")
+
+
+def test_what_can_train_is_let_pass(own, tmp_path):
+    for config in (study(f"{own}:linear", size=9), study("vit_b_16", size=224), study(size=64)):
+        check(config, tmp_path / "absent.json")
+
+
+def test_blocks_are_the_repeated_parts_of_a_network():
+    assert [type(block) for block in blocks(ResNet18(1, 2))] == 8 * [BasicBlock]
+    names = {type(b).__name__ for b in blocks(build(ModelOptions(model="vit_b_16"), 2))}
+    assert names == {"EncoderBlock"}
+    assert blocks(nn.Linear(2, 2)) == []
+
+
+def test_gradients_travel_from_the_last_parameter_to_the_first():
+    model = build(ModelOptions(model="resnet50"), 10)
+    groups = backward_groups(model)
+    assert [p for group in groups for p in group] == list(reversed(list(model.parameters())))
+    sizes = [sum(p.numel() * p.itemsize for p in group) for group in groups]
+    assert min(sizes[:-1]) >= GROUP_BYTES and len(groups) == 4

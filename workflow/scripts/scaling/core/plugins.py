@@ -1,0 +1,66 @@
+"""Python files of the user's own, outside the repository: models, strategies, recipes, datasets."""
+
+import importlib.util
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from pkgutil import resolve_name
+from types import ModuleType
+from typing import Any
+
+from scaling.core.errors import UserError
+
+VARIABLE = "SCALING_PLUGINS"
+"""Lists the files in which registries look for entries too, separated as PATH is."""
+
+
+def files() -> list[Path]:
+    """The files that the environment names."""
+    return [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+
+
+@cache
+def load(path: Path) -> ModuleType:
+    """Import the file as a module called by its stem; what lies beside it can be imported too.
+
+    Raises UserError where there is none, or where it cannot be imported.
+    """
+    if not path.is_file():
+        raise UserError(f"{path} does not exist from {Path.cwd()}: give the path of a Python file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.append(str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    return module
+
+
+def find(target: str) -> Any:
+    """The object called `file.py:name`, or `module:name` of a module that can be imported.
+
+    Raises UserError where there is none.
+    """
+    place, _, name = target.partition(":")
+    try:
+        return getattr(load(Path(place)), name) if is_file(target) else resolve_name(target)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"there is no {target}: {error}") from error
+
+
+def is_file(target: str) -> bool:
+    """Whether `target` names a file rather than a module."""
+    return target.partition(":")[0].endswith(".py")
+
+
+def source(target: str) -> Path | None:
+    """The file behind a `target` as `find` takes it; None where there is none to be read."""
+    place = target.partition(":")[0]
+    if is_file(target):
+        return Path(place)
+    found = importlib.util.find_spec(place)
+    return Path(found.origin) if found and found.origin else None

@@ -1,0 +1,56 @@
+"""Makes the model of a study with fresh weights."""
+
+import inspect
+
+from torch import nn
+
+from scaling.core import plugins
+from scaling.core.errors import UserError
+from scaling.core.training_options import ModelOptions
+from scaling.registry.model import MODELS
+
+LEAST_BATCH = 2
+"""Batch normalisation refuses a single value per channel."""
+
+
+def build(options: ModelOptions, classes: int) -> nn.Module:
+    """Make the model that `options` name, for so many classes.
+
+    `options.model` is the name of a registered model, of a classification model of torchvision, or
+    a function of the user's own, `file.py:function` or `module:function`, that is called with the
+    number of classes. The last two are given `model_options` too. Raises UserError for an unknown
+    name, for arguments that the function does not take, and for what is no network.
+    """
+    name, given = options.model, options.model_options
+    if name in MODELS.names():
+        if given:
+            raise UserError(f"model.options are {given}, and {name} has none: leave them out")
+        model = MODELS.find(name).factory.load()(options.model_width, classes)
+    elif ":" in name:
+        model = _called(name, plugins.find(name), (classes,), given)
+    else:
+        from torchvision import models
+
+        known = models.list_models(models)
+        if name not in known:
+            raise UserError(
+                f"model.name is {name!r} (allowed: {', '.join(MODELS.names())}; a classification "
+                "model of torchvision, as resnet50 or vit_b_16; file.py:function of your own)"
+            )
+        model = _called(name, models.get_model_builder(name), (), given | {"num_classes": classes})
+    if not isinstance(model, nn.Module):
+        raise UserError(f"{name} returned {type(model).__name__}, where an nn.Module is needed")
+    return model
+
+
+def _called(name: str, function: object, positional: tuple[int, ...], named: dict) -> object:
+    """Call `function`; UserError where it does not take these arguments, or refuses them."""
+    if not callable(function):
+        raise UserError(f"{name} is no function")
+    try:
+        inspect.signature(function).bind(*positional, **named)
+        return function(*positional, **named)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"model {name} cannot be made with {named or positional}: {error}"
+        ) from error

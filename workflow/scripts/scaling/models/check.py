@@ -1,0 +1,42 @@
+"""Whether a study's model can be made, and trains on images of the study's size."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from scaling.config import config as configuration
+from scaling.core import files
+from scaling.core.errors import UserError
+from scaling.core.training_options import ModelOptions
+from scaling.models.build import build
+
+CLASSES = 10
+"""Of a dataset that is not prepared yet; all but a user's own images have so many."""
+
+
+def check(config: dict[str, Any], manifest: Path) -> None:
+    """Run the model in training on shapes alone, with the study's smallest batch and its images.
+
+    Raises UserError where it cannot be made or run, or returns other than logits [images, classes].
+    """
+    options = ModelOptions(**configuration.model_options(config))
+    classes = len(files.read_json(manifest)["classes"]) if manifest.exists() else CLASSES
+    side = config["dataset"].get("image_size", 32)
+    parts = config["training"].get("micro_batches", 1)
+    batch = max(1, min(config["grid"]["batch_sizes"]) // parts)
+    with torch.device("meta"):
+        model = build(options, classes).train()
+        try:
+            logits = model(torch.empty(batch, 3, side, side))
+        except Exception as error:
+            raise UserError(
+                f"model {options.model} cannot train on {batch} images of {side} × {side} pixels "
+                f"({error}): set dataset.image_size, or the smallest of grid.batch_sizes, higher"
+            ) from error
+    shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
+    if shape != (batch, classes):
+        raise UserError(
+            f"model {options.model} returns {shape} for {batch} images of {classes} classes, where "
+            f"({batch}, {classes}) is needed: see model.options"
+        )

@@ -1,0 +1,30 @@
+"""ZeRO stage 1: DistributedDataParallel whose optimizer state is spread over the GPUs."""
+
+from scaling.registry.registry import Reference
+from scaling.registry.strategies.ddp import processes
+from scaling.registry.strategy import Strategy
+
+
+def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
+    """3(N-1)/N · K: DDP's all-reduce, and each GPU's updated parameters sent to all others.
+
+    ZeRO itself would do with 2(N-1)/N · K (Rajbhandari et al. 2020, arXiv:1910.02054, section 7);
+    PyTorch's ZeroRedundancyOptimizer broadcasts on top of DDP.
+    """
+    return 3 * (gpus - 1) / gpus * gradient_bytes
+
+
+ENTRY = Strategy(
+    name="zero1",
+    title="ZeroRedundancyOptimizer",
+    processes=processes,
+    busiest_bytes=busiest_bytes,
+    sweep_kind="bucket",
+    all_reduces=False,
+    overlaps=True,
+    replicates=True,
+    needs_gpu=False,
+    spans_nodes=True,
+    most_gpus=1024,
+    wrap=Reference("scaling.training.zero_redundancy:wrap"),
+)

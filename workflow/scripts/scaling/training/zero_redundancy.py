@@ -1,0 +1,27 @@
+"""Strategy `zero1`: DistributedDataParallel, each rank with a part of the optimizer's state."""
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.optim import ZeroRedundancyOptimizer
+
+from scaling.launch.ranks import Rank
+from scaling.training import distributed_data_parallel
+from scaling.training.distributed_data_parallel import Replica
+
+
+class ZeroReplica(Replica):
+    """One rank's model: it updates a part of the parameters and sends it to the others."""
+
+    def without_communication(self) -> None:
+        """Not to be had: updated parameters would still be sent."""
+
+    def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
+        parameters = self.model.parameters()
+        return ZeroRedundancyOptimizer(parameters, optimizer_class=torch.optim.SGD, **options)
+
+
+def wrap(model: nn.Module, rank: Rank, gpus: int) -> ZeroReplica:
+    """`model` on the device of `rank`, one of `gpus` ranks."""
+    return ZeroReplica(distributed_data_parallel.wrap(model, rank, gpus).model)
