@@ -40,8 +40,8 @@ from scaling.training.wrapped_sgd import WrappedSGD
 CUDNN_ALGORITHMS = 10
 """How many algorithms cuDNN tries for a convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
-"""The largest batch for which it tries all: on one H200 that gained 1 to 2 % up to here and nothing
-at 2048, where the slowest algorithms made the search 40 s longer.
+"""The largest batch of the lab's model for which it tries all: on one H200 that gained 1 to 2 % up to
+here and nothing at 2048, where the slowest algorithms made the search 40 s longer.
 """
 PREPARED_SHARE = 0.05
 """From this share of an epoch's images on, a smaller last batch is prepared as whole ones are."""
@@ -75,10 +75,10 @@ class Tuned:
         _set_precision(options.precision)
         # DataParallel's replicas are new threads in each step: cuDNN would search again in each.
         torch.backends.cudnn.benchmark = not replicated
-        torch.backends.cudnn.benchmark_limit = (
-            0 if cell.batch_size <= EXHAUSTIVE_SEARCH_UP_TO else CUDNN_ALGORITHMS
-        )
-        if options.channels_last:
+        exhaustive = isinstance(model, ResNet18) and cell.batch_size <= EXHAUSTIVE_SEARCH_UP_TO
+        torch.backends.cudnn.benchmark_limit = 0 if exhaustive else CUDNN_ALGORITHMS
+        # fully_shard takes parameters in their plain order only.
+        if options.channels_last and STRATEGIES.find(cell.strategy).replicates:
             model.to(memory_format=torch.channels_last)
         model.train()
         batch_size = cell.global_batch_size if replicated else cell.batch_size

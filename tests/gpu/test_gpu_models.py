@@ -1,0 +1,108 @@
+"""Models of others on GPUs: captured, streamed, sharded, in micro-batches. Skipped without."""
+
+import json
+
+import pytest
+import torch
+from test_gpu_training import STEADY_RATE, trainer
+
+from scaling.data import streamed
+from training_runs import run
+
+GPUS = torch.cuda.device_count()
+pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
+several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
+
+OWN = """
+import torch
+from torch import nn
+
+class Looks(nn.Module):
+    def forward(self, values):
+        return values * (1.0 if values.abs().max().item() >= 0 else 2.0)
+
+def plain(classes, looks=False):
+    parts = [nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten()]
+    return nn.Sequential(*parts, *[Looks()] * looks, nn.Linear(128, classes))
+"""
+TUNED = {
+    "precision": "float32",
+    "channels_last": True,
+    "compile": True,
+    "cuda_graph": True,
+    "fused_norms": True,
+}
+
+
+@pytest.fixture
+def train(images, tmp_path):
+    """A function that runs recipe tuned on GPUs and returns the record."""
+    (tmp_path / "own.py").write_text(OWN)
+    made = []
+
+    def trained(**changed):
+        changed = {"model": f"{tmp_path}/own.py:plain", "learning-rate": 0.001, **changed}
+        options = json.dumps(TUNED | changed.pop("options", {}))
+        made.append(tmp_path / f"{len(made)}.json")
+        given = {"device": "cuda", "recipe": "tuned", "recipe-options": options}
+        return run(images, made[-1], **given, **changed)
+
+    return trained
+
+
+def losses(record):
+    assert record["status"] == "ok", record["message"]
+    return [row["train_loss"] for row in record["epochs"]]
+
+
+def test_a_model_that_cannot_be_captured_is_measured_without_and_the_record_says_why(train):
+    record = train(**{"model-options": json.dumps({"looks": True})})
+    assert losses(record)
+    applied = record["training"]["recipe_applied"]
+    assert (applied["cuda_graph"], applied["compile"], applied["fused_norms"]) == (0, 1, 0)
+    assert applied["notes"][0].startswith("without cuda_graph: ")
+    captured = train()
+    assert captured["training"]["recipe_applied"]["cuda_graph"]
+    assert captured["training"]["recipe_applied"]["notes"] == []
+    assert losses(captured) == pytest.approx(losses(record), rel=0.01)
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_streamed_images_train_as_resident_ones_do(monkeypatch, captured):
+    found = []
+    for share in (streamed.RESIDENT_SHARE, 0):
+        monkeypatch.setattr(streamed, "RESIDENT_SHARE", share)
+        tuned, _, _ = trainer(rate=STEADY_RATE, cuda_graph=captured)
+        found.append([tuned.run_epoch(epoch).train_loss for epoch in (1, 2, 3)])
+        assert tuned.applied["images"] == ("resident" if share else "streamed")
+    assert found[0] == pytest.approx(found[1], rel=1e-3)
+
+
+@pytest.mark.parametrize("model", [None, "resnet18-cifar"])
+def test_micro_batches_are_captured_too(train, model):
+    """Batch norms see smaller batches, so of the lab's model only that it trains is compared."""
+    changed = {"model": model, "model-width": 16} if model else {}
+    whole, parts = (train(**{"micro-batches": count}, **changed) for count in (1, 2))
+    assert parts["training"]["recipe_applied"]["cuda_graph"]
+    assert parts["training"]["recipe_applied"]["fused_norms"] == bool(model)
+    assert losses(parts) == pytest.approx(losses(whole), rel=0.3 if model else 1e-3)
+
+
+@several
+@pytest.mark.parametrize("strategy", ["fsdp", "zero1", "dp"])
+def test_strategies_train_the_same_model_under_recipe_tuned(train, strategy):
+    replicas, other = (train(gpus=2, strategy=name) for name in ("ddp", strategy))
+    assert losses(other) == pytest.approx(losses(replicas), rel=0.01)
+    assert not other["training"]["recipe_applied"]["cuda_graph"]
+
+
+@several
+@pytest.mark.parametrize("name", ["resnet50", "vit_b_16"])
+def test_torchvisions_models_are_captured_and_sharded(train, name):
+    options = {"options": {"precision": "bf16"}, "gpus": 2, "batch-size": 5}
+    if name == "vit_b_16":
+        options["model-options"] = json.dumps({"image_size": 32})
+    for strategy in ("ddp", "fsdp"):
+        record = train(model=name, strategy=strategy, **options)
+        assert losses(record)
+        assert record["training"]["recipe_applied"]["notes"] == []
