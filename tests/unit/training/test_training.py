@@ -123,7 +123,7 @@ def _(images):
 
 class Uncompiled(nn.Module):
     def forward(self, images):
-        return images + nothing(images.detach())
+        return images * (1.0 if images.mean().item() < 9 else 2.0) + nothing(images.detach())
 
 def plain(classes):
     return nn.Sequential(Uncompiled(), nn.Flatten(), nn.Linear(3072, 8), nn.Linear(8, classes))

@@ -7,6 +7,7 @@ import torch
 
 from scaling.config import config as configuration
 from scaling.core import files
+from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.training_options import ModelOptions
 from scaling.models.build import build
@@ -18,21 +19,28 @@ CLASSES = 10
 def check(config: dict[str, Any], manifest: Path) -> None:
     """Run the model in training on shapes alone, with the study's smallest batch and its images.
 
-    Raises UserError where it cannot be made or run, or returns other than logits [images, classes].
+    One that looks at values is run on the CPU. Raises UserError where it cannot be made or run, or
+    returns other than logits [images, classes].
     """
     options = ModelOptions(**configuration.model_options(config))
     classes = len(files.read_json(manifest)["classes"]) if manifest.exists() else CLASSES
     side = config["dataset"].get("image_size", 32)
     parts = config["training"].get("micro_batches", 1)
-    batch = max(1, min(config["grid"]["batch_sizes"]) // parts)
-    with torch.device("meta"):
-        model = build(options, classes).train()
+    smallest = max(1, min(config["grid"]["batch_sizes"]) // parts)
+    batch = min(smallest, 2)  # What fails for two images fails for more.
+    images = torch.zeros(batch, 3, side, side)
+    try:
+        logits = _logits(options, classes, images.to("meta"))
+    except UserError:
+        raise
+    except Exception:
         try:
-            logits = model(torch.empty(batch, 3, side, side))
+            logits = _logits(options, classes, images)
         except Exception as error:
             raise UserError(
-                f"model {options.model} cannot train on {batch} images of {side} × {side} pixels "
-                f"({error}): set dataset.image_size, or the smallest of grid.batch_sizes, higher"
+                f"model {options.model} cannot train on {fmt.plural(batch, 'image')} of {side} × "
+                f"{side} pixels ({' '.join(str(error).split())}): set dataset.image_size, or the "
+                "smallest of grid.batch_sizes, higher"
             ) from error
     shape = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
     if shape != (batch, classes):
@@ -40,3 +48,9 @@ def check(config: dict[str, Any], manifest: Path) -> None:
             f"model {options.model} returns {shape} for {batch} images of {classes} classes, where "
             f"({batch}, {classes}) is needed: see model.options"
         )
+
+
+def _logits(options: ModelOptions, classes: int, images: torch.Tensor) -> object:
+    with images.device:
+        model = build(options, classes).train()
+    return model(images)

@@ -68,14 +68,25 @@ def training_flops_per_image(model: nn.Module, image_shape: tuple[int, ...] = (3
 
     `image_shape` is that of one input, without the batch. Counted are convolutions and matrix
     products, a multiplication and an addition as two, with the gradients of every parameter; the
-    images themselves need no gradient. ResNet-18 for CIFAR costs 3.329e9. Nothing is computed:
-    the pass runs on shapes alone (PyTorch's meta device), and `model` stays as it is.
+    images themselves need no gradient. ResNet-18 for CIFAR costs 3.329e9. The pass runs on shapes
+    alone (PyTorch's meta device), or for a model that looks at values on zeros, where its own
+    parameters are; `model` stays as it is.
     """
-    shapes = {
-        name: torch.empty_like(tensor, device="meta", requires_grad=tensor.requires_grad)
-        for name, tensor in [*model.named_parameters(), *model.named_buffers()]
+    tensors = dict([*model.named_parameters(), *model.named_buffers()])
+    try:
+        return _flops(model, tensors, image_shape, torch.device("meta"))
+    except (NotImplementedError, RuntimeError):
+        return _flops(model, tensors, image_shape, next(iter(tensors.values())).device)
+
+
+def _flops(
+    model: nn.Module, tensors: dict[str, Tensor], image_shape: tuple[int, ...], device: torch.device
+) -> int:
+    fresh = {
+        name: torch.zeros_like(tensor, device=device, requires_grad=tensor.requires_grad)
+        for name, tensor in tensors.items()
     }
-    images = torch.empty(FLOP_IMAGES, *image_shape, device="meta")
+    images = torch.zeros(FLOP_IMAGES, *image_shape, device=device)
     with FlopCounterMode(display=False) as counter:
-        functional_call(model, shapes, (images,)).sum().backward()
+        functional_call(model, fresh, (images,)).sum().backward()
     return counter.get_total_flops() // FLOP_IMAGES

@@ -40,8 +40,8 @@ from scaling.training.wrapped_sgd import WrappedSGD
 CUDNN_ALGORITHMS = 10
 """How many algorithms cuDNN tries for a convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
-"""The largest batch of the lab's model for which it tries all: on one H200 that gained 1 to 2 % up to
-here and nothing at 2048, where the slowest algorithms made the search 40 s longer.
+"""The largest batch of the lab's model for which it tries all: on one H200 that gained 1 to 2 % up
+to here and nothing at 2048, where the slowest algorithms made the search 40 s longer.
 """
 PREPARED_SHARE = 0.05
 """From this share of an epoch's images on, a smaller last batch is prepared as whole ones are."""

@@ -127,9 +127,8 @@ def _train(
         test = evaluation.evaluate(model, dataset, rank.device)
     digest = evaluation.sha256(model.parameters())
     # Of a model as it is made: one that was sharded or compiled cannot be run on shapes alone.
-    with torch.device("meta"):
-        shape = evaluation.image_shape(dataset)
-        flops = evaluation.training_flops_per_image(build(spec, classes), shape)
+    shape = evaluation.image_shape(dataset)
+    flops = evaluation.training_flops_per_image(build(spec, classes), shape)
     rank.barrier()
     log.append(
         "end",
