@@ -9,6 +9,7 @@ from torch.nn import functional
 from fused_kernels import DEVICE
 from scaling.models.fused import FusedResNet, stem_convolution
 from scaling.models.resnet import ResNet18
+from scaling.training.flat_sgd import FlatSGD
 
 pytestmark = pytest.mark.usefixtures("interpreter")
 
@@ -55,6 +56,24 @@ def test_two_steps_have_the_losses_gradients_and_statistics_of_the_plain_model()
         assert (gradients - others).norm() < 0.1 * gradients.norm()
     for (name, one), other in zip(plain.named_buffers(), own.buffers(), strict=True):
         assert name.endswith("num_batches_tracked") or torch.allclose(one, other, atol=1e-4), name
+
+
+def test_micro_batches_add_up_to_the_gradients_of_the_plain_model():
+    """The kernels' gradients lie where the next forward pass writes."""
+    plain, own = models()
+    optimizer = FlatSGD(own, 1.0, 0.0, 0.0, ranks=1, working_dtype=None, compiled=False)
+    fused = FusedResNet(optimizer.trained, compiled=False)
+    before = [parameter.detach().clone() for parameter in own.parameters()]
+    for more in (True, False):
+        images, labels = batch(4)
+        functional.cross_entropy(plain(images), labels).backward()
+        optimizer.accumulate(more)
+        functional.cross_entropy(fused(images), labels).backward()
+    optimizer.step()
+    # At a rate of 1, an update is the gradient.
+    moved = [one - parameter for one, parameter in zip(before, own.parameters(), strict=True)]
+    for found, parameter in zip(moved, plain.parameters(), strict=True):
+        assert (found - parameter.grad).norm() < 0.15 * parameter.grad.norm()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -116,9 +116,10 @@ class FlatSGD:
 
     def _arrival(self, bucket: Bucket) -> Callable[[Tensor], None]:
         def arrived(parameter: Tensor) -> None:
+            grad = parameter.grad
             # A kernel's result may be a part of an array that the next forward pass writes to.
-            if self._more and parameter.grad is not None and parameter.grad._is_view():
-                parameter.grad = parameter.grad.clone()
+            if self._more and grad is not None and grad.untyped_storage().nbytes() > grad.nbytes:
+                parameter.grad = grad.clone()
             bucket.missing -= 1
             if bucket.missing == 0:
                 bucket.missing = len(bucket.parameters)
