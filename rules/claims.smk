@@ -4,7 +4,7 @@
 rule claims_evaluate:
     input:
         tables=tables_by(
-            *("tables_runs", "tables_derived"),
+            *("tables_runs", "tables_limits", "tables_derived"),
             *("tables_convergence", "tables_synchronization", "tables_quantization"),
         ),
         texts=sorted(map(str, Path("report/claims").glob("*.yaml"))),

@@ -13,15 +13,13 @@ OF_BUFFERS = ("Q6-buffers", "Q6-sync-batch-norm")
 """Claims on batch norms: none for a network without."""
 FORMULA_MARGIN = 0.05
 """What fully_shard gathers once instead of twice (parts outside of all blocks), and padding."""
-ROUNDING = 0.001
-"""Of the way that the parameters went: float32's rounding, amplified by ten steps."""
 
 Judgement = tuple[bool, dict[str, Any]]
 """Whether the test holds, and the figures."""
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Eight claims from collectives.csv and one from agreement.csv, none without the first."""
+    """Eight claims from collectives.csv, none without it."""
     table = tables["collectives"]
     recorded = table[table["bytes"].notna()]
     if table.empty:
@@ -37,7 +35,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
         holds, figures = judge(rows, settled(rows), recorded)
         figures["gradient_bytes"] = _k(rows)
         made.append(tables.claim(kind, holds=holds, fails=not holds, **figures))
-    return [*made, _agreement(tables)]
+    return made
 
 
 def settled(rows: pd.DataFrame) -> pd.DataFrame:
@@ -147,28 +145,6 @@ def _spread(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgemen
     expected = STRATEGIES.find(str(strategy)).busiest_bytes(gpus, k)
     figures = {"sent": sent, "expected": expected, "ratio": sent / expected}
     return abs(sent / expected - 1) <= FORMULA_MARGIN, figures
-
-
-def _agreement(tables: ClaimTables) -> Claim:
-    """That sharding changes no more than rounding does."""
-    rows = tables["agreement"]
-    if rows.empty:
-        return tables.missing("Q6-agreement")
-    again = float(rows.loc[rows["strategy"] == "ddp", "distance"].iloc[0])
-    others = rows[rows["strategy"] != "ddp"]
-    far = others[others["distance"] > max(ROUNDING, 10 * again)]
-    distances = {
-        STRATEGIES.find(strategy).title: float(distance)
-        for strategy, distance in zip(others["strategy"], others["distance"], strict=True)
-    }
-    return tables.claim(
-        "Q6-agreement",
-        holds=far.empty,
-        fails=not far.empty,
-        steps=int(rows["steps"].iloc[0]),
-        again=again,
-        distances=distances,
-    )
 
 
 _CLAIMS: dict[str, tuple[str, Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame], Judgement]]] = {

@@ -12,6 +12,7 @@ from scaling.claims import (
     quantization,
     rates,
     set_epoch,
+    sharding,
     speedup,
     techniques,
     time_to_accuracy,
@@ -27,7 +28,7 @@ CLAIMS: dict[str, list[Callable[[ClaimTables], list[Claim]]]] = {
     "Q4.1": [large_batches.claims],
     "Q4.2": [rates.claims, techniques.claims, time_to_accuracy.claims],
     "Q5": [set_epoch.claims],
-    "Q6": [messages.claims],
+    "Q6": [messages.claims, sharding.claims],
     "Q7": [buffers.claims],
     "B": [quantization.claims],
 }

@@ -1,0 +1,44 @@
+"""Question 6: the memory that sharding saves."""
+
+import pandas as pd
+import pytest
+
+from examples import report_cells
+from scaling.claims import sharding
+from scaling.claims.claim_tables import ClaimTables
+
+K = 94_114_088
+
+
+def claim(fsdp, device="cuda"):
+    """The claim where DDP's peak is 3,243.0 MB, as that of resnet50 was at b = 32 on two H200."""
+    cell = {"recipe": "course", "gpus": 2, "batch_size": 32, "status": "ok"}
+    costs = [
+        cell | {"strategy": name, "peak_memory_bytes": peak}
+        for name, peak in (("ddp", 3_243.0e6), ("fsdp", fsdp))
+    ]
+    sweep = {"kind": "gradients", "gpus": 2, "message_bytes": K}
+    run = cell | {"strategy": "ddp", "device": device}
+    tables = {"costs": costs, "interconnect": [sweep], "provenance": [run]}
+    frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
+    return [made.verdict for made in sharding.claims(ClaimTables(report_cells.STUDY, frames))]
+
+
+@pytest.mark.parametrize(
+    ("fsdp", "verdict"),
+    [
+        (2_996.8e6, "supported"),  # as measured: 246.2 MB, of 235.3 to 282.3 MB
+        (3_243.0e6 - 215e6, "supported"),
+        (3_243.0e6 - 205e6, "refuted"),
+        (3_243.0e6 - 305e6, "supported"),
+        (3_243.0e6 - 315e6, "refuted"),
+        (3_300.0e6, "refuted"),
+        (float("nan"), "not measured"),
+    ],
+)
+def test_sharding_has_to_save_what_its_formula_says(fsdp, verdict):
+    assert claim(fsdp) == [verdict]
+
+
+def test_the_memory_of_processes_on_a_cpu_is_no_such_figure():
+    assert claim(2_996.8e6, device="cpu") == []
