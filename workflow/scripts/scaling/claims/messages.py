@@ -30,7 +30,8 @@ def claims(tables: ClaimTables) -> list[Claim]:
         if kind in OF_BUFFERS and (table["buffer_bytes"] == 0).all():
             continue
         if rows.empty:
-            made.append(tables.missing(kind))
+            # A way that a document is too old to have is not among those of the table.
+            made += [tables.missing(kind)] if (table["way"] == way).any() else []
             continue
         holds, figures = judge(rows, settled(rows), recorded)
         figures["gradient_bytes"] = _k(rows)

@@ -12,7 +12,10 @@ from scaling.tables import schema
 
 KINDS = ["broadcast", "local", "sync_batch_norm"]
 WAYS = ["ddp", "ddp, buffers local", "ddp, SyncBatchNorm", "tuned", "dp", "fsdp", "zero1"]
-"""In the order of the table; each that a machine cannot run has one row that says so."""
+"""In the order of the table; each that a machine cannot run has one row that says so.
+
+Older documents do not have the last two.
+"""
 NO_SYNC_BATCH_NORM = "not measured: SyncBatchNorm runs on GPUs only"
 ON_GPUS_ONLY = {
     "ddp, SyncBatchNorm": NO_SYNC_BATCH_NORM,
@@ -97,7 +100,8 @@ def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
         }
         for way in WAYS:
             if way not in found:
-                rows.append({"way": way, **shared, "note": ON_GPUS_ONLY.get(way, "not measured")})
+                if way in ON_GPUS_ONLY:
+                    rows.append({"way": way, **shared, "note": ON_GPUS_ONLY[way]})
                 continue
             one = found[way]
             for index, message in enumerate(one["messages"], start=1):
