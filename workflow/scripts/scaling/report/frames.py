@@ -125,7 +125,8 @@ def messages(tables: StudyTables) -> pd.DataFrame:
 
 def ranks(tables: StudyTables) -> pd.DataFrame:
     """One row for each kind of buffers: whether ranks end equal, and how far apart they are."""
-    groups = tables.experiment("buffers").groupby("buffers", sort=False)
+    known = tables.experiment("buffers")
+    groups = known[known["rank"].notna()].groupby("buffers", sort=False)
     found = groups.first()
     return found.assign(
         parameters=groups["parameters_sha256"].agg(_alike),

@@ -23,11 +23,14 @@ def normalized(images: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Tensor:
     return torch.from_numpy(scaled.astype(np.float32).transpose(0, 3, 1, 2)).contiguous()
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def evaluate(
     model: nn.Module, dataset: TrainingData, device: torch.device, batch_size: int = 500
 ) -> dict[str, float | None]:
-    """`test_loss` (mean cross-entropy, null if not finite) and `test_accuracy` (0 to 1)."""
+    """`test_loss` (mean cross-entropy, null if not finite) and `test_accuracy` (0 to 1).
+
+    Not in inference mode: what a sharded model gathers there could not be used in training again.
+    """
     model.eval()
     images, labels = dataset.data.test_images, dataset.data.test_labels
     loss = 0.0
@@ -48,7 +51,9 @@ def sha256(tensors: Iterable[Tensor]) -> str:
     """
     digest = hashlib.sha256()
     for tensor in whole(tensors):
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        # A copy: NumPy's view of a tensor keeps a sharded model from letting go of it.
+        own = tensor.detach().to("cpu", copy=True).contiguous()
+        digest.update(own.numpy().tobytes())
     return digest.hexdigest()
 
 
