@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scaling.claims import buffers, messages, set_epoch, sharding
+from scaling.claims import buffers, messages, set_epoch
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.tables.experiments import synchronization
@@ -18,5 +18,5 @@ def make(document: dict[str, Any]) -> dict[str, Claim]:
         "agreement": synchronization.agreement([document]),
     }
     whole = ClaimTables("demo", tables)
-    modules = (set_epoch, messages, sharding, buffers)
-    return {claim.id: claim for module in modules for claim in module.claims(whole)}
+    functions = (set_epoch.claims, messages.claims, messages.sharding, buffers.claims)
+    return {claim.id: claim for function in functions for claim in function(whole)}

@@ -91,8 +91,13 @@ def test_timed_jobs_have_their_nodes_to_themselves(study):
             assert apart or not overlap(one, other), (one["Comment"], other["Comment"])
 
 
-def test_a_cell_over_two_nodes_trained_on_both_and_ended_with_the_same_parameters(study):
-    record = json.loads(study.record(gpus=4, batch_size=10).read_text())
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_a_cell_over_two_nodes_trained_on_both_and_ended_with_the_same_parameters(study, strategy):
+    cell = {"strategy": strategy, "gpus": 4, "batch_size": 10}
+    finished = study.snakemake(study.target(**cell))
+    assert finished.returncode == 0, finished.stdout
+    record = json.loads(study.record(**cell).read_text())
+    assert (record["status"], record["message"]) == ("ok", None)
     assert record["environment"]["hosts"] == ["n1", "n2"]
     assert {(row["rank"], row["samples"]) for row in record["epochs"] if row["epoch"] == 4} == {
         (rank, 15) for rank in range(4)

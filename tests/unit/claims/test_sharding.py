@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from examples import report_cells
-from scaling.claims import sharding
+from scaling.claims import messages
 from scaling.claims.claim_tables import ClaimTables
 
 K = 94_114_088
@@ -21,7 +21,7 @@ def claim(fsdp, device="cuda"):
     run = cell | {"strategy": "ddp", "device": device}
     tables = {"costs": costs, "interconnect": [sweep], "provenance": [run]}
     frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
-    return [made.verdict for made in sharding.claims(ClaimTables(report_cells.STUDY, frames))]
+    return [made.verdict for made in messages.sharding(ClaimTables(report_cells.STUDY, frames))]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from scaling.claims import (
     quantization,
     rates,
     set_epoch,
-    sharding,
     speedup,
     techniques,
     time_to_accuracy,
@@ -28,7 +27,7 @@ CLAIMS: dict[str, list[Callable[[ClaimTables], list[Claim]]]] = {
     "Q4.1": [large_batches.claims],
     "Q4.2": [rates.claims, techniques.claims, time_to_accuracy.claims],
     "Q5": [set_epoch.claims],
-    "Q6": [messages.claims, sharding.claims],
+    "Q6": [messages.claims, messages.sharding],
     "Q7": [buffers.claims],
     "B": [quantization.claims],
 }

@@ -62,8 +62,8 @@ class Grid(Section):
     strategies: Some[Annotated[str, one_of(STRATEGIES)]]
     """`dp` is torch.nn.DataParallel (GPUs only), `ddp` is one process a GPU and an all-reduce: by
     DistributedDataParallel in recipe `course`, by its own in `tuned`; `fsdp` one a GPU that keeps
-    its part of the model (fully_shard, each block for itself; recipe `course`). One GPU is one
-    plain process for all, measured once."""
+    its part of the model (fully_shard, each block for itself), `zero1` one that keeps its part of
+    the optimizer's state. One GPU is one plain process for all, measured once."""
     gpus: Some[Positive]
     """Numbers of GPUs. 1 is needed for every speedup."""
     batch_sizes: Some[Positive]
