@@ -78,7 +78,8 @@ class Tuned:
         exhaustive = isinstance(model, ResNet18) and cell.batch_size <= EXHAUSTIVE_SEARCH_UP_TO
         torch.backends.cudnn.benchmark_limit = 0 if exhaustive else CUDNN_ALGORITHMS
         # fully_shard takes parameters in their plain order only.
-        if options.channels_last and STRATEGIES.find(cell.strategy).replicates:
+        sharded = rank.processes > 1 and not STRATEGIES.find(cell.strategy).replicates
+        if options.channels_last and not sharded:
             model.to(memory_format=torch.channels_last)
         model.train()
         batch_size = cell.global_batch_size if replicated else cell.batch_size
