@@ -1,5 +1,5 @@
 # The figures: rule plot_{name}, script plot.py --figure name, log plot_{name}, as the registry has
-# them. A figure is drawn again when its own module, its tables or its record changes.
+# them. A figure is drawn again when its own module or its tables change.
 from scaling.figures.registry import FIGURES, STUDY_FIGURES
 
 for name, figure in FIGURES.items():
@@ -13,11 +13,6 @@ for name, figure in FIGURES.items():
                 for table in figure.tables
             ],
             style="report/figures.mplstyle",
-            record=(
-                []
-                if figure.tables
-                else [f"<records>/{path}" for path in stored.histogram_records(config)]
-            ),
         output:
             report(
                 f"<results>/figures/{{study}}/{name}.svg",
@@ -36,4 +31,4 @@ for name, figure in FIGURES.items():
         shell:
             "python workflow/scripts/plot.py --figure {params.figure}"
             " --study {wildcards.study} --tables {params.results}/tables"
-            " --record {input.record} --output {output} > {log} 2>&1"
+            " --output {output} > {log} 2>&1"

@@ -10,6 +10,7 @@ import pandas as pd
 
 from scaling.config.scheme import Scheme
 from scaling.tables import schema
+from scaling.tables.experiments import quantization
 
 FLOAT32 = [62.0, 63.0, 64.0]
 GPTQ = {"weight_range": "mse", "activation_range": "mse", "rounding": "gptq"}
@@ -144,11 +145,29 @@ def resnet() -> pd.DataFrame:
     return pd.DataFrame([row, last], columns=schema.columns("quantization_resnet"))
 
 
+# Levels -5 to 3 at 2 levels per unit.
+HISTOGRAM = {
+    "bin_edges": [(level - 0.5) / 2 for level in range(-5, 5)],
+    "counts": [1, 0, 2, 0, 1, 10, 3, 2, 1],
+}
+
+
+def histograms(**layer: Any) -> pd.DataFrame:
+    """The table of a record of one layer without ReLU."""
+    entries = [
+        {"layer": "fc", "quantity": quantity, "scale": 2.0, "int8": HISTOGRAM, "float": HISTOGRAM}
+        for quantity in ("weights", "before_relu")
+    ]
+    record = {"seed": 3, "layers": [{"layer": "fc", **layer}], "histograms": entries}
+    return quantization.histograms([{**record, "seed": 4}, record, {"seed": 0, "layers": []}])
+
+
 def make() -> dict[str, pd.DataFrame]:
     """All of them, by the names of their files."""
     return {
         "quantization": variants(),
         "quantization_layers": layers(),
+        "quantization_histograms": pd.concat([histograms(), histograms().assign(layer="conv2")]),
         "quantization_paired": paired(),
         "quantization_peers": peers(),
         "quantization_resnet": resnet(),

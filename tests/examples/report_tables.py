@@ -57,6 +57,9 @@ def quantization() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns.split())
 
 
+QUANTIZATION = [f"quantization_{name}" for name in ("layers", "histograms", "paired")]
+
+
 def make(
     device: str = "cuda", missing: bool = False, host: str = "node01"
 ) -> dict[str, pd.DataFrame]:
@@ -80,10 +83,7 @@ def make(
         "comparison": comparison.of_study(STUDY, timing, speedup, rates, "resnet18", "2 H200"),
         "provenance": provenance(timing, device, host),
         "quantization": quantization(),
-        **{
-            name: schema.frame(name)
-            for name in ("startup", "device_time", "quantization_layers", "quantization_paired")
-        },
+        **{name: schema.frame(name) for name in ("startup", "device_time", *QUANTIZATION)},
     }
 
 

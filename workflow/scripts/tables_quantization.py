@@ -19,11 +19,12 @@ def main(
     peers: tuple[Path, ...] = (),
     stages: tuple[Path, ...] = (),
 ) -> None:
-    """Write the five tables: of variants, reference backends and ResNet-18's stages."""
+    """Write the six tables: of variants, reference backends and ResNet-18's stages."""
     variants, backends, resnets = read_variants(records), read_backends(peers), read_resnets(stages)
     found = {
         "quantization": quantization.variants(variants),
         "quantization_layers": quantization.layers(variants),
+        "quantization_histograms": quantization.histograms(variants),
         "quantization_paired": quantization.paired(variants),
         "quantization_peers": quantization_backends.backends(backends),
         "quantization_resnet": quantization_backends.resnet(resnets),

@@ -131,21 +131,6 @@ def test_a_variant_of_some_seeds_has_no_record_of_the_others():
     ]
 
 
-@pytest.mark.parametrize(
-    ("section", "place"),
-    [
-        ({"variants": [{"name": "a"}, {"name": "b"}]}, "seed~4/variant~b/quantization.json"),
-        ({"variants": []}, "seed~4/stages.json"),
-        ({"seeds": [], "variants": [{"name": "b"}]}, None),
-    ],
-)
-def test_the_histograms_are_those_of_the_first_seed(section, place):
-    found = stored.histogram_records(
-        {"quantization": {"seeds": [4, 5], "histograms": "b", **section}}
-    )
-    assert [path.as_posix() for path in found] == [f"quantization/{place}"] * bool(place)
-
-
 def test_a_study_from_before_quantized_variants_has_one_record_of_them_a_seed(study):
     older = config(quantization={"seeds": [0]})
     (study / "quantization/seed~0/variant~weights/quantization.json").unlink()

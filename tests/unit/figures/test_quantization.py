@@ -1,14 +1,13 @@
 """What a reader sees of the int8 network's values, and of what fewer bits cost."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
 
 from examples import quantization_example
 from examples.drawn import words
-from scaling.core.errors import UserError
+from examples.quantization_example import HISTOGRAM, histograms
 from scaling.figures import style
 from scaling.figures.quantization import (
     _shares,
@@ -18,25 +17,13 @@ from scaling.figures.quantization import (
 )
 from scaling.tables import schema
 
-# Levels -5 to 3 at 2 levels per unit.
-HISTOGRAM = {
-    "bin_edges": [(level - 0.5) / 2 for level in range(-5, 5)],
-    "counts": [1, 0, 2, 0, 1, 10, 3, 2, 1],
-}
-
-
-def record(**layer: Any) -> dict[str, Any]:
-    """A record of one layer without ReLU."""
-    entries = [
-        {"layer": "fc", "quantity": quantity, "scale": 2.0, "int8": HISTOGRAM, "float": HISTOGRAM}
-        for quantity in ("weights", "before_relu")
-    ]
-    return {"seed": 3, "layers": [{"layer": "fc", **layer}], "histograms": entries}
-
 
 def test_a_drawn_bin_holds_the_share_of_four_levels():
     # The bins begin at levels -8, -4, 0.
-    shares, bounds = _shares(HISTOGRAM, 2.0, 4)
+    rows = histograms()
+    fc = rows[(rows["quantity"] == "weights") & (rows["values"] == "int8")]
+    assert fc["count"].sum() == sum(HISTOGRAM["counts"])
+    shares, bounds = _shares(fc, 4)
     assert shares.tolist() == [0.05, 0.15, 0.8]
     assert bounds.tolist() == [-4.25, -2.25, -0.25, 1.75]
 
@@ -51,7 +38,7 @@ def test_a_drawn_bin_holds_the_share_of_four_levels():
 def test_a_layer_is_drawn_between_its_own_limits_and_below_8_bits_level_by_level(
     bits, limits, bins
 ):
-    figure = draw_quantization_histograms(record(**bits))
+    figure = draw_quantization_histograms(histograms(**bits))
     weights, before, after = figure.axes
     assert weights.get_ylabel() == "fc\nshare of values"
     assert "weights+activations+bias, seed 3" in words(figure)
@@ -61,10 +48,8 @@ def test_a_layer_is_drawn_between_its_own_limits_and_below_8_bits_level_by_level
     assert after.texts[0].get_text() == "no ReLU after this layer"
 
 
-def test_a_record_without_histograms_is_named_and_another_layer_is_a_figure_of_its_own():
-    assert draw_quantization_layers(record()) is None
-    with pytest.raises(UserError, match="the record of w4 has no histograms"):
-        draw_quantization_histograms({"variant": "w4", "layers": []})
+def test_the_other_layers_are_a_figure_of_their_own():
+    assert draw_quantization_layers(histograms()) is None
 
 
 def sizes(folder: Path, *without: str) -> Figure:

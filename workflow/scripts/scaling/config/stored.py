@@ -68,16 +68,6 @@ def quantization_records(config: dict[str, Any]) -> list[Path]:
     ]
 
 
-def histogram_records(config: dict[str, Any]) -> list[Path]:
-    """The record that holds the histograms to draw: the first seed's of the variant named so.
-
-    None for a study without quantization.
-    """
-    records = quantization_records(config)
-    folder = f"variant~{config['quantization']['histograms']}"
-    return [path for path in records if path.parent.name == folder][:1] or records[:1]
-
-
 def is_before_variants(folder: Path) -> bool:
     """Whether the study in `folder` was made when a seed had one record of its four stages."""
     config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from scaling.core.errors import UserError
 from scaling.figures import style
 from scaling.tables.experiments.quantization_cost import bits, cost, low_bits
 
@@ -21,47 +20,38 @@ QUANTITIES = {
 }
 LEVELS_PER_BIN = 4
 """Where there are 8 bits; with fewer, each level has a bin."""
-INT8 = [-128, 127]
 ROW_INCHES = 1.75
 TICKS = [-50, -20, -10, -5, -2, -1, -0.5, 0, 0.5, 1]
 
 
-def draw_quantization_histograms(record: dict[str, Any] | None) -> Figure | None:
+def draw_quantization_histograms(histograms: pd.DataFrame) -> Figure | None:
     """Draw how the values of the first layer are distributed; see `_draw_layers`."""
-    return _draw_layers(record, slice(1))
+    return _draw_layers(histograms, slice(1))
 
 
-def draw_quantization_layers(record: dict[str, Any] | None) -> Figure | None:
+def draw_quantization_layers(histograms: pd.DataFrame) -> Figure | None:
     """Draw how the values of the other layers are distributed; see `_draw_layers`."""
-    return _draw_layers(record, slice(1, None))
+    return _draw_layers(histograms, slice(1, None))
 
 
-def _draw_layers(record: dict[str, Any] | None, which: slice) -> Figure | None:
-    """Draw a row of panels per layer, a column per kind of value, from a record with histograms.
+def _draw_layers(histograms: pd.DataFrame, which: slice) -> Figure | None:
+    """Draw a row of panels per layer, a column per kind of value.
 
     The y axis is the share of values in a bin of 4 integer levels (one, below 8 bits), logarithmic,
     as most activations lie near zero; the x axis is the float value, for integers level / scale.
-    Raises UserError for a record without histograms.
     """
-    if record is None:
+    layers = histograms["layer"].unique()[which]
+    if not len(layers):
         return None
-    if "histograms" not in record:
-        raise UserError(
-            f"the record of {record['variant']} has no histograms; make it with --histograms"
-        )
-    layers = record["layers"][which]
-    if not layers:
-        return None
-    found = {(entry["layer"], entry["quantity"]): entry for entry in record["histograms"]}
+    found = dict(list(histograms.groupby(["layer", "quantity"])))
     figure = Figure(
         figsize=(2 * style.PANEL_INCHES[0], ROW_INCHES * len(layers) + 0.6), layout="constrained"
     )
     grid = figure.subplots(len(layers), len(QUANTITIES), squeeze=False)
-    for layer, row in zip(layers, grid, strict=True):
-        name = layer["layer"]
+    for name, row in zip(layers, grid, strict=True):
         for quantity, axes in zip(QUANTITIES, row, strict=True):
             if (name, quantity) in found:
-                _draw_histogram(axes, found[name, quantity], *_levels(layer, quantity))
+                _draw_histogram(axes, found[name, quantity])
             else:
                 axes.set_axis_off()
                 axes.text(0.5, 0.5, "no ReLU after this layer", ha="center", color=style.GREY)
@@ -74,29 +64,20 @@ def _draw_layers(record: dict[str, Any] | None, which: slice) -> Figure | None:
         style.line_handle("first and last step", color=style.VERMILLION, linestyle=":"),
     ]
     style.legend(figure, [], *handles)
-    # Before there were variants, all was int8.
-    whose = f"{record.get('variant', 'weights+activations+bias')}, seed {record['seed']}"
+    whose = f"{histograms['stage'].iloc[0]}, seed {histograms['seed'].iloc[0]}"
     figure.suptitle(whose, x=0.99, ha="right", fontsize=9, color=style.GREY)
     return figure
 
 
-def _levels(layer: dict[str, Any], quantity: str) -> tuple[int, int]:
-    """The lowest and the highest integer that a layer's values can have."""
-    if quantity == "weights":
-        highest = 2 ** (layer.get("weight_bits", 8) - 1) - 1
-        return -highest, highest
-    lowest, highest = layer.get("output_steps") or INT8
-    return lowest, highest
-
-
-def _draw_histogram(axes: Axes, entry: dict[str, Any], lowest: int, highest: int) -> None:
-    scale = entry["scale"]
+def _draw_histogram(axes: Axes, rows: pd.DataFrame) -> None:
+    first = rows.iloc[0]
+    scale, lowest, highest = first["scale"], first["lowest"], first["highest"]
     width = LEVELS_PER_BIN if highest - lowest > 128 else 1
-    shares, edges = _shares(entry["int8"], scale, width)
+    shares, edges = _shares(rows[rows["values"] == "int8"], width)
     axes.stairs(shares, edges, fill=True, color=style.SKY, alpha=0.5)
-    shares, edges = _shares(entry["float"], scale, width)
+    shares, edges = _shares(rows[rows["values"] == "float"], width)
     axes.stairs(shares, edges, baseline=None, color=style.INK, linewidth=1)
-    after_relu = entry["quantity"] == "after_relu"
+    after_relu = first["quantity"] == "after_relu"
     for limit in (highest + 0.5,) if after_relu else (lowest - 0.5, highest + 0.5):
         axes.axvline(limit / scale, color=style.VERMILLION, linestyle=":", linewidth=1)
     axes.set_yscale("log")
@@ -106,14 +87,13 @@ def _draw_histogram(axes: Axes, entry: dict[str, Any], lowest: int, highest: int
     axes.set_title(f"1 step = {1 / scale:.3g}", loc="right", fontsize=7, fontweight="normal")
 
 
-def _shares(
-    histogram: dict[str, Any], scale: float, width: int
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The histogram by bins of `width` levels from multiples of it: shares [k], edges [k + 1]."""
-    levels = np.rint(np.array(histogram["bin_edges"][:-1]) * scale + 0.5).astype(int)
+def _shares(rows: pd.DataFrame, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """The values by bins of `width` levels from multiples of it: shares [k], edges [k + 1]."""
+    scale = rows["scale"].iloc[0]
+    levels = np.rint(rows["bin_low"] * scale + 0.5).astype(int)
     bins = levels // width
-    counts = np.bincount(bins - bins[0], weights=histogram["counts"])
-    edges = (np.arange(bins[0], bins[-1] + 2) * width - 0.5) / scale
+    counts = np.bincount(bins - bins.min(), weights=rows["count"])
+    edges = (np.arange(bins.min(), bins.max() + 2) * width - 0.5) / scale
     return counts / counts.sum(), edges
 
 

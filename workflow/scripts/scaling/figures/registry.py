@@ -12,13 +12,12 @@ class FigureSpec:
     """A figure; its name is that of its SVG, its rule (`plot_…`) and its caption.
 
     The function `draw_{name}` of `module` draws it from its `tables` (names of the schema), in this
-    order; without tables, from the record of a quantized variant, or from None where there is none.
-    `category` is where Snakemake's own report lists it.
+    order. `category` is where Snakemake's own report lists it.
     """
 
     module: str
     category: str
-    tables: tuple[str, ...] = ()
+    tables: tuple[str, ...]
 
 
 _SCALING, _MACHINE = "scaling.figures.scaling", "scaling.figures.machine"
@@ -38,8 +37,8 @@ FIGURES = {
         _LEARNING, "Accuracy", ("accuracy", "timing", "remedies", "time_to_accuracy")
     ),
     "remedies": FigureSpec("scaling.figures.convergence", "Accuracy", ("remedies",)),
-    "quantization_histograms": FigureSpec(_PART_B, _INT8),
-    "quantization_layers": FigureSpec(_PART_B, _INT8),
+    "quantization_histograms": FigureSpec(_PART_B, _INT8, ("quantization_histograms",)),
+    "quantization_layers": FigureSpec(_PART_B, _INT8, ("quantization_histograms",)),
     "quantization_sizes": FigureSpec(_PART_B, _INT8, ("quantization",)),
     "limits": FigureSpec(_MACHINE, "Machine", ("peaks",)),
     "prediction": FigureSpec(_SCALING, "Machine", ("prediction",)),

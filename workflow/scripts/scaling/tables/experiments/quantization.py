@@ -99,6 +99,41 @@ def layers(documents: list[Document]) -> pd.DataFrame:
     return schema.frame("quantization_layers", rows)
 
 
+def histograms(documents: list[Document]) -> pd.DataFrame:
+    """Make a row for each bin that has values, of the first seed of the variant that is drawn.
+
+    `values` are the layer's as `float` or as `int8`, both in the unit of the floats; a step is
+    1 / `scale`; `lowest` and `highest` are the integers that there can be.
+    """
+    kept = sorted((one for one in documents if one.get("histograms")), key=lambda one: one["seed"])
+    rows = []
+    for document in kept[:1]:
+        layers = {layer["layer"]: layer for layer in document["layers"]}
+        # Before there were variants, all was int8.
+        own = {"seed": document["seed"], "stage": document.get("variant", STAGES[-1])}
+        for entry in document["histograms"]:
+            lowest, highest = _levels(layers[entry["layer"]], entry["quantity"])
+            place = {key: entry[key] for key in ("layer", "quantity", "scale")}
+            place |= own | {"lowest": lowest, "highest": highest}
+            for values in ("float", "int8"):
+                edges, counts = entry[values]["bin_edges"], entry[values]["counts"]
+                rows += [
+                    place | {"values": values, "bin_low": low, "bin_high": high, "count": count}
+                    for low, high, count in zip(edges, edges[1:], counts, strict=False)
+                    if count
+                ]
+    return schema.frame("quantization_histograms", rows)
+
+
+def _levels(layer: dict[str, Any], quantity: str) -> tuple[int, int]:
+    """The lowest and the highest integer that a layer's values can have."""
+    if quantity == "weights":
+        highest = 2 ** (layer.get("weight_bits", 8) - 1) - 1
+        return -highest, highest
+    lowest, highest = layer.get("output_steps") or (-128, 127)
+    return lowest, highest
+
+
 def _images(images: dict[str, Any]) -> dict[str, Any]:
     """Describe the network's input as a layer: what it passes on is the first layer's input."""
     return {
