@@ -78,7 +78,7 @@ def record(
         },
         "epochs": epochs,
         "evaluation": evaluation,
-        "memory": {"kind": "device", "peak_bytes": []},
+        "memory": {"kind": "device", "peak_bytes": [], "capacity_bytes": None},
         "communication": {"backend": "nccl", "bucket_bytes": []},
         "environment": environment or {},
     }

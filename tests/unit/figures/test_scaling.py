@@ -35,10 +35,10 @@ def test_a_rate_lies_below_its_recipes_peak_and_a_cell_at_the_power_limit_is_ope
     assert found == pytest.approx(sorted(rates))
 
 
-def test_memory_has_the_capacity_that_a_failed_cell_named():
-    costs, timing = TABLES["costs"], TABLES["timing"].copy()
+def test_memory_has_the_capacity_that_is_known():
+    costs, timing = TABLES["costs"].assign(memory_capacity_bytes=None), TABLES["timing"]
     assert not [line for line in words(draw_memory(costs, timing)) if "has" in line]
-    timing.loc[3, "message"] = "CUDA out of memory. GPU 0 has a total capacity of 139.80 GiB of"
+    costs.loc[3, "memory_capacity_bytes"] = 139.80 * 2**30
     assert "a GPU has: 150" in words(draw_memory(costs, timing))
 
 

@@ -10,7 +10,7 @@ from scaling.core.records import upgrade
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
 from scaling.tables.limits import interconnect
-from scaling.tables.measurements import device_time, readings
+from scaling.tables.measurements import costs, device_time, readings
 from scaling.tables.timing import timing
 
 CELL = Cell("course", "ddp", 2, 128, 0)
@@ -153,3 +153,13 @@ def test_a_record_from_before_compute_was_told_apart_knows_it_on_one_gpu_alone()
 def test_a_cell_without_a_reading_says_why(found, note):
     row = step(on_device(found))
     assert (row.count, row.note) == (0, note) and math.isnan(row.gap_seconds)
+
+
+def test_what_a_gpu_holds_is_recorded_and_in_older_records_told_by_a_lack_of_memory():
+    message = "rank 0: CUDA out of memory. GPU 0 has a total capacity of 139.80 GiB of which"
+    older = record(ALONE, [], status="oom", message=message)
+    del older["memory"]["capacity_bytes"]
+    newer = record(CELL, [epoch(2, 1.0)])
+    newer["memory"]["capacity_bytes"] = 1000
+    table = costs([(ALONE, upgrade(older)), (CELL, upgrade(newer))])
+    assert table["memory_capacity_bytes"].tolist() == [round(139.80 * 2**30), 1000]

@@ -1,6 +1,7 @@
 """The records of measurements: statuses, fields, and where they lie. Needs no torch."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -11,6 +12,8 @@ Role = Literal["warmup", "measured", "instrumented"]
 PHASES = ["launch", "imports", "join", "dataset", "recipe"]
 """The phases of a run's start-up; see `scaling.launch.startup_clock`."""
 CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
+CAPACITY = r"total capacity of ([\d.]+) GiB"
+"""What a GPU's memory holds, as PyTorch says where that was too little."""
 
 
 class EpochRow(TypedDict):
@@ -41,10 +44,10 @@ class RunRecord(TypedDict):
     the end), parameters_sha256 (of each rank's trained parameters; equal where gradients were
     averaged); `training` every parameter the run used, and in `recipe_applied` the recipe's options
     as they could be applied (null before the end); `evaluation` test_loss, test_accuracy or null;
-    `memory` kind (device or host), peak_bytes (one per rank, may be empty); `communication`
-    backend, bucket_bytes (of each message of gradients in a step, may be empty), readings (of each
-    rank, as `scaling.instruments` describes them); `environment` as `scaling.environment` describes
-    it, with the names and UUIDs of the GPUs the run had.
+    `memory` kind (device or host), peak_bytes (one per rank, may be empty), capacity_bytes;
+    `communication` backend, bucket_bytes (of each message of gradients in a step, may be empty),
+    readings (of each rank, as `scaling.instruments` describes them); `environment` as
+    `scaling.environment` describes it, with the names and UUIDs of the GPUs the run had.
 
     `training` also says for which `compiled_batch_sizes` steps were compiled (null before the end);
     in records made before it did, it was the whole batches, not the last of an epoch.
@@ -98,6 +101,8 @@ def upgrade(record: Any) -> RunRecord:
         epoch.setdefault("power_capped_seconds", None)
     record["model"].setdefault("options", {})
     record["dataset"].setdefault("image_shape", [32, 32, 3])
+    told = re.search(CAPACITY, record["message"] or "")
+    record["memory"].setdefault("capacity_bytes", float(told[1]) * 2**30 if told else None)
     alone = record["cell"]["gpus"] == 1
     for rank in record.setdefault("device_time", []):
         if "busy_seconds" in rank:

@@ -12,8 +12,6 @@ LOG_FROM_RATIO = 8
 """The ratio of the largest to the smallest value from which their axis is logarithmic."""
 CAPPED = 0.05
 """The share of its time at the power limit from which a cell is marked as limited by it."""
-CAPACITY = r"total capacity of ([\d.]+) GiB"
-"""What a GPU's memory holds, as PyTorch says where that was too little."""
 
 
 def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
@@ -38,10 +36,10 @@ def draw_rate(utilization: pd.DataFrame) -> Figure | None:
 def draw_memory(costs: pd.DataFrame, timing: pd.DataFrame) -> Figure | None:
     """Draw peak memory over the batch size and what a GPU has; an open marker is too much.
 
-    What a GPU has is known where that happened.
+    Older records say what a GPU has where that happened alone.
     """
-    table = costs.merge(timing[[*CELL_KEYS, "status", "message"]], on=CELL_KEYS)
-    table["limit"] = table["message"].str.extract(CAPACITY)[0].astype(float).max() * 2**30 / 1e9
+    table = costs.merge(timing[[*CELL_KEYS, "status"]], on=CELL_KEYS)
+    table["limit"] = table["memory_capacity_bytes"].max() / 1e9
     table["memory"] = table["peak_memory_bytes"] / 1e9
     table = table.assign(limit_name="a GPU has", open=table["status"] != "ok")
     return _by_recipe(table, "memory", "costs", "peak memory, GB")

@@ -130,6 +130,7 @@ def _memory(by_kind: LinesByKind) -> dict[str, Any]:
     return {
         "kind": reports[0]["kind"] if reports else None,
         "peak_bytes": [peak for report in reports for peak in report["peak_bytes"]],
+        "capacity_bytes": reports[0].get("capacity_bytes") if reports else None,
     }
 
 

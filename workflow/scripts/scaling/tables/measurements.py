@@ -123,7 +123,8 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     says so. `power_capped_share` is the part of all measured epochs in which the GPU that was held
     back longest ran at its power limit, at most 1; empty where no driver counted it. An H200's
     counts in steps of 0.1 s: for epochs of less than a second this is a rough figure.
-    `peak_memory_bytes` is the highest of all ranks and seeds.
+    `peak_memory_bytes` is the highest of all ranks and seeds, of `memory_capacity_bytes` that a GPU
+    (or the host) has.
     """
     return table_of_cells("costs", runs, _cost)
 
@@ -144,10 +145,13 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
     if measured and None not in capped:
         share = min(1.0, sum(filter(None, capped)) / sum(epoch.seconds for epoch in measured))
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
+    known = [record["memory"]["capacity_bytes"] for record in records]
+    capacities = [round(size) for size in known if size]
     return {
         "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
         "precision": precisions.pop() if len(precisions) == 1 else "",
         "power_capped_share": share,
         "cost_note": "; ".join(notes),
         "peak_memory_bytes": max(memory, default=None),
+        "memory_capacity_bytes": max(capacities, default=None),
     }

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 from scaling.core import environment
@@ -157,13 +158,18 @@ def _train(
 
 
 def memory(spec: RunSpec) -> dict[str, Any]:
-    """`kind` and `peak_bytes`: allocated on this process's devices, or its resident set."""
+    """`kind`, and of each device, or of this process on its host, `peak_bytes`.
+
+    Allocated on a device, or resident; `capacity_bytes` is what the device or the host has.
+    """
     if spec.device == "cuda":
         devices = range(torch.cuda.device_count()) if "RANK" not in os.environ else [None]
         peaks = [torch.cuda.max_memory_allocated(device) for device in devices]
-        return {"kind": "device", "peak_bytes": peaks}
+        capacity = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
+        return {"kind": "device", "peak_bytes": peaks, "capacity_bytes": capacity}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"kind": "host", "peak_bytes": [peak]}
+    capacity = psutil.virtual_memory().total
+    return {"kind": "host", "peak_bytes": [peak], "capacity_bytes": capacity}
 
 
 def _print_progress(row: EpochRow, epochs: int) -> None:
