@@ -53,6 +53,7 @@ try:
     from scaling.terminal.progress import Progress
 
     configuration.check(config, reads_images=not REPLAY)
+    LEFT_OUT = configuration.leave_out(config)
     if REPLAY:
         stored.check(REPLAY, config)
 except UserError as error:
@@ -89,6 +90,8 @@ if workflow.is_main_process:
             check_model(config, Path(DATASET, "manifest.json"))
         except UserError as error:
             sys.exit(f"error: {error}")
+    for sentence in LEFT_OUT:
+        logger.info(sentence)
     PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
     logger.addHandler(PROGRESS)
 

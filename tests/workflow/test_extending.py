@@ -21,7 +21,7 @@ def study(tmp_path_factory):
     own = tmp_path_factory.mktemp("own")
     for name, text in FILES.items():
         (own / name).write_text(text)
-    own_grid = {"grid.gpus": [1, 2], "grid.batch_sizes": [10], "convergence.remedies": []}
+    own_grid = {"grid.gpus": [1, 2], "grid.batch_sizes": [10]}
     made = Study(tmp_path_factory.mktemp("study"), TINY | own_grid)
     for keys in CONFIGURATIONS:
         for section, values in keys.items():
@@ -30,7 +30,7 @@ def study(tmp_path_factory):
             else:
                 made.config.setdefault(section, {}).update(values)
     made.config["model"]["name"] = f"{own}/{made.config['model']['name']}"
-    made.configure({"quantization.seeds": [], "recipes.course.loader_workers": 0})
+    made.configure({"recipes.course.loader_workers": 0})
     made.own = own
     return made
 
@@ -43,6 +43,7 @@ def test_a_model_a_strategy_a_recipe_and_a_dataset_of_ones_own_are_measured(stud
     paths = [study.record(**cell) for cell in cells]
     finished = study.snakemake(*(str(path.relative_to(study.folder)) for path in paths))
     assert finished.returncode == 0, finished.stdout
+    assert "Part B is left out" in finished.stdout
     adam, course = (json.loads(path.read_text()) for path in paths)
     assert adam["status"] == course["status"] == "ok"
     assert adam["model"]["name"].endswith("my_model.py:small")

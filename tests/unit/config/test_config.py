@@ -54,8 +54,6 @@ def test_a_shipped_configuration_is_valid(name):
             ["zero"],
             "grid.strategies[0] is 'zero': it should be one of ddp, dp, fsdp, zero1",
         ),
-        ("model.name", "resnet50", "are tried on resnet18-cifar, and model.name is resnet50"),
-        ("dataset.image_size", 64, "images of 32 × 32 pixels, and dataset.image_size is 64"),
         ("synchronization.seeds", [0, 1], "it should have at least 3 seeds, or none"),
         ("convergence.global_batches", [32, 65], "global_batches has 65 and convergence.gpus is 2"),
         (
@@ -131,6 +129,20 @@ def test_what_needs_a_gpu_or_another_switch_is_refused_without():
 def test_a_study_may_do_without_part_b_and_a_replay_without_variants():
     config.check(changed("quantization.seeds", []))
     config.check(changed("quantization.variants", []), reads_images=False)
+
+
+def test_what_only_the_labs_networks_have_is_left_out_of_other_studies():
+    document = shipped("demo.yaml")
+    assert config.leave_out(document) == [] and document == shipped("demo.yaml")
+    document["model"]["name"], document["dataset"]["image_size"] = "resnet50", 224
+    assert [
+        sentence.split(" are ")[0].split(" is ")[0] for sentence in config.leave_out(document)
+    ] == [
+        "techniques for large batches",
+        "Part B",
+    ]
+    assert document["convergence"]["remedies"] == document["quantization"]["seeds"] == []
+    config.check(document)
 
 
 def keys(section, prefix=""):

@@ -11,7 +11,7 @@ from scaling.config.scheme import STAGES
 from scaling.core.errors import UserError
 from scaling.registry.dataset import DATASETS
 
-LAB_MODEL = "resnet18-cifar"
+LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
@@ -29,7 +29,6 @@ def _across_keys(
 ) -> Iterator[str]:
     """What is wrong although each key is right: paths exist, and one key fits another."""
     yield from _path(config.dataset, reads_images)
-    yield from _of_the_lab(config)
     grid, per_node = config.grid, config.machine.gpus_per_node
     if config.device == "cpu":
         recipes = {name: values["recipes"][name] for name in grid.recipes}
@@ -49,19 +48,20 @@ def _across_keys(
             yield f"quantization.seeds is empty, but quantization.{name} asks for Part B"
 
 
-def _of_the_lab(config: Configuration) -> Iterator[str]:
-    """Experiments that train the lab's own networks, on images of its size."""
-    small = config.dataset.image_size == 32
-    if config.convergence.remedies and config.model.name != LAB_MODEL:
-        yield (
-            f"convergence.remedies are tried on {LAB_MODEL}, and model.name is {config.model.name} "
-            "(allowed: [], which leaves them out)"
-        )
-    if config.quantization.seeds and not small:
-        yield (
-            f"quantization.seeds ask for Part B, whose network sees images of 32 × 32 pixels, and "
-            f"dataset.image_size is {config.dataset.image_size} (allowed: [], which leaves it out)"
-        )
+def leave_out(config: dict[str, Any]) -> list[str]:
+    """Take out of `config` what belongs to the lab's own networks alone; say what and why.
+
+    Techniques for large batches are tried on the lab's model; Part B needs images of 32×32 pixels.
+    """
+    said, name = [], config.get("model", {}).get("name", LAB_MODEL)
+    side = config.get("dataset", {}).get("image_size", LAB_SIDE)
+    if name != LAB_MODEL and config["convergence"]["remedies"]:
+        config["convergence"] |= {"remedies": []}
+        said.append(f"techniques for large batches are left out: they are tried on {LAB_MODEL}")
+    if side != LAB_SIDE and config["quantization"]["seeds"]:
+        config["quantization"] |= {"seeds": [], "peers": [], "resnet18": False}
+        said.append("Part B is left out: its network sees images of 32 × 32 pixels")
+    return said
 
 
 def model_options(config: dict[str, Any]) -> dict[str, Any]:
