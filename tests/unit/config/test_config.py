@@ -131,6 +131,15 @@ def test_a_study_may_do_without_part_b_and_a_replay_without_variants():
     config.check(changed("quantization.variants", []), reads_images=False)
 
 
+def test_a_plugin_that_is_not_there_or_adds_nothing_is_named(tmp_path):
+    document = shipped("demo.yaml")
+    (tmp_path / "empty.py").write_text("entry = 1\n")
+    for name, said in (("absent.py", "absent.py does not exist from"), ("empty.py", "no ENTRY")):
+        document["plugins"] = [str(tmp_path / name)]
+        with pytest.raises(UserError, match=said):
+            config.check(document)
+
+
 def test_what_only_the_labs_networks_have_is_left_out_of_other_studies():
     document = shipped("demo.yaml")
     assert config.leave_out(document) == [] and document == shipped("demo.yaml")

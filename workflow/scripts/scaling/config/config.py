@@ -8,6 +8,7 @@ from scaling.config import devices, technique
 from scaling.config.experiment_keys import Convergence, Quantization
 from scaling.config.keys import Configuration, Dataset, Model
 from scaling.config.scheme import STAGES
+from scaling.core import plugins
 from scaling.core.errors import UserError
 from scaling.registry.dataset import DATASETS
 
@@ -29,6 +30,9 @@ def _across_keys(
 ) -> Iterator[str]:
     """What is wrong although each key is right: paths exist, and one key fits another."""
     yield from _path(config.dataset, reads_images)
+    for path in config.plugins:
+        if not hasattr(plugins.load(Path(path)), "ENTRY"):
+            yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
     grid, per_node = config.grid, config.machine.gpus_per_node
     if config.device == "cpu":
         recipes = {name: values["recipes"][name] for name in grid.recipes}
