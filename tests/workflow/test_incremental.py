@@ -22,7 +22,6 @@ FIGURES_OF_RUNS = {
 }
 CONVERGENCE = {"convergence_train", "tables_convergence", "plot_remedies", "plot_pareto"}
 PAGE = {"claims_evaluate", "report_render"}
-HISTOGRAMS = {"plot_quantization_histograms", "plot_quantization_layers"}
 AFTER_RUNS = {"tables_runs"} | DERIVED_TABLES | FIGURES_OF_RUNS | PAGE | {"tables_comparison"}
 
 
@@ -103,7 +102,8 @@ def test_changing_a_training_parameter_trains_again_on_the_same_dataset(study):
 
 
 REMEDY = {"name": "lars", "lars": 0.001}
-QUANTIZED = {"tables_quantization", "plot_quantization_sizes", "claims_evaluate"}
+QUANTIZED = {"tables_quantization", "claims_evaluate"}
+QUANTIZED |= {f"plot_quantization_{name}" for name in ("histograms", "layers", "sizes")}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ QUANTIZED = {"tables_quantization", "plot_quantization_sizes", "claims_evaluate"
     [
         (
             *("quantization", "calibration_images", 30),
-            {"quantize_evaluate": 2, **dict.fromkeys(QUANTIZED | HISTOGRAMS, 1)},
+            {"quantize_evaluate": 2, **dict.fromkeys(QUANTIZED, 1)},
         ),
         (
             *("quantization", "variants", [{"name": "w4", "weight_bits": 4}]),
