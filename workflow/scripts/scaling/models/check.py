@@ -10,7 +10,7 @@ from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.training_options import ModelOptions
-from scaling.models.build import build
+from scaling.models.build import LEAST_BATCH, build
 
 CLASSES = 10
 """Of a dataset that is not prepared yet; all but a user's own images have so many."""
@@ -27,7 +27,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
     side = config["dataset"].get("image_size", 32)
     parts = config["training"].get("micro_batches", 1)
     smallest = max(1, min(config["grid"]["batch_sizes"]) // parts)
-    batch = min(smallest, 2)  # What fails for two images fails for more.
+    batch = min(smallest, LEAST_BATCH)  # What fails for two images fails for more.
     images = torch.zeros(batch, 3, side, side)
     try:
         logits = _logits(options, classes, images.to("meta"))

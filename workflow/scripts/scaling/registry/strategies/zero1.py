@@ -1,8 +1,9 @@
 """ZeRO stage 1: DistributedDataParallel whose optimizer state is spread over the GPUs."""
 
+from dataclasses import replace
+
 from scaling.registry.registry import Reference
-from scaling.registry.strategies.ddp import processes
-from scaling.registry.strategy import Strategy
+from scaling.registry.strategies.ddp import ENTRY as DDP
 
 
 def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
@@ -14,17 +15,11 @@ def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
     return 3 * (gpus - 1) / gpus * gradient_bytes
 
 
-ENTRY = Strategy(
+ENTRY = replace(
+    DDP,
     name="zero1",
     title="ZeroRedundancyOptimizer",
-    processes=processes,
     busiest_bytes=busiest_bytes,
-    sweep_kind="bucket",
     all_reduces=False,
-    overlaps=True,
-    replicates=True,
-    needs_gpu=False,
-    spans_nodes=True,
-    most_gpus=1024,
     wrap=Reference("scaling.training.zero_redundancy:wrap"),
 )
