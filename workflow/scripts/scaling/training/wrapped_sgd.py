@@ -1,5 +1,6 @@
 """SGD under a strategy's own wrapping: what `FlatSGD` is for replicas, for all other strategies."""
 
+import torch
 from torch import Tensor, nn
 
 from scaling.launch.ranks import Rank
@@ -26,7 +27,11 @@ class WrappedSGD:
         self.refresh()
 
     def compile(self, blocks_too: bool) -> None:
-        """Compile each block of the model for itself, or none of them any more."""
+        """Compile each block of the model for itself, or none of them any more.
+
+        Blocks share their code: by default the compiler gives up on it after eight of them.
+        """
+        torch._dynamo.config.recompile_limit = 8 + 2 * len(self._blocks)
         for block in self._blocks:
             block._compiled_call_impl = None
             if blocks_too:
