@@ -93,11 +93,38 @@ def test_seconds_at_the_power_limit_are_known_where_every_gpus_driver_counts(
         status = nvml.NVML_ERROR_NOT_SUPPORTED if counted is None else nvml.NVML_SUCCESS
         return [SimpleNamespace(nvmlReturn=status, value=SimpleNamespace(ullVal=counted))]
 
+    monkeypatch.setattr(nvml, "nvmlInit", lambda: None)
     monkeypatch.setattr(environment, "gpu_handle", lambda gpu: gpu if gpu in COUNTED else None)
     monkeypatch.setattr(nvml, "nvmlDeviceGetFieldValues", read)
     assert environment.power_capped_seconds(gpus) == seconds
 
 
-def test_the_gpu_held_back_longest_counts():
+@pytest.mark.parametrize(
+    ("silent", "names", "ids"),
+    [
+        ("nvmlInit", [], ["1"]),
+        ("nvmlDeviceGetCount", ["A40"], ["GPU-bbbb"]),
+        ("nvmlDeviceGetHandleByIndex", [], ["1"]),
+        ("nvmlDeviceGetName", [], ["GPU-bbbb"]),
+        ("nvmlDeviceGetUUID", ["A40"], ["1"]),
+        ("nvmlDeviceGetFieldValues", ["A40"], ["GPU-bbbb"]),
+    ],
+)
+def test_what_a_driver_does_not_tell_is_absent_and_no_error(
+    machine, monkeypatch, silent, names, ids
+):
+    nvml = environment.pynvml
+
+    def lost(*_):
+        raise nvml.NVMLError(nvml.NVML_ERROR_GPU_IS_LOST)
+
+    monkeypatch.setattr(nvml, "nvmlDeviceGetFieldValues", lost)
+    monkeypatch.setattr(nvml, silent, lost)
+    assert environment.leased_gpus(["1"]) == {"device_names": names, "device_ids": ids}
+    assert (environment.gpu_names() == []) == (silent == "nvmlDeviceGetCount" or not names)
+    assert environment.power_capped_seconds(["1"]) == []
+
+
+def test_the_gpu_held_back_longest_counts_where_both_readings_succeeded():
     assert environment.held_back([3.0, 0.5], [3.25, 1.5]) == 1.0
-    assert environment.held_back([], []) is None
+    assert environment.held_back([], []) is environment.held_back([3.0], []) is None

@@ -4,7 +4,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, takewhile
@@ -40,7 +40,7 @@ def describe(device: Device) -> dict[str, Any]:
         "device_names": gpu_names() if device == "cuda" else [],
         "cpu": _cpu_name(),
         "cpu_count": psutil.cpu_count() or 0,
-        "driver": _driver_version() if device == "cuda" else None,
+        "driver": ask_nvml(pynvml.nvmlSystemGetDriverVersion) if device == "cuda" else None,
         "topology": _topology() if device == "cuda" else None,
         "python": platform.python_version(),
         "torch": _version("torch"),
@@ -94,43 +94,44 @@ def slurm_gpus() -> list[str]:
 
 
 def gpu_names() -> list[str]:
-    """The names of this machine's GPUs in NVML's order; empty without a driver."""
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
-    return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
+    """The names of this machine's GPUs that answer, in NVML's order; empty without a driver."""
+    return leased_gpus(list(map(str, range(ask_nvml(pynvml.nvmlDeviceGetCount) or 0))))[
+        "device_names"
+    ]
 
 
 def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
     """`device_names` and `device_ids` (UUIDs) of GPUs, given as CUDA_VISIBLE_DEVICES names them.
 
-    Where there is no driver to ask, an id is the entry itself and the names are left out.
+    Where the driver does not tell, an id is the entry itself and the name is left out.
     """
-    handles = [handle for entry in entries if (handle := gpu_handle(entry)) is not None]
+    names = [ask_nvml(pynvml.nvmlDeviceGetName, gpu_handle(entry)) for entry in entries]
     return {
-        "device_names": [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles],
+        "device_names": [name for name in names if name is not None],
         "device_ids": [gpu_uuid(entry) for entry in entries],
     }
 
 
 def gpu_uuid(entry: str) -> str:
-    """The UUID of the GPU that CUDA_VISIBLE_DEVICES names so; without a driver, the entry.
+    """The UUID of the GPU that CUDA_VISIBLE_DEVICES names so; the entry if the driver knows none.
 
     An index means another GPU in another container or job; a UUID does not.
     """
-    handle = gpu_handle(entry)
-    return str(pynvml.nvmlDeviceGetUUID(handle)) if handle is not None else entry
+    return ask_nvml(pynvml.nvmlDeviceGetUUID, gpu_handle(entry)) or entry
 
 
 def gpu_handle(entry: str) -> Any:
     """NVML's handle of the GPU that CUDA_VISIBLE_DEVICES names so, None where it knows none."""
+    if entry.isdigit():
+        return ask_nvml(pynvml.nvmlDeviceGetHandleByIndex, int(entry))
+    return ask_nvml(pynvml.nvmlDeviceGetHandleByUUID, entry)
+
+
+def ask_nvml(ask: Callable[..., Any], *arguments: Any) -> Any:
+    """What the driver answers; None without one, or where it cannot tell, or of no GPU (None)."""
     try:
         pynvml.nvmlInit()
-        if entry.isdigit():
-            return pynvml.nvmlDeviceGetHandleByIndex(int(entry))
-        return pynvml.nvmlDeviceGetHandleByUUID(entry)
+        return None if None in arguments else ask(*arguments)
     except pynvml.NVMLError:
         return None
 
@@ -169,24 +170,16 @@ def power_capped_seconds(gpus: Sequence[str]) -> list[float]:
 
 def held_back(before: list[float], after: list[float]) -> float | None:
     """Seconds between two readings of the GPU that was held back longest; None without readings."""
-    return max((late - early for early, late in zip(before, after, strict=True)), default=None)
+    pairs = zip(before, after, strict=False)  # A reading that failed is empty.
+    return max((late - early for early, late in pairs), default=None)
 
 
 def _capped_nanoseconds(handle: object) -> int | None:
-    if handle is None:
-        return None
-    (field,) = pynvml.nvmlDeviceGetFieldValues(
-        handle, [pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP]
-    )
-    return int(field.value.ullVal) if field.nvmlReturn == pynvml.NVML_SUCCESS else None
-
-
-def _driver_version() -> str | None:
-    try:
-        pynvml.nvmlInit()
-        return str(pynvml.nvmlSystemGetDriverVersion())
-    except pynvml.NVMLError:
-        return None
+    reason = pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP
+    for field in ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [reason]) or []:
+        if field.nvmlReturn == pynvml.NVML_SUCCESS:
+            return int(field.value.ullVal)
+    return None
 
 
 def _topology() -> str | None:
