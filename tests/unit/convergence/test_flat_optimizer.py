@@ -44,9 +44,9 @@ def test_it_is_torchs_sgd_with_a_rate_for_each_step():
 
 
 def test_lars_is_the_algorithm_of_the_paper():
-    """You et al. 2017, algorithm 1, layer by layer; a bias of zeros keeps the global rate."""
+    """You et al. 2017, algorithm 1; vectors and a layer of zeros keep the global rate."""
     model = network()
-    nn.init.zeros_(model[3].bias)
+    nn.init.zeros_(model[3].weight)
     expected = [parameter.detach().clone() for parameter in model.parameters()]
     momenta = [torch.zeros_like(parameter) for parameter in expected]
     flat = FlatOptimizer(model, momentum=0.9, weight_decay=0.1)
@@ -60,7 +60,7 @@ def test_lars_is_the_algorithm_of_the_paper():
         flat.step(trust=0.02)
         for weights, velocity, gradient in zip(expected, momenta, found, strict=True):
             local = 0.02 * weights.norm() / (gradient.norm() + 0.1 * weights.norm())
-            if weights.norm() == 0:
+            if weights.dim() == 1 or weights.norm() == 0:
                 local = torch.tensor(1.0)
             velocity.mul_(0.9).add_(rate * local * (gradient + 0.1 * weights))
             weights.sub_(velocity)

@@ -37,7 +37,8 @@ class Technique(Section):
     label_smoothing: Fraction = 0.0
     """Share of the labels that is spread over all classes."""
     lars: NotNegative = 0.0
-    """Trust coefficient of LARS; 0 is plain SGD."""
+    """Trust coefficient of LARS, which leaves batch norms and biases to plain SGD; 0 is plain
+    SGD."""
     decay: Literal["none", "linear", "cosine"] = "none"
     """How the learning rate falls to zero after the warm-up: `none`, `linear` or `cosine`."""
     equal_updates: bool = False

@@ -14,8 +14,9 @@ class FlatOptimizer:
 
     Gradients are added to by each backward pass and cleared by `zero_grad`. SGD is as
     torch.optim.SGD defines it; LARS as You et al. 2017 (arXiv:1708.03888, algorithm 1) do, where a
-    layer is a parameter tensor, and one whose weights or gradients are all zero has no rate of its
-    own (ratio 1), as it would never learn.
+    layer is a parameter tensor. Vectors (batch norms and biases) have no rate of their own (ratio
+    1), as in MLPerf's reference and in BYOL (Grill et al. 2020, arXiv:2006.07733), nor have weights
+    or gradients that are all zero, which would never learn.
     """
 
     def __init__(self, model: nn.Module, momentum: float, weight_decay: float) -> None:
@@ -29,6 +30,8 @@ class FlatOptimizer:
         self._gradient_views = views_of(self._gradients, self._parameters)
         self._decay_views = views_of(self._decay, self._parameters)
         self._decay_of_tensor = torch.zeros(len(self._parameters), device=device)
+        adapted = [parameter.dim() > 1 for parameter in self._parameters]
+        self._adapted = torch.tensor(adapted, device=device)
         self.rate = torch.zeros((), device=device)
         for parameter, gradients in zip(self._parameters, self._gradient_views, strict=True):
             parameter.grad = gradients
@@ -60,8 +63,8 @@ class FlatOptimizer:
             self._weights.sub_(self.rate * self._momenta)
 
     def _local_rates(self, trust: float) -> Tensor:
-        """Compute LARS's rate of each parameter tensor: η · |w| / (|g| + decay · |w|)."""
+        """Compute LARS's rate of each parameter tensor: η · |w| / (|g| + decay · |w|), or 1."""
         weights = torch.stack(torch._foreach_norm(self._weight_views))
         gradients = torch.stack(torch._foreach_norm(self._gradient_views))
         local = trust * weights / (gradients + self._decay_of_tensor * weights)
-        return torch.where((weights > 0) & (gradients > 0), local, 1.0)
+        return torch.where(self._adapted & (weights > 0) & (gradients > 0), local, 1.0)
