@@ -2,7 +2,7 @@
 
 A cell is what its record says (`done` where that is ok), `running` where a process of this machine
 makes it, or one of another machine has reported within the time limit, `failed` where its log has
-an error, and else `missing`.
+an error, and else `missing`. Of a running one that waits for GPUs it says who holds them.
 """
 
 import json
@@ -17,6 +17,7 @@ from scaling.config import stored
 from scaling.core import command_line, environment, files, grid
 from scaling.core.errors import UserError, run_script
 from scaling.core.records import read_record
+from scaling.launch.gpu_lease import WAITS
 
 RESULTS, LOGS = Path("results"), Path("logs")
 CONFIG = RESULTS / stored.CONFIG
@@ -57,15 +58,15 @@ def _counted(states: pd.Series, alone: int = 1) -> str:
 
 
 def _state(record: Path, log: Path, commands: str, limit: float) -> tuple[str, str | None]:
-    """The state of the run that makes `record`, and the last error in its log where it failed."""
+    """The state of the run that makes `record`, and what its log says of an error or a wait."""
     if record.exists():
         try:
             return read_record(record)["status"].replace("ok", "done"), None
         except UserError as error:
             return "failed", str(error)
-    if f"--output {record}" in commands or _reports_elsewhere(record.parent, limit):
-        return "running", None
     end = files.log_end(log).splitlines() if log.exists() else []
+    if f"--output {record}" in commands or _reports_elsewhere(record.parent, limit):
+        return "running", next((line for line in end[-1:] if line.startswith(WAITS)), None)
     errors = [line for line in end if "rror: " in line]
     return ("failed", errors[-1]) if errors else ("missing", None)
 

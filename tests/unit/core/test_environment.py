@@ -42,6 +42,11 @@ def test_cuda_where_no_gpu_is_visible_is_refused(monkeypatch):
         environment.resolve_device("cuda")
 
 
+def test_a_gpu_that_is_named_twice_is_one_gpu(machine, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,0,GPU-aaaa,GPU-cccc,2,-1,1")
+    assert environment.visible_gpus() == ["GPU-aaaa", "2"]
+
+
 def test_leased_gpus_are_named_whether_by_index_or_uuid(machine):
     assert environment.leased_gpus(["2", "GPU-aaaa"]) == {
         "device_names": ["V100", "A40"],

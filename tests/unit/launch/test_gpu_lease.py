@@ -1,5 +1,10 @@
+import os
+import re
+import signal
 import subprocess
 import sys
+import uuid
+from contextlib import contextmanager
 
 import pytest
 
@@ -12,45 +17,74 @@ def quick_polling(monkeypatch):
     monkeypatch.setattr(gpu_lease, "POLL_SECONDS", 0.02)
 
 
-def test_two_jobs_on_one_machine_never_get_the_same_gpu(tmp_path):
-    gpus = ["GPU-a", "GPU-b", "GPU-c"]
-    with gpu_lease.lease(2, gpus, tmp_path) as first, gpu_lease.lease(1, gpus, tmp_path) as second:
-        assert first == ["GPU-a", "GPU-b"]
-        assert second == ["GPU-c"]
+@pytest.fixture
+def gpus():
+    """Three GPUs that no other process leases: leases are those of the whole machine."""
+    return [f"GPU-{letter}-{uuid.uuid4()}" for letter in "abc"]
 
 
-def test_a_job_waits_for_a_gpu_that_another_process_holds_even_if_that_is_killed(tmp_path):
-    holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys, time; from pathlib import Path; from scaling.launch import gpu_lease\n"
-            "with gpu_lease.lease(1, ['GPU-a'], Path(sys.argv[1])):\n"
-            "    print('held', flush=True); time.sleep(600)",
-            str(tmp_path),
-        ],
-        stdout=subprocess.PIPE,
-        env={"PYTHONPATH": ":".join(sys.path)},
-        text=True,
+@contextmanager
+def held_elsewhere(gpu, folder):
+    """Another process, with a TMPDIR of its own, that holds the GPU."""
+    program = (
+        "import sys, time; from scaling.launch import gpu_lease\n"
+        "with gpu_lease.lease(1, sys.argv[1:]): print('held', flush=True); time.sleep(600)"
     )
-    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-
-    def kill_holder_once(seconds):
+    environment = {"PYTHONPATH": ":".join(sys.path), "TMPDIR": str(folder)}
+    command = [sys.executable, "-c", program, gpu]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        yield holder
         holder.kill()
-        holder.wait()
 
-    gpu_lease.time.sleep, sleep = kill_holder_once, gpu_lease.time.sleep
-    try:
-        with gpu_lease.lease(1, ["GPU-a"], tmp_path) as names:
-            assert names == ["GPU-a"]
-    finally:
-        gpu_lease.time.sleep = sleep
+
+def test_two_jobs_on_one_machine_never_get_the_same_gpu(gpus):
+    with gpu_lease.lease(2, gpus) as first, gpu_lease.lease(1, gpus) as second:
+        assert first == gpus[:2]
+        assert second == gpus[2:]
+
+
+def test_a_job_waits_for_a_while_for_a_gpu_that_another_holds_even_if_that_is_killed(
+    gpus, tmp_path, monkeypatch, capfd
+):
+    with held_elsewhere(gpus[0], tmp_path) as holder:
+        told = rf"waited 0\.1 s for 1 of 1 GPUs: {gpus[0]} is held by process {holder.pid} of"
+        with pytest.raises(UserError, match=told), gpu_lease.lease(1, gpus[:1], 0.1):
+            pass
+
+        def kill_holder(seconds):
+            holder.kill()
+            holder.wait()
+
+        monkeypatch.setattr(gpu_lease.time, "sleep", kill_holder)
+        with gpu_lease.lease(2, gpus[:2]) as names:
+            assert names == gpus[:2]
     assert holder.returncode == -9
+    of = f"{gpus[0]} is held by process {holder.pid} of user {os.getuid()} ({sys.executable} -c "
+    first, second = capfd.readouterr().err.splitlines()
+    assert first.startswith(f"waits for GPUs, 1 of 1: {of}")
+    assert second.startswith(f"waits for GPUs, 2 of 2: {of}")
+    assert second.endswith(f"; {gpus[1]} is free")
 
 
-def test_more_gpus_than_there_are_is_one_clear_sentence(tmp_path):
-    with (
-        pytest.raises(UserError, match=r"4 GPUs are asked for but this job may use 1 \(GPU-a\)"),
-        gpu_lease.lease(4, ["GPU-a"], tmp_path),
-    ):
+def test_a_job_that_is_ended_while_it_waits_leaves_nothing_behind(gpus, tmp_path):
+    program = (
+        "import sys; from pathlib import Path; from scaling.launch import measure\n"
+        "measure.environment.visible_gpus = lambda: sys.argv[1:2]\n"
+        "measure.launch_ranks(['true'], Path(sys.argv[2]), 'cuda', 1, 1, 600)"
+    )
+    command = [sys.executable, "-c", program, gpus[0], str(tmp_path / "run.json")]
+    environment = {"PYTHONPATH": ":".join(sys.path)}
+    with gpu_lease.lease(1, gpus):
+        waiting = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
+        with waiting:
+            assert waiting.stderr is not None and "waits for" in waiting.stderr.readline()
+            assert len(list(tmp_path.iterdir())) == 1
+            waiting.terminate()
+    assert (waiting.returncode, list(tmp_path.iterdir())) == (128 + signal.SIGTERM, [])
+
+
+def test_more_gpus_than_there_are_is_one_clear_sentence():
+    told = re.escape("4 GPUs are asked for but this job may use 1 (GPU-a)")
+    with pytest.raises(UserError, match=told), gpu_lease.lease(4, ["GPU-a"]):
         pass

@@ -1,5 +1,7 @@
 """The harness of measurements: what it makes of the processes' ends and reports."""
 
+import sys
+
 import pytest
 
 from scaling.core.errors import UserError
@@ -37,3 +39,12 @@ def test_reports_are_told_by_their_kind_and_the_environment_by_who_saw_it():
     assert (found.seconds, found.gpus) == (2.5, 0)
     assert found.environment["hosts"] == ["node01"] and found.environment["cuda"] is None
     assert found.environment["ended"] and found.environment["device"] == "cpu"
+
+
+def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start(tmp_path):
+    (tmp_path / ".run.ranks.killed").mkdir()
+    (tmp_path / ".other.ranks.killed").mkdir()
+    command = [sys.executable, "-c", "raise SystemExit(3)"]
+    ending, lines = measure.launch_ranks(command, tmp_path / "run.json", "cpu", 1, 1, 60)
+    assert (ending.returncode, lines) == (3, [])
+    assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]

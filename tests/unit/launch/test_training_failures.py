@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -151,6 +152,25 @@ def test_a_command_that_is_ended_leaves_no_process_behind(tmp_path, left_behind)
     ending = launcher.launch([sys.executable, "-c", family], {}, time_limit=1)
     assert ending.timed_out
     assert left_behind() == []
+
+
+def test_a_command_that_is_ended_twice_leaves_no_process_behind(tmp_path):
+    stubborn = "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    stubborn += "open(sys.argv[1], 'w').close(); time.sleep(3600)"
+    shell = f'{sys.executable} -c "$0" {tmp_path}/started & wait'
+    program = (
+        "import sys; from scaling.launch import launcher\n"
+        "with launcher.terminable(): launcher.launch(sys.argv[1:], {}, 600)"
+    )
+    command = [sys.executable, "-c", program, "sh", "-c", shell, stubborn]
+    with subprocess.Popen(command, env={"PYTHONPATH": ":".join(sys.path)}) as ended:
+        while not (tmp_path / "started").exists():
+            time.sleep(0.05)
+        family = psutil.Process(ended.pid).children(recursive=True)
+        for _ in range(2):
+            ended.terminate()
+            time.sleep(0.5)
+    assert len(family) == 2 and not any(process.is_running() for process in family)
 
 
 def test_an_ending_counts_the_processes_the_kernel_killed_meanwhile(monkeypatch):

@@ -114,7 +114,8 @@ class Machine(Section):
     cpu_threads: Positive
     """Threads of each training process."""
     time_limit_seconds: AboveZero
-    """A run that takes longer is stopped and recorded as `timeout`."""
+    """A run that takes longer is stopped and recorded as `timeout`. One that waits longer for GPUs
+    that other jobs hold fails and names them."""
     collective_timeout_seconds: AboveZero
     """A rank that waits longer than this for the others, inside a CUDA graph too, has hung: the run
     fails and names the ranks."""

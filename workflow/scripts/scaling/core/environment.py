@@ -137,13 +137,14 @@ def ask_nvml(ask: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def visible_gpus() -> list[str]:
-    """The GPUs this process may use, as CUDA_VISIBLE_DEVICES would name them."""
+    """The GPUs this process may use, as CUDA_VISIBLE_DEVICES would name them, each once."""
     there = len(gpu_names())
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None or not there:
         return [str(index) for index in range(there)]
     entries = (entry.strip() for entry in named.split(","))
-    return list(takewhile(lambda entry: entry not in ("", "-1", "NoDevFiles"), entries))
+    known = takewhile(lambda entry: entry not in ("", "-1", "NoDevFiles"), entries)
+    return list({gpu_uuid(entry): entry for entry in known}.values())
 
 
 def resolve_device(requested: Device) -> Device:

@@ -1,46 +1,97 @@
-"""A lease on GPUs: two jobs on one machine never get the same one."""
+"""A lease on GPUs: two jobs on one machine never get the same one, whoever started them.
 
-import os
-import tempfile
+A lease is a socket whose name, the GPU's UUID, the kernel gives away once (an abstract address, see
+`man 7 unix`). So there is no file to find or to leave behind, and users and TMPDIR do not matter;
+containers with a network of their own do not see one another.
+"""
+
+import errno
+import socket
+import struct
+import sys
+import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager, suppress
 
-from filelock import FileLock, Timeout
+import psutil
 
 from scaling.core.environment import gpu_uuid
 from scaling.core.errors import UserError
 
-LOCKS = Path(tempfile.gettempdir()) / f"scaling-study-gpus-{os.getuid()}"
+ADDRESS = "\0scaling-study/{}"
 POLL_SECONDS = 1.0
+PATIENCE_SECONDS = 3600.0
+"""How long a job without a time limit of its own waits."""
+WAITS = "waits for GPUs"
+"""How the line begins that says so; `make status` looks for it."""
 
 
 @contextmanager
-def lease(count: int, candidates: list[str], locks: Path = LOCKS) -> Iterator[list[str]]:
+def lease(
+    count: int, candidates: list[str], patience: float = PATIENCE_SECONDS
+) -> Iterator[list[str]]:
     """Yield `count` of the `candidates` (as CUDA_VISIBLE_DEVICES names them), held until the end.
 
-    All or nothing, in order; while too few are free it waits for other jobs to end. A lease ends
-    with its process, however that ends. Raises UserError when there are too few candidates.
+    All or nothing, in order; while too few are free it says once on stderr who holds them, and
+    waits for at most `patience` seconds. A lease ends with its process, however that ends. Raises
+    UserError when time is up, and when there are too few candidates.
     """
     if count > len(candidates):
         raise UserError(
             f"{count} GPUs are asked for but this job may use {len(candidates)} "
             f"({', '.join(candidates) or 'none'}): ask the scheduler for {count}, or for fewer GPUs"
         )
-    locks.mkdir(parents=True, exist_ok=True)
+    uuids = {candidate: gpu_uuid(candidate) for candidate in candidates}
+    asked, said = time.monotonic(), False
     while True:
         with ExitStack() as held:
             names: list[str] = []
-            for candidate in candidates:
-                if len(names) == count:
-                    break
-                try:
-                    held.enter_context(FileLock(locks / f"{gpu_uuid(candidate)}.lock", timeout=0))
-                except Timeout:
-                    continue
-                names.append(candidate)
+            for candidate, uuid in uuids.items():
+                if len(names) < count and (own := _take(uuid)):
+                    held.enter_context(own)
+                    names.append(candidate)
             if len(names) == count:
                 yield names
                 return
+        late = time.monotonic() - asked >= patience
+        if late or not said:
+            others = "; ".join(f"{uuid} {_holder(uuid)}" for uuid in uuids.values())
+            if late:
+                raise UserError(
+                    f"waited {patience:g} s for {count} of {len(uuids)} GPUs: {others}; run it "
+                    "again when they have ended, or set CUDA_VISIBLE_DEVICES to other GPUs"
+                )
+            print(f"{WAITS}, {count} of {len(uuids)}: {others}", file=sys.stderr, flush=True)
+            said = True
         time.sleep(POLL_SECONDS)
+
+
+def _take(uuid: str) -> socket.socket | None:
+    """The lease on a GPU, None while another process has it."""
+    own = socket.socket(socket.AF_UNIX)
+    try:
+        own.bind(ADDRESS.format(uuid))
+        own.listen(socket.SOMAXCONN)
+    except OSError as error:
+        own.close()
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return None
+    return own
+
+
+def _holder(uuid: str) -> str:
+    """Who holds the lease on a GPU: its process, user and command, where that can be seen."""
+    command = "another user's command"
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.setblocking(False)
+        try:
+            asking.connect(ADDRESS.format(uuid))
+        except OSError:
+            return "is free"
+        told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, user, _ = struct.unpack("3i", told)
+    with suppress(psutil.Error):
+        command = textwrap.shorten(" ".join(psutil.Process(pid).cmdline()), 200)
+    return f"is held by process {pid} of user {user} ({command})"

@@ -111,22 +111,22 @@ def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) 
 def launch(
     command_line: list[str], environment: dict[str, str], time_limit: float
 ) -> ProcessResult:
-    """Run a command with its output on ours; kill it and all it started after `time_limit` s."""
+    """Run a command with its output on ours; kill it and all it started after `time_limit` s.
+
+    So it does when something else ends the wait, as SIGTERM does within `terminable`.
+    """
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
     kills_before = oom_kills_so_far()
     start = time.time()
     variables = {**environment, STARTED_VARIABLE: repr(start)}
-    with (
-        _terminable(),
-        subprocess.Popen(command_line, env=variables, preexec_fn=die_with_parent) as process,
-    ):
-        try:
-            returncode, timed_out = process.wait(timeout=time_limit), False
-        except subprocess.TimeoutExpired:
-            returncode, timed_out = -signal.SIGKILL, True
-        finally:
-            _end_all_but(before)
+    try:
+        process = subprocess.Popen(command_line, env=variables, preexec_fn=die_with_parent)
+        returncode, timed_out = process.wait(timeout=time_limit), False
+    except subprocess.TimeoutExpired:
+        returncode, timed_out = -signal.SIGKILL, True
+    finally:
+        _end_all_but(before)
     return ProcessResult(
         returncode,
         timed_out,
@@ -161,10 +161,11 @@ def _end_all_but(before: list[psutil.Process]) -> None:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """Within the block SIGTERM raises SystemExit, so that clean-up runs."""
+def terminable() -> Iterator[None]:
+    """Within the block the first SIGTERM raises SystemExit, so that clean-up runs undisturbed."""
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)
         sys.exit(128 + number)
 
     previous = signal.signal(signal.SIGTERM, leave)

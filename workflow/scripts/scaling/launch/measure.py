@@ -1,6 +1,7 @@
 """The harness of measurements: launch processes, let them report, assemble what they found."""
 
 import os
+import shutil
 import sys
 import tempfile
 import traceback
@@ -102,16 +103,18 @@ def launch_ranks(
     """Run the processes of `command_line` on leased GPUs; return how they ended and their lines.
 
     `gpus` are those of this machine: on the other nodes of a Slurm job Slurm itself gives them.
-    They report to a folder beside `output` (seen by all nodes of a cluster) that is theirs alone.
+    They may be waited for as long as the processes may then run, `time_limit` seconds. They report
+    to a folder beside `output` (seen by all nodes of a cluster) that is theirs alone.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     names: list[str] = []
+    prefix = f".{output.stem}.ranks."
+    for left_by_killed in output.parent.glob(f"{prefix}*"):
+        shutil.rmtree(left_by_killed, ignore_errors=True)
     with ExitStack() as held:
-        ranks_folder = Path(
-            held.enter_context(
-                tempfile.TemporaryDirectory(prefix=f".{output.stem}.ranks.", dir=output.parent)
-            )
-        )
+        held.enter_context(launcher.terminable())
+        folder = tempfile.TemporaryDirectory(prefix=prefix, dir=output.parent)
+        ranks_folder = Path(held.enter_context(folder))
         variables = {
             **os.environ,
             "OMP_NUM_THREADS": str(cpu_threads),
@@ -119,7 +122,8 @@ def launch_ranks(
             launcher.WORKER_VARIABLE: str(ranks_folder),
         }
         if device == "cuda":
-            names = held.enter_context(gpu_lease.lease(gpus, environment.visible_gpus()))
+            there = environment.visible_gpus()
+            names = held.enter_context(gpu_lease.lease(gpus, there, time_limit))
             variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
         result = launcher.launch(command_line, variables, time_limit)
         lines = rank_log.read_lines(ranks_folder)
