@@ -1,6 +1,9 @@
-"""The kernel's own count of processes it ended for want of memory."""
+"""The port where processes meet, and the kernel's count of those it ended for want of memory."""
+
+import socket
 
 import pytest
+from torch.distributed import TCPStore
 
 from scaling.launch import launcher
 
@@ -29,3 +32,12 @@ def test_kills_are_counted_in_the_groups_own_folder_or_at_the_root_of_a_containe
 
 def test_without_control_groups_nothing_was_killed(tmp_path):
     assert launcher.oom_kills_so_far(tmp_path / "no such file", tmp_path) == 0
+
+
+def test_the_port_where_processes_meet_is_kept_from_all_others():
+    port = launcher.reserve_port()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("", port))
+    store = TCPStore("127.0.0.1", port, 1, is_master=True)
+    store.set("met", "here")
+    assert (store.port, store.get("met")) == (port, b"here")

@@ -73,11 +73,18 @@ def under_torchrun() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-def free_port() -> int:
-    """A TCP port of this machine that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
+def reserve_port() -> int:
+    """Reserve a TCP port of this machine until this process ends.
+
+    It is bound and not listened on: nobody is given it, and who asks for its number with
+    SO_REUSEADDR may listen there, as PyTorch's store does.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("", 0))
+    port = int(held.getsockname()[1])
+    held.detach()
+    return port
 
 
 def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) -> list[str]:
@@ -98,7 +105,7 @@ def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) 
             "with so many nodes, and the same number of processes on each"
         )
     torchrun += [f"--nnodes={nodes}", f"--master-addr={platform.node()}"]
-    torchrun += [f"--master-port={free_port()}"]
+    torchrun += [f"--master-port={reserve_port()}"]
     # Only the shell that srun starts on a node knows which one of them it is on. Rank 0 is on the
     # first: a rendezvous by c10d gives ranks in the order of arrival.
     agent = f'exec {shlex.join(torchrun)} --node-rank="$SLURM_NODEID" {shlex.join(own)}'

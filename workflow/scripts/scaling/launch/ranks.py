@@ -85,7 +85,7 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     context = start_processes(
         _run_as_rank,
-        (processes, launcher.free_port(), run, arguments),
+        (processes, launcher.reserve_port(), run, arguments),
         nprocs=processes,
         join=False,
         start_method="fork",
