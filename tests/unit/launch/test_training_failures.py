@@ -66,6 +66,14 @@ def test_a_loss_that_is_not_finite_is_diverged_and_its_times_are_kept(images, tm
     assert any(row["train_loss"] is None for row in record["epochs"])
 
 
+def test_weights_that_only_the_last_step_ruined_are_diverged(images, tmp_path):
+    one_step = {"batch-size": 40, "warmup-epochs": 0, "measured-epochs": 1}
+    record = run(images, tmp_path / "run.json", **one_step, **{"learning-rate": 1e30})
+    told = "the loss on the test set was not finite after the last epoch"
+    assert (record["status"], record["message"]) == ("diverged", told)
+    assert record["epochs"][0]["train_loss"] is not None
+
+
 def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(
     images, tmp_path, monkeypatch, left_behind
 ):
@@ -164,7 +172,7 @@ def test_a_command_that_is_ended_twice_leaves_no_process_behind(tmp_path):
     )
     command = [sys.executable, "-c", program, "sh", "-c", shell, stubborn]
     with subprocess.Popen(command, env={"PYTHONPATH": ":".join(sys.path)}) as ended:
-        while not (tmp_path / "started").exists():
+        while not (tmp_path / "started").exists() and ended.poll() is None:
             time.sleep(0.05)
         family = psutil.Process(ended.pid).children(recursive=True)
         for _ in range(2):

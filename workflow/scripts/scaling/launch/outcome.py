@@ -111,6 +111,9 @@ def _measured(
     unfinite = [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]
     if unfinite:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
+    tests = [end["evaluation"] for end in lines["end"] if end.get("evaluation")]
+    if any(test["test_loss"] is None for test in tests):
+        return "diverged", "the loss on the test set was not finite after the last epoch"
     replicates = STRATEGIES.find(spec.cell.strategy).replicates
     if replicates and len({end["parameters_sha256"] for end in lines["end"]}) > 1:
         raise UserError(
