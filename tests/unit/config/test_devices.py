@@ -9,6 +9,8 @@ import yaml
 from scaling.config import devices
 from scaling.core import environment
 from scaling.core.errors import UserError
+from scaling.core.grid import Cell
+from scaling.launch.run_spec import RunSpec
 
 
 @pytest.fixture
@@ -68,3 +70,19 @@ def test_more_gpus_than_visible_are_refused(config, monkeypatch):
     devices.check(config, 2, granted=None)
     with pytest.raises(UserError, match="asks for 4 and this machine has 2 GPUs: remove the larg"):
         devices.check(config, 4, granted=None)
+
+
+def test_bf16_on_a_gpu_that_has_none_is_refused_by_its_key(config, monkeypatch):
+    config["device"] = "auto"
+    config["convergence"] |= {"precision": "bf16"}
+    devices.check(config, 1, granted=None)
+    monkeypatch.setattr(environment, "visible_gpus", lambda: ["0"])
+    monkeypatch.setattr(environment, "older_gpu", {environment.AMPERE: "T4 has 7.5"}.get)
+    with pytest.raises(
+        UserError, match=r"convergence\.precision is bf16 and T4 has 7\.5, which has"
+    ):
+        devices.check(config, 1, granted=None)
+    config["recipes"]["tuned"]["precision"] = "bf16"
+    spec = RunSpec(Cell("tuned", "ddp", 1, 8, 0), recipe_options=config["recipes"]["tuned"])
+    with pytest.raises(UserError, match=r"recipes\.tuned\.precision is bf16 and T4"):
+        spec.resolved()

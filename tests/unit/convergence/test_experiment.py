@@ -41,8 +41,10 @@ def train(tmp_path):
 
 
 def test_each_remedy_and_batch_has_its_sweep_and_the_chosen_rates_seeds(train, capsys):
-    records = train({"none": {}, "linear": {"scaling": "linear"}}, 8, 16)
+    remedies = {"none": {}, "linear": {"scaling": "linear"}}
+    records = train(remedies, 8, 16, options=["--precision", "tf32"])
     found = read_convergence(convergence_path(records, "linear", 16))
+    assert found["training"]["precision"] == "float32"  # A CPU has no TF32.
     assert (found["status"], found["options"]["scaling"]) == ("ok", "linear")
     result = found["result"]
     assert (result["gpus"], result["rule_rate"], result["updates_per_epoch"]) == (2, 0.2, 3)

@@ -1,5 +1,9 @@
 """Which GPUs a run had, by name and UUID, and for how long their power limit held them back."""
 
+import os
+import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -45,6 +49,61 @@ def test_cuda_where_no_gpu_is_visible_is_refused(monkeypatch):
 def test_a_gpu_that_is_named_twice_is_one_gpu(machine, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,0,GPU-aaaa,GPU-cccc,2,-1,1")
     assert environment.visible_gpus() == ["GPU-aaaa", "2"]
+
+
+CUDA_13 = {"__version__": "2.11.0", "cuda": "13.0", "hip": None}
+
+
+@pytest.fixture
+def volta(machine, monkeypatch):
+    """The last GPU of the machine is visible alone, and a Volta."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+    nvml, answer = environment.pynvml, [7, 0]
+    monkeypatch.setattr(nvml, "nvmlDeviceGetCudaComputeCapability", lambda _: tuple(answer))
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("version", "hip", "device", "told"),
+    [
+        (
+            "2.10.1+cu130",
+            None,
+            "cpu",
+            r"PyTorch is 2\.10\.1\+cu130, and 2\.11 or newer is needed: ",
+        ),
+        ("2.11.0+rocm7.1", "7.1", "auto", r"torch\.version\.hip is 7\.1, and only NVIDIA GPUs"),
+        ("2.11.0+rocm7.1", "7.1", "cpu", None),
+    ],
+)
+def test_a_pytorch_that_cannot_measure_here_is_refused_before_it_is_imported(
+    tmp_path, version, hip, device, told
+):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text("raise RuntimeError('imported')")
+    build = f"__version__, cuda, hip = {version!r}, None, {hip!r}\n"
+    (tmp_path / "torch/version.py").write_text(build)
+    program = f"from scaling.core import environment; environment.resolve_device({device!r})"
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    ended = subprocess.run([sys.executable, "-c", program], env=path, stderr=-1, text=True)
+    assert re.search(f"UserError: {told}" if told else "^$", ended.stderr)
+
+
+def test_a_gpu_too_old_for_pytorchs_cuda_is_refused(volta, monkeypatch):
+    monkeypatch.setattr(environment, "torch_build", lambda: CUDA_13)
+    told = r"V100 has compute capability 7\.0, and CUDA 13\.0 of PyTorch 2\.11\.0 begins at 7\.5"
+    with pytest.raises(UserError, match=told):
+        environment.resolve_device("auto")
+    monkeypatch.setattr(environment, "torch_build", lambda: CUDA_13 | {"cuda": "12.6"})
+    assert environment.resolve_device("auto") == "cuda"
+
+
+def test_what_has_no_tf32_computes_in_float32(volta):
+    assert environment.applied_precision("tf32", "cuda") == "float32"
+    assert environment.applied_precision("bf16", "cpu") == "bf16"
+    volta[:] = 8, 0
+    assert environment.applied_precision("tf32", "cuda") == "tf32"
+    assert environment.applied_precision("tf32", "cpu") == "float32"
 
 
 def test_leased_gpus_are_named_whether_by_index_or_uuid(machine):

@@ -142,13 +142,15 @@ def test_micro_batches_train_as_whole_batches_do(images, tmp_path, own, strategy
     """Without norms the gradients add up to the same, and the parameters stay the same."""
     common = {"gpus": 2, "strategy": strategy, "model": own, "learning-rate": 0.001, **recipe}
     if recipe:
-        float32 = json.loads(TUNED["recipe-options"]) | {"precision": "float32"}
-        common["recipe-options"] = json.dumps(float32)
+        tf32 = json.loads(TUNED["recipe-options"]) | {"precision": "tf32"}
+        common["recipe-options"] = json.dumps(tf32)
     whole, parts = (
         run(images, tmp_path / f"{count}.json", **common, **{"micro-batches": count})
         for count in (1, 5)
     )
     assert whole["message"] is parts["message"] is None
+    # A CPU has no TF32.
+    assert whole["training"]["recipe_applied"]["precision"] == "float32"
     losses = [[row["train_loss"] for row in record["epochs"]] for record in (whole, parts)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     assert losses[0][-1] < losses[0][0]

@@ -27,6 +27,17 @@ def need_gpus(
                 yield f"recipes.{name}.{switch} is true, which needs a GPU"
 
 
+def refuse_bf16(device: str, sections: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise UserError where one of the sections, by their keys, asks a GPU for bf16 it has not."""
+    old = device == "cuda" and environment.older_gpu(environment.AMPERE)
+    for key, options in sections.items():
+        if old and options.get("precision") == "bf16":
+            raise UserError(
+                f"{key}.precision is bf16 and {old}, which has none below 8.0 (Ampere): "
+                "set it to float32"
+            )
+
+
 def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
     """The CPU cores that this process may use: of the machine, its affinity, its container."""
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
@@ -48,14 +59,18 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
             "run on a cluster (--profile slurm), or set gpus_per_node to null"
         )
     there, what = len(environment.visible_gpus()), "GPUs"
-    if environment.resolve_device(config["device"]) == "cpu":
-        grid, options = config["grid"], config["recipes"]
-        recipes = {name: options[name] for name in grid["recipes"]}
-        for said in need_gpus(grid["strategies"], recipes, wanted):
+    recipes = {name: config["recipes"][name] for name in config["grid"]["recipes"]}
+    device = environment.resolve_device(config["device"])
+    if device == "cpu":
+        for said in need_gpus(config["grid"]["strategies"], recipes, wanted):
             raise UserError(f"{said}, and none is visible")
         threads = config["machine"]["cpu_threads"]
         there = cores() // threads
         what = f"CPU cores for processes of {threads} threads"
+    sections = {f"recipes.{name}": options for name, options in recipes.items()}
+    if config["convergence"]["remedies"]:
+        sections["convergence"] = config["convergence"]
+    refuse_bf16(device, sections)
     limits = {f"this machine has {there} {what}": there}
     if granted is not None:
         limits[f"--resources gpu={granted} grants fewer"] = granted

@@ -8,11 +8,12 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
 
+from scaling.config.devices import refuse_bf16
 from scaling.config.technique import Technique
 from scaling.convergence.engine import Engine, Epoch
 from scaling.convergence.plan import Run, Session, Study, choose, reference_updates, run_of
@@ -36,19 +37,23 @@ def run(session: Session) -> None:
     techniques, described = session.techniques, files.read_json(session.manifest)
     dataset = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
     facts = {key: described[key] for key in ("source", "checksum", "train_images", "test_images")}
-    with _device(environment.resolve_device(session.device)) as (device, host_info):
+    kind = environment.resolve_device(session.device)
+    refuse_bf16(kind, {"convergence": asdict(session.study)})
+    precision: Any = environment.applied_precision(session.study.precision, kind)
+    study = replace(session.study, precision=precision)
+    with _device(kind) as (device, host_info):
         for global_batch in session.global_batches:
             paths = {
                 name: convergence_path(session.records, name, global_batch) for name in techniques
             }
             kept = {name for name, path in paths.items() if session.keep and path.exists()}
             wanted = {name: each for name, each in techniques.items() if name not in kept}
-            for name, found in _results(session.study, wanted, global_batch, dataset, device):
+            for name, found in _results(study, wanted, global_batch, dataset, device):
                 document = {
                     "remedy": name,
                     "global_batch": global_batch,
                     "options": techniques[name].model_dump(),
-                    "training": asdict(session.study),
+                    "training": asdict(study),
                     "dataset": facts,
                     **found,
                     "environment": host_info | {"ended": environment.now()},

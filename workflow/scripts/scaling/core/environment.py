@@ -3,10 +3,12 @@
 import os
 import platform
 import re
+import runpy
 import subprocess
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +20,9 @@ from scaling.core.errors import UserError
 
 Device = Literal["auto", "cpu", "cuda"]
 """Where to compute. `auto` is for command lines: `resolve_device` says what it means here."""
+OLDEST_TORCH = (2, 11)
+TURING, AMPERE = (7, 5), (8, 0)
+"""The least compute capabilities: of GPUs that CUDA 13 knows, and of those with TF32 and bf16."""
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -95,9 +100,8 @@ def slurm_gpus() -> list[str]:
 
 def gpu_names() -> list[str]:
     """The names of this machine's GPUs that answer, in NVML's order; empty without a driver."""
-    return leased_gpus(list(map(str, range(ask_nvml(pynvml.nvmlDeviceGetCount) or 0))))[
-        "device_names"
-    ]
+    count = ask_nvml(pynvml.nvmlDeviceGetCount) or 0
+    return leased_gpus([str(index) for index in range(count)])["device_names"]
 
 
 def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
@@ -148,8 +152,28 @@ def visible_gpus() -> list[str]:
 
 
 def resolve_device(requested: Device) -> Device:
-    """Replace `auto`, by `cuda` exactly where a GPU is visible; UserError for `cuda` elsewhere."""
-    if requested != "cpu" and visible_gpus():
+    """Replace `auto`, by `cuda` exactly where a GPU is visible; UserError for `cuda` elsewhere.
+
+    And for a PyTorch that is too old, or that cannot use the GPUs.
+    """
+    built = torch_build()
+    told = built.get("__version__", "")
+    if told and tuple(map(int, told.split(".")[:2])) < OLDEST_TORCH:
+        raise UserError(f"PyTorch is {told}, and 2.11 or newer is needed: make env installs it")
+    if requested == "cpu":
+        return "cpu"
+    if built.get("hip"):
+        raise UserError(
+            f"torch.version.hip is {built['hip']}, and only NVIDIA GPUs through CUDA are "
+            "supported: set device to cpu, or install PyTorch for CUDA"
+        )
+    if visible_gpus():
+        cuda = built.get("cuda") or ""
+        if cuda >= "13" and (old := older_gpu(TURING)):
+            raise UserError(
+                f"{old}, and CUDA {cuda} of PyTorch {told} begins at 7.5 (Turing): leave it out of "
+                "CUDA_VISIBLE_DEVICES, or set device to cpu"
+            )
         return "cuda"
     if requested == "cuda":
         raise UserError(
@@ -157,6 +181,32 @@ def resolve_device(requested: Device) -> Device:
             "run where there is one, or set device to cpu"
         )
     return "cpu"
+
+
+def torch_build() -> dict[str, Any]:
+    """What torch.version says, without the seconds of importing PyTorch; empty where there is none.
+
+    `__version__`, and the versions of `cuda` or `hip` that it was built for, else null.
+    """
+    found = find_spec("torch")
+    there = found and found.origin
+    return runpy.run_path(str(Path(there).with_name("version.py"))) if there else {}
+
+
+def older_gpu(capability: tuple[int, int]) -> str | None:
+    """Say which visible GPU has a lower compute capability, if one of them is known to."""
+    for handle in map(gpu_handle, visible_gpus()):
+        own = ask_nvml(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+        if own and tuple(own) < capability:
+            name = ask_nvml(pynvml.nvmlDeviceGetName, handle) or "a GPU"
+            return f"{name} has compute capability {own[0]}.{own[1]}"
+    return None
+
+
+def applied_precision(asked: str, device: str) -> str:
+    """The precision that the visible GPUs, or the CPU, apply: what has no TF32 keeps to float32."""
+    lacks = device == "cpu" or older_gpu(AMPERE)
+    return "float32" if asked == "tf32" and lacks else asked
 
 
 def power_capped_seconds(gpus: Sequence[str]) -> list[float]:

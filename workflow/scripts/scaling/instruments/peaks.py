@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.instruments.options import Probe
 from scaling.launch import measure
@@ -41,7 +42,8 @@ def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
     devices = [torch.device("cpu")]
     if device == "cuda":
         devices = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
-    for precision in PRECISIONS[device]:
+    old = device == "cuda" and environment.older_gpu(environment.AMPERE)
+    for precision in ["float32"] if old else PRECISIONS[device]:
         for size in probe.matrix_sizes:
             seconds = _matrix_product(precision, size, devices[0], probe.repeats)
             kind = {"quantity": "matrix_product", "precision": precision, "matrix_size": size}

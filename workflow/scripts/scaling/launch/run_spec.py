@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from scaling.config.devices import need_gpus
+from scaling.config.devices import need_gpus, refuse_bf16
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
@@ -56,7 +56,7 @@ class RunSpec(TrainingOptions):
         """Put what `device` means here in its place.
 
         Raises UserError for an unknown recipe or strategy, for options that the recipe does not
-        have, and for what cannot be without a GPU.
+        have, and for what cannot be without a GPU, or a newer one.
         """
         recipe = RECIPES.find(self.cell.recipe)
         STRATEGIES.find(self.cell.strategy)
@@ -66,6 +66,7 @@ class RunSpec(TrainingOptions):
             recipes = {recipe.name: self.recipe_options}
             for said in need_gpus([self.cell.strategy], recipes, self.cell.gpus):
                 raise UserError(f"{said}, and there is none")
+        refuse_bf16(device, {f"recipes.{recipe.name}": self.recipe_options})
         return replace(self, device=device)
 
     def parameters(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 from torchvision import transforms
 
+from scaling.core import environment
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
@@ -73,8 +74,9 @@ class Course:
         )
         self._criterion = nn.CrossEntropyLoss()
         self.optimizer = self._wrapped.optimizer(spec.sgd)
-        tf32 = rank.device.type == "cuda" and torch.backends.cudnn.allow_tf32
-        self.applied = {**spec.recipe_options, "precision": "tf32" if tf32 else "float32"}
+        precision = "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
+        precision = environment.applied_precision(precision, rank.device.type)
+        self.applied = {**spec.recipe_options, "precision": precision}
         self.compiled_batch_sizes: list[int] = []
         self.progress = None
         torch.manual_seed(cell.seed * 1000 + rank.index)

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from scaling.core import environment
 from scaling.core.grid import Cell
 from scaling.data import streamed
 from scaling.data.resident import ResidentImages
@@ -91,6 +92,7 @@ class Tuned:
         options, notes = self._prepared(_possible(options, model, rank, cell, own_messages))
         self.applied = {
             **options.model_dump(),
+            "precision": environment.applied_precision(options.precision, rank.device.type),
             "images": "streamed" if streams else "resident",
             "notes": notes,
         }
