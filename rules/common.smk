@@ -109,6 +109,7 @@ wildcard_constraints:
     gpus=r"\d+",
     batch_size=r"\d+",
     seed=r"\d+",
+    repeat=r"|/repeat~[1-9]\d*",
     remedy=r"\w+",
     global_batch=r"\d+",
     variant=r"[\w.+-]+",
@@ -163,7 +164,7 @@ def quantization_code(script, model, part):
 
 
 def single_gpu_run(strategy):
-    """The place of a strategy's runs on one GPU; recipe, batch size and seed are wildcards."""
+    """The place of a strategy's runs on one GPU; recipe, batch, seed and repeat are wildcards."""
     return grid.RUN_PATTERN.replace("{strategy}", strategy).replace("{gpus}", "1")
 
 

@@ -15,6 +15,7 @@ rule train_run:
     params:
         code=lambda wildcards: cell_code(wildcards.recipe, wildcards.strategy),
         nodes=TIMED["nodes"],
+        repeat=lambda wildcards: wildcards.repeat.rpartition("~")[2] or 0,
         training=options(config["training"] | TRAINING | MODEL),
         recipe=lambda wildcards: options(
             {"recipe_options": config["recipes"][wildcards.recipe]}
@@ -27,6 +28,7 @@ rule train_run:
         " python workflow/scripts/train_run.py"
         " --recipe {wildcards.recipe} --strategy {wildcards.strategy} --gpus {wildcards.gpus}"
         " --nodes {params.nodes} --batch-size {wildcards.batch_size} --seed {wildcards.seed}"
+        " --repeat {params.repeat}"
         " --dataset {input.images} --manifest {input.manifest}"
         " {params.training} {params.recipe} {params.machine}"
         " --output {output} > {log} 2>&1"

@@ -74,7 +74,8 @@ def cells(missing: bool) -> pd.DataFrame:
     columns += " loader_seconds epoch_seconds_min epoch_seconds_max"
     columns += " epoch_seconds_without_loading_min epoch_seconds_without_loading_max"
     columns += " count iterations samples"
-    return pd.DataFrame(rows, columns=[*columns.split(), "message"])
+    table = pd.DataFrame(rows, columns=[*columns.split(), "message"])
+    return table.reindex(columns=schema.columns("timing"))
 
 
 def accuracy(timing: pd.DataFrame) -> pd.DataFrame:
@@ -120,7 +121,13 @@ def provenance(timing: pd.DataFrame, device: str, host: str) -> pd.DataFrame:
     """provenance.csv: every run on one machine, three seeds a cell."""
     rows = [
         {key: getattr(cell, key) for key in timing.columns[:5]}
-        | {"seed": seed, "hosts": host, "device": device, "model": "resnet18-cifar, width 64"}
+        | {
+            "seed": seed,
+            "repeat": 0,
+            "hosts": host,
+            "device": device,
+            "model": "resnet18-cifar, width 64",
+        }
         | {"device_names": "NVIDIA H200" if device == "cuda" else "", "torch": "2.11.0"}
         | {"training": "SGD, learning rate 0.1", "started": "2025-11-20T09:00:00+00:00"}
         for cell in timing[timing["status"] != "missing"].itertuples()

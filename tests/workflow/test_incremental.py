@@ -1,11 +1,13 @@
 """Only what depends on a change runs again."""
 
+import json
 import os
 import signal
 import subprocess
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from scaling.core.code_digest import files_of
@@ -38,6 +40,23 @@ def test_adding_a_batch_size_runs_its_cells_and_what_follows(study):
     planned = study.planned()
     assert planned["train_run"] == 1
     assert set(planned) == AFTER_RUNS | {"train_run", "study_config"}
+
+
+def test_a_repeat_is_one_more_run_of_its_cell_and_no_other(study):
+    first = study.record(batch_size=20)
+    before = first.stat().st_mtime_ns
+    study.configure({"grid.repeats": [{"batch_sizes": [20], "repeats": 2}]})
+    assert study.planned()["train_run"] == 1
+    repeated = study.snakemake()
+    assert repeated.returncode == 0, repeated.stdout
+    assert "batch 20 per GPU, seed 0, repeat 1: " in repeated.stdout
+    again = json.loads((first.parent / "repeat~1/run.json").read_text())
+    assert again["cell"]["repeat"] == 1 and first.stat().st_mtime_ns == before
+    timing = pd.read_csv(study.folder / "results/tables/tiny/timing.csv")
+    assert (timing["runs"].tolist(), timing["count"].tolist()) == ([1, 2], [3, 6])
+    assert "2 runs: " in (study.folder / "results/report.html").read_text()
+    study.configure({"grid.strategies": ["ddp", "zero1"], "grid.repeats": 2})
+    assert study.planned()["train_single"] == 4
 
 
 def test_editing_a_figure_draws_it_alone_and_makes_the_report_again(study):

@@ -1,3 +1,5 @@
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +20,22 @@ def test_the_record_of_a_run_lies_where_the_contract_says():
     expected = "results/runs/recipe~course/strategy~ddp/gpus~4/batch_size~512/seed~0/run.json"
     assert run.record_path(Path("results/runs")) == Path(expected)
     values = {"recipe": "course", "strategy": "ddp", "gpus": 4, "batch_size": 512, "seed": 0}
-    assert f"results/runs/{grid.RUN_PATTERN}/run.json".format(**values) == expected
+    pattern = f"results/runs/{grid.RUN_PATTERN}/run.json"
+    assert pattern.format(**values, repeat="") == expected
+    again = replace(run, repeat=1)
+    expected = expected.replace("/run.json", "/repeat~1/run.json")
+    assert again.record_path(Path("results/runs")) == Path(expected)
+    assert pattern.format(**values, repeat="/repeat~1") == expected
+    assert again.log_path(Path("logs")).name == "repeat~1.log"
+
+
+def test_repeats_are_of_all_cells_or_of_those_that_an_entry_names():
+    some = [{"recipes": ["tuned"], "batch_sizes": [32], "repeats": 2}, {"gpus": [2], "repeats": 3}]
+    lists = ["course", "tuned"], ["ddp"], [1, 2], [32, 128], [0]
+    runs = Counter((cell.recipe, cell.gpus, cell.batch_size) for cell in grid.expand(*lists, some))
+    assert {cell for cell, count in runs.items() if count == 2} == {("tuned", 1, 32)}
+    assert all((count == 3) == (cell[1] == 2) for cell, count in runs.items())
+    assert [cell.repeat for cell in grid.expand(*lists, 2)] == [0, 1] * 8
 
 
 def test_the_list_of_runs_survives_its_file(tmp_path):

@@ -1,12 +1,20 @@
-"""What noise leaves of a communication time that was found by subtraction."""
+"""What noise leaves of differences: between runs where there are several, else between epochs."""
+
+import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
+from scipy import stats
 
-from examples.records import timing_row, timing_table
-from scaling.tables import noise
+from examples.records import epoch, record, timing_row, timing_table
+from scaling.audit import limits
+from scaling.audit.finding import Study
+from scaling.core.grid import Cell
+from scaling.tables import comparison, noise, schema
 from scaling.tables.communication import communication
 from scaling.tables.speedup import speedup, why_above_gpus
+from scaling.tables.timing import timing
 
 
 def judged(*rows):
@@ -50,3 +58,72 @@ def test_noisy_loading_does_not_make_a_time_without_loading_uncertain():
     reading = communication(timing).head(1).assign(estimate="profiler")
     found = noise.with_resolution(reading, timing).iloc[0]
     assert not found["within_noise"] and pd.isna(found["resolution_seconds"])
+
+
+def measured(*runs):
+    """The table of times on 1, 2, … GPUs, from runs of three equal epochs of these seconds."""
+    cells = [(Cell("course", "ddp", gpus, 128, 0), own) for gpus, own in enumerate(runs, start=1)]
+    return timing(
+        [
+            (replace(cell, repeat=n), record(cell, [epoch(e, each) for e in (2, 3, 4)]))
+            for cell, own in cells
+            for n, each in enumerate(own)
+        ]
+    )
+
+
+# Epochs of 10 s in one process and 9 s in the next, so 8.9 s, 8 s is not clearly faster.
+ONE, FASTER, TOO_FAST = [10.0, 9.0], [8.9, 8.0], [4.4, 4.0]
+
+
+@pytest.mark.parametrize(("runs", "within"), [(1, False), (2, True)])
+def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judged(runs, within):
+    table = measured(ONE[:runs], FASTER[:runs])
+    found = speedup(table)
+    row = found.iloc[1]
+    basis = "between 2 runs" if within else "within one run"
+    assert (row["within_spread"], row["basis"], row["runs"]) == (within, basis, runs)
+    one, other = (table[table["gpus"] == gpus].assign(gpus=1) for gpus in (1, 2))
+    match = comparison.match(one, other).iloc[0]
+    assert match["verdict"] == ("within noise" if within else "faster") and match["basis"] == basis
+    # More than twice as fast on two GPUs: an implausible time, or noise.
+    table = measured(ONE[:runs], TOO_FAST[:runs])
+    empty = schema.frame("bandwidth")
+    study = Study(table, speedup(table), communication(table), empty, 50_000, None)
+    for check in (limits.speedup_above_gpus, limits.negative_communication):
+        assert set(check(study)["severity"]) == {"info" if within else "warning"}, check
+    assert set(noise.with_resolution(study.communication, table)["basis"]) == {basis}
+
+
+def test_times_are_judged_within_one_run_where_one_of_them_has_no_other():
+    found = speedup(measured(ONE, FASTER[:1])).iloc[1]
+    # 9 to 10 s of one GPU, all epochs of two processes, against 8.9 s.
+    assert (found["basis"], found["speedup_low"]) == ("within one run", pytest.approx(9 / 8.9))
+
+
+def test_between_runs_the_ends_are_those_of_welchs_interval():
+    ends = noise.ratio(*([row] for row in measured([10.0, 10.1, 10.3], [9.9, 9.7]).itertuples()))
+    logarithms = [[math.log(each) for each in own] for own in ([10.0, 10.1, 10.3], [9.9, 9.7])]
+    interval = stats.ttest_ind(*logarithms, equal_var=False).confidence_interval(0.95)
+    assert math.log(ends.high / ends.low) == pytest.approx(interval.high - interval.low, rel=0.02)
+
+
+@pytest.mark.parametrize("distance", [0.013, 0.03, 0.1])
+def test_so_many_more_runs_would_tell_and_no_fewer(distance):
+    n = 2 + noise.more_runs(distance, [0.01, 0.012], [2, 3])
+    found = [stats.ttest_ind_from_stats(0, 0.01, k, distance, 0.012, k).pvalue for k in (n - 1, n)]
+    assert found[1] < 0.05 and (n == 3 or found[0] > 0.05)
+    assert math.isinf(noise.more_runs(0.0, [0.01, 0.012], [2, 3]))
+
+
+def test_unclear_ratios_say_what_would_tell_them():
+    one, two = measured(ONE, FASTER).itertuples()
+    quick = two._replace(epoch_seconds=1.0, epoch_seconds_run_std=0.01)
+    lost, clear = noise.ratio([one], [two]), noise.ratio([one], [quick])
+    # ln(9.5 / 8.45) is 0.117; spreads of 0.0744 and 0.0753 leave 0.130 of 4 runs, 0.109 of 5.
+    assert noise.to_tell(lost, clear) == "Noise between 2 runs: 3 more would tell."
+    alone = noise.ratio([two], [two._replace(runs=1)])
+    assert noise.to_tell(lost, alone) == "Noise within one run: repeats would tell."
+    assert noise.to_tell(clear) == ""
+    equal = noise.ratio([two], [two])
+    assert noise.to_tell(equal) == "Noise between 2 runs: over 100 would tell."

@@ -33,6 +33,7 @@ def test_a_run_names_its_machine_versions_commit_and_times():
         "gpus": 4,
         "batch_size": 128,
         "seed": 0,
+        "repeat": 0,
         "status": "ok",
         "model": "resnet18-cifar, width 64, 11,173,962 parameters",
         "training": "SGD, learning rate 0.1, momentum 0.9, weight decay 0.0005; "

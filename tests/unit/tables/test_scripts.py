@@ -91,14 +91,15 @@ def test_every_table_follows_from_the_records_the_sweep_and_the_peaks(study: Pat
     assert table("peaks").value[0] == pytest.approx(2 * 8192**3 / 15e-3)
     assert table("utilization").images_per_second[0] == pytest.approx(50_000 / 18.311)
     assert len(table("accuracy")) == 16  # 4 runs of 3 epochs, and 4 out of memory with one row
-    assert (study / "cells.csv").read_text().splitlines()[1] == "course,ddp,1,128,0"
+    assert (study / "cells.csv").read_text().splitlines()[1] == "course,ddp,1,128,0,0"
     lines = (study / "tables/mine/timing.csv").read_text().splitlines()
     # Whole numbers as such, in spite of the empty fields below them.
     assert lines[1] == (
         "course,ddp,1,128,ok,18.311,18.311,0.0,"
-        f"{18.311 - 0.1!r},{18.311 + 0.1!r},{18.311 - 0.1!r},{18.311 + 0.1!r},6,391,50000,"
+        f"{18.311 - 0.1!r},{18.311 + 0.1!r},{18.311 - 0.1!r},{18.311 + 0.1!r},6,391,50000,,"
+        "2,18.311,18.311,0.0,18.311,18.311,0.0"
     )
-    assert lines[2] == "course,ddp,1,8192,oom,,,,,,,,,,,no room"
+    assert lines[2] == "course,ddp,1,8192,oom,,,,,,,,,,,no room" + "," * 7
 
 
 def test_a_study_may_lack_records_where_it_is_partial(study: Path):

@@ -25,7 +25,7 @@ def negative_communication(study: Study) -> pd.DataFrame:
     """
     table = noise.with_resolution(study.communication, study.timing)
     rows = table[table["communication_seconds"] < 0]
-    reasons = ["within noise" if within else "" for within in rows["within_noise"]]
+    reasons = [noise.within(row.basis) if row.within_noise else "" for row in rows.itertuples()]
     message = rows["estimate"] + ": communication below 0"
     return beyond(rows, message, reasons, rows["communication_seconds"], 0)
 
@@ -85,7 +85,8 @@ def communication_varies_with_batch(study: Study) -> pd.DataFrame:
     remark where no two differ by as much between their lowest and highest values. Values of 0 or
     below are left to `negative_communication`.
     """
-    spreads = study.communication[[*CELL_KEYS, "estimate", "spread_seconds"]]
+    noisy = ["spread_seconds", "runs", "run_std_seconds"]
+    spreads = study.communication[[*CELL_KEYS, "estimate", *noisy]]
     table = study.bandwidth[study.bandwidth["communication_seconds"] > 0]
     table = noise.with_resolution(table.merge(spreads, how="left"), study.timing)
     table["seconds"] = table["communication_seconds"] / table["iterations"]

@@ -119,6 +119,6 @@ def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
 
 
 def disjoint(one: Any, other: Any, column: str) -> bool:
-    """Whether two cells' times, each measured several times, have disjoint ranges."""
-    ranges = [getattr(cell, f"{column}_{end}") for cell in (one, other) for end in ("min", "max")]
-    return min(one.count, other.count) > 1 and not noise.ranges_overlap(*ranges)
+    """Whether two cells' times, each measured several times, differ by more than noise."""
+    ratio = noise.ratio([one], [other], column)
+    return ratio.low > 1 or ratio.high < 1

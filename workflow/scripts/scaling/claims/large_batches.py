@@ -6,7 +6,6 @@ from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, extremes, row_at
 from scaling.claims.techniques import difference
 from scaling.tables import accuracy as learning
-from scaling.tables.noise import ranges_overlap
 
 QUANTITIES = ("test_accuracy", "train_accuracy")
 
@@ -49,9 +48,8 @@ def _cells(tables: ClaimTables) -> list[Claim]:
 
 def _cell(about: str, large: Any, small: Any, tables: ClaimTables) -> Claim:
     of = large.difference_of
-    ends = [getattr(row, f"{of}_{end}") for row in (large, small) for end in ("min", "max")]
     seeds = min(getattr(row, f"{of}_count") for row in (large, small))
-    apart = seeds > 1 and not ranges_overlap(*ends)
+    apart = large.within_spread is False
     return tables.claim(
         "Q4.1",
         about,

@@ -1,6 +1,7 @@
 """The configuration, checked before anything runs."""
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from scaling.config.keys import Configuration, Dataset, Model
 from scaling.config.scheme import STAGES
 from scaling.core import plugins
 from scaling.core.errors import UserError
+from scaling.core.grid import repeats_of
 from scaling.registry.dataset import DATASETS
 
 LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
@@ -44,6 +46,10 @@ def _across_keys(
             f"grid.gpus has {', '.join(map(str, uneven))} and machine.gpus_per_node is {per_node} "
             "(allowed: numbers of GPUs up to one node's, or multiples of it)"
         )
+    cells = list(product(grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes))
+    for place, wanted in enumerate(grid.repeats):
+        if not any(repeats_of(wanted.model_dump(), *cell) for cell in cells):
+            yield f"grid.repeats[{place}] is of no cell (allowed: values of the grid's own lists)"
     yield from _remedies(config.convergence)
     if config.quantization.seeds and (config.quantization.variants or reads_images):
         yield from _variants(config.quantization)

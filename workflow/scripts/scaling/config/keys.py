@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le, MinLen, MultipleOf
-from pydantic import Field, StringConstraints, create_model
+from pydantic import BeforeValidator, Field, StringConstraints, create_model
 
 from scaling.config.experiment_keys import Convergence, Quantization, Synchronization
 from scaling.config.key_types import (
@@ -56,6 +56,21 @@ class Model(Section):
     """For the others: arguments of the function, as `{width_per_group: 128}`."""
 
 
+class Repeats(Section):
+    """Of some cells; of all that are not named by a key that is left out."""
+
+    repeats: Positive
+    recipes: Some[str] | None = None
+    strategies: Some[str] | None = None
+    gpus: Some[Positive] | None = None
+    batch_sizes: Some[Positive] | None = None
+
+
+def _for_all(repeats: Any) -> Any:
+    """One number as the repeats of all cells."""
+    return [{"repeats": repeats}] if isinstance(repeats, int) else repeats
+
+
 class Grid(Section):
     recipes: Some[Annotated[str, one_of(RECIPES)]]
     """How to train: names of sections of `recipes`."""
@@ -70,7 +85,11 @@ class Grid(Section):
     """Samples **per GPU** and step. What does not fit into memory is recorded as `oom`, what is
     larger than the dataset as `infeasible`."""
     seeds: Some[Count]
-    """One repeat of every cell per seed."""
+    """One run of every cell per seed: other weights and orders, the same work."""
+    repeats: Annotated[list[Repeats], BeforeValidator(_for_all)] = Field(default_factory=list)
+    """Runs of every cell and seed, each a process of its own, on Slurm perhaps on another node:
+    only they tell noise from a difference. For some cells, as `[{recipes: [tuned], repeats: 2},
+    {recipes: [course], batch_sizes: [128, 512], repeats: 2}]`. May be left out."""
 
 
 class Training(Section):

@@ -4,12 +4,14 @@ import csv
 from dataclasses import asdict, astuple, dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from scaling.core import files
 
 CELL_KEYS = ["recipe", "strategy", "gpus", "batch_size"]
-RUN_KEYS = [*CELL_KEYS, "seed"]
-RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS)
+RUN_KEYS = [*CELL_KEYS, "seed", "repeat"]
+RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS[:-1]) + "{repeat}"
+"""The folder of a run's record, from that of all; `repeat` is "" for the first, else a folder."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Cell:
     """Samples per GPU and step."""
     seed: int
     """Of initial weights, order and augmentation."""
+    repeat: int = 0
+    """Which of several processes that do the same work, from 0."""
 
     @property
     def global_batch_size(self) -> int:
@@ -34,7 +38,8 @@ class Cell:
 
     def record_path(self, runs: Path) -> Path:
         """Where the record of this run lies below the folder `runs`."""
-        return runs.joinpath(*(f"{key}~{value}" for key, value in asdict(self).items()), "run.json")
+        repeat = f"/repeat~{self.repeat}" if self.repeat else ""
+        return runs / RUN_PATTERN.format(**asdict(self) | {"repeat": repeat}) / "run.json"
 
     def log_path(self, logs: Path) -> Path:
         """Where the log of this run lies below the folder `logs`."""
@@ -44,6 +49,7 @@ class Cell:
         return (
             f"{self.recipe}/{self.strategy}, {self.gpus} GPU{'s' if self.gpus > 1 else ''}, "
             f"batch {self.batch_size} per GPU, seed {self.seed}"
+            f"{f', repeat {self.repeat}' if self.repeat else ''}"
         )
 
 
@@ -53,13 +59,32 @@ def expand(
     gpus: list[int],
     batch_sizes: list[int],
     seeds: list[int],
+    repeats: list[dict[str, Any]] | int = 1,
 ) -> list[Cell]:
-    """Every combination, in the order of the contracts' path."""
-    return [Cell(*values) for values in product(recipes, strategies, gpus, batch_sizes, seeds)]
+    """Every combination, in the order of the contracts' path, with its repeats.
+
+    `repeats` is their number, or a number for some cells each (see `repeats_of`).
+    """
+    wanted = [{"repeats": repeats}] if isinstance(repeats, int) else repeats
+    return [
+        Cell(*values, repeat)
+        for values in product(recipes, strategies, gpus, batch_sizes, seeds)
+        for repeat in range(max([1, *(repeats_of(each, *values) for each in wanted)]))
+    ]
+
+
+def repeats_of(wanted: dict[str, Any], *values: Any) -> int:
+    """How many runs an entry of `grid.repeats` asks for of a cell: 0 where it is of others.
+
+    It is of the cells whose recipe is among its `recipes`, and so on; of all without such a key.
+    """
+    chosen = (wanted.get(key) for key in ("recipes", "strategies", "gpus", "batch_sizes"))
+    named = all(some is None or value in some for some, value in zip(chosen, values, strict=False))
+    return int(wanted["repeats"]) if named else 0
 
 
 def write_table(cells: list[Cell], target: Path) -> None:
-    """Write one CSV row per run: recipe, strategy, gpus, batch_size, seed."""
+    """Write one CSV row per run, with the columns `RUN_KEYS`."""
     with files.atomic_path(target) as temporary, temporary.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(RUN_KEYS)

@@ -38,7 +38,7 @@ class EpochRow(TypedDict):
 class RunRecord(TypedDict):
     """The record of one run of the grid, `run.json`.
 
-    `cell` recipe, strategy, gpus, batch_size, seed; `message` one sentence for a status other than
+    `cell` the fields of `grid.Cell`; `message` one sentence for a status other than
     ok, else null; `dataset` source, checksum, train_images, test_images, image_shape; `model` name,
     width, options, parameters, gradient_bytes, flops_per_image (operations of training; null before
     the end), parameters_sha256 (of each rank's trained parameters; equal where gradients were
@@ -91,6 +91,7 @@ def upgrade(record: Any) -> RunRecord:
 
     In place. All that a device did was to compute where it did not communicate.
     """
+    record["cell"].setdefault("repeat", 0)
     for key in ("startup", "run_seconds", "shutdown_seconds"):
         record.setdefault(key, None)
     record["model"].setdefault("flops_per_image", None)

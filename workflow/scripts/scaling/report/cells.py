@@ -52,12 +52,15 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
     rows = list(shown_once(cells).itertuples())
     ids = [cell_id(row) for row in rows]
     shares = {bar["id"]: bar["parts"] for bar in bars(cells)}
-    seeds = sorted(tables.provenance["seed"].unique())
+    runs_of = tables.provenance[["seed", "repeat"]].drop_duplicates().astype(int)
     return [
         _page(
             tables,
             row,
-            [Cell(row.recipe, row.strategy, row.gpus, row.batch_size, int(seed)) for seed in seeds],
+            [
+                Cell(row.recipe, row.strategy, row.gpus, row.batch_size, *run)
+                for run in runs_of.itertuples(index=False)
+            ],
             (runs, logs),
             shares.get(cell_id(row), []),
             (ids[index - 1], ids[(index + 1) % len(ids)]),

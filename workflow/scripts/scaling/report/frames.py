@@ -19,7 +19,7 @@ EXPOSED = ["profiler", "without_communication", "subtraction_without_loading"]
 OF_A_RUN = [
     *("recipe", "strategy", "gpus", "batch_size", "seed", "status", "measured_as", "training"),
     *("recipe_options", "compiled_batch_sizes", "cpu_threads", "device_ids", "slurm_job_id"),
-    *("slurm_gpus", "config_digest", "started", "ended"),
+    *("slurm_gpus", "config_digest", "started", "ended", "repeat"),
 ]
 """Columns of provenance.csv in which two runs of one environment may differ."""
 

@@ -192,9 +192,11 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
         return Card("Trust", "measured once", "", "No epoch was repeated, so noise is unknown.")
     width = repeated["epoch_seconds_max"] - repeated["epoch_seconds_min"]
     spread = width / repeated["epoch_seconds"]
-    seeds = tables.provenance["seed"].nunique()
+    seeds, rerun = tables.provenance["seed"].nunique(), cells[cells["runs"] > 1]
+    apart = rerun["epoch_seconds_run_max"] / rerun["epoch_seconds_run_min"] - 1
+    between = f"Between runs {fmt.percent(apart.median())}. " if len(rerun) else ""
     text = (
-        f"Worst cell {fmt.percent(spread.max())}. "
+        f"Worst cell {fmt.percent(spread.max())}. {between}"
         f"{'One seed: accuracies are single.' if seeds == 1 else fmt.plural(seeds, 'seed') + '.'} "
         f"Audit: {frames.audit_counts(tables.audit)}."
     )
@@ -246,7 +248,11 @@ def _detail(row: Any) -> str:
     if pd.isna(row.epoch_seconds):
         return row.status
     low, high, count = row.epoch_seconds_min, row.epoch_seconds_max, row.count
-    return f"{fmt.span(low, high)} s over {fmt.plural(count, 'epoch')}"
+    said = f"{fmt.span(low, high)} s over {fmt.plural(count, 'epoch')}"
+    if row.runs > 1:
+        said += f", {fmt.span(row.epoch_seconds_run_min, row.epoch_seconds_run_max)} s over "
+        said += fmt.plural(row.runs, "run")
+    return said
 
 
 def _goodness(cells: pd.DataFrame, metric: Metric) -> Callable[[float], float]:

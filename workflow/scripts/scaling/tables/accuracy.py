@@ -10,9 +10,8 @@ import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records import EpochRow
-from scaling.core.statistics import welch_interval
+from scaling.core.statistics import margin, welch_interval
 from scaling.tables import schema
-from scaling.tables.noise import ranges_overlap
 from scaling.tables.runs import Run, ranks_by_epoch
 
 LEARNING = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
@@ -69,7 +68,8 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
     `…_min`, `…_max`. `epoch`, `seeds` (those with figures), `global_batch_size`, `reference` (the
     cell is it). `difference` is in the mean accuracy, as a fraction, test accuracy where both
     cells have one, else training accuracy (`difference_of` says which); `within_spread` whether
-    the seeds' ranges overlap, None with fewer than 2 seeds. Empty where there are no figures.
+    it is within the seeds' `statistics.margin`, None with fewer than 2. Empty where there are no
+    figures.
 
     The reference of a recipe and strategy is batch 128 on 1 GPU if the grid has it, else the
     smallest batch on 1 GPU.
@@ -97,6 +97,7 @@ def _seeds_of(cell: Any, accuracy: pd.DataFrame, epoch: float) -> dict[str, Any]
         values = (runs[runs["epoch"] == epoch] if training else runs)[quantity].dropna()
         row |= {quantity: values.mean(), f"{quantity}_min": values.min()}
         row |= {f"{quantity}_max": values.max(), f"{quantity}_count": len(values)}
+        row |= {f"{quantity}_std": values.std()}
     return {**row, "seeds": max(row["train_accuracy_count"], row["test_accuracy_count"])}
 
 
@@ -107,14 +108,17 @@ def _against(row: dict[str, Any], reference: dict[str, Any] | None) -> dict[str,
         return {"reference": row is reference, **unknown}
     for quantity in ("test_accuracy", "train_accuracy"):
         if seeds := min(row[f"{quantity}_count"], reference[f"{quantity}_count"]):
-            ends = [
-                each[f"{quantity}_{end}"] for each in (row, reference) for end in ("min", "max")
-            ]
+            spreads, counts = (
+                [each[f"{quantity}_{part}"] for each in (row, reference)]
+                for part in ("std", "count")
+            )
+            difference = row[quantity] - reference[quantity]
+            within = not abs(difference) > margin(spreads, counts)
             return {
                 "reference": False,
-                "difference": row[quantity] - reference[quantity],
+                "difference": difference,
                 "difference_of": quantity,
-                "within_spread": ranges_overlap(*ends) if seeds > 1 else None,
+                "within_spread": within if seeds > 1 else None,
             }
     return {"reference": False, **unknown}
 

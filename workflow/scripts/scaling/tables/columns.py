@@ -16,12 +16,14 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
         "timing": f"""{_KEYS} epoch_seconds epoch_seconds_without_loading loader_seconds
             epoch_seconds_min epoch_seconds_max epoch_seconds_without_loading_min
             epoch_seconds_without_loading_max count:whole iterations:whole samples:whole
-            message:text""",
+            message:text runs:whole epoch_seconds_run_min epoch_seconds_run_max
+            epoch_seconds_run_std epoch_seconds_without_loading_run_min
+            epoch_seconds_without_loading_run_max epoch_seconds_without_loading_run_std""",
         "startup": f"""{_KEYS} launch_seconds imports_seconds join_seconds dataset_seconds
             recipe_seconds startup_seconds warmup_seconds measured_seconds other_seconds
             shutdown_seconds run_seconds unmeasured_share count:whole""",
         "readings": f"""{_CELL} estimate:text communication_seconds exposed_seconds
-            overlapped_seconds spread_seconds count:whole note:text""",
+            overlapped_seconds spread_seconds count:whole note:text runs:whole run_std_seconds""",
         "device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds kernels
             gap_seconds_min gap_seconds_max count:whole note:text""",
         "costs": f"""{_CELL} flops_per_image:whole precision:text power_capped_share
@@ -30,7 +32,7 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text
             device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
-            config_digest:text started:text ended:text""",
+            config_digest:text started:text ended:text repeat:whole""",
     },
     ("tables_runs", "shared"): {
         "accuracy": f"study:text {_CELL} seed:whole epoch:whole {_LEARNING} status:text",
@@ -48,10 +50,11 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             baseline_epoch_seconds speedup speedup_min speedup_max efficiency weak_speedup
             weak_efficiency fixed_global_batch_speedup fixed_global_batch_efficiency
             fixed_global_batch_speedup_min fixed_global_batch_speedup_max within_spread:truth
-            note:text""",
+            note:text runs:whole speedup_low speedup_high basis:text fixed_global_batch_speedup_low
+            fixed_global_batch_speedup_high""",
         "communication": f"""{_KEYS} estimate:text total_seconds compute_seconds
             communication_seconds exposed_seconds overlapped_seconds moving_seconds spread_seconds
-            note:text""",
+            note:text runs:whole run_std_seconds""",
         "bandwidth": f"""{_KEYS} bytes_per_iteration:whole iterations:whole bytes_per_epoch:whole
             estimate:text communication_seconds bandwidth_gb_per_s peak_gb_per_s utilization
             note:text""",

@@ -34,7 +34,8 @@ def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) ->
 
     The instruments' `readings` (`measurements.readings`; a published study has none) are those of
     one iteration times the epoch's iterations, beside the time without loading; `spread_seconds` is
-    the range of those that were read more than once. A cell without time or baseline keeps its
+    the range of those that were read more than once, `run_std_seconds` the standard deviation
+    between the runs. A cell without time or baseline keeps its
     rows; `note` says what is missing.
     """
     estimates = [_subtraction(timing, estimate) for estimate in SUBTRACTIONS]
@@ -58,17 +59,19 @@ def _subtraction(timing: pd.DataFrame, estimate: str) -> pd.DataFrame:
     table["compute_seconds"] = table[f"single_{seconds}"] / table["gpus"]
     table["communication_seconds"] = table["total_seconds"] - table["compute_seconds"]
     unknown = ["exposed_seconds", "overlapped_seconds", "moving_seconds", "spread_seconds"]
-    table[unknown] = math.nan
+    table[[*unknown, "run_std_seconds"]] = math.nan
     table["note"] = [_note(row) for row in table.itertuples()]
     return table
 
 
 def _measured(timing: pd.DataFrame, readings: pd.DataFrame) -> pd.DataFrame:
-    table = timing[timing["gpus"] > 1].merge(readings, on=CELL_KEYS, suffixes=("", "_read"))
+    times = timing[timing["gpus"] > 1].drop(columns="runs")
+    table = times.merge(readings, on=CELL_KEYS, suffixes=("", "_read"))
     table["moving_seconds"] = table["communication_seconds"].where(
         table["overlapped_seconds"].notna()
     )
-    for part in ("exposed_seconds", "overlapped_seconds", "moving_seconds", "spread_seconds"):
+    spreads = ("spread_seconds", "run_std_seconds")
+    for part in ("exposed_seconds", "overlapped_seconds", "moving_seconds", *spreads):
         table[part] = table[part] * table["iterations"]
     rounding = table["overlapped_seconds"] < TRACE_RESOLUTION_SECONDS
     table.loc[rounding, "overlapped_seconds"] = 0.0

@@ -3,12 +3,13 @@
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.tables import schema
+from scaling.tables import noise, schema
 from scaling.tables.communication import SUBTRACTIONS
 
 _LINE = ["recipe", "strategy"]
 
 _TIMES = ["epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count", "samples"]
+_TIMES += ["runs", "epoch_seconds_run_std"]
 VERDICTS = ["slower", "within noise", "faster", "not repeated", "only in A", "only in B"]
 FAILED = ["oom", "oom_host", "timeout"]
 
@@ -63,9 +64,9 @@ def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     """The cells of two tables of times beside each other, columns a_… and b_…, worst first.
 
     On one GPU strategies are alike: the first with a time counts, and none is named. `ratio` is
-    a's seconds / b's, above 1 where b is faster; `ratio_min` and `ratio_max` pair the extremes of
-    both times, as those of a speedup. The `verdict` on b is `faster` or `slower` where 1 lies
-    outside of them, else `within noise`; `not repeated` where either has one time, and no range;
+    a's seconds / b's, above 1 where b is faster; `ratio_min` and `ratio_max` are what noise allows,
+    by the `basis` that `noise.ratio` names. The `verdict` on b is `faster` or `slower` where 1
+    lies outside of them, else `within noise`; `not repeated` where either has one time;
     `only in A` or `only in B` where the other has none. Cells that neither has timed are left out.
     """
     table = _sided(a, "a").merge(_sided(b, "b"), how="outer", on=CELL_KEYS)
@@ -74,9 +75,7 @@ def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     table = table[timed.any(axis=1)].fillna(absent)
     repeated = (table["a_count"] > 1) & (table["b_count"] > 1)
     table["ratio"] = table["a_epoch_seconds"] / table["b_epoch_seconds"]
-    for end, other in (("min", "max"), ("max", "min")):
-        ends = table[f"a_epoch_seconds_{end}"] / table[f"b_epoch_seconds_{other}"]
-        table[f"ratio_{end}"] = ends.where(repeated)
+    table[["ratio_min", "ratio_max", "basis"]] = noise.ratios(table, "a_", "b_")
     table["verdict"] = "within noise"
     for verdict, holds in {
         "faster": table["ratio_min"] > 1,
@@ -86,14 +85,14 @@ def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
         "only in B": table["a_epoch_seconds"].isna(),
     }.items():
         table["verdict"] = table["verdict"].mask(holds, verdict)
-    whole = {f"{side}_{name}": "Int64" for side in "ab" for name in ("count", "samples")}
+    whole = {f"{side}_{name}": "Int64" for side in "ab" for name in ("count", "samples", "runs")}
     return table.astype(whole).sort_values("ratio", kind="stable", ignore_index=True)
 
 
 def too_slow(cells: pd.DataFrame, mark: float) -> pd.DataFrame:
     """The matched cells in which b is clearly slower than `mark` allows, and those it failed in.
 
-    Clearly: also a's longest time over b's shortest is below `mark`, so a cell that was not
+    Clearly: also the highest ratio that noise allows is below `mark`, so a cell that was not
     repeated is never among them. Failed: a has a time, b ran out of memory or of time.
     """
     failed = (cells["verdict"] == "only in A") & cells["b_status"].isin(FAILED)

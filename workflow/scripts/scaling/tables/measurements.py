@@ -1,7 +1,7 @@
 """What the instruments of each cell measured: communication, the device's time, costs."""
 
 import math
-from statistics import median
+from statistics import median, stdev
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,13 @@ STEP = ["step_seconds", "busy_seconds", "compute_seconds", "gap_seconds", "kerne
 def readings(runs: list[Run]) -> pd.DataFrame:
     """One row per multi-GPU cell and estimate, seconds of one iteration.
 
-    The figure is the median over seeds, and over the repeats of each where there are some: `count`
+    The figure is the median over runs, and over the repeats of each where there are some: `count`
     of them. A trace or DDP's log gives the median over ranks, of the total and of each part for
     itself. Leaving communication out gives the difference of the slowest rank's times with and
     without: what communication adds, so exposed communication; it may be negative. `spread_seconds`
     is the range (maximum - minimum) of the exposed seconds of these figures, empty for a single
-    one. A cell without a reading has empty seconds and a `note` that says why.
+    one, `run_std_seconds` the standard deviation of their medians in the `runs`. A cell without a
+    reading has empty seconds and a `note` that says why.
     """
     rows = [
         {**dict(zip(CELL_KEYS, cell, strict=True)), **_reading(estimate, seeds)}
@@ -41,17 +42,21 @@ def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
         for record in seeds
         if record
     ]
-    figures = [figure for ranks in own for figure in _figures(ranks)]
+    runs = [found for ranks in own if (found := _figures(ranks))]
+    figures = [figure for found in runs for figure in found]
     if not figures:
         notes = [read["note"] for ranks in own for read in ranks] or ["not instrumented"]
         return {"estimate": estimate, "count": 0, "note": notes[0]}
     exposed = [figure["exposed_seconds"] for figure in figures]
+    of_runs = [median(figure["exposed_seconds"] for figure in found) for found in runs]
     return {
         "estimate": estimate,
         **{part: median(figure[part] for figure in figures) for part in COMMUNICATION},
         "spread_seconds": max(exposed) - min(exposed) if len(exposed) > 1 else math.nan,
         "count": len(figures),
         "note": "",
+        "runs": len(runs),
+        "run_std_seconds": stdev(of_runs) if len(runs) > 1 else math.nan,
     }
 
 

@@ -1,51 +1,148 @@
-"""Which differences of times are larger than the spread of the times themselves."""
+"""Which differences are larger than noise: the definition of tables, claims, map and audit.
 
+Where all that is compared has two runs or more (processes, of one seed or of several), noise is
+what lies between runs: the 95 % interval of `statistics.margin`. Else it is what lies between
+epochs: the smallest and the largest of all times, paired. That is too kind, as a process can be
+slower as a whole; so the `basis` of a judgement says which of the two it is.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
+from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
+from scaling.core.statistics import CONFIDENCE, margin
 from scaling.tables.communication import SUBTRACTIONS
 from scaling.tables.timing import with_single_gpu
 
+MOST = 100
+"""Runs of a cell from which on nobody repeats it."""
+WITHIN = "within one run"
 
-def ranges_overlap(low: float, high: float, other_low: float, other_high: float) -> bool:
-    """Whether two ranges share a value, so that neither lies clearly above the other."""
-    return low <= other_high and other_low <= high
+
+class Ratio(NamedTuple):
+    """The ends of a ratio of times that noise allows, by the `basis`; of times measured once NaN.
+
+    Where they have 1 between them, so many `more` runs of each time would tell it from 1.
+    """
+
+    low: float
+    high: float
+    basis: str
+    more: float = math.nan
+
+
+def more_runs(distance: float, spreads: Sequence[float], runs: Sequence[float]) -> float:
+    """How many more runs of each would tell a sum or difference of means, as all is now.
+
+    By the fewest runs n of each of k samples for which t(k (n − 1)) · √(Σ s² / n) < distance, which
+    for two is Student's t with the pooled standard deviation (NIST/SEMATECH e-Handbook of
+    Statistical Methods, 7.3.1). Infinite for more than `MOST`.
+    """
+    spread = math.hypot(*spreads)
+    for n in range(2, MOST + 1):
+        off = stdtrit(len(spreads) * (n - 1), (1 + CONFIDENCE) / 2) * spread / math.sqrt(n)
+        if off < abs(distance):
+            return max(1, n - min(runs))
+    return math.inf
+
+
+def ratio(above: Sequence[Any], below: Sequence[Any], seconds: str = "epoch_seconds") -> Ratio:
+    """What noise allows of the product of some cells' times over that of others.
+
+    The cells are rows of a table of times; without `runs` in it, each time is of one run. Between
+    runs it is the logarithms that are compared; their standard deviations are the relative ones.
+    """
+
+    def pair(end: str, other: str) -> float:
+        over = math.prod(getattr(row, seconds + end) for row in above)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.divide(over, math.prod(getattr(row, seconds + other) for row in below)))
+
+    rows = [*above, *below]
+    if not min(row.count for row in rows) > 1:
+        return Ratio(math.nan, math.nan, "")
+    spreads = [getattr(row, f"{seconds}_run_std", math.nan) / getattr(row, seconds) for row in rows]
+    runs = [getattr(row, "runs", 1) for row in rows]
+    value, off = pair("", ""), margin(spreads, runs)
+    if math.isnan(off):
+        return Ratio(pair("_min", "_max"), pair("_max", "_min"), WITHIN)
+    distance = math.log(value)
+    more = more_runs(distance, spreads, runs) if abs(distance) <= off else math.nan
+    ends = (value * math.exp(-off), value * math.exp(off))
+    return Ratio(*ends, f"between {fmt.whole_span(runs, '–')} runs", more)
+
+
+def ratios(
+    table: pd.DataFrame, one: str, other: str, seconds: str = "epoch_seconds"
+) -> pd.DataFrame:
+    """The `ratio` of two times in each row of `table`: columns low, high, basis.
+
+    They are those whose columns have the prefixes `one` and `other` before their usual names.
+    """
+    names = [*(f"{seconds}{end}" for end in ("", "_min", "_max", "_run_std")), "runs", "count"]
+    sides = [
+        table[[side + name for name in names]].astype(float).set_axis(names, axis=1).itertuples()
+        for side in (one, other)
+    ]
+    found = [ratio([own], [base], seconds) for own, base in zip(*sides, strict=True)]
+    return pd.DataFrame(found, table.index, Ratio._fields)[["low", "high", "basis"]]
+
+
+def to_tell(*found: Ratio) -> str:
+    """What would tell unclear ratios from 1: `Noise between 2 runs: 3 more would tell.`"""
+    lost = [each for each in found if not (each.low > 1 or each.high < 1)]
+    alone = [each.basis or "unknown" for each in lost if math.isnan(each.more)]
+    if alone or not lost:
+        return f"Noise {alone[0]}: repeats would tell." if alone else ""
+    worst = max(lost, key=lambda each: each.more)
+    more = f"over {MOST}" if math.isinf(worst.more) else f"{worst.more:.0f} more"
+    return f"Noise {worst.basis}: {more} would tell."
+
+
+def within(basis: Any) -> str:
+    """`within noise`, between runs with their number."""
+    return f"within noise {basis}" if str(basis).startswith("between") else "within noise"
 
 
 def with_resolution(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
-    """`communication` with its lowest, highest and resolution seconds, and `within_noise`.
+    """`communication` with its lowest, highest and resolution seconds, `within_noise` and `basis`.
 
-    The lowest and the highest value of T(N,b) - T(1,b)/N pair the extremes of both times, as
-    `speedup.speedup` does; the resolution is the distance of the two, the ranges (maximum -
-    minimum) of both terms together. NaN where a time was measured only once, or has no range.
+    T(N,b) - T(1,b)/N is T(N,b) · (1 - speedup/N), and its lowest and highest value are those of the
+    speedup: a time below 0 is within noise exactly where a speedup above N is. With one run each
+    they pair the extremes of both times. The resolution is the distance of the two; NaN where a
+    time was measured only once. Within noise is a time which has 0 between the two.
 
-    Within noise is a communication time whose lowest and highest value have 0 between them: by
-    subtraction, where the ranges of T(N,b) and T(1,b)/N overlap, so that a time below 0 is within
-    noise exactly where the speedup is above N within noise. The resolution of an instrument which
-    read several times is the range of its readings, `spread_seconds` where `communication` has it,
-    and its lowest and highest value are that far from its reading; that of one which read once is
-    unknown: NaN, never `within_noise`.
+    The resolution of an instrument is what its reading can be off: between runs the `margin` of
+    `run_std_seconds`, within one the range of its repeats, `spread_seconds`, where `communication`
+    has these columns; of one which read once it is unknown: NaN, never `within_noise`.
     """
     several = with_single_gpu(timing[timing["gpus"] > 1], timing, "batch_size")
-    repeated = (several["count"] > 1) & (several["single_count"] > 1)
-    found = []
+    gpus, found = several["gpus"], []
     for estimate, seconds in SUBTRACTIONS.items():
-        ends = {
-            f"{end}_seconds": (
-                several[f"{seconds}_{own}"]
-                - several[f"single_{seconds}_{single}"] / several["gpus"]
-            )
-            .where(repeated)
-            .astype(float)
-            for end, own, single in (("lowest", "min", "max"), ("highest", "max", "min"))
-        }
-        found.append(several[CELL_KEYS].assign(estimate=estimate, **ends))
+        ends = ratios(several, "single_", "", seconds)
+        own = several[CELL_KEYS].assign(estimate=estimate, basis=ends["basis"])
+        for name, end, extreme, single in (
+            ("lowest_seconds", "high", "min", "max"),
+            ("highest_seconds", "low", "max", "min"),
+        ):
+            paired = several[f"{seconds}_{extreme}"] - several[f"single_{seconds}_{single}"] / gpus
+            between = several[seconds] * (1 - ends[end] / gpus)
+            own[name] = paired.where(ends["basis"] == WITHIN, between).astype(float)
+        found.append(own)
     table = communication.merge(pd.concat(found), how="left", on=[*CELL_KEYS, "estimate"])
     table["resolution_seconds"] = table["highest_seconds"] - table["lowest_seconds"]
     if "spread_seconds" in table:
-        seconds, spread = table["communication_seconds"], table["spread_seconds"]
-        table["resolution_seconds"] = table["resolution_seconds"].fillna(spread)
-        table["lowest_seconds"] = table["lowest_seconds"].fillna(seconds - spread)
-        table["highest_seconds"] = table["highest_seconds"].fillna(seconds + spread)
+        off = margin([table["run_std_seconds"]], [table["runs"]])
+        off = table["spread_seconds"].where(np.isnan(off), off)
+        seconds = table["communication_seconds"]
+        table["resolution_seconds"] = table["resolution_seconds"].fillna(off)
+        table["lowest_seconds"] = table["lowest_seconds"].fillna(seconds - off)
+        table["highest_seconds"] = table["highest_seconds"].fillna(seconds + off)
     around = (table["lowest_seconds"] <= 0) & (table["highest_seconds"] >= 0)
     return table.assign(within_noise=around)

@@ -16,7 +16,7 @@ from scaling.tables import schema
 Run = tuple[Cell, RunRecord | None]
 """A run of the grid and its record, None while there is none."""
 Seeds = list[RunRecord | None]
-"""The records of one cell's runs, one for each seed."""
+"""The records of one cell's runs, one for each seed and repeat."""
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
 
 _LISTS = ["hosts", "device_names", "device_ids", "slurm_gpus"]

@@ -94,11 +94,11 @@ def read(name: str, path: Path) -> pd.DataFrame:
     return table.fillna(dict.fromkeys(text, "")).assign(**truths)
 
 
-_ORDER = ["recipe", "strategy", "gpus", "batch_size", "seed", "epoch"]
+_ORDER = ["recipe", "strategy", "gpus", "batch_size", "seed", "repeat", "epoch"]
 
 
 def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """`frame`, sorted by recipe, strategy, gpus, batch_size (seed, epoch)."""
+    """`frame`, sorted by recipe, strategy, gpus, batch_size (seed, repeat, epoch)."""
     table = frame(name, rows)
     order = [key for key in _ORDER if key in table]
     return table.sort_values(order, kind="stable", ignore_index=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.tables import schema
+from scaling.tables import noise, schema
 from scaling.tables.timing import no_single_gpu_time, with_single_gpu
 
 VIEWS = {
@@ -30,9 +30,10 @@ def speedup(timing: pd.DataFrame) -> pd.DataFrame:
     """The table of speedups: one row per row of `timing`.
 
     `speedup_min` and `speedup_max` pair the extremes of both times, as do those of the
-    fixed-global-batch view. `within_spread` is True when
-    the ranges of the two times overlap, so that their difference may be noise; it is empty where
-    there is nothing to compare: on 1 GPU, or when either time was measured once only.
+    fixed-global-batch view. `…_low` and `…_high` are what noise allows, by the `basis` that
+    `noise.ratio` names; `within_spread` is True when they have 1 between them, so that the
+    difference of the two times may be noise. Empty where there is nothing to compare: on 1 GPU, or
+    when either time was measured once only. `runs` are those of the cell.
     A cell without time, or without baseline, keeps its row; `note` says what is missing.
     """
     table = with_single_gpu(timing, timing, "batch_size")
@@ -61,11 +62,13 @@ def speedup(timing: pd.DataFrame) -> pd.DataFrame:
         table[f"fixed_global_batch_speedup_{end}"] = ends
     table["fixed_global_batch_efficiency"] = table["fixed_global_batch_speedup"] / gpus
 
-    repeated = (gpus > 1) & (table["count"] > 1) & (table["single_count"] > 1)
-    overlap = (table["epoch_seconds_min"] <= table["single_epoch_seconds_max"]) & (
-        table["single_epoch_seconds_min"] <= table["epoch_seconds_max"]
-    )
-    table["within_spread"] = overlap.astype(object).where(repeated, None)
+    table = table.join(same_global_batch.filter(like="single_").add_prefix("fixed_"))
+    for view, side in (("fixed_global_batch_speedup", "fixed_single_"), ("speedup", "single_")):
+        ends = noise.ratios(table, side, "").where(gpus > 1)
+        columns = [f"{view}_low", f"{view}_high", "basis"]
+        table[columns] = ends
+    around = (ends["low"] <= 1) & (ends["high"] >= 1)
+    table["within_spread"] = around.astype(object).where(ends["low"].notna(), None)
     table["note"] = [_note(row) for row in table.itertuples()]
     return schema.arrange("speedup", table)
 
@@ -75,10 +78,10 @@ def why_above_gpus(row: Any, view: str) -> list[str]:
 
     The weak speedup is the strong one times N · iterations on N GPUs / iterations on one: where it
     is the larger, the last batch is partial, and what is left to explain is the strong one. Noise
-    explains a speedup whose lowest value, by the extremes of both times, is not above N.
+    explains a speedup whose lowest value (`noise.ratio`) is not above N.
     """
     ratio, weak = getattr(row, view), view == "weak_speedup"
-    low = row.speedup_min if weak else getattr(row, f"{view}_min")
+    low = row.speedup_low if weak else getattr(row, f"{view}_low")
     reasons = []
     if weak:
         steps = row.weak_speedup / row.speedup
@@ -89,7 +92,7 @@ def why_above_gpus(row: Any, view: str) -> list[str]:
             low *= steps
     if ratio <= row.gpus:
         return reasons
-    return [*reasons, "within noise"] if low <= row.gpus else []
+    return [*reasons, noise.within(row.basis)] if low <= row.gpus else []
 
 
 def _note(row: Any) -> str:

@@ -1,8 +1,9 @@
 """Seconds of every cell, from its run records: of an epoch, and of all that a run costs besides."""
 
+import math
 from dataclasses import dataclass
 from operator import itemgetter
-from statistics import fmean
+from statistics import fmean, median, stdev
 from typing import Any
 
 import pandas as pd
@@ -60,7 +61,7 @@ def _middle(ordered: list[Any]) -> list[Any]:
 
 
 def timing(runs: list[Run]) -> pd.DataFrame:
-    """The table of seconds per epoch: one row per cell, its seeds pooled.
+    """The table of seconds per epoch: one row per cell, the epochs of its runs pooled.
 
     The status is `worst_status`. A cell without a timed epoch keeps its row, with empty figures.
     """
@@ -72,32 +73,47 @@ def _figures(seeds: Seeds) -> dict[str, Any]:
 
     Every figure is of the same epoch (of the mean of the two middle ones for an even count), so
     that epoch_seconds = epoch_seconds_without_loading + loader_seconds. Minimum and maximum are
-    over all epochs, with and without loading each for itself.
+    over all epochs, with and without loading each for itself; `…_run_min` and `…_run_max` over the
+    medians of the `runs`, and `…_run_std` their sample standard deviation.
     """
     records = [record for record in seeds if record is not None]
     messages = [record["message"] for record in records if record["message"]]
     if len(records) < len(seeds):
         messages.append(f"{len(seeds) - len(records)} of {len(seeds)} runs have no record")
     row = {"status": worst_status(seeds), "message": "; ".join(dict.fromkeys(messages))}
-    timed = [epoch for record in records if record["status"] in TIMED for epoch in epochs(record)]
+    runs = [own for record in records if record["status"] in TIMED and (own := epochs(record))]
+    timed = [epoch for own in runs for epoch in own]
     if not timed:
         return row
     ordered = sorted(timed, key=lambda epoch: (epoch.seconds, epoch.loader_seconds))
     middle = _middle(ordered)
     seconds = fmean(epoch.seconds for epoch in middle)
     loader_seconds = fmean(epoch.loader_seconds for epoch in middle)
-    without_loading = [epoch.seconds - epoch.loader_seconds for epoch in ordered]
     return row | {
         "epoch_seconds": seconds,
         "epoch_seconds_without_loading": seconds - loader_seconds,
         "loader_seconds": loader_seconds,
-        "epoch_seconds_min": ordered[0].seconds,
-        "epoch_seconds_max": ordered[-1].seconds,
-        "epoch_seconds_without_loading_min": min(without_loading),
-        "epoch_seconds_without_loading_max": max(without_loading),
+        **_spread("epoch_seconds", [[epoch.seconds for epoch in own] for own in runs]),
+        **_spread(
+            "epoch_seconds_without_loading",
+            [[epoch.seconds - epoch.loader_seconds for epoch in own] for own in runs],
+        ),
         "count": len(ordered),
+        "runs": len(runs),
         "iterations": middle[0].iterations,
         "samples": middle[0].samples,
+    }
+
+
+def _spread(name: str, runs: list[list[float]]) -> dict[str, float]:
+    """The ends of a time over all epochs, and those of the medians of its runs."""
+    medians = [median(seconds) for seconds in runs]
+    return {
+        f"{name}_min": min(map(min, runs)),
+        f"{name}_max": max(map(max, runs)),
+        f"{name}_run_min": min(medians),
+        f"{name}_run_max": max(medians),
+        f"{name}_run_std": stdev(medians) if len(medians) > 1 else math.nan,
     }
 
 
