@@ -15,7 +15,9 @@ rule interconnect_sweep:
         nodes=TIMED["nodes"],
         device=config["device"],
         model=options(MODEL),
-        interconnect=options(config["interconnect"]),
+        interconnect=options(
+            config["interconnect"], "message_bytes", "warmup", "repeats", "iterations"
+        ),
         machine=options(config["machine"], "time_limit_seconds"),
     shell:
         "python workflow/scripts/interconnect_sweep.py --gpus {wildcards.gpus}"

@@ -67,9 +67,12 @@ rule tables_derived:
         code=digest("tables_derived"),
         study=STUDY,
         tables=subpath(output[0], ancestor=2),
+        node=options(config["machine"], "gpus_per_node"),
+        between=options(config["interconnect"], "between_nodes_gb_per_s"),
     shell:
         "python workflow/scripts/tables_derived.py --study {params.study}"
-        " --tables {params.tables} --manifest {input.manifest} > {log} 2>&1"
+        " --tables {params.tables} --manifest {input.manifest} {params.node} {params.between}"
+        " > {log} 2>&1"
 
 
 # The same tables, from what a published study prints.

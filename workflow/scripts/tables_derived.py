@@ -12,12 +12,19 @@ from scaling.tables.bandwidth import swept_gradient_bytes
 
 
 @command_line.script
-def main(study: str, tables: Path, manifest: Path) -> None:
+def main(
+    study: str,
+    tables: Path,
+    manifest: Path,
+    gpus_per_node: int | None = None,
+    between_nodes_gb_per_s: float | None = None,
+) -> None:
     """Write the tables that follow from timing.csv and from what was measured beside it."""
     train_images = files.read_json(manifest)["train_images"]
     found = schema.read_all(["timing", *MEASURED], tables, study)
     timing = found.pop("timing")
-    derived = tables_of_times(timing, swept_gradient_bytes(found["interconnect"]), found)
+    k, nodes = swept_gradient_bytes(found["interconnect"]), (gpus_per_node, between_nodes_gb_per_s)
+    derived = tables_of_times(timing, k, found, *nodes)
     checked = ("speedup", "communication", "bandwidth", "utilization")
     made = Study(timing=timing, train_images=train_images, **{k: derived[k] for k in checked})
     schema.write_all(derived | {"audit": audit(made)}, tables, study)

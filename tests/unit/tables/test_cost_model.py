@@ -8,9 +8,10 @@ import pytest
 
 from examples.records import GRADIENT_BYTES, timing_row, timing_table
 from scaling.registry.strategy import STRATEGIES
-from scaling.tables import cost_model
-from scaling.tables.cost_model import predict
 from scaling.tables.limits import fit, interconnect
+from scaling.tables.prediction import cost_model
+from scaling.tables.prediction.links import allreduce, links
+from scaling.tables.prediction.predict import predict
 
 NO_SWEEP = fit(interconnect([]))
 FIXED, IMAGE, TRAVEL, WAITING = 2e-3, 3e-4, 5e-3, 2e-5
@@ -31,8 +32,8 @@ def row(gpus, batch, strategy="ddp", **values):
 
 
 def predicted(*rows):
-    model, found = predict(timing_table(*rows), NO_SWEEP, GRADIENT_BYTES)
-    return model.set_index("parameter"), found
+    found = predict(timing_table(*rows), NO_SWEEP, GRADIENT_BYTES)
+    return found["cost_model"].set_index("parameter"), found["prediction"]
 
 
 @pytest.mark.parametrize(("strategy", "most"), [("ddp", 1024), ("dp", 8)])
@@ -108,9 +109,76 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     assert 53 <= cell < draws
 
 
-def test_a_measured_all_reduce_sets_the_scale_of_communication():
-    # Lines of 10 µs a step and 100 GB/s: α = 10 µs · 2(N-1), β = 2(N-1)/N / 100e9
-    lines = {"latency_seconds": [20e-6, 60e-6], "seconds_per_byte": [1e-11, 1.5e-11]}
-    allreduce = cost_model.from_sweep(pd.DataFrame({"gpus": [2, 4], **lines}), 1e9)
-    assert allreduce(2) == pytest.approx(20e-6 + 0.01)
-    assert allreduce(8) == pytest.approx(140e-6 + 0.0175)
+def test_unseen_cells_are_predicted_beside_two_simple_models():
+    found = predict(timing_table(*(row(*cell) for cell in GRID)), NO_SWEEP, GRADIENT_BYTES)
+    cells = found["prediction"][found["prediction"]["measured"]]
+    assert cells["left_out_error"].tolist() == pytest.approx([0] * 9, abs=1e-5)
+    check = found["prediction_check"].set_index(["check", "predictor"])
+    assert check["cells"].tolist() == [3] * 3 + [6] * 3 and (check["note"] == "").all()
+    assert check["worst_error"][:, "cost model"].tolist() == pytest.approx([0, 0], abs=1e-5)
+    seconds = {cell: row(*cell)["epoch_seconds"] for cell in GRID}
+    # Perfect scaling is T(1,b) / 4; the nearest of the seen cells are those on 2 GPUs, times 1/2.
+    for name, (gpus, share) in {"scales perfectly": (1, 4), "nearest cell": (2, 2)}.items():
+        errors = [abs(seconds[gpus, b] / share / seconds[4, b] - 1) for b in (32, 128, 512)]
+        judged = check.loc[("largest N", name), ["median_error", "worst_error"]]
+        assert judged.tolist() == pytest.approx([np.median(errors), max(errors)])
+
+
+def test_a_check_whose_communication_was_fitted_as_0_says_that_it_tests_none():
+    # 2 GPUs are a little faster than half of one GPU's time, 4 are slower than a quarter.
+    rows = [row(*cell) for cell in GRID]
+    for cell in rows:
+        share = {1: 1, 2: 1 / 2.1, 4: 1 / 3}[cell["gpus"]]
+        single = row(1, cell["batch_size"])
+        cell |= {key: share * single[key] for key in single if key.startswith("epoch_seconds")}
+    check = predict(timing_table(*rows), NO_SWEEP, GRADIENT_BYTES)["prediction_check"]
+    notes = check.set_index(["check", "predictor"])["note"]
+    said = "tests no communication, fitted as 0 (3 of 3 cells)"
+    assert notes["largest N", "cost model"] == said
+    assert notes["largest N", "nearest cell"] == notes["one cell", "cost model"] == ""
+
+
+# Lines of 10 µs a step and 100 GB/s: α = 10 µs · 2(N-1), β = 2(N-1)/N / 100e9; on 8 GPUs 10 GB/s.
+SWEEPS = pd.DataFrame(
+    {
+        "gpus": [2, 4, 8],
+        "latency_seconds": [20e-6, 60e-6, 140e-6],
+        "seconds_per_byte": [1e-11, 1.5e-11, 1.75e-10],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("sweeps", "between", "seconds_on_8", "source"),
+    [
+        (SWEEPS, 50, 0.175, "link between nodes measured"),
+        (SWEEPS[:2], 50, 0.035, "link between nodes assumed, 50 GB/s"),
+        # No faster than within a node.
+        (SWEEPS[:2], 500, 0.0175, "link between nodes assumed, 500 GB/s"),
+        (SWEEPS[:2], None, 0.0175, "link between nodes neither measured nor assumed"),
+    ],
+)
+def test_all_reduces_have_a_link_within_nodes_and_one_between(
+    sweeps, between, seconds_on_8, source
+):
+    joined = links(sweeps, 4, between)
+    ddp, unit = allreduce(STRATEGIES.find("ddp"), joined, 1e9)
+    assert ddp(2) == pytest.approx(20e-6 + 0.01) and unit == "of the all-reduce"
+    assert ddp(8) == pytest.approx(140e-6 + seconds_on_8)
+    assert joined(8).source == source and joined(4).source == "link within a node measured"
+    # What fsdp sends is 3(N-1)/N · K, over the same links.
+    fsdp, unit = allreduce(STRATEGIES.find("fsdp"), joined, 1e9)
+    assert unit == "s of travel" and fsdp(4) == pytest.approx(3 * 3 / 4)
+    assert fsdp(8) == pytest.approx(3 * 7 / 8 * seconds_on_8 / 0.0175)
+
+
+def test_beyond_what_was_measured_is_a_guess_without_an_interval():
+    found = predict(timing_table(*(row(*cell) for cell in GRID)), SWEEPS[:2], 1e6, 8)["prediction"]
+    guesses = found[~found["measured"]].set_index(["gpus", "batch_size"])
+    assert guesses[["low_seconds", "high_seconds"]].isna().all(axis=None)
+    assert found.loc[found["measured"], "low_seconds"].notna().all()
+    assert guesses["basis"][8, 32] == "a guess, link within a node measured"
+    assert guesses["basis"][16, 32] == "a guess, link between nodes neither measured nor assumed"
+    # DataParallel never leaves its machine.
+    of_dp = predict(timing_table(*(row(*cell, "dp") for cell in GRID)), SWEEPS[:2], 1e6)
+    assert set(of_dp["prediction"]["basis"]) == {"measured", "a guess, link within a node measured"}

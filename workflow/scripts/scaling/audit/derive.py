@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -13,7 +14,7 @@ from scaling.published.study import PublishedStudy
 from scaling.tables import schema
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
-from scaling.tables.cost_model import predict
+from scaling.tables.prediction.predict import predict
 from scaling.tables.schema import DerivedTables
 from scaling.tables.speedup import speedup
 from scaling.tables.utilization import utilization
@@ -23,22 +24,23 @@ MEASURED = ["readings", "costs", *(table.name for table in schema.made_by("table
 
 
 def tables_of_times(
-    timing: pd.DataFrame, gradient_bytes: float, measured: Mapping[str, pd.DataFrame]
+    timing: pd.DataFrame,
+    gradient_bytes: float,
+    measured: Mapping[str, pd.DataFrame],
+    *nodes: Any,
 ) -> dict[str, pd.DataFrame]:
     """The tables that follow from `timing`, by their names.
 
     `gradient_bytes` is K, NaN where it is not known; `measured` has the tables `MEASURED`, or none
-    of a published study, which then has no utilization.
+    of a published study, which then has no utilization; `nodes` are the last options of `predict`.
     """
     found = {name: schema.frame(name) for name in MEASURED} | dict(measured)
     parts = communication(timing, measured.get("readings"))
-    model, predictions = predict(timing, found["interconnect_fit"], gradient_bytes)
     derived = {
         "speedup": speedup(timing),
         "communication": parts,
         "bandwidth": bandwidth(timing, parts, found["interconnect"], gradient_bytes),
-        "prediction": predictions,
-        "cost_model": model,
+        **predict(timing, found["interconnect_fit"], gradient_bytes, *nodes),
     }
     if measured:
         derived["utilization"] = utilization(timing, parts, found["peaks"], found["costs"])

@@ -153,9 +153,9 @@ def draw_prediction(prediction: pd.DataFrame) -> Figure | None:
     figure, (axes,) = style.panels([title], "measured, s", "predicted, s")
     groups = style.by_configuration(known)
     unseen = [cells.assign(open=True) for cells in groups.values()]
-    for column, cells in (("predicted_seconds", groups.values()), ("held_out_seconds", unseen)):
+    for column, cells in (("predicted_seconds", groups.values()), ("left_out_seconds", unseen)):
         style.lines(axes, cells, "epoch_seconds", column, "prediction", linestyle="none")
-    seconds = known[["epoch_seconds", "predicted_seconds", "held_out_seconds"]].stack()
+    seconds = known[["epoch_seconds", "predicted_seconds", "left_out_seconds"]].stack()
     ends = [seconds.min() / 1.25, seconds.max() * 1.25]
     axes.plot(ends, ends, **style.IDEAL)
     for axis in (axes.xaxis, axes.yaxis):

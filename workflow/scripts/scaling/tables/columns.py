@@ -39,9 +39,10 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
     },
     ("tables_limits", "shared"): {
         "interconnect": """gpus:whole backend:text kind:text message_bytes:whole seconds seconds_min
-            seconds_max count:whole algbw_gb_per_s busbw_gb_per_s correct:truth""",
+            seconds_max count:whole algbw_gb_per_s busbw_gb_per_s correct:truth launch:text""",
         "interconnect_fit": """gpus:whole backend:text latency_seconds latency_error_seconds
-            seconds_per_byte seconds_per_byte_error asymptotic_busbw_gb_per_s points:whole""",
+            seconds_per_byte seconds_per_byte_error asymptotic_busbw_gb_per_s points:whole
+            note:text""",
         "peaks": """quantity:text precision:text matrix_size:whole copy_bytes:whole source_gpu:whole
             target_gpu:whole unit:text value value_min value_max count:whole peak:truth""",
     },
@@ -65,7 +66,10 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             power_capped_share note:text""",
         "audit": f"check:text {_CELL} severity:text message:text found expected",
         "prediction": f"""{_CELL} measured:truth epoch_seconds predicted_seconds low_seconds
-            high_seconds error held_out_seconds held_out_error predicted_efficiency gpu_seconds""",
+            high_seconds error held_out_seconds held_out_error predicted_efficiency gpu_seconds
+            left_out_seconds left_out_error basis:text""",
+        "prediction_check": """recipe:text strategy:text check:text predictor:text cells:whole
+            median_error worst_error note:text""",
         "cost_model": """recipe:text strategy:text parameter:text unit:text value low high cells
             held_out_gpus held_out_cells median_error worst_error note:text""",
     },

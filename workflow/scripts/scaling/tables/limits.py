@@ -14,6 +14,12 @@ GB = 1e9
 UNITS = {"matrix_product": "FLOP/s", "device_copy": "B/s", "gpu_to_gpu_copy": "B/s"}
 """Every quantity of the table of peaks, and the unit of its value."""
 
+LAUNCHED = {
+    "graph": "α is of all-reduces in a CUDA graph, with no launch by Python",
+    "eager": "α has each all-reduce's launch by Python in it",
+}
+"""What a fitted latency means, by how the all-reduces were launched; old sweeps were eager."""
+
 
 def ring_factor(gpus: int) -> float:
     """Bytes that each GPU sends for every byte all-reduced over a ring: 2(N-1)/N.
@@ -31,6 +37,7 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     """
     rows = [
         {
+            "launch": "eager",
             **row,
             "gpus": sweep["gpus"],
             "backend": sweep["backend"],
@@ -54,9 +61,11 @@ def fit(table: pd.DataFrame) -> pd.DataFrame:
 
     Least squares of seconds = latency + seconds_per_byte · message_bytes over the correct rows of
     kind `sweep`, in relative error (weights 1/seconds: sizes span many orders of magnitude); the
-    errors are standard errors, from the covariance scaled by the residuals. With fewer than 3
-    sizes there is no residual to judge by, and the figures stay empty. The asymptotic bus
-    bandwidth is 2(N-1)/N / seconds_per_byte, empty when the slope is not above 0.
+    errors are standard errors, from the covariance scaled by the residuals. A latency is at most
+    the smallest message's time; the slope is then fitted to it. `note` says whether launches are in
+    the latency (`LAUNCHED`). With fewer than 3 sizes there is no residual to judge by, and the
+    figures stay empty. The asymptotic bus bandwidth is 2(N-1)/N / seconds_per_byte, empty when the
+    slope is not above 0.
     """
     rows = []
     for (gpus, backend), group in table.groupby(["gpus", "backend"]):
@@ -64,7 +73,8 @@ def fit(table: pd.DataFrame) -> pd.DataFrame:
         figures = _line(points) if points["message_bytes"].nunique() >= 3 else [math.nan] * 4
         slope = figures[2]
         busbw = ring_factor(gpus) / slope / GB if slope > 0 else math.nan
-        rows.append([gpus, backend, *figures, busbw, len(points)])
+        note = LAUNCHED.get(str(points["launch"].max()), "")
+        rows.append([gpus, backend, *figures, busbw, len(points), note])
     return schema.arrange("interconnect_fit", rows)
 
 
@@ -73,6 +83,9 @@ def _line(points: pd.DataFrame) -> list[float]:
     size, seconds = points["message_bytes"].to_numpy(float), points["seconds"].to_numpy(float)
     (slope, intercept), covariance = np.polyfit(size, seconds, 1, w=1 / seconds, cov=True)
     slope_error, intercept_error = np.sqrt(np.diag(covariance))
+    if intercept > (smallest := seconds[size.argmin()]):
+        shares, intercept = size / seconds, smallest
+        slope = shares @ (1 - intercept / seconds) / (shares @ shares)
     return [float(x) for x in (intercept, intercept_error, slope, slope_error)]
 
 

@@ -52,7 +52,7 @@ TABLES = {
 """Every table by its name."""
 PUBLISHED = [
     *("timing", "speedup", "communication", "bandwidth", "prediction", "cost_model"),
-    *("audit", "printed"),
+    *("prediction_check", "audit", "printed"),
 ]
 """The tables of a published study."""
 
