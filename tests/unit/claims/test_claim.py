@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import claims_evaluate
 from scaling.claims import claim, claim_tables, registry, texts
-from scaling.claims.claim import Claim, Evidence
+from scaling.claims.claim import Claim, Evidence, Part
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.errors import UserError
 from scaling.core.statistics import Difference
@@ -26,7 +27,8 @@ def made(figures):
 
 
 def test_the_document_gives_back_the_claims_and_has_finite_numbers_alone(tmp_path):
-    path, other = tmp_path / "claims.json", EMPTY.missing("Q5")
+    path = tmp_path / "claims.json"
+    other = replace(EMPTY.missing("Q5"), parts=[Part(2, 32, "supported"), Part(2, 128, "unclear")])
     claim.write(path, "demo", [made({"count": 3, "share": 0.5}), other])
     assert claim.read(path) == [made({"count": 3, "share": 0.5}), other]
     assert json.loads(path.read_text())["study"] == "demo"
@@ -50,6 +52,21 @@ def test_a_claim_is_named_by_its_kind_and_configuration():
     assert (found.id, found.kind) == ("Q5-data-parallel-a-dp", "Q5-data-parallel")
     assert (found.question, found.configuration) == ("Q5", "a/dp, 2 GPUs")
     assert EMPTY.claim("Q5-data-parallel", **facts).verdict == "unclear"
+
+
+def test_a_claim_on_cells_has_their_verdict_or_says_where_it_held():
+    facts = {"different_orders": 3, "epochs": 3, "samples": 1000}
+    cells = pd.DataFrame({"gpus": [2, 2, 4], "batch_size": [32, 128, 32]})
+    first, second, third = cells.itertuples()
+    parts = [(first, True, False), (second, False, True)]
+    found = EMPTY.claim("Q5-data-parallel", parts=parts, **facts)
+    said = " Held for b\u00a0=\u00a032; not for 128."
+    assert found.verdict == "in part" and found.sentence.endswith(f"images are new.{said}")
+    assert found.parts == [Part(2, 32, "supported"), Part(2, 128, "refuted")]
+    found = EMPTY.claim("Q5-data-parallel", parts=[*parts, (third, False, False)], **facts)
+    assert found.sentence.endswith(" Held for 2 × 32; not for 2 × 128; unclear for 4 × 32.")
+    found = EMPTY.claim("Q5-data-parallel", parts=parts[:1], **facts)
+    assert found.verdict == "supported" and found.sentence.endswith("images are new.")
 
 
 def test_figures_are_numbers_texts_columns_of_rows_and_intervals():

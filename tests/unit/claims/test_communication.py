@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from examples.claim_study import claims, instrumented, set_time, study
+from examples.claim_study import claims, instrumented, set_time, study, told
 from scaling.claims import communication
 
 
@@ -41,7 +41,8 @@ def test_instruments_are_believed_before_the_subtraction():
     tables = instrumented(study(), {32: 0.31, 512: 0.009})
     both = instrumented(tables, {32: 0.248, 512: 0.018}, estimate="profiler")
     claim = claims(communication.parts, both)["Q3.1-falls-course-ddp"]
-    assert claim.verdict == "supported"
+    # At 128 there is the subtraction alone: 13 to 20 %.
+    assert claim.verdict == "in part" and told(claim) == "rs"
     assert shares(claim, "large", "communication") == pytest.approx([0.01, 0.02])
     assert shares(claim, "small", "communication") == pytest.approx([0.08, 0.1])
 
@@ -63,36 +64,38 @@ def test_a_share_has_the_noise_of_its_instrument(seconds, estimate, spread, smal
 
 
 def test_a_larger_batch_communicates_less_more_or_neither(example):
-    assert example["Q3.1-falls-fast-ddp"].verdict == "supported"
+    # 17 to 28 % at 128, 14 to 22 % at 32.
+    assert told(example["Q3.1-falls-fast-ddp"]) == "rss"
     assert example["Q3.1-falls-course-ddp"].verdict == "unclear"
     # 1.24 / 4 = 0.31 s of computing, ± 1 %, are half of the epoch.
     slow = study(lambda timing: set_time(timing, ("fast", "ddp", 4, 2048), 0.62))
     found = claims(communication.parts, slow)
-    assert found["Q3.1-falls-fast-ddp"].verdict == "refuted"
-    assert found["Q3.1-computing-fast-ddp"].verdict == "unclear"
+    assert told(found["Q3.1-falls-fast-ddp"]) == "rsr"
+    assert told(found["Q3.1-computing-fast-ddp"]) == "sssu"
 
 
 # course/ddp, 4 GPUs: 2.9 - 9.4 / 4 = 0.55 s (± 0.105) with b=32, 1.05 - 3.5 / 4 = 0.175 (± 0.0385)
 # with 128, 0.5 - 1.5 / 4 = 0.125 (± 0.0175) with 512.
 @pytest.mark.parametrize(
-    ("seconds", "options", "verdict", "differ"),
+    ("seconds", "options", "verdict", "parts"),
     [
-        ({32: 0.5, 128: 0.15, 512: 0.12}, {}, "supported", 0),
-        ({32: 0.1, 128: 0.02, 512: 0.12}, {}, "refuted", 2),
-        ({32: 0.1, 128: 0.15, 512: 0.12}, {}, "unclear", 1),
+        ({32: 0.5, 128: 0.15, 512: 0.12}, {}, "supported", "sss"),
+        ({32: 0.1, 128: 0.02, 512: 0.12}, {}, "in part", "rrs"),
         # The range of the instrument's repeats is part of what the two may differ by.
-        ({32: 0.4, 128: 0.14, 512: 0.12}, {"spread": 0.05}, "supported", 0),
+        ({32: 0.4, 128: 0.14, 512: 0.12}, {"spread": 0.05}, "supported", "sss"),
+        # Noise as large as what was read agrees with anything.
+        ({32: 0.4, 128: 0.14, 512: 0.12}, {"spread": 0.5}, "unclear", "uuu"),
         # Traced kernels stand in where communication cannot be left out.
-        ({32: 0.1, 128: 0.02}, {"estimate": "profiler"}, "refuted", 2),
+        ({32: 0.1, 128: 0.02}, {"estimate": "profiler"}, "refuted", "rr"),
     ],
 )
-def test_subtraction_is_held_against_an_instrument(seconds, options, verdict, differ):
+def test_subtraction_is_held_against_an_instrument(seconds, options, verdict, parts):
     read = instrumented(study(), seconds, **options)
     claim = claims(communication.parts, read)["Q3.1-estimates-course-ddp"]
     figures = claim.evidence[0].figures
-    assert claim.verdict == verdict
-    assert (figures["differ"], figures["cells"]) == (differ, len(seconds))
-    if verdict != "supported":
+    assert claim.verdict == verdict and told(claim) == parts
+    assert (figures["differ"], figures["cells"]) == (parts.count("r"), len(seconds))
+    if "r" in parts:
         assert figures["worst_communication_seconds"] == pytest.approx(0.55)
         assert figures["worst_resolution_seconds"] == pytest.approx(0.105)
         assert figures["worst_communication_seconds_direct"] == pytest.approx(0.1)
@@ -110,7 +113,8 @@ def used(estimate, *utilizations):
 @pytest.mark.parametrize(
     ("estimate", "utilizations", "verdict", "best"),
     [
-        ("profiler", (0.2, 0.8), "supported", 0.8),
+        ("profiler", (0.6, 0.8), "supported", 0.8),
+        ("profiler", (0.2, 0.8), "in part", 0.8),
         ("profiler", (0.2, 0.3), "refuted", 0.3),
         # A subtraction counts more than communication, so it cannot show that gradients are slow.
         ("subtraction_without_loading", (0.2, 0.3), "unclear", 0.3),
@@ -118,7 +122,7 @@ def used(estimate, *utilizations):
         ("profiler", (0.2, 1.4), "refuted", 0.2),
     ],
 )
-def test_the_fastest_cell_tells_how_much_of_the_link_is_used(estimate, utilizations, verdict, best):
+def test_each_cell_tells_how_much_of_the_link_is_used(estimate, utilizations, verdict, best):
     claim = used(estimate, *utilizations)
     assert claim.verdict == verdict
     assert claim.evidence[0].figures["best_utilization"] == best

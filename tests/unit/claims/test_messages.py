@@ -57,6 +57,8 @@ def test_parameters_that_sharding_drives_apart_refute(example):
     assert "FullyShardedDataParallel is 0.002 %" in example["Q6-agreement"].sentence
     rows = [{"strategy": name, "steps": 10, "distance": 0.01} for name in ("ddp", "fsdp")]
     assert make(made.document(agreement=rows))["Q6-agreement"].verdict == "supported"
+    rows[0]["distance"] = 0.02
+    assert make(made.document(agreement=rows))["Q6-agreement"].verdict == "unclear"
     rows[0]["distance"] = 1e-4
     assert make(made.document(agreement=rows))["Q6-agreement"].verdict == "refuted"
 

@@ -1,16 +1,17 @@
 """A claim on a study: a hypothesis, the verdict on it, what was measured, and the evidence."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from scaling.core import files
 from scaling.core.errors import UserError
 
-Verdict = Literal["supported", "refuted", "unclear", "not measured"]
+Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 """Supported: the figures pass the test; refuted: they contradict the hypothesis; unclear: there are
-figures, but their noise is too large to tell; not measured: there are none."""
+figures, but their noise is too large to tell; in part: not the same in all cells, which the claim
+names; not measured: there are none."""
 Figure = float | int | str
 
 
@@ -29,13 +30,23 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Part:
+    """The verdict on one cell of the claim's configuration."""
+
+    gpus: int
+    batch_size: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
 class Claim:
     """One claim, made from the tables at hand: other numbers make another sentence or verdict.
 
     `id` is its own in the study (it is an anchor of the report), `question` a key of
     `texts.questions()`. All claims of a `kind` have the same `hypothesis`; `configuration` is what
     part of the study the claim is about, say `tuned/ddp, 2 GPUs`, or "". The `sentence` says what
-    was measured or, where nothing was, what to add to the study's configuration.
+    was measured or, where nothing was, what to add to the study's configuration. `parts` are the
+    verdicts on its cells, of a claim that is about each of them.
     """
 
     id: str
@@ -46,6 +57,7 @@ class Claim:
     verdict: Verdict
     sentence: str
     evidence: list[Evidence]
+    parts: list[Part] = field(default_factory=list)
 
 
 def write(path: Path, study: str, claims: Iterable[Claim]) -> None:
@@ -61,7 +73,11 @@ def read(path: Path) -> list[Claim]:
     document = files.read_json(path)
     try:
         return [
-            Claim(**{**claim, "evidence": [Evidence(**item) for item in claim["evidence"]]})
+            Claim(
+                **claim
+                | {"evidence": [Evidence(**item) for item in claim["evidence"]]}
+                | {"parts": [Part(**part) for part in claim.get("parts", [])]}
+            )
             for claim in document["claims"]
         ]
     except (KeyError, TypeError) as error:

@@ -9,10 +9,13 @@ import numpy as np
 import pandas as pd
 
 from scaling.claims import texts
-from scaling.claims.claim import Claim, Evidence, Figure, Verdict
+from scaling.claims.claim import Claim, Evidence, Figure, Part, Verdict
 from scaling.core.errors import UserError
 from scaling.core.statistics import Difference
 from scaling.tables import noise, schema
+
+Judged = tuple[Any, object, object]
+"""A cell, whether the test of the claim holds in it, and whether it clearly fails."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +43,24 @@ class ClaimTables:
         *,
         holds: object = False,
         fails: object = False,
+        parts: Iterable[Judged] = (),
         case: str = "",
         **facts: Any,
     ) -> Claim:
         """A claim of this kind on a configuration, say on `tuned/ddp, 2 GPUs`.
 
-        It is supported if its test `holds`, refuted if it clearly `fails`, unclear otherwise. The
-        sentence is that of `case`, if given, filled with the facts; for the figures among them see
-        `_figures`.
+        It is supported if its test `holds`, refuted if it clearly `fails`, unclear otherwise. So is
+        each of `parts` (a cell, holds, fails); the verdict is then what all of them have, or else
+        "in part". The sentence is that of `case`, if given, filled with the facts; for the figures
+        among them see `_figures`.
         """
+        own = [
+            Part(int(cell.gpus), int(cell.batch_size), _verdict(holds, fails))
+            for cell, holds, fails in parts
+        ]
+        verdicts: set[Verdict] = {part.verdict for part in own} or {_verdict(holds, fails)}
+        verdict = verdicts.pop() if len(verdicts) == 1 else "in part"
         text, of = texts.texts()[kind], configuration.partition(",")[0].split(" ")[-1]
-        verdict: Verdict = "supported" if holds else "refuted" if fails else "unclear"
         return Claim(
             id=f"{kind}-{of.replace('/', '-')}" if of else kind,
             question=kind.partition("-")[0],
@@ -58,10 +68,12 @@ class ClaimTables:
             hypothesis=text.hypothesis,
             configuration=configuration,
             verdict=verdict,
-            sentence=texts.sentence(kind, case, {**facts, "verdict": verdict}),
+            sentence=texts.sentence(kind, case, {**facts, "verdict": verdict})
+            + (texts.where(own) if verdict == "in part" else ""),
             evidence=[
                 Evidence(self.file(text.table), _figures(facts, text.columns.split()), text.test)
             ],
+            parts=own,
         )
 
     def missing(self, kind: str, configuration: str = "", **facts: Any) -> Claim:
@@ -69,6 +81,10 @@ class ClaimTables:
         made = self.claim(kind, configuration, case="missing", **facts)
         nothing = [replace(evidence, figures={}) for evidence in made.evidence]
         return replace(made, verdict="not measured", evidence=nothing)
+
+
+def _verdict(holds: object, fails: object) -> Verdict:
+    return "supported" if holds else "refuted" if fails else "unclear"
 
 
 def _figures(facts: dict[str, Any], columns: list[str]) -> dict[str, Figure]:

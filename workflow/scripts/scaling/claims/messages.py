@@ -190,7 +190,7 @@ def _agreement(tables: ClaimTables) -> Claim:
     }
     return tables.claim(
         "Q6-agreement",
-        holds=far.empty,
+        holds=far.empty and again <= 10 * ROUNDING,
         fails=not far.empty,
         steps=int(rows["steps"].iloc[0]),
         again=again,
@@ -220,6 +220,7 @@ def _memory(tables: ClaimTables) -> list[Claim]:
     )
     low = found["saved"] >= (1 - MEMORY_MARGIN) * found["least"]
     high = found["saved"] <= (1 + MEMORY_MARGIN) * found["most"]
-    holds = bool((low & high).all())
+    holds = low & high
     cell = row_at(found, (found["saved"] / found["least"]).idxmin())
-    return [tables.claim("Q6-memory", holds=holds, fails=not holds, cell=cell, cells=len(found))]
+    parts = zip(found.itertuples(), holds, ~holds, strict=True)
+    return [tables.claim("Q6-memory", parts=parts, cell=cell, cells=len(found))]

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -11,9 +11,11 @@ from typing import Any
 import yaml
 from jinja2 import Environment, StrictUndefined
 
+from scaling.claims.claim import Part
 from scaling.core import numbers as fmt
 from scaling.core.statistics import Difference
 
+HELD = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
 FOLDER = Path(__file__).parents[4] / "report/claims"
 
 
@@ -117,3 +119,16 @@ def sentence(kind: str, case: str, facts: dict[str, Any]) -> str:
     text = texts()[kind]
     template = ENVIRONMENT.from_string(text.sentences.get(case, text.sentence))
     return re.sub("[ \n]+", " ", template.render(facts)).strip()
+
+
+def where(parts: Sequence[Part]) -> str:
+    """Say in which cells a claim held: ` Held for b = 32, 128; not for 8192.`"""
+    cells: dict[str, list[str]] = {verdict: [] for verdict in HELD}
+    several = len({part.gpus for part in parts}) > 1
+    for part in parts:
+        size = str(part.batch_size)
+        cells[part.verdict].append(f"{part.gpus} × {size}" if several else size)
+    said = [f"{HELD[verdict]} {', '.join(own)}" for verdict, own in cells.items() if own]
+    if not several:
+        said[0] = said[0].replace(" for ", f" for {batch('')}", 1)
+    return f" {'; '.join(said).capitalize()}."

@@ -9,6 +9,7 @@ from scaling.claims.claim import Claim, Verdict
 VERDICTS: dict[Verdict, str] = {
     "supported": "✓",
     "refuted": "✗",
+    "in part": "◐",
     "unclear": "?",
     "not measured": "–",
 }
