@@ -1,5 +1,7 @@
 """The first screen: what to run, how it scales, what limits it, and the map."""
 
+from dataclasses import replace
+
 import pytest
 
 from examples import report_tables
@@ -36,7 +38,33 @@ def test_the_fastest_that_learns_is_told_from_the_fastest(study, cells):
 
 def test_without_an_accuracy_the_fastest_is_recommended_with_a_caveat(study, cells):
     card, *_ = overview.cards(study, cells.drop(columns="reference"))
-    assert card.headline == "fast/ddp, 4 × 512" and "No accuracy" in card.text
+    assert card.headline == "fast/ddp, 4 × 512"
+    assert card.text == "0.320 s an epoch, by speed alone: no accuracy is known."
+
+
+def test_an_accuracy_of_several_seeds_is_believed_before_that_of_one(study, cells):
+    # 0.320 s at 4 × 512 is faster than 1.76 s at 1 × 128, but has learned so in one seed alone.
+    place = (cells["recipe"] == "fast") & (cells["gpus"] == 4) & (cells["batch_size"] == 512)
+    alone = cells.copy()
+    alone.loc[place, ["difference", "test_accuracy_count"]] = [0.0, 1]
+    assert overview.cards(study, alone)[0].headline == "fast, 1 × 128"
+    card, *_ = overview.cards(study, alone.assign(test_accuracy_count=1))
+    assert card.headline == "fast/ddp, 4 × 512" and "one seed: little proof" in card.text
+
+
+def test_the_time_to_an_accuracy_that_every_seed_reached_goes_before(cells, study):
+    columns = ["recipe", "strategy", "gpus", "batch_size", "epoch_seconds"]
+    table = study.timing[study.timing["recipe"] == "fast"][columns].assign(
+        **{"remedy": "lars", "best": True, "same_split": True, "target_accuracy": 0.7},
+        **{"seeds": 3, "reached": 3, "seconds": 9.0},
+    )
+    table.loc[table["batch_size"] == 2048, "seconds"] = 2.0
+    table.loc[table["batch_size"] == 512, ["seconds", "reached"]] = [1.0, 2]
+    table.loc[table["batch_size"] == 32, ["seconds", "best"]] = [1.0, False]
+    told = replace(study, found=dict(study.found) | {"time_to_accuracy": table})
+    card, *_ = overview.cards(told, frames.cells(told))
+    assert card.headline.endswith("× 2048")
+    assert "70 % test accuracy soonest, in 2.00 s (lars, 3 seeds)" in card.text
 
 
 def test_a_study_of_which_nothing_was_timed_has_no_cards(study, cells):

@@ -16,6 +16,8 @@ from scaling.tables.schema import DerivedTables, StudyTables
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 EXPOSED = ["profiler", "without_communication", "subtraction_without_loading"]
 """Which estimate exposed communication is taken from: the first that a cell has."""
+SECONDS_TO = "seconds_to_accuracy"
+TO_ACCURACY = [SECONDS_TO, "target_accuracy", "remedy", "reached"]
 OF_A_RUN = [
     *("recipe", "strategy", "gpus", "batch_size", "seed", "status", "measured_as", "training"),
     *("recipe_options", "compiled_batch_sizes", "cpu_threads", "device_ids", "slurm_job_id"),
@@ -34,8 +36,9 @@ def frame(tables: DerivedTables, name: str) -> pd.DataFrame:
 def cells(tables: StudyTables) -> pd.DataFrame:
     """One row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
 
-    Figures of learning are as `accuracy.compare_batches` has them; `shared` tells a cell on one GPU
-    whose measurement is that of another strategy.
+    Figures of learning are as `accuracy.compare_batches` has them, `seconds_to_accuracy` as
+    `time_to_accuracy` does, where each of several seeds reached it; `shared` tells a cell on one
+    GPU whose measurement is that of another strategy.
     """
     ratios = ["speedup", "speedup_min", "speedup_max", "efficiency", "within_spread"]
     found = tables.timing.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
@@ -46,6 +49,12 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     if len(learned):
         learned = learned.rename(columns={"within_spread": "accuracy_within_spread"})
         found = found.merge(learned.drop(columns="status"), how="left", on=CELL_KEYS)
+    reached = tables.experiment("time_to_accuracy").rename(columns={"seconds": SECONDS_TO})
+    reached = reached[reached["best"].eq(True) & reached["gpus"].notna() & (reached["seeds"] > 1)]
+    reached = reached[reached["reached"] == reached["seeds"]]
+    same = reached["same_split"].eq(True)
+    reached = (reached[same] if same.any() else reached)[[*CELL_KEYS, *TO_ACCURACY]]
+    found = found.merge(reached.astype({"gpus": int}), how="left", on=CELL_KEYS)
     runs = tables.provenance.drop_duplicates(CELL_KEYS)
     runs = runs.assign(shared=runs["measured_as"].fillna("") != "")
     runs = runs[[*CELL_KEYS, "slurm_job_id", "slurm_gpus", "shared"]]
