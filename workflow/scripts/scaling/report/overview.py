@@ -139,14 +139,13 @@ def _run_this(cells: pd.DataFrame) -> Card:
         return Card("Run this", label(quickest), "", text)
     text = f"{fmt.seconds(chosen.epoch_seconds)} an epoch: "
     if pd.notna(chosen.seconds_to_accuracy):
-        text += (
-            f"{fmt.percent(chosen.target_accuracy)} test accuracy soonest, in "
-            f"{fmt.seconds(chosen.seconds_to_accuracy)} ({chosen.remedy}, {seeds(chosen.reached)})."
-        )
+        soonest = f"{fmt.percent(chosen.target_accuracy)} test accuracy soonest, in "
+        text += soonest + fmt.seconds(chosen.seconds_to_accuracy)
+        text += f" ({chosen.remedy}, {seeds(chosen.reached)})."
     else:
+        proof = ": little proof" * (chosen.test_accuracy_count == 1)
         text += f"the fastest that learns ({fmt.percent(chosen.test_accuracy)}, "
-        one = chosen.test_accuracy_count == 1
-        text += f"{'one seed: little proof' if one else seeds(chosen.test_accuracy_count)})."
+        text += f"{seeds(chosen.test_accuracy_count)}{proof})."
     if chosen.Index != quickest.Index:
         text += f" Fastest of all: {label(quickest)}, {fmt.seconds(quickest.epoch_seconds)}"
         known = pd.notna(quickest.test_accuracy)
@@ -246,9 +245,7 @@ def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[MapCell | None]]]:
                     for metric in METRICS
                     if metric.column in cells and pd.notna(getattr(row, metric.column))
                 },
-                marks=tuple(
-                    name for name, cell in marks if cell is not None and cell.Index == row.Index
-                ),
+                marks=tuple(name for name, cell in marks if cell and cell.Index == row.Index),
             )
             for row in own.itertuples()
         }
