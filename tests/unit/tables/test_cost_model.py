@@ -182,3 +182,7 @@ def test_beyond_what_was_measured_is_a_guess_without_an_interval():
     # DataParallel never leaves its machine.
     of_dp = predict(timing_table(*(row(*cell, "dp") for cell in GRID)), SWEEPS[:2], 1e6)
     assert set(of_dp["prediction"]["basis"]) == {"measured", "a guess, link within a node measured"}
+
+
+def test_a_study_without_cells_has_empty_tables():
+    assert all(table.empty for table in predict(timing_table(), NO_SWEEP, math.nan).values())

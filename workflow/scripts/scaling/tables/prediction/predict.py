@@ -37,7 +37,7 @@ def predict(
     cost_model are those of the largest N, in all its cells.
     """
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
-    node = gpus_per_node or int(timing["gpus"].max())
+    node = gpus_per_node or timing["gpus"].max()
     for (recipe, name), cells in timed(timing).groupby(["recipe", "strategy"]):
         strategy, key = STRATEGIES.find(str(name)), {"recipe": recipe, "strategy": name}
         one_node = node if strategy.spans_nodes else strategy.most_gpus
