@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from examples.claim_study import claims
 from examples.records import epoch, record, timing_row, timing_table
 from scaling.audit import limits
 from scaling.audit.finding import Study
+from scaling.claims import speedup as claims_of_speedup
 from scaling.core.grid import Cell
 from scaling.tables import comparison, noise, schema
 from scaling.tables.communication import communication
@@ -83,6 +85,10 @@ def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judge
     row = found.iloc[1]
     basis = "between 2 runs" if within else "within one run"
     assert (row["within_spread"], row["basis"], row["runs"]) == (within, basis, runs)
+    tables = {"timing": table, "speedup": found}
+    claim = claims(claims_of_speedup.claims, tables)["Q2-faster-course-ddp"]
+    assert claim.verdict == ("unclear" if within else "supported")
+    assert (f"Noise {basis}: " in claim.sentence) == within
     one, other = (table[table["gpus"] == gpus].assign(gpus=1) for gpus in (1, 2))
     match = comparison.match(one, other).iloc[0]
     assert match["verdict"] == ("within noise" if within else "faster") and match["basis"] == basis
@@ -121,9 +127,9 @@ def test_unclear_ratios_say_what_would_tell_them():
     quick = two._replace(epoch_seconds=1.0, epoch_seconds_run_std=0.01)
     lost, clear = noise.ratio([one], [two]), noise.ratio([one], [quick])
     # ln(9.5 / 8.45) is 0.117; spreads of 0.0744 and 0.0753 leave 0.130 of 4 runs, 0.109 of 5.
-    assert noise.to_tell(lost, clear) == "Noise between 2 runs: 3 more would tell."
+    assert noise.to_tell(lost, clear) == " Noise between 2 runs: 3 more would tell."
     alone = noise.ratio([two], [two._replace(runs=1)])
-    assert noise.to_tell(lost, alone) == "Noise within one run: repeats would tell."
+    assert noise.to_tell(lost, alone) == " Noise within one run: repeats would tell."
     assert noise.to_tell(clear) == ""
     equal = noise.ratio([two], [two])
-    assert noise.to_tell(equal) == "Noise between 2 runs: over 100 would tell."
+    assert noise.to_tell(equal) == " Noise between 2 runs: over 100 would tell."

@@ -5,12 +5,13 @@ import pandas as pd
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import (
     ClaimTables,
-    disjoint,
     extremes,
+    judged,
     measured,
     row_at,
 )
 from scaling.core.grid import CELL_KEYS
+from scaling.tables import noise
 
 HALF = 0.5
 EPOCH, STEPS = "epoch_seconds", "epoch_seconds_without_loading"
@@ -40,15 +41,12 @@ def _faster(about: str, ordered: pd.DataFrame, tables: ClaimTables) -> Claim:
     small = next(compared.itertuples())
     larger = compared[compared["batch_size"] > small.batch_size]
     fast, _ = extremes(larger, STEPS)
-    parts = []
-    for cell in larger.itertuples():
-        clear = disjoint(small, cell, STEPS)
-        saves = getattr(cell, STEPS) < getattr(small, STEPS)
-        parts.append((cell, clear and saves, clear and not saves))
+    ratios = [noise.ratio([small], [cell], STEPS) for cell in larger.itertuples()]
     return tables.claim(
         "Q1-faster",
         about,
-        parts=parts,
+        parts=judged(larger.itertuples(), ratios),
+        ratios=ratios,
         small=small,
         fast=fast,
         waiting=waiting,
@@ -96,13 +94,14 @@ def _slower(about: str, ordered: pd.DataFrame, tables: ClaimTables) -> list[Clai
     lost = largest.epoch_seconds - best.epoch_seconds
     if lost <= 0:
         return []
-    clear = disjoint(best, largest, EPOCH)
+    slower = noise.ratio([largest], [best], EPOCH)
     share = (largest.loader_seconds - best.loader_seconds) / lost
     claim = tables.claim(
         "Q1-slower",
         about,
-        holds=clear and share >= HALF,
-        fails=clear and share < HALF,
+        holds=slower.low > 1 and share >= HALF,
+        fails=slower.low > 1 and share < HALF,
+        ratios=[slower],
         share_explained=share,
         best=best,
         largest=largest,

@@ -5,7 +5,8 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims.claim import Claim
-from scaling.claims.claim_tables import ClaimTables, disjoint
+from scaling.claims.claim_tables import ClaimTables
+from scaling.tables import noise
 
 NAMES = {"broadcast": "broadcast", "local": "local", "sync_batch_norm": "SyncBatchNorm"}
 SYNCHRONIZED = "sync_batch_norm"
@@ -83,7 +84,7 @@ def _seconds(kind: str, first: str, second: str, kinds: Kinds, tables: ClaimTabl
     base, other = (next(kinds[buffers].itertuples()) for buffers in (first, second))
     if not base.count == other.count > 0:
         return tables.missing(kind, absent=False)
-    known = disjoint(base, other, "epoch_seconds")
-    slower = known and other.epoch_seconds > base.epoch_seconds
-    fails, without = known and not slower, NAMES[first]
-    return tables.claim(kind, holds=slower, fails=fails, without=without, base=base, other=other)
+    slower, without = noise.ratio([other], [base]), NAMES[first]
+    holds, fails = slower.low > 1, slower.high < 1
+    facts: dict[str, Any] = {"without": without, "base": base, "other": other}
+    return tables.claim(kind, holds=holds, fails=fails, ratios=[slower], **facts)

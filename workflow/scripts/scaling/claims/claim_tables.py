@@ -44,6 +44,7 @@ class ClaimTables:
         holds: object = False,
         fails: object = False,
         parts: Iterable[Judged] = (),
+        ratios: Iterable[noise.Ratio] = (),
         case: str = "",
         **facts: Any,
     ) -> Claim:
@@ -51,15 +52,16 @@ class ClaimTables:
 
         It is supported if its test `holds`, refuted if it clearly `fails`, unclear otherwise. So is
         each of `parts` (a cell, holds, fails); the verdict is then what all of them have, or else
-        "in part". The sentence is that of `case`, if given, filled with the facts; for the figures
-        among them see `_figures`.
+        "in part". The sentence is that of `case`, if given, filled with the facts, and what would
+        tell those of the `ratios` that leave it unclear; for the figures among the facts see
+        `_figures`.
         """
         own = [
             Part(int(cell.gpus), int(cell.batch_size), _verdict(holds, fails))
             for cell, holds, fails in parts
         ]
-        verdicts: set[Verdict] = {part.verdict for part in own} or {_verdict(holds, fails)}
-        verdict = verdicts.pop() if len(verdicts) == 1 else "in part"
+        found: set[Verdict] = {part.verdict for part in own} or {_verdict(holds, fails)}
+        verdict = next(iter(found)) if len(found) == 1 else "in part"
         text, of = texts.texts()[kind], configuration.partition(",")[0].split(" ")[-1]
         return Claim(
             id=f"{kind}-{of.replace('/', '-')}" if of else kind,
@@ -69,7 +71,8 @@ class ClaimTables:
             configuration=configuration,
             verdict=verdict,
             sentence=texts.sentence(kind, case, {**facts, "verdict": verdict})
-            + (texts.where(own) if verdict == "in part" else ""),
+            + (texts.where(own) if verdict == "in part" else "")
+            + (noise.to_tell(*ratios) if "unclear" in found else ""),
             evidence=[
                 Evidence(self.file(text.table), _figures(facts, text.columns.split()), text.test)
             ],
@@ -134,7 +137,8 @@ def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
     return row_at(table, table[column].idxmin()), row_at(table, table[column].idxmax())
 
 
-def disjoint(one: Any, other: Any, column: str) -> bool:
-    """Whether two cells' times, each measured several times, differ by more than noise."""
-    ratio = noise.ratio([one], [other], column)
-    return ratio.low > 1 or ratio.high < 1
+def judged(cells: Iterable[Any], ratios: Iterable[noise.Ratio]) -> list[Judged]:
+    """Parts of a claim that a cell's ratio of times is above 1."""
+    return [
+        (cell, ratio.low > 1, ratio.high < 1) for cell, ratio in zip(cells, ratios, strict=True)
+    ]

@@ -1,11 +1,13 @@
 """Question 4.1: accuracy after equal epochs, of large global batches."""
 
+import math
 from typing import Any
 
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, extremes, row_at
 from scaling.claims.techniques import difference
 from scaling.tables import accuracy as learning
+from scaling.tables.noise import Ratio, more_runs
 
 QUANTITIES = ("test_accuracy", "train_accuracy")
 
@@ -50,11 +52,17 @@ def _cell(about: str, large: Any, small: Any, tables: ClaimTables) -> Claim:
     of = large.difference_of
     seeds = min(getattr(row, f"{of}_count") for row in (large, small))
     apart = large.within_spread is False
+    spreads, counts = (
+        [getattr(row, f"{of}_{part}") for row in (large, small)] for part in ("std", "count")
+    )
+    more = more_runs(large.difference, spreads, counts)
+    between = [Ratio(math.nan, math.nan, f"between {seeds} seeds", more)] if seeds > 1 else []
     return tables.claim(
         "Q4.1",
         about,
         holds=apart and large.difference < 0,
         fails=apart and large.difference > 0,
+        ratios=between,
         of=of,
         large=large,
         small=small,

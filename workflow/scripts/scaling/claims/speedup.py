@@ -1,10 +1,13 @@
 """Question 2: which scaling it is, by what the views of the speedup measure."""
 
+from typing import Any
+
 import pandas as pd
 
 from scaling.claims.claim import Claim
-from scaling.claims.claim_tables import ClaimTables, extremes, row_at
+from scaling.claims.claim_tables import ClaimTables, extremes, judged, row_at
 from scaling.core import numbers as fmt
+from scaling.tables import noise
 from scaling.tables.schema import by_configuration
 
 ALIKE = 0.05
@@ -33,14 +36,16 @@ def claims(tables: ClaimTables) -> list[Claim]:
 def _faster(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
     """That an epoch is faster than on one GPU, with every batch size."""
     least, best = extremes(most, "speedup")
-    parts = [
-        (cell, cell.count > 1 and cell.speedup_min > 1, cell.count > 1 and cell.speedup_max < 1)
-        for cell in most.itertuples()
+    cells, time = list(most.itertuples()), _times(most, tables)
+    ratios = [
+        noise.ratio([time[1, cell.batch_size]], [time[cell.gpus, cell.batch_size]])
+        for cell in cells
     ]
     return tables.claim(
         "Q2-faster",
         about,
-        parts=parts,
+        parts=judged(cells, ratios),
+        ratios=ratios,
         least=least,
         best=best,
     )
@@ -53,21 +58,23 @@ def _fixed_global_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> 
     cells = cells[cells["fixed_global_batch_speedup"].notna()]
     if cells.empty:
         return tables.missing("Q2-global-batch", about, sizes=sizes)
-    # By the extremes of T(1, N·b) over those of T(1, b): T(N, b) is in both speedups.
-    both = cells["epoch_seconds_max"] / cells["epoch_seconds_min"]
-    low = cells["fixed_global_batch_speedup_min"] / cells["speedup_max"] * both
-    high = cells["fixed_global_batch_speedup_max"] / cells["speedup_min"] / both
-    repeated = cells["count"] > 1
-    apart = repeated & ((low > 1) | (high < 1))
-    alike = repeated & ~apart & (low >= 1 - ALIKE) & (high <= 1 + ALIKE)
-    ratio = (cells["fixed_global_batch_speedup"] / cells["speedup"] - 1).abs()
-    cell = row_at(cells, ratio.where(apart | (not apart.any())).idxmax())
+    # T(N, b) is in both speedups.
+    time = _times(most, tables)
+    ratios = [
+        noise.ratio([time[1, cell.global_batch_size]], [time[1, cell.batch_size]])
+        for cell in cells.itertuples()
+    ]
+    apart = pd.Series([ratio.low > 1 or ratio.high < 1 for ratio in ratios], cells.index)
+    alike = [ratio.low >= 1 - ALIKE and ratio.high <= 1 + ALIKE for ratio in ratios]
+    change = (cells["fixed_global_batch_speedup"] / cells["speedup"] - 1).abs()
+    cell = row_at(cells, change.where(apart | (not apart.any())).idxmax())
     return tables.claim(
         "Q2-global-batch",
         about,
         parts=zip(cells.itertuples(), apart, alike, strict=True),
+        ratios=ratios,
         cell=cell,
-        cells_compared=int(repeated.sum()),
+        cells_compared=int((cells["count"] > 1).sum()),
         cells_apart=int(apart.sum()),
     )
 
@@ -77,15 +84,23 @@ def _larger_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
     small, large = extremes(most, "batch_size")
     if len(most) == 1:
         return tables.missing("Q2-batch", about, small=small)
-    parts = []
-    for cell in most.drop(small.Index).itertuples():
-        repeated = min(small.count, cell.count) > 1
-        better = repeated and cell.speedup_min > small.speedup_max
-        parts.append((cell, better, repeated and cell.speedup_max < small.speedup_min))
+    cells, time = list(most.drop(small.Index).itertuples()), _times(most, tables)
+    alone, spread = time[1, small.batch_size], time[small.gpus, small.batch_size]
+    ratios = [
+        noise.ratio([time[1, cell.batch_size], spread], [time[cell.gpus, cell.batch_size], alone])
+        for cell in cells
+    ]
     return tables.claim(
         "Q2-batch",
         about,
-        parts=parts,
+        parts=judged(cells, ratios),
+        ratios=ratios,
         small=small,
         large=large,
     )
+
+
+def _times(most: pd.DataFrame, tables: ClaimTables) -> dict[tuple[int, int], Any]:
+    """The rows of timing.csv of the recipe and strategy of `most`, by GPUs and batch size."""
+    own = tables["timing"].merge(most[["recipe", "strategy"]].drop_duplicates())
+    return {(row.gpus, row.batch_size): row for row in own.itertuples()}

@@ -95,14 +95,14 @@ def ratios(
 
 
 def to_tell(*found: Ratio) -> str:
-    """What would tell unclear ratios from 1: `Noise between 2 runs: 3 more would tell.`"""
+    """What would tell unclear ratios from 1: ` Noise between 2 runs: 3 more would tell.`"""
     lost = [each for each in found if not (each.low > 1 or each.high < 1)]
     alone = [each.basis or "unknown" for each in lost if math.isnan(each.more)]
     if alone or not lost:
-        return f"Noise {alone[0]}: repeats would tell." if alone else ""
+        return f" Noise {alone[0]}: repeats would tell." if alone else ""
     worst = max(lost, key=lambda each: each.more)
     more = f"over {MOST}" if math.isinf(worst.more) else f"{worst.more:.0f} more"
-    return f"Noise {worst.basis}: {more} would tell."
+    return f" Noise {worst.basis}: {more} would tell."
 
 
 def within(basis: Any) -> str:
