@@ -1,8 +1,10 @@
 """train_run.py's worker with a fault planted: FAULT=kind:rank:epoch fails after that epoch.
 
-Recipe course fails between epochs; recipe tuned inside the epoch, before its second step.
+Recipe course fails between epochs, or says that its epochs take longer and longer up to that one;
+recipe tuned fails inside the epoch, before its second step.
 """
 
+import dataclasses
 import os
 import signal
 import sys
@@ -20,6 +22,11 @@ from scaling.training.tuned import Tuned
 
 class FaultyCourse(Course):
     def run_epoch(self, epoch):
+        kind, failing, last = os.environ["FAULT"].split(":")
+        if kind == "slowing":
+            found = super().run_epoch(epoch)
+            slower = 0.1 * min(epoch, int(last)) * (self._rank.index == int(failing))
+            return dataclasses.replace(found, seconds=1 + slower)
         if is_due(self._rank, epoch):
             fail()
         return super().run_epoch(epoch)

@@ -40,6 +40,7 @@ def epoch(
         train_loss=train_loss,
         train_accuracy=train_accuracy,
         power_capped_seconds=None,
+        gpu_readings=[],
     )
 
 

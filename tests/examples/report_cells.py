@@ -114,6 +114,8 @@ def costs(timing: pd.DataFrame) -> pd.DataFrame:
         precision=timing["recipe"].map({"course": "tf32", "fast": "bf16"}).where(timed),
         power_capped_share=float("nan"),
         cost_note="",
+        drift=timing["batch_size"].map({128: -0.03, 512: 0.09}),
+        settled=~timing["batch_size"].isin([128, 512]),
     )
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from scaling.core import environment
-from scaling.core.environment import held_back, power_capped_seconds
 from scaling.core.errors import UserError
+from scaling.core.gpu_counters import GpuCounters, power_capped_seconds
 from scaling.core.grid import Cell
 from scaling.data.dataset import ImageDataset
 from scaling.launch.ranks import Rank
@@ -190,15 +190,18 @@ def test_a_rank_that_is_lost_ends_the_run_and_is_named(images, tmp_path, monkeyp
         )
 
 
-def test_a_gpu_is_at_its_power_limit_no_longer_than_it_works():
-    gpus = environment.visible_gpus()[:1]
-    began, before = perf_counter(), power_capped_seconds(gpus)
+def test_the_counters_of_a_gpu_that_works_are_read():
+    counters, began = GpuCounters(environment.visible_gpus()[:1]), perf_counter()
     factor = torch.randn(8192, 8192, dtype=torch.bfloat16, device="cuda")
-    for _ in range(1000):
+    while perf_counter() - began < 1:
         factor @ factor
-    torch.cuda.synchronize()
-    held = held_back(before, power_capped_seconds(gpus))
-    assert held is not None and 0 <= held < 1.1 * (perf_counter() - began)
+        torch.cuda.synchronize()
+    (read,) = counters.read()
+    seconds = perf_counter() - began
+    assert read["energy_joules"] is None or 50 < read["energy_joules"] / seconds < 2000
+    assert all(0 <= held < 1.1 * seconds for held in read["held_back_seconds"].values())
+    assert power_capped_seconds([read]) is not None
+    assert 200 < read["sm_mhz"] < 5000
 
 
 def test_progress_is_that_of_the_device_while_the_host_runs_ahead():

@@ -1,4 +1,4 @@
-"""Which GPUs a run had, by name and UUID, and for how long their power limit held them back."""
+"""Which GPUs a run had, by name and UUID."""
 
 import os
 import re
@@ -138,31 +138,6 @@ def test_a_measurement_names_the_gpus_it_had_and_not_the_others(machine):
     assert found.gpus == 2
 
 
-COUNTED = {"GPU-a": 3_000_000_000, "GPU-b": 500_000_000, "old": None}
-"""Nanoseconds of each GPU; None for one whose driver does not count."""
-
-
-@pytest.mark.parametrize(
-    ("gpus", "seconds"),
-    [(["GPU-a", "GPU-b"], [3.0, 0.5]), ([], []), (["GPU-a", "old"], []), (["unknown"], [])],
-)
-def test_seconds_at_the_power_limit_are_known_where_every_gpus_driver_counts(
-    monkeypatch, gpus, seconds
-):
-    nvml = environment.pynvml
-
-    def read(handle, fields):
-        assert fields == [nvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP]
-        counted = COUNTED[handle]
-        status = nvml.NVML_ERROR_NOT_SUPPORTED if counted is None else nvml.NVML_SUCCESS
-        return [SimpleNamespace(nvmlReturn=status, value=SimpleNamespace(ullVal=counted))]
-
-    monkeypatch.setattr(nvml, "nvmlInit", lambda: None)
-    monkeypatch.setattr(environment, "gpu_handle", lambda gpu: gpu if gpu in COUNTED else None)
-    monkeypatch.setattr(nvml, "nvmlDeviceGetFieldValues", read)
-    assert environment.power_capped_seconds(gpus) == seconds
-
-
 @pytest.mark.parametrize(
     ("silent", "names", "ids"),
     [
@@ -171,7 +146,6 @@ def test_seconds_at_the_power_limit_are_known_where_every_gpus_driver_counts(
         ("nvmlDeviceGetHandleByIndex", [], ["1"]),
         ("nvmlDeviceGetName", [], ["GPU-bbbb"]),
         ("nvmlDeviceGetUUID", ["A40"], ["1"]),
-        ("nvmlDeviceGetFieldValues", ["A40"], ["GPU-bbbb"]),
     ],
 )
 def test_what_a_driver_does_not_tell_is_absent_and_no_error(
@@ -182,13 +156,6 @@ def test_what_a_driver_does_not_tell_is_absent_and_no_error(
     def lost(*_):
         raise nvml.NVMLError(nvml.NVML_ERROR_GPU_IS_LOST)
 
-    monkeypatch.setattr(nvml, "nvmlDeviceGetFieldValues", lost)
     monkeypatch.setattr(nvml, silent, lost)
     assert environment.leased_gpus(["1"]) == {"device_names": names, "device_ids": ids}
     assert (environment.gpu_names() == []) == (silent == "nvmlDeviceGetCount" or not names)
-    assert environment.power_capped_seconds(["1"]) == []
-
-
-def test_the_gpu_held_back_longest_counts_where_both_readings_succeeded():
-    assert environment.held_back([3.0, 0.5], [3.25, 1.5]) == 1.0
-    assert environment.held_back([], []) is environment.held_back([3.0], []) is None

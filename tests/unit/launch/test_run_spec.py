@@ -6,6 +6,7 @@ import pytest
 
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
+from scaling.core.statistics import drift
 from scaling.launch import supervisor
 from scaling.launch.run_spec import RunSpec
 
@@ -42,3 +43,32 @@ def test_the_digest_follows_every_parameter_and_the_cell():
     others = [replace(SPEC, momentum=0.8), replace(SPEC, cell=replace(SPEC.cell, seed=1))]
     assert len({spec.digest() for spec in (SPEC, *others)}) == 3
     assert SPEC.digest() == RunSpec(device="cpu").digest()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "change", "settled"),
+    [
+        ([1.0, 9.0, 1.019], 0.019, True),
+        # A trend is no noise: 3 steps of it in 4 epochs.
+        ([1.0, 1.1, 1.2, 1.3], 0.3, False),
+        ([1.0, 1.3, 0.9, 1.2, 1.1, 1.3], 1.2 / 1.15 - 1, True),
+        # A sprint of a sixth of the epochs, and of a third of them.
+        ([0.8, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 0.0, True),
+        ([0.8, 0.8, 0.8, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 0.25, False),
+        ([1.0, 0.5, 0.5], -0.5, False),
+    ],
+)
+def test_epochs_have_settled_where_the_last_take_as_long_as_the_first(seconds, change, settled):
+    assert drift(seconds) == (pytest.approx(change), settled)
+
+
+def test_epochs_go_on_until_both_their_number_and_their_seconds_suffice():
+    spec = replace(SPEC, warmup_seconds=2, measured_seconds=5, max_measured_seconds=8)
+    assert spec.next_role([1.5], []) == "warmup"
+    assert spec.next_role([1.5, 1.5], []) == "measured"
+    assert spec.next_role([9.0], [4.0, 4.0]) == "measured"  # one more: at least 3
+    assert spec.next_role([9.0], [1.0, 1.0, 1.0]) == "measured"
+    assert spec.next_role([9.0], [1.7, 1.7, 1.7]) is None
+    assert spec.next_role([9.0], [1.5, 1.7, 2.0]) == "measured"
+    assert spec.next_role([9.0], [1.5, 1.7, 2.0, 3.0]) is None
+    assert SPEC.next_role([1.0], [1.5, 1.7, 2.0]) is None

@@ -147,7 +147,7 @@ def test_a_killed_run_leaves_no_process_that_could_write_into_the_next_one(
     command = [sys.executable, str(SCRIPT), *arguments(images, tmp_path / "run.json", gpus=2)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor_process:
         assert supervisor_process.stdout is not None
-        assert "epoch 1/4" in supervisor_process.stdout.readline()
+        assert "epoch 1 (warmup)" in supervisor_process.stdout.readline()
         family = psutil.Process(supervisor_process.pid).children(recursive=True)
         supervisor_process.kill()
         _, alive = psutil.wait_procs(family, timeout=30)

@@ -43,6 +43,14 @@ def test_every_epoch_that_trains_has_a_row_and_the_last_one_the_test_figures():
     assert set(table.study) == {"measured"}
 
 
+def test_epochs_that_a_cell_needed_until_its_times_settled_are_left_out():
+    losses = [2.0, 1.8, 1.6, 1.4, 1.2, 1.0]
+    epochs = [epoch(n, 1.0, train_loss=loss) for n, loss in enumerate(losses, start=1)]
+    table = of_record(epochs, evaluation=TEST)  # 1 warm-up epoch and 3 were asked for.
+    assert table.train_loss.tolist() == losses[:4]
+    assert table.iloc[3].test_accuracy == 0.6
+
+
 def test_ranks_count_by_the_samples_they_saw():
     epochs = [
         epoch(1, 8.0, rank=0, samples=300, train_loss=1.0, train_accuracy=0.5),

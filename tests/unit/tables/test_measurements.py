@@ -163,3 +163,16 @@ def test_what_a_gpu_holds_is_recorded_and_in_older_records_told_by_a_lack_of_mem
     newer["memory"]["capacity_bytes"] = 1000
     table = costs([(ALONE, upgrade(older)), (CELL, upgrade(newer))])
     assert table["memory_capacity_bytes"].tolist() == [round(139.80 * 2**30), 1000]
+
+
+def test_a_cell_has_settled_where_every_run_of_it_has():
+    def of(last, seed):
+        cell = Cell("course", "ddp", 1, 128, seed)
+        made = record(cell, [epoch(2, 1.0), epoch(3, 1.0), epoch(4, last)])
+        return cell, made
+
+    steady, faster = of(1.01, 0), of(0.9, 1)
+    assert costs([steady])[["drift", "settled"]].values.tolist() == [[pytest.approx(0.01), True]]
+    found = costs([steady, faster]).iloc[0]
+    assert (found.drift, found.settled) == (pytest.approx(-0.1), False)
+    assert math.isnan(costs([(ALONE, record(ALONE, [epoch(2, 1.0)]))]).iloc[0].drift)

@@ -9,7 +9,7 @@ from scaling.core.records import PHASES
 from scaling.launch import supervisor
 from scaling.models.resnet import ResNet18
 from scaling.training import evaluation
-from training_runs import TUNED, run
+from training_runs import TUNED, run, supervise_faulty
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +22,7 @@ def test_one_process_sees_every_image_once_an_epoch(single):
     assert [row["role"] for row in single["epochs"]] == ["warmup"] + 3 * ["measured"]
     assert {(row["iterations"], row["samples"]) for row in single["epochs"]} == {(4, 40)}
     assert {row["power_capped_seconds"] for row in single["epochs"]} == {None}
+    assert all(row["gpu_readings"] == [] for row in single["epochs"])
 
 
 def test_two_processes_share_the_images_and_both_are_recorded(double):
@@ -80,6 +81,41 @@ def test_the_same_seed_gives_the_same_training(images, single, tmp_path):
     assert again["evaluation"] == single["evaluation"]
 
 
+def test_ranks_measure_on_together_until_the_slowest_ones_epochs_are_steady(
+    images, tmp_path, monkeypatch, double
+):
+    """Rank 1 says that epochs 1 to 6 take 1.1 to 1.6 s, and all others 1.6 s; rank 0 says 1 s."""
+    limits = {"max-measured-seconds": 60, "measured-seconds": 1}
+    record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "slowing:1:6", **limits)
+    measured = [row for row in record["epochs"] if row["role"] == "measured"]
+    # Four of them were faster: only of the first 9 is the median as long as of the last 9.
+    assert [row["rank"] for row in measured] == 27 * [0, 1]
+    assert record["settling"] == {"drift": 0.0, "settled": True}
+    # What it has learned is that after equal epochs.
+    assert record["evaluation"] == double["evaluation"]
+    assert record["model"]["parameters_sha256"] == double["model"]["parameters_sha256"]
+
+
+def test_a_cell_that_goes_on_drifting_ends_at_the_maximum_and_says_so(
+    images, tmp_path, monkeypatch
+):
+    limits = {"max-measured-seconds": 9, "warmup-seconds": 2}
+    record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "slowing:1:99", **limits)
+    # 1.1 and 1.2 s of warm-up; 1.3 + ... + 1.7 s = 7.5, and 1.8 = 9.3.
+    roles = [row["role"] for row in record["epochs"] if row["rank"] == 1]
+    assert roles == 2 * ["warmup"] + 6 * ["measured"]
+    assert record["settling"] == {"drift": pytest.approx(1.75 / 1.35 - 1), "settled": False}
+
+
+def test_the_tuned_recipe_learns_the_same_however_long_it_is_measured(images, tmp_path):
+    short, long = (
+        run(images, tmp_path / "run.json", **TUNED, **{"measured-seconds": seconds})
+        for seconds in (0, 0.5)
+    )
+    assert len(long["epochs"]) > len(short["epochs"]) == 4
+    assert long["evaluation"] == short["evaluation"]
+
+
 def test_the_last_lines_tell_a_person_how_it_went(single):
     told = supervisor.summary(single)
     assert "course/ddp on 1 x cpu, batch 10 per GPU: ok" in told
@@ -100,11 +136,12 @@ def test_the_tuned_recipe_trains_on_every_image_too(images, tmp_path, gpus):
 
 @pytest.mark.parametrize("strategy", ["fsdp", "zero1"])
 def test_sharded_ranks_train_the_model_of_replicas(images, tmp_path, double, strategy):
-    sharded = run(images, tmp_path / "run.json", gpus=2, strategy=strategy)
+    longer = {"measured-seconds": 0.3}
+    sharded = run(images, tmp_path / "run.json", gpus=2, strategy=strategy, **longer)
     assert (sharded["status"], sharded["message"]) == ("ok", None)
     assert sharded["model"] == double["model"] | {"parameters_sha256": ANY}
     for name in ("train_loss", "train_accuracy"):
-        seen = [[row[name] for row in record["epochs"]] for record in (sharded, double)]
+        seen = [[row[name] for row in record["epochs"][:8]] for record in (sharded, double)]
         assert seen[0] == pytest.approx(seen[1], rel=1e-4)
     assert sharded["evaluation"]["test_loss"] == pytest.approx(double["evaluation"]["test_loss"])
 

@@ -99,7 +99,17 @@ class Training(Section):
     warmup_epochs: Positive
     """Epochs at the start that are recorded and never averaged."""
     measured_epochs: Annotated[int, Ge(3)]
-    """Epochs after them; the figure of a cell is their median, over all seeds. At least 3."""
+    """Epochs after them; the figure of a cell is their median, over all seeds. At least 3. The
+    accuracy of all cells is that after so many epochs and the warm-up's."""
+    warmup_seconds: NotNegative = 0.0
+    """Warm-up goes on until so many seconds have passed. May be left out, like the next two."""
+    measured_seconds: NotNegative = 0.0
+    """Measuring goes on until so many seconds have passed, and then until the cell has settled: the
+    median of the last third of its epochs is within 2 % of the first third's, or within the noise
+    from epoch to epoch."""
+    max_measured_seconds: NotNegative = 0.0
+    """What has not settled after so many seconds is left so; tables and report say of which cells.
+    0: none is waited for."""
     instrumented_iterations: Count
     """Extra epochs of at most so many iterations follow the measured ones. On several GPUs they
     measure communication: without synchronisation, traced, and by DDP's own log. The traced one

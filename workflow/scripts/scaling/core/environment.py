@@ -209,30 +209,6 @@ def applied_precision(asked: str, device: str) -> str:
     return "float32" if asked == "tf32" and lacks else asked
 
 
-def power_capped_seconds(gpus: Sequence[str]) -> list[float]:
-    """Seconds that each GPU has been held back so far; empty where no driver counts them.
-
-    GPUs are given as CUDA_VISIBLE_DEVICES names them. At its power limit the driver lowers the
-    clocks: the same work takes longer than on a GPU that has only begun to work.
-    """
-    counted = [_capped_nanoseconds(gpu_handle(gpu)) for gpu in gpus]
-    return [] if None in counted else [value / 1e9 for value in counted if value is not None]
-
-
-def held_back(before: list[float], after: list[float]) -> float | None:
-    """Seconds between two readings of the GPU that was held back longest; None without readings."""
-    pairs = zip(before, after, strict=False)  # A reading that failed is empty.
-    return max((late - early for early, late in pairs), default=None)
-
-
-def _capped_nanoseconds(handle: object) -> int | None:
-    reason = pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP
-    for field in ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [reason]) or []:
-        if field.nvmlReturn == pynvml.NVML_SUCCESS:
-            return int(field.value.ullVal)
-    return None
-
-
 def _topology() -> str | None:
     table = _output(["nvidia-smi", "topo", "-m"])
     return table and TERMINAL_CODES.sub("", table)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
 from scaling.core import files
+from scaling.core.statistics import drift
 
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]
@@ -16,11 +17,26 @@ CAPACITY = r"total capacity of ([\d.]+) GiB"
 """What a GPU's memory holds, as PyTorch says where that was too little."""
 
 
+class GpuReading(TypedDict):
+    """One GPU over a span of time; null is what its driver does not tell.
+
+    `energy_joules` it took and `held_back_seconds` by each reason that is counted; `sm_mhz` and
+    `celsius` at the end. At its power limit a driver lowers the clocks: the same work takes longer
+    than on a GPU that has only begun to work. An H200 counts in steps of 0.1 s.
+    """
+
+    energy_joules: float | None
+    held_back_seconds: dict[str, float]
+    sm_mhz: int | None
+    celsius: int | None
+
+
 class EpochRow(TypedDict):
     """One epoch as one rank saw it. Seconds are host seconds between device synchronisations.
 
     `power_capped_seconds`: for how long one of its GPUs was held back by its power limit, as the
-    driver counts it; null where none does.
+    driver counts it; null where none does. `gpu_readings` are those of its GPUs over the epoch;
+    empty on a CPU, and in records made before they were read.
     """
 
     epoch: int
@@ -33,6 +49,7 @@ class EpochRow(TypedDict):
     train_loss: float | None
     train_accuracy: float | None
     power_capped_seconds: float | None
+    gpu_readings: list[GpuReading]
 
 
 class RunRecord(TypedDict):
@@ -43,11 +60,13 @@ class RunRecord(TypedDict):
     width, options, parameters, gradient_bytes, flops_per_image (operations of training; null before
     the end), parameters_sha256 (of each rank's trained parameters; equal where gradients were
     averaged); `training` every parameter the run used, and in `recipe_applied` the recipe's options
-    as they could be applied (null before the end); `evaluation` test_loss, test_accuracy or null;
-    `memory` kind (device or host), peak_bytes (one per rank, may be empty), capacity_bytes;
-    `communication` backend, bucket_bytes (of each message of gradients in a step, may be empty),
-    readings (of each rank, as `scaling.instruments` describes them); `environment` as
-    `scaling.environment` describes it, with the names and UUIDs of the GPUs the run had.
+    as they could be applied (null before the end); `evaluation` test_loss, test_accuracy or null,
+    after as many epochs as `training` asks for at least; `settling` drift and settled of the
+    measured epochs (`statistics.drift`; drift null for too few); `memory` kind (device or host),
+    peak_bytes (one per rank, may be empty), capacity_bytes; `communication` backend, bucket_bytes
+    (of each message of gradients in a step, may be empty), readings (of each rank, as
+    `scaling.instruments` describes them); `environment` as `scaling.environment` describes it, with
+    the names and UUIDs of the GPUs the run had.
 
     `training` also says for which `compiled_batch_sizes` steps were compiled (null before the end);
     in records made before it did, it was the whole batches, not the last of an epoch.
@@ -71,6 +90,7 @@ class RunRecord(TypedDict):
     training: dict[str, Any]
     epochs: list[EpochRow]
     evaluation: dict[str, float] | None
+    settling: dict[str, Any]
     memory: dict[str, Any]
     communication: dict[str, Any]
     environment: dict[str, Any]
@@ -100,6 +120,8 @@ def upgrade(record: Any) -> RunRecord:
     record["communication"].setdefault("readings", [])
     for epoch in record["epochs"]:
         epoch.setdefault("power_capped_seconds", None)
+        epoch.setdefault("gpu_readings", [])
+    record.setdefault("settling", settling(record["epochs"]))
     record["model"].setdefault("options", {})
     record["dataset"].setdefault("image_shape", [32, 32, 3])
     told = re.search(CAPACITY, record["message"] or "")
@@ -110,6 +132,16 @@ def upgrade(record: Any) -> RunRecord:
             rank.setdefault("compute_seconds", rank["busy_seconds"] if alone else math.nan)
     upgraded: RunRecord = record
     return upgraded
+
+
+def settling(epochs: list[EpochRow]) -> dict[str, Any]:
+    """The `drift` of the measured epochs, each as long as its slowest rank's, and `settled`."""
+    seconds: dict[int, float] = {}
+    for row in epochs:
+        if row["role"] == "measured":
+            seconds[row["epoch"]] = max(seconds.get(row["epoch"], 0.0), row["seconds"])
+    change, settled = drift(list(seconds.values()))
+    return {"drift": None if math.isnan(change) else change, "settled": settled}
 
 
 class ConvergenceRecord(TypedDict):

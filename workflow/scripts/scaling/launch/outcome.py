@@ -85,8 +85,9 @@ def verdict(spec: RunSpec, lines: LinesByKind, result: ProcessResult) -> tuple[S
             return line["status"], f"rank {line['rank']}: {line['message']}"
     done = _epochs_done(spec, lines)
     if result.timed_out and not outcomes:
+        more = " or more" if spec.measured_seconds or spec.max_measured_seconds else ""
         told = f"stopped at the time limit of {spec.time_limit_seconds:g} s "
-        told += f"after {min(done.values())} of {spec.epochs} epochs"
+        told += f"after {min(done.values())} of {spec.epochs}{more} epochs"
         behind = [rank for rank, epochs in done.items() if epochs < max(done.values())]
         told += "".join(f"; rank {rank} did not finish epoch {done[rank] + 1}" for rank in behind)
         return "timeout", told
@@ -140,11 +141,12 @@ def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -
     said = {line["rank"]: line["text"].splitlines()[0] for line in fatal} | said
     told = [f"rank {rank}: {message}" for rank, message in said.items()]
     done, ended = _epochs_done(spec, lines), {line["rank"] for line in lines["end"]}
+    trained = {line["rank"] for line in lines["trained"]}
     quiet = [rank for rank in done if rank not in said.keys() | ended]
     started, alive = ({line["rank"] for line in lines[kind]} for kind in ("startup", "stacks"))
     for rank in quiet:
         place = f"epoch {done[rank] + 1}" if rank in started else "its start-up"
-        if done[rank] == spec.epochs:
+        if rank in trained:
             place = "the steps after its last epoch"
         verb = "was still running" if rank in alive else "ended without a word"
         told.append(f"rank {rank} {verb} in {place}")

@@ -10,6 +10,8 @@ from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
+from scaling.core.records import Role
+from scaling.core.statistics import drift
 from scaling.core.training_options import TrainingOptions
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
@@ -29,6 +31,12 @@ class RunSpec(TrainingOptions):
     """Epochs at the start, recorded and never averaged."""
     measured_epochs: int = 3
     """Epochs after them."""
+    warmup_seconds: float = 0
+    """Seconds of warm-up at least, in more epochs where they are short."""
+    measured_seconds: float = 0
+    """Seconds of measured epochs at least."""
+    max_measured_seconds: float = 0
+    """Seconds of measured epochs after which no more are added because they have not settled."""
     instrumented_iterations: int = 50
     """Iterations at most of each extra epoch that measures communication; 0 for none."""
     recipe_options: dict[str, Any] = field(default_factory=lambda: {"loader_workers": 2})
@@ -44,8 +52,17 @@ class RunSpec(TrainingOptions):
 
     @property
     def epochs(self) -> int:
-        """Warm-up and measured epochs together."""
+        """Warm-up and measured epochs together, at least: after so many a model is evaluated."""
         return self.warmup_epochs + self.measured_epochs
+
+    def next_role(self, warmup: list[float], measured: list[float]) -> Role | None:
+        """What the next epoch is for, after epochs of so many seconds; None where they suffice."""
+        if len(warmup) < self.warmup_epochs or sum(warmup) < self.warmup_seconds:
+            return "warmup"
+        enough = len(measured) >= self.measured_epochs and sum(measured) >= self.measured_seconds
+        if enough and (sum(measured) >= self.max_measured_seconds or drift(measured)[1]):
+            return None
+        return "measured"
 
     @property
     def processes(self) -> int:

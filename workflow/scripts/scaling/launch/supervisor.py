@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from scaling.core import environment, files
-from scaling.core.records import RunRecord
+from scaling.core.records import RunRecord, settling
 from scaling.launch import rank_log, startup_clock
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.measure import launch_ranks
@@ -78,6 +78,7 @@ def assemble(
     epochs: list[Any] = [
         {key: value for key, value in line.items() if key != "kind"} for line in by_kind["epoch"]
     ]
+    epochs.sort(key=lambda row: (row["epoch"], row["rank"]))
     return RunRecord(
         cell=vars(spec.cell).copy(),
         status=status,
@@ -100,8 +101,9 @@ def assemble(
             "recipe_applied": first_end.get("applied"),
             "compiled_batch_sizes": first_end.get("compiled_batch_sizes"),
         },
-        epochs=sorted(epochs, key=lambda row: (row["epoch"], row["rank"])),
+        epochs=epochs,
         evaluation=first_end.get("evaluation"),
+        settling=settling(epochs),
         memory=_memory(by_kind),
         communication={
             **first_end.get("communication", {"backend": None, "bucket_bytes": []}),

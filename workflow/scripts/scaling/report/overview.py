@@ -211,9 +211,19 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
     text = (
         f"Worst cell {fmt.percent(spread.max())}. {between}"
         f"{'One seed: accuracies are single.' if seeds == 1 else fmt.plural(seeds, 'seed') + '.'} "
-        f"Audit: {frames.audit_counts(tables.audit)}."
+        f"Audit: {frames.audit_counts(tables.audit)}.{_unsettled(repeated)}"
     )
     return Card("Trust", fmt.percent(spread.median()), "median spread of an epoch", text)
+
+
+def _unsettled(cells: pd.DataFrame) -> str:
+    """The cell whose epochs drifted most, where some had not settled, and how many others."""
+    drifting = shown_once(cells[cells["drift"].notna() & ~cells["settled"]])
+    found = list(drifting.sort_values("drift", key=abs, ascending=False).itertuples())
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return "".join(
+        f" Not settled: {label(row)} ({100 * row.drift:+.0f} %){more}." for row in found[:1]
+    )
 
 
 def shown_once(cells: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records import EpochRow
+from scaling.core.records import EpochRow, RunRecord
 from scaling.core.statistics import margin, welch_interval
 from scaling.tables import schema
 from scaling.tables.runs import Run, ranks_by_epoch
@@ -30,9 +30,11 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
     """One row per run and training epoch (from 1, warm-up included).
 
     Training figures are means over ranks, weighted by samples; test figures stand in the last
-    epoch's row only. Instrumented epochs are left out: they run to be measured, some of them
-    without gradient synchronisation. Accuracies are fractions (1.0 = all right), empty when the
-    run diverged. A run without epochs (out of memory, missing, …) keeps one row, without epoch.
+    epoch's row only. That is the last one that all runs have: those that a cell needed more, until
+    its times had settled, are left out, so that equal epochs are compared. So are instrumented
+    epochs: they run to be measured, some of them without gradient synchronisation. Accuracies are
+    fractions (1.0 = all right), empty when the run diverged. A run without epochs (out of memory,
+    missing, …) keeps one row, without epoch.
     """
     rows = []
     for cell, record in runs:
@@ -43,13 +45,19 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
                 "train_loss": _mean(ranks, "train_loss"),
                 "train_accuracy": _mean(ranks, "train_accuracy"),
             }
-            for ranks in (ranks_by_epoch(record, "warmup", "measured") if record else [])
+            for ranks in (_compared(record) if record else [])
         ] or [{}]
         epochs[-1] |= (record and record["evaluation"]) or {}
         if status == "diverged":
             epochs = [row | {"train_accuracy": None, "test_accuracy": None} for row in epochs]
         rows += [{"study": study, **asdict(cell), "status": status, **row} for row in epochs]
     return schema.arrange("accuracy", rows)
+
+
+def _compared(record: RunRecord) -> list[list[EpochRow]]:
+    asked = record["training"]
+    trained = ranks_by_epoch(record, "warmup", "measured")
+    return trained[: asked["warmup_epochs"] + asked["measured_epochs"]]
 
 
 def _mean(ranks: list[EpochRow], field: Literal["train_loss", "train_accuracy"]) -> float:

@@ -27,7 +27,8 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
         "device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds kernels
             gap_seconds_min gap_seconds_max count:whole note:text""",
         "costs": f"""{_CELL} flops_per_image:whole precision:text power_capped_share
-            cost_note:text peak_memory_bytes:whole memory_capacity_bytes:whole""",
+            cost_note:text peak_memory_bytes:whole memory_capacity_bytes:whole drift
+            settled:truth""",
         "provenance": f"""{_CELL} seed:whole status:text measured_as:text model:text training:text
             recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text
             device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text

@@ -10,7 +10,7 @@ import pandas as pd
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
-from scaling.tables.timing import epochs
+from scaling.tables.timing import TIMED, epochs
 
 ESTIMATES = ["without_communication", "profiler", "ddp_log"]
 COMMUNICATION = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]
@@ -127,7 +127,8 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     A figure that the records of a cell's seeds lack, or in which they differ, is empty; `cost_note`
     says so. `power_capped_share` is the part of all measured epochs in which the GPU that was held
     back longest ran at its power limit, at most 1; empty where no driver counted it. An H200's
-    counts in steps of 0.1 s: for epochs of less than a second this is a rough figure.
+    counts in steps of 0.1 s: for epochs of less than a second this is a rough figure. `drift` is
+    that of the run that drifted most (`statistics.drift`), `settled` whether no run did.
     `peak_memory_bytes` is the highest of all ranks and seeds, of `memory_capacity_bytes` that a GPU
     (or the host) has.
     """
@@ -152,6 +153,8 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
     known = [record["memory"]["capacity_bytes"] for record in records]
     capacities = [round(size) for size in known if size]
+    settlings = [record["settling"] for record in records if record["status"] in TIMED]
+    drifts = [each["drift"] for each in settlings if each["drift"] is not None]
     return {
         "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
         "precision": precisions.pop() if len(precisions) == 1 else "",
@@ -159,4 +162,6 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         "cost_note": "; ".join(notes),
         "peak_memory_bytes": max(memory, default=None),
         "memory_capacity_bytes": max(capacities, default=None),
+        "drift": max(drifts, key=abs, default=math.nan),
+        "settled": len(drifts) > 0 and all(each["settled"] for each in settlings),
     }

@@ -121,7 +121,7 @@ def _training(training: dict[str, Any]) -> dict[str, Any]:
     options = training["recipe_applied"] or training["recipe_options"]
     notes = {"notes": "; ".join(options.get("notes", []))}
     said = {name: value for name, value in {**options, **notes}.items() if value != ""}
-    parts = training.get("micro_batches", 1)
+    parts, seconds = training.get("micro_batches", 1), training.get("measured_seconds", 0)
     return {
         "training": (
             f"SGD, learning rate {training['learning_rate']:g}, "
@@ -129,6 +129,7 @@ def _training(training: dict[str, Any]) -> dict[str, Any]:
             f"random crop with {training['crop_padding']} pixels of padding, "
             f"{flip} horizontal flip; {training['warmup_epochs']} warm-up and "
             f"{training['measured_epochs']} measured epochs"
+            + (f" and {seconds:g} s, until they settle" if seconds else "")
             + (f"; each update of {parts} micro-batches" if parts > 1 else "")
         ),
         "recipe_options": ", ".join(f"{name} {value}" for name, value in said.items()),

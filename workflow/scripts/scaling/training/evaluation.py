@@ -62,6 +62,12 @@ def whole(tensors: Iterable[Tensor]) -> list[Tensor]:
     return [one.full_tensor() if isinstance(one, DTensor) else one for one in tensors]
 
 
+def own_parts(model: nn.Module) -> list[Tensor]:
+    """What `model` holds on this rank, parameters and buffers, to copy from and to."""
+    held = model.state_dict().values()
+    return [one.to_local() if isinstance(one, DTensor) else one for one in held]
+
+
 def image_shape(dataset: TrainingData) -> tuple[int, int, int]:
     """The shape of one image as a model sees it, (3, S, S)."""
     side = dataset.data.train_images.shape[1]

@@ -15,8 +15,8 @@ import psutil
 import torch
 
 from scaling.core import environment
-from scaling.core.environment import held_back, power_capped_seconds
-from scaling.core.records import EpochRow, Role
+from scaling.core.gpu_counters import GpuCounters, power_capped_seconds
+from scaling.core.records import Role
 from scaling.launch import measure, outcome, ranks, stall
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
@@ -112,16 +112,29 @@ def _train(
         give_up = partial(_stalled, log, spec)
         stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
     gpus = environment.visible_gpus() if spec.device == "cuda" else []
-    for epoch in range(1, spec.epochs + 1):
-        role: Role = "warmup" if epoch <= spec.warmup_epochs else "measured"
-        before = power_capped_seconds(gpus)
+    counters = GpuCounters(gpus)
+    taken: dict[Role, list[float]] = {"warmup": [], "measured": []}
+    epoch, evaluated = 0, None
+    while role := spec.next_role(**taken):
+        epoch += 1
+        counters.read()
         result = asdict(trainer.run_epoch(epoch))
-        capped = held_back(before, power_capped_seconds(gpus))
-        row: Any = {"epoch": epoch, "role": role, **result, "power_capped_seconds": capped}
-        log.append("epoch", row)
+        read = counters.read()
+        capped = power_capped_seconds(read)
+        about: Any = {"power_capped_seconds": capped, "gpu_readings": read}
+        log.append("epoch", {"epoch": epoch, "role": role, **result, **about})
+        # The slowest rank's, so that all decide alike.
+        taken[role].append(max(rank.gather(result["seconds"])))
         if rank.is_first:
-            _print_progress(row, spec.epochs)
+            _print_progress(epoch, role, result)
+        if epoch == spec.epochs and spec.next_role(**taken):
+            evaluated = [part.to("cpu", copy=True) for part in evaluation.own_parts(model)]
+    log.append("trained", {})
     peak = memory(spec)
+    # However many epochs a cell took to settle, what it has learned is that of equally many.
+    if evaluated:
+        for part, value in zip(evaluation.own_parts(model), evaluated, strict=True):
+            part.copy_(value)
     test: dict[str, float | None] | None = None
     # A model that is spread over the ranks takes all of them to run.
     if rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates:
@@ -172,11 +185,11 @@ def memory(spec: RunSpec) -> dict[str, Any]:
     return {"kind": "host", "peak_bytes": [peak], "capacity_bytes": capacity}
 
 
-def _print_progress(row: EpochRow, epochs: int) -> None:
-    loss = "not finite" if row["train_loss"] is None else f"{row['train_loss']:.4f}"
+def _print_progress(epoch: int, role: Role, result: dict[str, Any]) -> None:
+    loss = "not finite" if result["train_loss"] is None else f"{result['train_loss']:.4f}"
     print(
-        f"epoch {row['epoch']}/{epochs} ({row['role']}): {row['seconds']:.3f} s, "
-        f"waiting for data {row['loader_seconds']:.3f} s, "
-        f"loss {loss}, accuracy {100 * (row['train_accuracy'] or 0):.1f} %",
+        f"epoch {epoch} ({role}): {result['seconds']:.3f} s, "
+        f"waiting for data {result['loader_seconds']:.3f} s, "
+        f"loss {loss}, accuracy {100 * (result['train_accuracy'] or 0):.1f} %",
         flush=True,
     )

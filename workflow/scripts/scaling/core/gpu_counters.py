@@ -1,0 +1,66 @@
+"""What the driver counts of GPUs: energy, clocks, what holds them back. Needs no torch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pynvml
+
+from scaling.core.environment import ask_nvml, gpu_handle
+from scaling.core.records import GpuReading
+
+REASONS = {
+    "power_cap": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP,
+    "sync_boost": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST,
+    "heat": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN,
+    "hardware_heat": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN,
+    "power_brake": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN,
+}
+"""Why a GPU's clocks are lowered, by the driver's counter of the nanoseconds it lasted."""
+
+
+class GpuCounters:
+    """The counters of `gpus`, given as CUDA_VISIBLE_DEVICES names them, from now on."""
+
+    def __init__(self, gpus: Sequence[str]) -> None:
+        handles = [gpu_handle(gpu) for gpu in gpus]
+        self._handles = [] if None in handles else handles
+        self._counts = [_counts(handle) for handle in self._handles]
+
+    def read(self) -> list[GpuReading]:
+        """Read each GPU since the last reading; nothing where the driver does not know them all.
+
+        Takes milliseconds of the host, so never within what is timed.
+        """
+        before, self._counts = self._counts, [_counts(handle) for handle in self._handles]
+        found = []
+        for handle, early, late in zip(self._handles, before, self._counts, strict=True):
+            grown = {name: late[name] - early[name] for name in late if name in early}
+            found.append(
+                GpuReading(
+                    energy_joules=grown.pop("energy", None),
+                    held_back_seconds=grown,
+                    sm_mhz=ask_nvml(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
+                    celsius=ask_nvml(
+                        pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU
+                    ),
+                )
+            )
+        return found
+
+
+def power_capped_seconds(readings: list[GpuReading]) -> float | None:
+    """Seconds of the GPU that was held back longest by its power limit; None where not counted."""
+    held = [reading["held_back_seconds"].get("power_cap") for reading in readings]
+    return None if None in held else max(filter(None, held), default=0.0 if held else None)
+
+
+def _counts(handle: Any) -> dict[str, float]:
+    """Joules and seconds so far, by name, as far as they are counted."""
+    fields = ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [*REASONS.values()]) or []
+    counted = {
+        name: field.value.ullVal / 1e9
+        for name, field in zip(REASONS, fields, strict=False)
+        if field.nvmlReturn == pynvml.NVML_SUCCESS
+    }
+    millijoules = ask_nvml(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle)
+    return counted if millijoules is None else counted | {"energy": millijoules / 1e3}
