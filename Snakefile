@@ -21,6 +21,7 @@ include: "rules/studies.smk"
 if not REPLAY:
 
     include: "rules/dataset.smk"
+    include: "rules/machine.smk"
     include: "rules/interconnect.smk"
     include: "rules/peaks.smk"
     include: "rules/train.smk"

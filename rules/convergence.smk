@@ -11,6 +11,7 @@ if not REPLAY:
     # Not timed: jobs may share the machine, and wait for a GPU each with their images read.
     rule convergence_train:
         input:
+            **CHECKED,
             images=ancient(f"{DATASET}/images.npz"),
             manifest=f"{DATASET}/manifest.json",
         output:

@@ -1,5 +1,6 @@
 rule interconnect_sweep:
     input:
+        **CHECKED,
         manifest=f"{DATASET}/manifest.json",
     output:
         "<records>/interconnect/gpus~{gpus}/sweep.json",

@@ -1,4 +1,6 @@
 rule peaks_measure:
+    input:
+        **CHECKED,
     output:
         "<records>/peaks/peaks.json",
     log:

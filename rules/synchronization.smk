@@ -5,6 +5,7 @@ if not REPLAY:
 
     rule synchronization_measure:
         input:
+            **CHECKED,
             images=ancient(f"{DATASET}/images.npz"),
             manifest=f"{DATASET}/manifest.json",
         output:

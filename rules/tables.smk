@@ -31,6 +31,7 @@ rule tables_limits:
     input:
         sweeps=expand("<records>/interconnect/gpus~{gpus}/sweep.json", gpus=MULTI_GPU),
         peaks="<records>/peaks/peaks.json",
+        machine=records_there([MACHINE]),
     output:
         tables=tables_by("tables_limits"),
         topology="<results>/tables/topology.txt",
@@ -44,7 +45,7 @@ rule tables_limits:
         tables=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/tables_limits.py --sweeps {input.sweeps} --peaks {input.peaks}"
-        " --tables {params.tables} > {log} 2>&1"
+        " --machine {input.machine} --tables {params.tables} > {log} 2>&1"
 
 
 rule tables_derived:

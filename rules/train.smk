@@ -1,6 +1,7 @@
 rule train_run:
     input:
         **IMAGES,
+        **CHECKED,
     output:
         f"<records>/runs/{grid.RUN_PATTERN}/run.json",
     log:

@@ -83,7 +83,10 @@ def make(
         "comparison": comparison.of_study(STUDY, timing, speedup, rates, "resnet18", "2 H200"),
         "provenance": provenance(timing, device, host),
         "quantization": quantization(),
-        **{name: schema.frame(name) for name in ("startup", "device_time", *QUANTIZATION)},
+        **{
+            name: schema.frame(name)
+            for name in ("startup", "device_time", "machine", *QUANTIZATION)
+        },
     }
 
 

@@ -13,6 +13,7 @@ import pytest
 from scaling.core.code_digest import files_of
 from scaling.figures.registry import FIGURES, STUDY_FIGURES
 from scaling.tables import schema
+from small_study import JOB
 
 DERIVED_TABLES = {"tables_derived", "tables_convergence"}
 OF_RUNS = {"tables_runs", *DERIVED_TABLES}
@@ -57,6 +58,16 @@ def test_a_repeat_is_one_more_run_of_its_cell_and_no_other(study):
     assert "2 runs: " in (study.folder / "results/report.html").read_text()
     study.configure({"grid.strategies": ["ddp", "zero1"], "grid.repeats": 2})
     assert study.planned()["train_single"] == 4
+
+
+def test_another_look_at_the_machine_makes_no_measurement_old(study):
+    study.edit("workflow/scripts/scaling/instruments/machine.py", "\nEDITED = True\n")
+    study.configure({"machine.check": "warn"})
+    assert study.planned() == {"study_config": 1}
+    looked = study.snakemake("results/tables/machine.csv", "--forcerun", "machine_check")
+    assert looked.returncode == 0, looked.stdout
+    assert set(JOB.findall(looked.stdout)) == {"machine_check", "tables_limits"}
+    assert not study.planned().keys() & {"train_run", "convergence_train", "peaks_measure"}
 
 
 def test_editing_a_figure_draws_it_alone_and_makes_the_report_again(study):

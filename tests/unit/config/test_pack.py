@@ -7,6 +7,7 @@ import pytest
 import study_pack
 from examples import convergence_records, finished_study
 from scaling.config import packing, stored
+from scaling.core import files
 from scaling.core.errors import UserError
 
 SECOND_RUN = finished_study.FILES[-1]
@@ -82,6 +83,13 @@ def test_packing_twice_changes_nothing(folder, capsys):
     pack()
     assert "studies/mine holds this study already" in capsys.readouterr().out
     assert (folder / "studies/mine").stat().st_ino == before
+
+
+def test_a_look_at_the_machine_is_kept_where_there_is_one(folder):
+    files.write_json(folder / "results/machine/check.json", {"findings": []})
+    pack()
+    assert (folder / "studies/mine/machine/check.json").exists()
+    stored.check(folder / "studies/mine", finished_study.CONFIG)
 
 
 def test_a_stored_study_that_differs_is_kept_unless_forced(folder):

@@ -3,11 +3,13 @@
 import re
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from examples import report_tables
-from scaling.report import answers, frames, overview
+from scaling.report import answers, frames, overview, provenance
 from scaling.report.frames import audit_counts
+from scaling.tables import schema
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +73,13 @@ def test_the_time_to_an_accuracy_that_every_seed_reached_goes_before(cells, stud
 
 def test_a_study_of_which_nothing_was_timed_has_no_cards(study, cells):
     assert overview.cards(study, cells.assign(status="oom")) == []
+
+
+def test_what_a_look_at_the_machine_found_is_one_line():
+    found = {"severity": "bad", "host": "n1", "gpu": "GPU-0123456789", "message": "it is hot"}
+    assert provenance.unfit(pd.DataFrame([found])) == "n1 GPU-01234567: it is hot."
+    assert provenance.unfit(pd.DataFrame([found] * 3)).endswith(" And 2 more: machine.csv.")
+    assert provenance.unfit(schema.frame("machine")) == ""
 
 
 def test_the_map_has_a_row_for_each_configuration_and_shared_runs_once(cells):

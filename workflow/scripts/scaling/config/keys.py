@@ -149,6 +149,15 @@ class Machine(Section):
     """A rank that waits longer than this for the others, inside a CUDA graph too, has hung: the run
     fails and names the ranks."""
 
+    check: Literal["refuse", "warn", "off"] = "refuse"
+    """What to do where the machine is not fit to measure: `refuse` it before anything is measured,
+    `warn` in the report, or do not look (`off`). Unfit is a GPU on which others compute, with less
+    than 90 % of its memory free, with memory errors, or at less than 90 % of the median GPU's rate
+    while all multiply matrices. Only warned of: less than 97 %; clocks lowered by heat; fewer
+    NVLinks than another; a slower PCIe link than its own; cores far from it; others that keep over
+    25 % of the CPU busy, or a load above its cores; a governor that saves power; an Xid in the
+    kernel's log. May be left out."""
+
 
 class Interconnect(Section):
     message_bytes: Some[Annotated[int, Ge(4), MultipleOf(4)]]

@@ -47,6 +47,8 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
             "to its partial report (--config partial=true) where only runs are missing"
         )
     found |= {log: log for log in stored.run_logs(config) if log.exists()}
+    if (results / stored.MACHINE).exists():
+        found[stored.MACHINE] = results / stored.MACHINE
     checksum = files.read_json(found[Path(MANIFEST)])["checksum"]
     for path in records:
         _check(found[path], config, checksum)

@@ -15,8 +15,14 @@ from scaling.core.records import convergence_path
 
 CONFIG = "config.yaml"
 MANIFEST = "manifest.json"
-RECORDS = ["runs", "interconnect", "quantization", "peaks", "experiments", "convergence", "logs"]
+RECORDS = [
+    *("runs", "interconnect", "quantization", "peaks", "experiments", "convergence", "logs"),
+    "machine",
+]
 """Folders of what was measured, named and laid out as below results/."""
+MACHINE = Path("machine/check.json")
+"""The look at the machine before anything was measured; studies made before there was one lack it.
+"""
 
 
 def find(studies: Path, name: str) -> Path:
@@ -142,7 +148,8 @@ def check(folder: Path, config: dict[str, Any]) -> None:
             f"{folder} lacks {len(missing)} of the {len(needed)} files its {CONFIG} asks for, the "
             f"first is {missing[0]}: restore them{partial}"
         )
-    unknown = sorted(there - {*runs, *others, *optional_records(config), *run_logs(config)})
+    asked = {*runs, *others, *optional_records(config), MACHINE, *run_logs(config)}
+    unknown = sorted(there - asked)
     if unknown:
         raise UserError(
             f"{folder / unknown[0]} is no part of the study that its {CONFIG} describes: remove "

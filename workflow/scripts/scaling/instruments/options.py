@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from scaling.core.environment import Device
 from scaling.core.training_options import ModelOptions
@@ -51,3 +52,20 @@ class Probe:
     """Threads of the process."""
     time_limit_seconds: float = 600
     """Time limit of the whole measurement."""
+
+
+@dataclass(frozen=True)
+class MachineCheck:
+    """Options of the look at a machine."""
+
+    gpus: int
+    """GPUs to look at, of all nodes; ignored on a CPU."""
+    output: Path
+    """check.json"""
+    check: Literal["refuse", "warn", "off"] = "refuse"
+    """What to do about what is bad."""
+    nodes: int = 1
+    """Nodes of a Slurm job that share the GPUs."""
+    device: Device = "auto"
+    time_limit_seconds: float = 600
+    """Time limit of it all."""

@@ -26,6 +26,15 @@ def machine(provenance: pd.DataFrame) -> str:
     return f"{provenance['gpus'].max()} × {device}" if device else ""
 
 
+def unfit(findings: pd.DataFrame) -> str:
+    """The worst that a look at the machine found, and how much more; nothing where it was fit."""
+    more = f" And {len(findings) - 1} more: machine.csv." if len(findings) > 1 else ""
+    return "".join(
+        f"{row.host} {row.gpu[:12]}".strip() + f": {row.message}.{more}"
+        for row in findings[:1].itertuples()
+    )
+
+
 def dataset(study: StudyTables) -> str:
     """`CIFAR-10`, also of its images in another form, or the source that was named."""
     source, origin = study.manifest["source"], study.manifest["origin"].lower()

@@ -144,6 +144,7 @@ def renderer(
         on_cpu=study.on_cpu,
         missing=missing if measured else [],
         side_by_side=side_by_side,
+        machine=provenance.unfit(study.machine),
         replayed_from=replayed_from,
         cards=overview.cards(study, cells),
         metrics=overview.METRICS,

@@ -46,6 +46,7 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             note:text""",
         "peaks": """quantity:text precision:text matrix_size:whole copy_bytes:whole source_gpu:whole
             target_gpu:whole unit:text value value_min value_max count:whole peak:truth""",
+        "machine": "severity:text host:text gpu:text message:text",
     },
     ("tables_derived", "study"): {
         "speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count:whole

@@ -1,0 +1,111 @@
+"""What a look at a machine finds: a CPU that is really busy, and GPUs as their driver tells."""
+
+import json
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+import machine_check
+from scaling.core.errors import UserError
+from scaling.instruments import machine
+
+HOST = {"host": "n1", "busy_share": 0.1, "load_average": 1.0, "cores": 8}
+HOST |= {"governor": "performance", "xid": None}
+GPU = {
+    "host": "n1",
+    "processes": [],
+    "memory_bytes": 100,
+    "free_bytes": 99,
+    "uncorrected_errors": None,
+    "rows_to_remap": None,
+    "nvlinks": 18,
+    "cores_near": 4,
+    "flops_per_second": 700e12,
+    "reading": [{"held_back_seconds": {"power_cap": 3.0, "heat": 0.0}}],
+    "pcie": {"PcieLinkGeneration": [5, 5], "PcieLinkWidth": [16, None]},
+}
+
+
+def of_gpus(*changed):
+    """The findings of a machine of three GPUs, and of those with another value."""
+    gpus = [GPU | {"device_ids": [f"GPU-{i}"]} for i in range(3 - len(changed))]
+    gpus += [GPU | {"device_ids": ["GPU-x"]} | change for change in changed]
+    return machine.judge([HOST], gpus)
+
+
+def test_a_machine_that_is_fit_gives_nothing_to_remark():
+    assert of_gpus() == []
+    unknown = dict.fromkeys(("memory_bytes", "free_bytes", "cores_near", "flops_per_second"))
+    assert of_gpus(*3 * [GPU | unknown | {"reading": [], "device_ids": ["MIG"]}]) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "severity", "words"),
+    [
+        ({"processes": [12, 33]}, "bad", "other processes compute on it (12, 33): end what"),
+        ({"free_bytes": 70}, "bad", "30% of its memory are taken before the study begins"),
+        ({"uncorrected_errors": 1}, "bad", "its memory has had errors"),
+        ({"rows_to_remap": 1}, "bad", "its memory has had errors"),
+        ({"flops_per_second": 600e12}, "bad", "at 86% of the median GPU's rate"),
+        ({"flops_per_second": 670e12}, "odd", "at 96% of the median GPU's rate"),
+        (
+            {"reading": [{"held_back_seconds": {"power_brake": 0.5, "power_cap": 1.0}}]},
+            *("odd", "power brake lowered its clocks"),
+        ),
+        ({"pcie": {"PcieLinkWidth": [8, 16]}}, "odd", "its PcieLinkWidth is 8 of 16"),
+        ({"nvlinks": 12}, "odd", "it has fewer NVLinks than another GPU"),
+        ({"cores_near": 0}, "odd", "no core of this job is on its side"),
+    ],
+)
+def test_what_is_unfit_is_named_with_its_place(change, severity, words):
+    (finding,) = of_gpus(change)
+    assert (finding["severity"], finding["host"], finding["gpu"]) == (severity, "n1", "GPU-x")
+    assert words in finding["message"]
+
+
+def test_the_worst_comes_first():
+    found = of_gpus({"nvlinks": 1, "device_ids": ["a"]}, {"processes": [7], "device_ids": ["b"]})
+    assert [one["gpu"] for one in found] == ["b", "a"]
+    told = machine.judge([HOST | {"governor": "powersave", "xid": "NVRM: Xid 79"}], [])
+    assert "powersave" in told[0]["message"] and "Xid 79" in told[1]["message"]
+    assert (
+        "a load of 9.0 on 8 cores"
+        in machine.judge([HOST | {"load_average": 9.0}], [])[0]["message"]
+    )
+
+
+@pytest.fixture
+def look(tmp_path):
+    output = tmp_path / "check.json"
+
+    def look(check):
+        arguments = ["--gpus", "1", "--device", "cpu", "--check", check, "--output", str(output)]
+        machine_check.main(arguments)
+        return json.loads(output.read_text())
+
+    return look
+
+
+def test_a_cpu_that_others_keep_busy_is_warned_of_and_not_refused(look):
+    busy = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(psutil.cpu_count())
+    ]
+    try:
+        (finding, *_) = look("refuse")["findings"]
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert finding["severity"] == "odd" and "of its CPU busy: wait" in finding["message"]
+    assert look("off")["hosts"] == []
+
+
+def test_what_is_bad_is_refused_in_one_sentence_unless_a_warning_is_wanted(look, monkeypatch):
+    unfit = of_gpus({"free_bytes": 70})
+    monkeypatch.setattr(machine, "judge", lambda hosts, gpus: unfit)
+    with pytest.raises(UserError, match=r"^n1 GPU-x: 30% of its memory .* \(machine.check: warn"):
+        look("refuse")
+    assert look("warn")["findings"][0]["severity"] == "bad"

@@ -1,0 +1,55 @@
+"""Look at the machine before a study measures on it, and refuse what would spoil its figures.
+
+Of a CPU: load and governor. Of GPUs besides: other processes, free memory, errors, connections, and
+all of them multiplying matrices at once.
+"""
+
+from scaling.core import command_line, environment, files
+from scaling.core.errors import UserError, run_script
+from scaling.instruments import machine
+from scaling.instruments.options import MachineCheck
+from scaling.launch import launcher, measure
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write check.json: `hosts`, `gpus` and `findings` as `instruments.machine` describes them."""
+    check = command_line.parse(MachineCheck, argv, __doc__)
+    device = environment.resolve_device(check.device)
+    log_folder = launcher.worker_folder()
+    if log_folder is not None:
+        from scaling.launch import ranks
+
+        ranks.start(check.gpus, machine.run, check, log_folder)
+        return
+    hosts, gpus, surroundings = [], [], environment.describe(device)
+    if check.check != "off" and device == "cpu":
+        hosts = [machine.host()]
+    elif check.check != "off":
+        found = measure.run(
+            __file__,
+            argv,
+            check.output,
+            name="looking at the machine",
+            advice="; machine.check: off does without it",
+            device=device,
+            gpus=check.gpus,
+            processes=check.gpus,
+            nodes=check.nodes,
+            time_limit=check.time_limit_seconds,
+        )
+        hosts = [line["host"] for line in found.of("host")]
+        gpus = [line["gpu"] for line in found.of("gpu")]
+        surroundings = found.environment
+    findings = machine.judge(hosts, gpus)
+    said = [f"{one['host']} {one['gpu']}".strip() + f": {one['message']}" for one in findings]
+    print("\n".join(said) or "nothing to remark")
+    bad = sum(one["severity"] == "bad" for one in findings)
+    if bad and check.check == "refuse":
+        raise UserError(f"{'; '.join(said[:bad])} (machine.check: warn measures all the same)")
+    document = {"check": check.check, "hosts": hosts, "gpus": gpus, "findings": findings}
+    surroundings["ended"] = environment.now()
+    files.write_json(check.output, document | {"environment": surroundings})
+
+
+if __name__ == "__main__":
+    run_script(main)

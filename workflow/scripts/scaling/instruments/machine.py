@@ -1,0 +1,180 @@
+"""Look at a machine before it measures: who else uses it, what slows it, how it is connected.
+
+Needs PyTorch only where there are GPUs to let multiply.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import psutil
+import pynvml
+
+from scaling.config.devices import cores
+from scaling.core import environment
+from scaling.core.environment import ask_nvml
+from scaling.core.gpu_counters import GpuCounters
+from scaling.instruments.options import MachineCheck
+from scaling.launch import measure
+
+FREE_MEMORY = 0.9
+"""The least share of a GPU's memory that is free where nobody else uses it."""
+SLOWEST, SLOWER = 0.9, 0.97
+"""A GPU that multiplies at less than this share of the median GPU's rate is bad, or odd."""
+BUSY_CORES = 0.25
+"""The largest share of a machine's cores that others keep busy without a warning."""
+SAVING = ("powersave", "conservative")
+"""Governors that keep a core's clock low until it has long been busy."""
+WATCHED_SECONDS = 1.0
+MULTIPLYING_SECONDS = 3.0
+MATRIX_SIZE = 8192
+ENDS = ("Curr", "Max")
+TO_DO = "end what else runs there, or ask for GPUs of your own"
+
+
+def host() -> dict[str, Any]:
+    """What this machine's CPU is doing while this process waits; null is what it does not tell."""
+    governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    log = ""
+    with suppress(OSError):  # Few may read the kernel's log.
+        log = subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
+    return {
+        "host": environment.host(),
+        "cores": cores(),
+        "busy_share": psutil.cpu_percent(WATCHED_SECONDS) / 100,
+        "load_average": psutil.getloadavg()[0],
+        "governor": governor.read_text().strip() if governor.exists() else None,
+        "xid": next((line for line in log.splitlines()[::-1] if "NVRM: Xid" in line), None),
+    }
+
+
+def gpu(entry: str) -> dict[str, Any]:
+    """What the driver knows of a GPU that this process does not use yet; null is what it does not.
+
+    `cores_near` are those of this process's cores that are on the GPU's side of the machine.
+    """
+    nvml, handle = pynvml, environment.gpu_handle(entry)
+    memory = ask_nvml(nvml.nvmlDeviceGetMemoryInfo, handle)
+    others = ask_nvml(nvml.nvmlDeviceGetComputeRunningProcesses, handle) or []
+    rows = ask_nvml(nvml.nvmlDeviceGetRemappedRows, handle)
+    links = range(nvml.NVML_NVLINK_MAX_LINKS)
+    words = ask_nvml(nvml.nvmlDeviceGetCpuAffinity, handle, -(-(os.cpu_count() or 1) // 64))
+    near = {64 * i + b for i, word in enumerate(words or []) for b in range(64) if word >> b & 1}
+    bus = ask_nvml(nvml.nvmlDeviceGetPciInfo, handle)
+    place = Path("/sys/bus/pci/devices", str(bus.busId).lower()[4:] if bus else "", "numa_node")
+    return {
+        "host": environment.host(),
+        **environment.leased_gpus([entry]),
+        "processes": [process.pid for process in others],
+        "memory_bytes": memory and memory.total,
+        "free_bytes": memory and memory.free,
+        "uncorrected_errors": ask_nvml(
+            nvml.nvmlDeviceGetTotalEccErrors,
+            *(handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC),
+        ),
+        "rows_to_remap": rows and rows[2] + rows[3],
+        "nvlinks": sum(
+            ask_nvml(nvml.nvmlDeviceGetNvLinkState, handle, link) == 1 for link in links
+        ),
+        "nvlink_version": ask_nvml(nvml.nvmlDeviceGetNvLinkVersion, handle, 0),
+        "numa_node": int(place.read_text()) if place.is_file() else None,
+        "cores_near": len(near & os.sched_getaffinity(0)) if near else None,
+    }
+
+
+def run(check: MachineCheck, log_folder: Path) -> None:
+    """Be the process of one GPU: look at it, then let it multiply while all others do."""
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    entry = environment.visible_gpus()[local]
+    seen, own_host = gpu(entry), host() if local == 0 else None
+    with measure.joined(log_folder, "cuda", 1, check.time_limit_seconds) as (rank, log):
+        counters = GpuCounters([entry])
+        rank.barrier()
+        counters.read()
+        seen["flops_per_second"] = _multiply(rank.device)
+        seen["reading"], handle = counters.read(), environment.gpu_handle(entry)
+        seen["pcie"] = {
+            name: [
+                ask_nvml(getattr(pynvml, f"nvmlDeviceGet{which}{name}"), handle) for which in ENDS
+            ]
+            for name in ("PcieLinkGeneration", "PcieLinkWidth")
+        }
+        log.append("gpu", {"gpu": seen})
+        if own_host:
+            log.append("host", {"host": own_host})
+
+
+def _multiply(device: Any) -> float | None:
+    """Operations a second of matrix products in float16; None where there is no room for one."""
+    import torch
+
+    try:
+        factor = torch.randn(MATRIX_SIZE, MATRIX_SIZE, device=device, dtype=torch.float16)
+        product, done, began = factor @ factor, 0, perf_counter()
+        while (passed := perf_counter() - began) < MULTIPLYING_SECONDS:
+            for _ in range(10):
+                torch.mm(factor, factor, out=product)
+            torch.cuda.synchronize(device)
+            done += 10
+    except torch.OutOfMemoryError:
+        return None
+    return 2 * MATRIX_SIZE**3 * done / passed
+
+
+def judge(hosts: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """What of it is bad or odd, the bad first: `severity`, `host`, `gpu` (a UUID) and `message`."""
+    found = [
+        {"severity": severity, "host": one["host"], "gpu": "".join(one.get("device_ids", [])[:1])}
+        | {"message": message}
+        for one, findings in [
+            *((one, _of_host(one)) for one in hosts),
+            *((one, _of_gpu(one, gpus)) for one in gpus),
+        ]
+        for severity, message in findings
+    ]
+    return sorted(found, key=lambda finding: finding["severity"])
+
+
+def _of_host(one: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if one["busy_share"] > BUSY_CORES:
+        busy = f"{one['busy_share']:.0%} of its CPU"
+        yield "odd", f"others keep {busy} busy: wait until they have ended"
+    elif one["load_average"] > one["cores"]:
+        load = f"a load of {one['load_average']:.1f} on {one['cores']} cores"
+        yield "odd", f"it has had {load} in the last minute: wait until others have ended"
+    if one["governor"] in SAVING:
+        yield "odd", f"its CPU saves power ({one['governor']}): set the governor to performance"
+    if one["xid"]:
+        yield "odd", f"the kernel's log tells of an error of a GPU: {one['xid']}"
+
+
+def _of_gpu(one: dict[str, Any], gpus: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    if one["processes"]:
+        pids = ", ".join(map(str, one["processes"]))
+        yield "bad", f"other processes compute on it ({pids}): {TO_DO}"
+    elif one["memory_bytes"] and one["free_bytes"] < FREE_MEMORY * one["memory_bytes"]:
+        taken = 1 - one["free_bytes"] / one["memory_bytes"]
+        yield "bad", f"{taken:.0%} of its memory are taken before the study begins: {TO_DO}"
+    if one["uncorrected_errors"] or one["rows_to_remap"]:
+        yield "bad", "its memory has had errors that were not corrected: reset it, or leave it out"
+    rates = [each["flops_per_second"] for each in gpus if each["flops_per_second"]]
+    share = (one["flops_per_second"] or 0) / median(rates) if rates else 1
+    if share < SLOWER:
+        said = f"it multiplies matrices at {share:.0%} of the median GPU's rate"
+        yield "bad" if share < SLOWEST else "odd", f"{said}: leave it out, or say so of all times"
+    held = one["reading"][0]["held_back_seconds"] if one["reading"] else {}
+    hot = [name.replace("_", " ") for name in held if name != "power_cap" and held[name]]
+    if hot:
+        yield "odd", f"{' and '.join(hot)} lowered its clocks: look at its cooling and supply"
+    for name, (now, most) in one["pcie"].items():
+        if now and most and now < most:
+            yield "odd", f"its {name} is {now} of {most}: look at its slot"
+    if one["nvlinks"] < max(each["nvlinks"] for each in gpus):
+        yield "odd", "it has fewer NVLinks than another GPU: look at nvidia-smi nvlink --status"
+    if one["cores_near"] == 0:
+        yield "odd", "no core of this job is on its side of the machine: ask for those that are"
