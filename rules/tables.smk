@@ -19,11 +19,12 @@ rule tables_runs:
         grid=json.dumps(config["grid"]),
         runs=f"{RECORDS}/runs",
         partial=options(config, "partial"),
+        cost=options(config.get("cost", {})),
         study=STUDY,
         tables=subpath(output[0], ancestor=2),
     shell:
         "python workflow/scripts/tables_runs.py --grid {params.grid:q} --runs {params.runs}"
-        " {params.partial} --study {params.study} --tables {params.tables}"
+        " {params.partial} {params.cost} --study {params.study} --tables {params.tables}"
         " --cells {output.cells} > {log} 2>&1"
 
 
@@ -129,6 +130,7 @@ rule tables_convergence:
     input:
         records=lambda wildcards: records_there(CONVERGENCE),
         timing=f"<results>/tables/{STUDY}/timing.csv",
+        costs=f"<results>/tables/{STUDY}/costs.csv",
     output:
         tables_by("tables_convergence"),
     log:

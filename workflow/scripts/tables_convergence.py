@@ -4,6 +4,7 @@ from pathlib import Path
 
 from scaling.core import command_line
 from scaling.core.errors import run_script
+from scaling.core.grid import CELL_KEYS
 from scaling.core.records import read_convergence
 from scaling.tables import schema
 from scaling.tables.experiments import convergence
@@ -16,7 +17,8 @@ def main(study: str, tables: Path, margin: float, records: tuple[Path, ...] = ()
     """Write the tables of convergence; a loss of less than `margin` closes a gap."""
     documents = [read_convergence(path) for path in records]
     runs, epochs = convergence.runs(documents), convergence.epochs(documents)
-    timing = schema.read_all(["timing"], tables, study)["timing"]
+    timing, costs = schema.read_all(["timing", "costs"], tables, study).values()
+    timing = timing.merge(costs[[*CELL_KEYS, "watt_hours_per_epoch"]], on=CELL_KEYS)
     found = {
         "convergence": runs,
         "convergence_epochs": epochs,

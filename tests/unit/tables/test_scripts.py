@@ -82,6 +82,9 @@ def test_every_table_follows_from_the_records_the_sweep_and_the_peaks(study: Pat
     assert times.status.tolist() == ["ok", "oom", "ok", "oom"]
     assert times.epoch_seconds.tolist()[::2] == [18.311, 5.023]
     assert times["count"].tolist()[::2] == [6, 6]
+    assert table("costs").money_per_epoch.isna().all()
+    money = tables(study, "--per-gpu-hour", "3.6")("costs").money_per_epoch
+    assert money.tolist()[::2] == pytest.approx([18.311e-3, 4 * 5.023e-3])
     assert table("speedup").speedup[2] == 18.311 / 5.023
     assert table("communication").communication_seconds[0] == 5.023 - 18.311 / 4
     # 98 · 67,043,772 B / 0.44525 s = 14.7564 GB/s of 33.521886 GB/s

@@ -153,6 +153,11 @@ def test_time_to_accuracy_is_epochs_needed_times_the_seconds_of_the_cell():
     assert (at[512].seconds, at[512].reference_seconds) == (2.0, 4.0)
     assert (at[512].epoch_speedup, at[512].speedup) == (4.0, 2.0)
     assert (at[8192].seconds, at[8192].speedup, at[8192].reached) == (math.inf, 0.0, 0)
+    assert math.isnan(at[512].watt_hours)
+    cells["watt_hours_per_epoch"] = cells["epoch_seconds"] / 10
+    again = times_of(study(), cells, MARGIN)
+    known = again["seconds"].notna()
+    assert (again["watt_hours"] == again["seconds"] / 10)[known].all() and known.any()
     # The same global batch on another number of GPUs is told apart.
     other = table[(table["remedy"] == "rate_sweep") & (table["gpus"] == 1)]
     assert other.set_index("global_batch")["same_split"].to_dict() == {128: True, 512: False}

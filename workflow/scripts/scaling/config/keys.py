@@ -185,6 +185,12 @@ class Peaks(Section):
     """Timed repeats of each figure, after a warm-up; the figure is their median."""
 
 
+class Cost(Section):
+    per_gpu_hour: NotNegative | None = None
+    """What an hour of one GPU costs, in any currency: costs.csv has what an epoch does. null: not
+    known. The section may be left out."""
+
+
 class Configuration(Section):
     study: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     """Name of the study. Its tables lie in `results/tables/{study}`, its figures in
@@ -206,6 +212,7 @@ class Configuration(Section):
     machine: Machine
     interconnect: Interconnect
     peaks: Peaks
+    cost: Cost = Field(default_factory=Cost)
     convergence: Convergence
     synchronization: Synchronization
     quantization: Quantization

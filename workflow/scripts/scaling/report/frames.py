@@ -60,8 +60,9 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     runs = runs[[*CELL_KEYS, "slurm_job_id", "slurm_gpus", "shared"]]
     found = found.merge(runs, how="left", on=CELL_KEYS)
     found["shared"] = found["shared"].eq(True)
-    costs = tables.costs[[*CELL_KEYS, "peak_memory_bytes", "drift", "settled"]]
-    return found.merge(costs, how="left", on=CELL_KEYS)
+    costs = [*CELL_KEYS, "peak_memory_bytes", "drift", "settled"]
+    costs += ["mean_watts", "joules_per_image", "money_per_epoch"]
+    return found.merge(tables.costs[costs], how="left", on=CELL_KEYS)
 
 
 def _with_exposed(cells: pd.DataFrame, communication: pd.DataFrame) -> pd.DataFrame:

@@ -28,7 +28,8 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             gap_seconds_min gap_seconds_max count:whole note:text""",
         "costs": f"""{_CELL} flops_per_image:whole precision:text power_capped_share
             cost_note:text peak_memory_bytes:whole memory_capacity_bytes:whole drift
-            settled:truth""",
+            settled:truth joules_per_image watt_hours_per_epoch mean_watts mean_sm_mhz
+            money_per_epoch""",
         "provenance": f"""{_CELL} seed:whole status:text measured_as:text model:text training:text
             recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text
             device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text
@@ -107,7 +108,7 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             seeds:whole reached:whole epochs_to_accuracy epochs_to_accuracy_min
             epochs_to_accuracy_max updates_to_accuracy epochs_to_train_accuracy {_CELL}
             same_split:truth epoch_seconds epoch_speedup seconds reference_seconds speedup
-            plain_reference_seconds plain_speedup""",
+            plain_reference_seconds plain_speedup watt_hours""",
     },
     ("tables_synchronization", "experiment"): {
         "sampler": """sampler:text gpus:whole set_epoch:truth trained:truth seed:whole epoch:whole

@@ -1,16 +1,17 @@
 """What the instruments of each cell measured: communication, the device's time, costs."""
 
 import math
-from statistics import median, stdev
+from statistics import fmean, median, stdev
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
+from scaling.core.records import EpochRow
 from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
-from scaling.tables.timing import TIMED, epochs
+from scaling.tables.timing import TIMED, Epoch, epochs
 
 ESTIMATES = ["without_communication", "profiler", "ddp_log"]
 COMMUNICATION = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]
@@ -129,8 +130,10 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     back longest ran at its power limit, at most 1; empty where no driver counted it. An H200's
     counts in steps of 0.1 s: for epochs of less than a second this is a rough figure. `drift` is
     that of the run that drifted most (`statistics.drift`), `settled` whether no run did.
-    `peak_memory_bytes` is the highest of all ranks and seeds, of `memory_capacity_bytes` that a GPU
-    (or the host) has.
+    `joules_per_image`, `watt_hours_per_epoch` and `mean_watts` are of all its GPUs (not of their
+    hosts) over all measured epochs, empty where a GPU's energy was not counted; `mean_sm_mhz` is of
+    their clocks at the ends of epochs. `peak_memory_bytes` is the highest of all ranks and seeds,
+    of `memory_capacity_bytes` that a GPU (or the host) has.
     """
     return table_of_cells("costs", runs, _cost)
 
@@ -163,5 +166,22 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         "peak_memory_bytes": max(memory, default=None),
         "memory_capacity_bytes": max(capacities, default=None),
         "drift": max(drifts, key=abs, default=math.nan),
+        **_energy([row for record in records for row in record["epochs"]], measured),
         "settled": len(drifts) > 0 and all(each["settled"] for each in settlings),
+    }
+
+
+def _energy(rows: list[EpochRow], measured: list[Epoch]) -> dict[str, float]:
+    """What all GPUs of a cell took, of the rows of all ranks; nothing where it is not known."""
+    read = [row["gpu_readings"] for row in rows if row["role"] == "measured"]
+    clocks = [gpu["sm_mhz"] for gpus in read for gpu in gpus if gpu["sm_mhz"] is not None]
+    found = {"mean_sm_mhz": fmean(clocks)} if clocks else {}
+    joules = [gpu["energy_joules"] for gpus in read for gpu in gpus]
+    if not (all(read) and joules) or None in joules:
+        return found
+    total = sum(filter(None, joules))
+    return found | {
+        "joules_per_image": total / sum(epoch.samples for epoch in measured),
+        "watt_hours_per_epoch": total / len(measured) / 3600,
+        "mean_watts": total / sum(epoch.seconds for epoch in measured),
     }

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 from scaling.tables.experiments.best_remedy import evaluated_best
 from scaling.tables.experiments.remedies import remedies
@@ -27,12 +28,12 @@ def time_to_accuracy(
     at that epoch, or the last one. No seed of it diverged.
 
     `same_split`: the cell has the GPUs and the batch on each that the convergence was measured
-    with. `seconds` are the epochs times the cell's seconds per epoch; `reference_seconds` those of
-    the `best` remedy at the reference batch on one GPU, recipe and strategy being the same,
-    `plain_reference_seconds` those of the reference itself; `speedup` and `plain_speedup` are the
-    ratios, 0 where the accuracy is never reached, and `epoch_speedup` what an epoch alone would
-    promise. A global batch that no timed cell has keeps one row without times. Empty without a
-    reference.
+    with. `seconds` and `watt_hours` are the epochs times the cell's of an epoch;
+    `reference_seconds` those of the `best` remedy at the reference batch on one GPU, recipe and
+    strategy being the same, `plain_reference_seconds` those of the reference itself; `speedup` and
+    `plain_speedup` are the ratios, 0 where the accuracy is never reached, and `epoch_speedup` what
+    an epoch alone would promise. A global batch that no timed cell has keeps one row without times.
+    Empty without a reference.
     """
     reference = runs[runs["reference"] & runs["chosen"].eq(True)]
     if reference.empty:
@@ -47,7 +48,7 @@ def time_to_accuracy(
     plain, size = reference["remedy"].iloc[0], reference["global_batch"].iloc[0]
 
     timed = timing[timing["epoch_seconds"].notna()]
-    timed = timed[["recipe", "strategy", "gpus", "batch_size", "epoch_seconds"]]
+    timed = timed.reindex(columns=[*CELL_KEYS, "epoch_seconds", "watt_hours_per_epoch"])
     cells = timed.assign(global_batch=timed["gpus"] * timed["batch_size"])
     single = timed[(timed["gpus"] == 1) & (timed["batch_size"] == size)]
     single = single.rename(columns={"epoch_seconds": "single"})[["recipe", "strategy", "single"]]
@@ -60,6 +61,7 @@ def time_to_accuracy(
     table["same_split"] = same_split.where(table["gpus"].notna(), None)
     table["epoch_speedup"] = table["single"] / table["epoch_seconds"]
     table["seconds"] = table["epochs_to_accuracy"] * table["epoch_seconds"]
+    table["watt_hours"] = table["epochs_to_accuracy"] * table["watt_hours_per_epoch"]
     for prefix, remedy in (("", best[size]), ("plain_", plain)):
         epochs_on_one = on_one["epochs_to_accuracy"].get(remedy, math.nan)
         table[f"{prefix}reference_seconds"] = epochs_on_one * table["single"]
