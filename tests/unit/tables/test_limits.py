@@ -101,3 +101,10 @@ def test_the_peak_of_a_precision_is_its_best_size():
     assert limits.peak_flops_per_second(table, "bf16") == 8e11
     assert limits.peak_flops_per_second(table, "float32") == 5e10
     assert math.isnan(limits.peak_flops_per_second(table, "tf32"))
+    # One figure of an older document was a sprint's; that of steady work is apart from it.
+    assert set(table["state"]) == {"sprint"}
+    steady = {"rows": [product(1000, [4e-3]), product(1000, [5e-3]) | {"state": "sustained"}]}
+    table = limits.peaks(steady)
+    assert table["peak"].all()
+    assert limits.peak_flops_per_second(table, "bf16") == 5e11
+    assert limits.peak_flops_per_second(table, "bf16", "sustained") == 4e11

@@ -15,11 +15,14 @@ from scaling.tables.utilization import utilization
 
 FLOPS = 4_000_000_000
 # Repeats of products of 1000×1000 matrices, 2e9 operations: 100 TFLOP/s in tf32, 400 in bf16.
+# Where it works on, 80 in tf32.
+STEADY = {"state": "sustained"}
 PEAKS = peaks.peaks(
     {
         "rows": [
             {"quantity": "matrix_product", "precision": name, "matrix_size": 1000, "seconds": [s]}
-            for name, s in (("tf32", 2e-5), ("bf16", 5e-6))
+            | state
+            for name, s, state in (("tf32", 2e-5, {}), ("tf32", 2.5e-5, STEADY), ("bf16", 5e-6, {}))
         ]
     }
 )
@@ -49,6 +52,8 @@ def test_utilization_is_images_a_second_times_their_cost_over_the_peak():
     assert row.flops_per_second_per_gpu == 2e13
     assert row.peak_flops_per_second == pytest.approx(1e14)
     assert (row.utilization, row.utilization_without_loading) == pytest.approx((0.2, 0.25))
+    assert (row.peak_state, row.sustained_utilization) == ("sprint", pytest.approx(0.25))
+    assert math.isnan(used(times, run(precision="bf16")).iloc[0].sustained_utilization)
     assert row.note == ""
 
 

@@ -183,6 +183,10 @@ class Peaks(Section):
     """Size of the copies within a device and between GPUs; larger than any cache."""
     repeats: Annotated[int, Ge(3)]
     """Timed repeats of each figure, after a warm-up; the figure is their median."""
+    sustained_seconds: NotNegative = 0.0
+    """The rates above are a sprint's, of a GPU that has rested; it lowers its clocks when it works
+    on. The best size is read again after so many seconds of work, and up to three times as many
+    until the rate has settled: the sustained peak. 0: not. May be left out."""
 
 
 class Cost(Section):

@@ -21,6 +21,7 @@ def draw_limits(peaks: pd.DataFrame) -> Figure | None:
     best = peaks[peaks["peak"]]
     rates = {f"rate{end}": best[f"value{end}"] / 1e12 for end in ("", "_min", "_max")}
     names = best["precision"] + " " + best["quantity"].str.replace("_", " ")
+    names += best["state"].map({"sustained": " sustained"}).fillna("")
     best = best.assign(name=names.str.strip(), **rates)
     if best.empty:
         return None

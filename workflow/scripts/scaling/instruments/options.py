@@ -48,6 +48,8 @@ class Probe:
     device: Device = "auto"
     repeats: int = 10
     """Timed repeats of each figure."""
+    sustained_seconds: float = 0
+    """For which matrix products go on at least; 0 measures none."""
     cpu_threads: int = 1
     """Threads of the process."""
     time_limit_seconds: float = 600

@@ -1,9 +1,11 @@
 """Measure how fast this machine multiplies matrices and copies bytes."""
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from itertools import permutations
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -11,12 +13,15 @@ import torch
 
 from scaling.core import environment
 from scaling.core.environment import Device
+from scaling.core.statistics import drift
 from scaling.instruments.options import Probe
 from scaling.launch import measure
 
 PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
 """The least duration of a repeat, so that starting and stopping the clock weigh nothing."""
+REST_SECONDS = 1.0
+"""How long a GPU is idle before a sprint."""
 
 
 def run(probe: Probe, device: Device, log_folder: Path) -> None:
@@ -36,18 +41,27 @@ def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
 
     A row has `quantity` (matrix_product, device_copy, gpu_to_gpu_copy), `seconds` (one per repeat,
     of one operation) and, where they apply, `precision`, `matrix_size` (n of n×n), `copy_bytes`,
-    `source_gpu`, `target_gpu`. Matrix products and the copy within a device run on the first GPU,
-    copies between GPUs on every ordered pair.
+    `source_gpu`, `target_gpu`. The `state` of a matrix product is `sprint`, in the first second
+    after a rest, or `sustained`: the best size's, after so many seconds of work, and up to three
+    times as many until its last repeats have settled (`statistics.drift`). Matrix products and the
+    copy within a device run on the first GPU, copies between GPUs on every ordered pair.
     """
     devices = [torch.device("cpu")]
     if device == "cuda":
         devices = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
     old = device == "cuda" and environment.older_gpu(environment.AMPERE)
     for precision in ["float32"] if old else PRECISIONS[device]:
+        rates = {}
         for size in probe.matrix_sizes:
+            time.sleep(REST_SECONDS if device == "cuda" else 0)
             seconds = _matrix_product(precision, size, devices[0], probe.repeats)
+            rates[size] = size**3 / median(seconds)
             kind = {"quantity": "matrix_product", "precision": precision, "matrix_size": size}
-            yield {**kind, "seconds": seconds}
+            yield {**kind, "state": "sprint", "seconds": seconds}
+        if least := probe.sustained_seconds:
+            size = max(rates, key=rates.__getitem__)
+            seconds = _matrix_product(precision, size, devices[0], probe.repeats, least)
+            yield {**kind, "matrix_size": size, "state": "sustained", "seconds": seconds}
     seconds = _copy(devices[0], devices[0], probe.copy_bytes, probe.repeats)
     yield {"quantity": "device_copy", "copy_bytes": probe.copy_bytes, "seconds": seconds}
     for source, target in permutations(range(len(devices)), 2):
@@ -56,13 +70,15 @@ def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
         yield {**kind, "copy_bytes": probe.copy_bytes, "seconds": seconds}
 
 
-def _matrix_product(precision: str, size: int, device: torch.device, repeats: int) -> list[float]:
+def _matrix_product(
+    precision: str, size: int, device: torch.device, repeats: int, least: float = 0
+) -> list[float]:
     # Random numbers: on zeros a GPU draws less power and clocks higher.
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     product = torch.empty_like(left)
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-    return _repeated(lambda: torch.mm(left, right, out=product), [device], repeats)
+    return _repeated(lambda: torch.mm(left, right, out=product), [device], repeats, least)
 
 
 def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: int) -> list[float]:
@@ -73,12 +89,13 @@ def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: 
 
 
 def _repeated(
-    operation: Callable[[], object], devices: list[torch.device], repeats: int
+    operation: Callable[[], object], devices: list[torch.device], repeats: int, least: float = 0
 ) -> list[float]:
-    """Time one operation in each repeat: the mean over a block of at least `BLOCK_SECONDS`.
+    """Time one operation in each of the last repeats: the mean of at least `BLOCK_SECONDS`.
 
     Host seconds with the devices idle at both ends of a block. Before the repeats come one
-    operation that is not timed, one that sets the length of a block, and a block of warm-up.
+    operation that is not timed, one that sets the length of a block, and a block of warm-up. Where
+    `least` seconds are asked for, they go on as `rows` says.
     """
 
     def block(operations: int) -> float:
@@ -92,7 +109,12 @@ def _repeated(
     block(1)
     operations = math.ceil(BLOCK_SECONDS / block(1))
     block(operations)
-    return [block(operations) / operations for _ in range(repeats)]
+    began, seconds = perf_counter(), [block(operations) / operations for _ in range(repeats)]
+    while (passed := perf_counter() - began) < 3 * least:
+        if passed >= least and drift(seconds[-repeats:])[1]:
+            break
+        seconds.append(block(operations) / operations)
+    return seconds[-repeats:]
 
 
 def _synchronize(devices: list[torch.device]) -> None:

@@ -46,7 +46,8 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             seconds_per_byte seconds_per_byte_error asymptotic_busbw_gb_per_s points:whole
             note:text""",
         "peaks": """quantity:text precision:text matrix_size:whole copy_bytes:whole source_gpu:whole
-            target_gpu:whole unit:text value value_min value_max count:whole peak:truth""",
+            target_gpu:whole unit:text value value_min value_max count:whole peak:truth
+            state:text""",
         "machine": "severity:text host:text gpu:text message:text",
     },
     ("tables_derived", "study"): {
@@ -66,7 +67,8 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             images_per_second_without_loading count:whole flops_per_image:whole precision:text
             flops_per_second_per_gpu peak_flops_per_second utilization utilization_without_loading
             loading_share communication_share communication_estimate:text other_share
-            power_capped_share note:text""",
+            power_capped_share note:text peak_state:text sustained_flops_per_second
+            sustained_utilization""",
         "audit": f"check:text {_CELL} severity:text message:text found expected",
         "prediction": f"""{_CELL} measured:truth epoch_seconds predicted_seconds low_seconds
             high_seconds error held_out_seconds held_out_error predicted_efficiency gpu_seconds

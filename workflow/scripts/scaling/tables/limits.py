@@ -93,7 +93,9 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
     """The table of rates, one row per row of the document (see ``launch.peaks``).
 
     The value is of the median repeat, in FLOP/s or B/s; minimum and maximum are those of the
-    slowest and the fastest. `peak` marks the largest value of each quantity and precision.
+    slowest and the fastest. `peak` marks the largest value of each quantity, precision and `state`:
+    of a GPU that has rested (`sprint`) or worked for seconds (`sustained`). A document from before
+    both were read has fractions of a second of work: sprints.
     """
     rows = []
     for row in document["rows"]:
@@ -105,15 +107,18 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
             "value_max": work / min(seconds),
             "count": len(seconds),
         }
+        if row["quantity"] == "matrix_product":
+            figures["state"] = row.get("state", "sprint")
         rows.append({**row, **figures})
     table = schema.frame("peaks", rows)
-    best = table.groupby(["quantity", "precision"], dropna=False)["value"].transform("max")
+    kinds = ["quantity", "precision", "state"]
+    best = table.groupby(kinds, dropna=False)["value"].transform("max")
     return table.assign(peak=table["value"] == best)
 
 
-def peak_flops_per_second(table: pd.DataFrame, precision: str) -> float:
+def peak_flops_per_second(table: pd.DataFrame, precision: str, state: str = "sprint") -> float:
     """The largest matrix product rate in `precision`, FLOP/s; NaN where none was measured."""
-    rows = table[(table["quantity"] == "matrix_product") & (table["precision"] == precision)]
+    rows = table[(table["state"] == state) & (table["precision"] == precision)]
     return float(rows["value"].max()) if len(rows) else math.nan
 
 

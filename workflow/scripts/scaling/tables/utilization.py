@@ -23,7 +23,9 @@ def utilization(
 
     utilization = images/s · flops_per_image / (N · peak), the model FLOP utilization of PaLM
     (Chowdhery et al. 2022, arXiv:2204.02311, section 4.1), with the measured `peaks` of the cell's
-    precision in place of a data sheet's; 1.0 is all of it. images/s are of the median epoch.
+    precision in place of a data sheet's; 1.0 is all of it. images/s are of the median epoch. The
+    peak is that of a sprint, as `peak_state` says; `sustained_utilization` is the same by the peak
+    of a GPU that works on, empty where that was not read.
 
     The shares are of that epoch and add up to 1: `utilization` is the time its operations would
     take at the peak, `loading_share` the wait for data, `communication_share` exposed communication
@@ -44,9 +46,13 @@ def utilization(
     table["images_per_second_without_loading"] = without_loading
     per_gpu = table["flops_per_image"] / table["gpus"]
     table["flops_per_second_per_gpu"] = table["images_per_second"] * per_gpu
-    rates = [peak_flops_per_second(peaks, precision) for precision in table["precision"]]
-    table["peak_flops_per_second"] = pd.Series(rates, index=table.index, dtype=float)
-    table["utilization"] = table["flops_per_second_per_gpu"] / table["peak_flops_per_second"]
+    for name, state in (("peak", "sprint"), ("sustained", "sustained")):
+        rates = [peak_flops_per_second(peaks, precision, state) for precision in table["precision"]]
+        table[f"{name}_flops_per_second"] = pd.Series(rates, index=table.index, dtype=float)
+    per_second = table["flops_per_second_per_gpu"]
+    table["utilization"] = per_second / table["peak_flops_per_second"]
+    table["sustained_utilization"] = per_second / table["sustained_flops_per_second"]
+    table["peak_state"] = table["peak_flops_per_second"].notna().map({True: "sprint", False: ""})
     table["utilization_without_loading"] = (
         without_loading * per_gpu / table["peak_flops_per_second"]
     )
