@@ -2,17 +2,21 @@
 
 import math
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal, NotRequired, TypedDict
 
 from scaling.core import files
-from scaling.core.statistics import drift
 
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]
 PHASES = ["launch", "imports", "join", "dataset", "recipe"]
 """The phases of a run's start-up; see `scaling.launch.startup_clock`."""
 CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
+STEADY = 0.02
+"""The largest drift, as a share, of epochs that have settled whatever their noise."""
 CAPACITY = r"total capacity of ([\d.]+) GiB"
 """What a GPU's memory holds, as PyTorch says where that was too little."""
 
@@ -62,7 +66,7 @@ class RunRecord(TypedDict):
     averaged); `training` every parameter the run used, and in `recipe_applied` the recipe's options
     as they could be applied (null before the end); `evaluation` test_loss, test_accuracy or null,
     after as many epochs as `training` asks for at least; `settling` drift and settled of the
-    measured epochs (`statistics.drift`; drift null for too few); `memory` kind (device or host),
+    measured epochs (`drift`; drift null for too few); `memory` kind (device or host),
     peak_bytes (one per rank, may be empty), capacity_bytes; `communication` backend, bucket_bytes
     (of each message of gradients in a step, may be empty), readings (of each rank, as
     `scaling.instruments` describes them); `environment` as `scaling.environment` describes it, with
@@ -132,6 +136,22 @@ def upgrade(record: Any) -> RunRecord:
             rank.setdefault("compute_seconds", rank["busy_seconds"] if alone else math.nan)
     upgraded: RunRecord = record
     return upgraded
+
+
+def drift(seconds: Sequence[float]) -> tuple[float, bool]:
+    """How much longer the last third of epochs take than the first, and whether they have settled.
+
+    The share by which the median of the last third is above that of the first. They have settled
+    where it is at most `STEADY`, or less than the noise: the median difference of an epoch from the
+    one before it, which a trend hardly widens (von Neumann et al., Annals of Mathematical
+    Statistics 12, 1941, pp. 153–162). NaN, and not settled, for fewer than 3 epochs.
+    """
+    if len(seconds) < 3:
+        return math.nan, False
+    third = len(seconds) // 3
+    first, last = median(seconds[:third]), median(seconds[-third:])
+    noise = median(abs(after - before) for before, after in pairwise(seconds)) / first
+    return last / first - 1, abs(last / first - 1) <= max(STEADY, noise)
 
 
 def settling(epochs: list[EpochRow]) -> dict[str, Any]:

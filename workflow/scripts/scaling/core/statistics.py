@@ -9,8 +9,6 @@ import numpy as np
 from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
-STEADY = 0.02
-"""The largest drift, as a share, of epochs that have settled whatever their noise."""
 
 
 def judge(holds: bool, fails: bool) -> str:
@@ -36,23 +34,6 @@ class Difference:
     def above(self) -> bool:
         """Whether all of the interval is above 0."""
         return self.low > 0
-
-
-def drift(seconds: Sequence[float]) -> tuple[float, bool]:
-    """How much longer the last third of epochs take than the first, and whether they have settled.
-
-    The share by which the median of the last third is above that of the first. They have settled
-    where it is at most `STEADY`, or less than the noise: the median difference of an epoch from the
-    one before it, which a trend hardly widens (von Neumann et al., Annals of Mathematical
-    Statistics 12, 1941, pp. 153–162). NaN, and not settled, for fewer than 3 epochs.
-    """
-    if len(seconds) < 3:
-        return math.nan, False
-    third = len(seconds) // 3
-    first, last = np.median(seconds[:third]), np.median(seconds[-third:])
-    noise = np.median(np.abs(np.diff(seconds))) / first
-    change = float(last / first - 1)
-    return change, abs(change) <= max(STEADY, float(noise))
 
 
 def bonferroni(tests: int) -> float:

@@ -10,8 +10,7 @@ from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
-from scaling.core.records import Role
-from scaling.core.statistics import drift
+from scaling.core.records import Role, drift
 from scaling.core.training_options import TrainingOptions
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES

@@ -12,7 +12,8 @@ import pandas as pd
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import Cell
-from scaling.report.overview import bars, cell_id, label, shown_once
+from scaling.report.frames import shown_once
+from scaling.report.overview import bars, cell_id, label
 from scaling.tables.schema import StudyTables
 
 LARGE = 50_000

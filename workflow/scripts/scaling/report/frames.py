@@ -151,6 +151,21 @@ def _alike(hashes: pd.Series) -> str:
     return "identical" if hashes.nunique() == 1 else f"{hashes.nunique()} different"
 
 
+def shown_once(cells: pd.DataFrame) -> pd.DataFrame:
+    """`cells` with those on one GPU that share their measurement once for each recipe."""
+    return cells[~cells["shared"]]
+
+
+def unsettled(cells: pd.DataFrame) -> str:
+    """The cell whose epochs drifted most, where some had not settled, and how many others."""
+    drifting = shown_once(cells[cells["drift"].notna() & ~cells["settled"]])
+    found = list(drifting.sort_values("drift", key=abs, ascending=False).itertuples())
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return "".join(
+        f" Not settled: {fmt.cell_name(row)} ({100 * row.drift:+.0f} %){more}." for row in found[:1]
+    )
+
+
 def startup_medians(tables: StudyTables) -> pd.DataFrame:
     """Seconds of a run by what they were spent on, of each configuration's median batch size."""
     runs = tables.startup[tables.startup["run_seconds"].notna()]

@@ -211,24 +211,9 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
     text = (
         f"Worst cell {fmt.percent(spread.max())}. {between}"
         f"{'One seed: accuracies are single.' if seeds == 1 else fmt.plural(seeds, 'seed') + '.'} "
-        f"Audit: {frames.audit_counts(tables.audit)}.{_unsettled(repeated)}"
+        f"Audit: {frames.audit_counts(tables.audit)}.{frames.unsettled(repeated)}"
     )
     return Card("Trust", fmt.percent(spread.median()), "median spread of an epoch", text)
-
-
-def _unsettled(cells: pd.DataFrame) -> str:
-    """The cell whose epochs drifted most, where some had not settled, and how many others."""
-    drifting = shown_once(cells[cells["drift"].notna() & ~cells["settled"]])
-    found = list(drifting.sort_values("drift", key=abs, ascending=False).itertuples())
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return "".join(
-        f" Not settled: {label(row)} ({100 * row.drift:+.0f} %){more}." for row in found[:1]
-    )
-
-
-def shown_once(cells: pd.DataFrame) -> pd.DataFrame:
-    """`cells` with those on one GPU that share their measurement once for each recipe."""
-    return cells[~cells["shared"]]
 
 
 def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[MapCell | None]]]:
@@ -237,7 +222,7 @@ def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[MapCell | None]]]:
     marks = [("recommended", chosen), ("fastest", quickest)]
     goodness = {metric.name: _goodness(cells, metric) for metric in METRICS}
     rows = []
-    alone = shown_once(cells)
+    alone = frames.shown_once(cells)
     shared = len(alone) < len(cells)
     sizes = sorted(cells["batch_size"].unique())
     for (recipe, gpus, strategy), own in alone.groupby(["recipe", "gpus", "strategy"], sort=True):
@@ -294,7 +279,7 @@ def _goodness(cells: pd.DataFrame, metric: Metric) -> Callable[[float], float]:
 def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """Where the epoch of each timed cell goes: its parts in percent of the epoch, in order."""
     made = []
-    for row in shown_once(cells[cells["status"] == "ok"]).itertuples():
+    for row in frames.shown_once(cells[cells["status"] == "ok"]).itertuples():
         shares = [max(0.0, getattr(row, part) or 0.0) for part in PARTS]
         shares = [0.0 if math.isnan(share) else share for share in shares]
         whole = max(1.0, sum(shares))
