@@ -34,11 +34,14 @@ def test_all_gpus_multiply_at_once_and_each_is_looked_at(tmp_path):
 
 def test_another_process_on_a_gpu_is_found():
     entry = environment.visible_gpus()[0]
+    before = machine.gpu(entry)
     with subprocess.Popen(
         [sys.executable, "-c", OCCUPY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout.readline() == "there\n"
         seen = machine.gpu(entry)
         other.communicate("\n")
+    # A container need not be told of processes in another one; of the memory it is.
+    assert before["free_bytes"] - seen["free_bytes"] > 0.19 * seen["memory_bytes"]
     seen |= {"flops_per_second": None, "reading": [], "pcie": {}}
     assert "bad" in {finding["severity"] for finding in machine.judge([], [seen])}
