@@ -131,5 +131,8 @@ def test_unclear_ratios_say_what_would_tell_them():
     alone = noise.ratio([two], [two._replace(runs=1)])
     assert noise.to_tell(lost, alone) == " Noise within one run: repeats would tell."
     assert noise.to_tell(clear) == ""
+    # Where all of an epoch was a wait for data, none of it is left.
+    assert noise.ratio([one], [two._replace(epoch_seconds=0.0)]).basis == "within one run"
+    assert noise.ratio([one], [two._replace(epoch_seconds=1e-9)]).high == math.inf
     equal = noise.ratio([two], [two])
     assert noise.to_tell(equal) == " Noise between 2 runs: over 100 would tell."

@@ -58,24 +58,24 @@ def ratio(above: Sequence[Any], below: Sequence[Any], seconds: str = "epoch_seco
     The cells are rows of a table of times; without `runs` in it, each time is of one run. Between
     runs it is the logarithms that are compared; their standard deviations are the relative ones.
     """
-
-    def pair(end: str, other: str) -> float:
-        over = math.prod(getattr(row, seconds + end) for row in above)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return float(np.divide(over, math.prod(getattr(row, seconds + other) for row in below)))
-
-    rows = [*above, *below]
+    rows, runs = [*above, *below], [getattr(row, "runs", 1) for row in (*above, *below)]
     if not min(row.count for row in rows) > 1:
         return Ratio(math.nan, math.nan, "")
-    spreads = [getattr(row, f"{seconds}_run_std", math.nan) / getattr(row, seconds) for row in rows]
-    runs = [getattr(row, "runs", 1) for row in rows]
-    value, off = pair("", ""), margin(spreads, runs)
-    if math.isnan(off):
-        return Ratio(pair("_min", "_max"), pair("_max", "_min"), WITHIN)
-    distance = math.log(value)
-    more = more_runs(distance, spreads, runs) if abs(distance) <= off else math.nan
-    ends = (value * math.exp(-off), value * math.exp(off))
-    return Ratio(*ends, f"between {fmt.whole_span(runs, '–')} runs", more)
+    times, shortest, longest, spreads = (
+        np.array([getattr(row, seconds + end, math.nan) for row in rows], float)
+        for end in ("", "_min", "_max", "_run_std")
+    )
+    over = len(above)
+    # A time without loading may be 0.
+    with np.errstate(all="ignore"):
+        off = margin(spreads / times, runs)
+        if math.isnan(off):
+            low, high = shortest[:over].prod() / longest[over:].prod(), longest[:over].prod()
+            return Ratio(low, high / shortest[over:].prod(), WITHIN)
+        distance = np.log(times[:over]).sum() - np.log(times[over:]).sum()
+        more = more_runs(distance, spreads / times, runs) if abs(distance) <= off else math.nan
+        said = f"between {fmt.whole_span(runs, '–')} runs"
+        return Ratio(np.exp(distance - off), np.exp(distance + off), said, more)
 
 
 def ratios(
