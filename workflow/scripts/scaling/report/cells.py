@@ -16,8 +16,8 @@ from scaling.report.frames import shown_once
 from scaling.report.overview import bars, cell_id, label
 from scaling.tables.schema import StudyTables
 
-LARGE = 50_000
-"""Bytes above which a file is compressed inside the page."""
+LARGE = {"text/csv": 50_000, "application/json": 10_000}
+"""Bytes above which a file of a kind is compressed inside the page."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,6 @@ def _findings(audit: pd.DataFrame, row: Any) -> list[str]:
 def download(path: Path, kind: str) -> tuple[str, str]:
     """The name of a file and a link that holds it; a large one is compressed."""
     name, content = path.name, path.read_bytes()
-    if len(content) > LARGE:
+    if len(content) > LARGE[kind]:
         name, content, kind = f"{name}.gz", gzip.compress(content, mtime=0), "application/gzip"
     return name, f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

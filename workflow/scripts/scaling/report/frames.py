@@ -61,7 +61,7 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     found = found.merge(runs, how="left", on=CELL_KEYS)
     found["shared"] = found["shared"].eq(True)
     costs = [*CELL_KEYS, "peak_memory_bytes", "drift", "settled"]
-    costs += ["mean_watts", "joules_per_image", "money_per_epoch"]
+    costs += ["joules_per_image", "money_per_epoch"]
     return found.merge(tables.costs[costs], how="left", on=CELL_KEYS)
 
 
