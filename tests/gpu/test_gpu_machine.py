@@ -26,7 +26,7 @@ def test_all_gpus_multiply_at_once_and_each_is_looked_at(tmp_path):
     output = tmp_path / "check.json"
     machine_check.main(["--gpus", str(GPUS), "--check", "warn", "--output", str(output)])
     found = json.loads(output.read_text())
-    assert len({gpu["device_ids"][0] for gpu in found["gpus"]}) == GPUS
+    assert len({gpu["gpu"] for gpu in found["gpus"]}) == GPUS
     assert all(gpu["flops_per_second"] > 1e12 for gpu in found["gpus"])
     assert all(gpu["memory_bytes"] > gpu["free_bytes"] > 0 for gpu in found["gpus"])
     assert [host["cores"] > 0 for host in found["hosts"]] == [True]
@@ -43,5 +43,7 @@ def test_another_process_on_a_gpu_is_found():
         other.communicate("\n")
     # A container need not be told of processes in another one; of the memory it is.
     assert before["free_bytes"] - seen["free_bytes"] > 0.19 * seen["memory_bytes"]
-    seen |= {"flops_per_second": None, "reading": [], "pcie": {}}
+    seen |= {"flops_per_second": None, "reading": []} | {
+        name: [None, None] for name in machine.PCIE
+    }
     assert "bad" in {finding["severity"] for finding in machine.judge([], [seen])}

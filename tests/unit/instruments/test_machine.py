@@ -24,21 +24,22 @@ GPU = {
     "cores_near": 4,
     "flops_per_second": 700e12,
     "reading": [{"held_back_seconds": {"power_cap": 3.0, "heat": 0.0}}],
-    "pcie": {"PcieLinkGeneration": [5, 5], "PcieLinkWidth": [16, None]},
+    "PcieLinkGeneration": [5, 5],
+    "PcieLinkWidth": [16, None],
 }
 
 
 def of_gpus(*changed):
     """The findings of a machine of three GPUs, and of those with another value."""
-    gpus = [GPU | {"device_ids": [f"GPU-{i}"]} for i in range(3 - len(changed))]
-    gpus += [GPU | {"device_ids": ["GPU-x"]} | change for change in changed]
+    gpus = [GPU | {"gpu": f"GPU-{i}"} for i in range(3 - len(changed))]
+    gpus += [GPU | {"gpu": "GPU-x"} | change for change in changed]
     return machine.judge([HOST], gpus)
 
 
 def test_a_machine_that_is_fit_gives_nothing_to_remark():
     assert of_gpus() == []
     unknown = dict.fromkeys(("memory_bytes", "free_bytes", "cores_near", "flops_per_second"))
-    assert of_gpus(*3 * [GPU | unknown | {"reading": [], "device_ids": ["MIG"]}]) == []
+    assert of_gpus(*3 * [GPU | unknown | {"reading": [], "gpu": "MIG"}]) == []
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_a_machine_that_is_fit_gives_nothing_to_remark():
             {"reading": [{"held_back_seconds": {"power_brake": 0.5, "power_cap": 1.0}}]},
             *("odd", "power brake lowered its clocks"),
         ),
-        ({"pcie": {"PcieLinkWidth": [8, 16]}}, "odd", "its PcieLinkWidth is 8 of 16"),
+        ({"PcieLinkWidth": [8, 16]}, "odd", "its PcieLinkWidth is 8 of 16"),
         ({"nvlinks": 12}, "odd", "it has fewer NVLinks than another GPU"),
         ({"cores_near": 0}, "odd", "no core of this job is on its side"),
     ],
@@ -66,7 +67,7 @@ def test_what_is_unfit_is_named_with_its_place(change, severity, words):
 
 
 def test_the_worst_comes_first():
-    found = of_gpus({"nvlinks": 1, "device_ids": ["a"]}, {"processes": [7], "device_ids": ["b"]})
+    found = of_gpus({"nvlinks": 1, "gpu": "a"}, {"processes": [7], "gpu": "b"})
     assert [one["gpu"] for one in found] == ["b", "a"]
     told = machine.judge([HOST | {"governor": "powersave", "xid": "NVRM: Xid 79"}], [])
     assert "powersave" in told[0]["message"] and "Xid 79" in told[1]["message"]

@@ -33,7 +33,7 @@ SAVING = ("powersave", "conservative")
 WATCHED_SECONDS = 1.0
 MULTIPLYING_SECONDS = 3.0
 MATRIX_SIZE = 8192
-ENDS = ("Curr", "Max")
+PCIE = ("PcieLinkGeneration", "PcieLinkWidth")
 TO_DO = "end what else runs there, or ask for GPUs of your own"
 
 
@@ -69,7 +69,7 @@ def gpu(entry: str) -> dict[str, Any]:
     place = Path("/sys/bus/pci/devices", str(bus.busId).lower()[4:] if bus else "", "numa_node")
     return {
         "host": environment.host(),
-        **environment.leased_gpus([entry]),
+        "gpu": environment.gpu_uuid(entry),
         "processes": [process.pid for process in others],
         "memory_bytes": memory and memory.total,
         "free_bytes": memory and memory.free,
@@ -98,12 +98,11 @@ def run(check: MachineCheck, log_folder: Path) -> None:
         counters.read()
         seen["flops_per_second"] = _multiply(rank.device)
         seen["reading"], handle = counters.read(), environment.gpu_handle(entry)
-        seen["pcie"] = {
-            name: [
-                ask_nvml(getattr(pynvml, f"nvmlDeviceGet{which}{name}"), handle) for which in ENDS
-            ]
-            for name in ("PcieLinkGeneration", "PcieLinkWidth")
-        }
+        for name in PCIE:
+            now, most = (
+                getattr(pynvml, f"nvmlDeviceGet{which}{name}") for which in ("Curr", "Max")
+            )
+            seen[name] = [ask_nvml(now, handle), ask_nvml(most, handle)]
         log.append("gpu", {"gpu": seen})
         if own_host:
             log.append("host", {"host": own_host})
@@ -128,13 +127,10 @@ def _multiply(device: Any) -> float | None:
 
 def judge(hosts: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> list[dict[str, str]]:
     """What of it is bad or odd, the bad first: `severity`, `host`, `gpu` (a UUID) and `message`."""
+    told = [(one, _of_host(one)) for one in hosts] + [(one, _of_gpu(one, gpus)) for one in gpus]
     found = [
-        {"severity": severity, "host": one["host"], "gpu": "".join(one.get("device_ids", [])[:1])}
-        | {"message": message}
-        for one, findings in [
-            *((one, _of_host(one)) for one in hosts),
-            *((one, _of_gpu(one, gpus)) for one in gpus),
-        ]
+        {"severity": severity, "host": one["host"], "gpu": one.get("gpu", ""), "message": message}
+        for one, findings in told
         for severity, message in findings
     ]
     return sorted(found, key=lambda finding: finding["severity"])
@@ -171,7 +167,8 @@ def _of_gpu(one: dict[str, Any], gpus: list[dict[str, Any]]) -> Iterator[tuple[s
     hot = [name.replace("_", " ") for name in held if name != "power_cap" and held[name]]
     if hot:
         yield "odd", f"{' and '.join(hot)} lowered its clocks: look at its cooling and supply"
-    for name, (now, most) in one["pcie"].items():
+    for name in PCIE:
+        now, most = one[name]
         if now and most and now < most:
             yield "odd", f"its {name} is {now} of {most}: look at its slot"
     if one["nvlinks"] < max(each["nvlinks"] for each in gpus):

@@ -111,8 +111,7 @@ def _train(
     if trainer.progress:
         give_up = partial(_stalled, log, spec)
         stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
-    gpus = environment.visible_gpus() if spec.device == "cuda" else []
-    counters = GpuCounters(gpus)
+    counters = GpuCounters(environment.visible_gpus() if spec.device == "cuda" else [])
     taken: dict[Role, list[float]] = {"warmup": [], "measured": []}
     epoch, evaluated = 0, None
     while role := spec.next_role(**taken):
