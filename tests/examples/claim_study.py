@@ -10,6 +10,7 @@ from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.grid import CELL_KEYS
 from scaling.tables.communication import communication
+from scaling.tables.epoch_parts import epoch_parts
 from scaling.tables.speedup import speedup
 
 Tables = dict[str, pd.DataFrame]
@@ -20,10 +21,12 @@ def study(change: Callable[[pd.DataFrame], None] | None = None) -> Tables:
     timing = report_cells.cells(missing=False)
     if change:
         change(timing)
+    parts = communication(timing, None)
     return {
         "timing": timing,
         "speedup": speedup(timing),
-        "communication": communication(timing, None),
+        "communication": parts,
+        "epoch_parts": epoch_parts(timing, report_cells.in_memory(timing), parts),
     }
 
 

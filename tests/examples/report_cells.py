@@ -119,6 +119,16 @@ def costs(timing: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def in_memory(timing: pd.DataFrame) -> pd.DataFrame:
+    """in_memory.csv: what an epoch takes without loading, it takes in memory; three repeats."""
+    ends = {
+        f"in_memory_epoch_seconds{end}": timing[f"epoch_seconds_without_loading{end}"]
+        for end in ("", "_min", "_max")
+    }
+    keys = timing[scaling.tables.utilization.CELL_KEYS]
+    return schema.frame("in_memory", keys.assign(**ends, count=timing["count"], runs=1))
+
+
 def provenance(timing: pd.DataFrame, device: str, host: str) -> pd.DataFrame:
     """provenance.csv: every run on one machine, three seeds a cell."""
     rows = [

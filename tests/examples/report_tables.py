@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, provenance
+from examples.report_cells import (
+    STUDY,
+    TRAIN_IMAGES,
+    accuracy,
+    cells,
+    costs,
+    in_memory,
+    provenance,
+)
 from scaling.audit.checks import audit
 from scaling.audit.derive import tables_of_times
 from scaling.audit.finding import Study
@@ -70,6 +78,7 @@ def make(
         "interconnect": sweep,
         "interconnect_fit": limits.fit(sweep),
         "peaks": peaks(),
+        "in_memory": in_memory(timing),
         "costs": costs(timing).assign(peak_memory_bytes=2_000_000_000),
     }
     derived = tables_of_times(timing, GRADIENT_BYTES, measured)
@@ -85,7 +94,7 @@ def make(
         "quantization": quantization(),
         **{
             name: schema.frame(name)
-            for name in ("startup", "device_time", "machine", *QUANTIZATION)
+            for name in ("startup", "device_time", "ranks", "machine", *QUANTIZATION)
         },
     }
 

@@ -8,11 +8,12 @@ from scaling.core.errors import run_script
 from scaling.core.grid import expand, write_table
 from scaling.tables import schema
 from scaling.tables.accuracy import accuracy
+from scaling.tables.epoch_parts import in_memory, ranks
 from scaling.tables.measurements import costs, device_time, readings
 from scaling.tables.runs import provenance, read_runs
 from scaling.tables.timing import startup, timing
 
-MAKERS = (timing, startup, readings, device_time, costs, provenance)
+MAKERS = (timing, startup, in_memory, ranks, readings, device_time, costs, provenance)
 
 
 @command_line.script

@@ -20,23 +20,25 @@ def course(timing, batch, seconds, loader=0.0):
         set_time(timing, ("course", strategy, 1, batch), seconds, loader)
 
 
-def test_a_larger_batch_is_faster_where_the_loader_does_not_set_the_pace(example):
+def test_a_larger_batch_is_faster_by_its_steps_in_memory_whatever_the_loader_does(example):
     claim = example["Q1-faster-fast"]
     assert claim.verdict == "supported"
     assert claim.sentence.startswith("1.24 s with b\u00a0=\u00a02048, 7.20 s with b\u00a0=\u00a032")
-    # course: 50 % waiting at batch 512, 53 % at 2048, 52 % at 16384.
-    claim = example["Q1-faster-course"]
-    assert "3.50 s with b\u00a0=\u00a0128, 9.40 s" in claim.sentence
-    assert claim.sentence.endswith("as they wait for data: b\u00a0=\u00a0512, 2048, 16384.")
-    alone = changed(lambda timing: course(timing, 128, 4.0, loader=2.1))["Q1-faster-course"]
-    assert alone.verdict == "unclear" and "128, 512, 2048, 16384." in alone.sentence
+    # course, batch 2048: 1.42 s of work, although more than half of the epoch waits for data.
+    assert "1.42 s with b\u00a0=\u00a02048, 9.40 s" in example["Q1-faster-course"].sentence
+    tables = study()
+    tables["epoch_parts"]["work_seconds"] = None
+    found = claims(batch_size.claims, tables)
+    for kind in ("Q1-faster-course", "Q1-slower-course"):
+        assert found[kind].verdict == "not measured"
 
 
 @pytest.mark.parametrize(
     ("id", "cell", "verdict"),
     [
         ("Q1-faster-course", (32, 1.0), "refuted"),
-        ("Q1-faster-course", (32, 3.55), "unclear"),
+        # 3.50 s with batch 128 is no clear difference.
+        ("Q1-faster-course", (32, 3.55), "in part"),
         # The shortest epoch is 3.0 s with 1.5 s of loading, ± 2 %.
         ("Q1-slower-course", (16384, 3.66, 1.9), "supported"),
         ("Q1-slower-course", (16384, 3.66, 1.5), "refuted"),

@@ -104,17 +104,6 @@ def test_the_parts_of_a_bar_are_all_of_its_epoch(cells):
         assert sum(bar["parts"]) == pytest.approx(100, abs=0.1)
 
 
-def test_exposed_communication_is_the_traces_where_there_is_one(study):
-    share = study.communication.iloc[0]
-    traced = {"estimate": "profiler", "exposed_seconds": 0.01, "communication_seconds": 0.9}
-    table = study.communication.astype({"exposed_seconds": float})
-    table.loc[len(table)] = {**share, **traced}
-    cells = frames._with_exposed(frames.cells(study), table)
-    own = cells[(cells[frames.CELL_KEYS] == share[frames.CELL_KEYS]).all(axis=1)].iloc[0]
-    assert own["communication_share"] == pytest.approx(0.01 / share["total_seconds"])
-    assert own["communication_estimate"] == "profiler"
-
-
 def test_an_answer_is_one_short_sentence_or_none(study, cells):
     given = {name: answer(study, cells) for name, answer in answers.ANSWERS.items()}
     assert [name for name, text in given.items() if text is None] == ["Q5", "Q6", "Q7"]

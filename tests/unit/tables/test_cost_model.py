@@ -31,8 +31,14 @@ def row(gpus, batch, strategy="ddp", **values):
     return timing_row(gpus, batch, seconds, strategy=strategy, loader_seconds=loading) | values
 
 
+def times(*rows):
+    """What a cell takes without loading is its work."""
+    table = timing_table(*rows)
+    return table.assign(work_seconds=table["epoch_seconds_without_loading"])
+
+
 def predicted(*rows):
-    found = predict(timing_table(*rows), NO_SWEEP, GRADIENT_BYTES)
+    found = predict(times(*rows), NO_SWEEP, GRADIENT_BYTES)
     return found["cost_model"].set_index("parameter"), found["prediction"]
 
 
@@ -99,7 +105,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
             loading = exact["loader_seconds"] * (1 + 0.05 * random.normal())
             times = {"epoch_seconds": without + loading, "epoch_seconds_without_loading": without}
             rows.append(exact | times)
-        model = cost_model.fit(timing_table(*rows), strategy, lambda gpus: 2 * (gpus - 1) / gpus)
+        model = cost_model.fit(times(*rows), strategy, lambda gpus: 2 * (gpus - 1) / gpus)
         _, low, high = model.interval("image")
         parameter += low < IMAGE < high
         _, low, high = model.epoch_seconds(8, 512, 50_000)
@@ -110,7 +116,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
 
 
 def test_unseen_cells_are_predicted_beside_two_simple_models():
-    found = predict(timing_table(*(row(*cell) for cell in GRID)), NO_SWEEP, GRADIENT_BYTES)
+    found = predict(times(*(row(*cell) for cell in GRID)), NO_SWEEP, GRADIENT_BYTES)
     cells = found["prediction"][found["prediction"]["measured"]]
     assert cells["left_out_error"].tolist() == pytest.approx([0] * 9, abs=1e-5)
     check = found["prediction_check"].set_index(["check", "predictor"])
@@ -131,7 +137,7 @@ def test_a_check_whose_communication_was_fitted_as_0_says_that_it_tests_none():
         share = {1: 1, 2: 1 / 2.1, 4: 1 / 3}[cell["gpus"]]
         single = row(1, cell["batch_size"])
         cell |= {key: share * single[key] for key in single if key.startswith("epoch_seconds")}
-    check = predict(timing_table(*rows), NO_SWEEP, GRADIENT_BYTES)["prediction_check"]
+    check = predict(times(*rows), NO_SWEEP, GRADIENT_BYTES)["prediction_check"]
     notes = check.set_index(["check", "predictor"])["note"]
     said = "tests no communication, fitted as 0 (3 of 3 cells)"
     assert notes["largest N", "cost model"] == said
@@ -173,16 +179,16 @@ def test_all_reduces_have_a_link_within_nodes_and_one_between(
 
 
 def test_beyond_what_was_measured_is_a_guess_without_an_interval():
-    found = predict(timing_table(*(row(*cell) for cell in GRID)), SWEEPS[:2], 1e6, 8)["prediction"]
+    found = predict(times(*(row(*cell) for cell in GRID)), SWEEPS[:2], 1e6, 8)["prediction"]
     guesses = found[~found["measured"]].set_index(["gpus", "batch_size"])
     assert guesses[["low_seconds", "high_seconds"]].isna().all(axis=None)
     assert found.loc[found["measured"], "low_seconds"].notna().all()
     assert guesses["basis"][8, 32] == "a guess, link within a node measured"
     assert guesses["basis"][16, 32] == "a guess, link between nodes neither measured nor assumed"
     # DataParallel never leaves its machine.
-    of_dp = predict(timing_table(*(row(*cell, "dp") for cell in GRID)), SWEEPS[:2], 1e6)
+    of_dp = predict(times(*(row(*cell, "dp") for cell in GRID)), SWEEPS[:2], 1e6)
     assert set(of_dp["prediction"]["basis"]) == {"measured", "a guess, link within a node measured"}
 
 
 def test_a_study_without_cells_has_empty_tables():
-    assert all(table.empty for table in predict(timing_table(), NO_SWEEP, math.nan).values())
+    assert all(table.empty for table in predict(times(), NO_SWEEP, math.nan).values())

@@ -2,14 +2,15 @@
 
 import math
 
-import pandas as pd
 import pytest
 
 from examples.records import epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
 from scaling.core.records import upgrade
 from scaling.tables import limits as peaks
+from scaling.tables import schema
 from scaling.tables.communication import communication as communicate
+from scaling.tables.epoch_parts import epoch_parts
 from scaling.tables.measurements import costs
 from scaling.tables.utilization import utilization
 
@@ -38,7 +39,8 @@ def run(gpus=1, seed=0, flops=FLOPS, precision="tf32", status="ok"):
 
 
 def used(times, *runs):
-    return utilization(times, communicate(times), PEAKS, costs(list(runs)))
+    parts = epoch_parts(times, schema.frame("in_memory"), communicate(times))
+    return utilization(times, parts, PEAKS, costs(list(runs)))
 
 
 def test_utilization_is_images_a_second_times_their_cost_over_the_peak():
@@ -69,13 +71,6 @@ def test_the_shares_of_an_epoch_add_up_to_it():
     assert shares == pytest.approx((0.125, 0.125, 0.1875, 0.5625))
     assert math.isnan(one.communication_share)
     assert one.utilization + one.loading_share + one.other_share == pytest.approx(1)
-    # Communication that was left out is believed before a difference of epochs.
-    table = communicate(times)
-    left_out = table.head(1).assign(estimate="without_communication", communication_seconds=0.2)
-    both = pd.concat([table, left_out])
-    four = utilization(times, both, PEAKS, costs([run(), run(gpus=4)])).iloc[1]
-    assert four.communication_estimate == "without_communication"
-    assert four.communication_share == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize(

@@ -34,16 +34,20 @@ def test_two_processes_share_the_images_and_both_are_recorded(double):
     assert sum(double["communication"]["bucket_bytes"]) == double["model"]["gradient_bytes"]
 
 
-def test_three_instruments_read_the_communication_of_each_rank(single, double):
+def test_instruments_read_the_communication_of_each_rank(single, double):
     readings = double["communication"]["readings"]
     read = {(reading["rank"], reading["estimate"]) for reading in readings}
-    estimates = ("without_communication", "profiler", "ddp_log")
+    estimates = ("profiler", "ddp_log")
     assert read == {(rank, estimate) for rank in (0, 1) for estimate in estimates}
     assert all(reading["iterations"] == 2 for reading in readings)
     for reading in readings:
-        if reading["estimate"] != "without_communication":
-            assert reading["communication_seconds"] > 0
-            assert reading["exposed_seconds"] >= 0
+        assert reading["communication_seconds"] > 0
+        assert reading["exposed_seconds"] >= 0
+    for made, ranks in ((single, [0]), (double, [0, 1])):
+        assert [own["rank"] for own in made["in_memory"]] == ranks
+        assert all(len(own["seconds"]) == 3 for own in made["in_memory"])
+    assert single["in_memory"][0]["seconds_without_exchange"] is None
+    assert all(len(own["seconds_without_exchange"]) == 3 for own in double["in_memory"])
     assert single["communication"]["readings"] == single["communication"]["bucket_bytes"] == []
     assert single["device_time"] == [{"rank": 0, "iterations": 0, "note": "a CPU runs no kernels"}]
 
@@ -69,7 +73,7 @@ def test_the_record_says_where_the_time_outside_the_epochs_went(single, double):
 
 
 def test_the_record_counts_the_operations_of_an_image(single, double):
-    expected = evaluation.training_flops_per_image(ResNet18(1, 2))
+    expected = evaluation.count_step(ResNet18(1, 2)).flops
     assert single["model"]["flops_per_image"] == double["model"]["flops_per_image"] == expected
 
 

@@ -14,12 +14,18 @@ from scaling.published.study import PublishedStudy
 from scaling.tables import schema
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
+from scaling.tables.epoch_parts import epoch_parts
 from scaling.tables.prediction.predict import predict
 from scaling.tables.schema import DerivedTables
 from scaling.tables.speedup import speedup
 from scaling.tables.utilization import utilization
 
-MEASURED = ["readings", "costs", *(table.name for table in schema.made_by("tables_limits"))]
+MEASURED = [
+    "readings",
+    "in_memory",
+    "costs",
+    *(table.name for table in schema.made_by("tables_limits")),
+]
 """What only a measured study has beside its times."""
 
 
@@ -35,15 +41,19 @@ def tables_of_times(
     of a published study, which then has no utilization; `nodes` are the last options of `predict`.
     """
     found = {name: schema.frame(name) for name in MEASURED} | dict(measured)
-    parts = communication(timing, measured.get("readings"))
+    parts = communication(timing, measured.get("readings"), measured.get("in_memory"))
+    epochs = epoch_parts(timing, found["in_memory"], parts)
+    work = epochs["work_seconds"] if measured else timing["epoch_seconds_without_loading"]
+    times = timing.assign(work_seconds=work)
     derived = {
         "speedup": speedup(timing),
         "communication": parts,
         "bandwidth": bandwidth(timing, parts, found["interconnect"], gradient_bytes),
-        **predict(timing, found["interconnect_fit"], gradient_bytes, *nodes),
+        **predict(times, found["interconnect_fit"], gradient_bytes, *nodes),
     }
     if measured:
-        derived["utilization"] = utilization(timing, parts, found["peaks"], found["costs"])
+        limits = utilization(timing, epochs, found["peaks"], found["costs"])
+        derived |= {"epoch_parts": epochs, "utilization": limits}
     return derived
 
 

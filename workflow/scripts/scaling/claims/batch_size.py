@@ -14,12 +14,17 @@ from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
 
 HALF = 0.5
-EPOCH, STEPS = "epoch_seconds", "epoch_seconds_without_loading"
+EPOCH, WORK = "epoch_seconds", "work_seconds"
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Claims for each recipe on one GPU, from timing.csv and device_time.csv."""
-    cells = measured(tables["timing"], STEPS)
+    """Claims for each recipe on one GPU."""
+    times = tables["timing"].merge(
+        tables["epoch_parts"].drop(columns=["status", "epoch_seconds"]),
+        on=CELL_KEYS,
+        suffixes=("", "_work"),
+    )
+    cells = measured(times, EPOCH)
     # A run on one GPU serves every strategy.
     cells = cells[cells["gpus"] == 1].drop_duplicates(["recipe", "batch_size"])
     made = []
@@ -32,25 +37,18 @@ def claims(tables: ClaimTables) -> list[Claim]:
 
 
 def _faster(about: str, ordered: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That the steps of each larger batch are faster, where the loader does not set the pace."""
-    share = ordered["loader_seconds"] / ordered["epoch_seconds"]
-    waiting = ", ".join(str(size) for size in ordered["batch_size"][share >= HALF])
-    compared = ordered[share < HALF]
+    """That the steps of each larger batch are faster, without any wait for data."""
+    numbers = {"count_work": "count", "runs_work": "runs"}
+    compared = ordered[ordered[WORK].notna()].drop(columns=["count", "runs"])
+    compared = compared.rename(columns=numbers)
     if len(compared) < 2:
-        return tables.claim("Q1-faster", about, case="waiting", waiting=waiting)
+        return tables.missing("Q1-faster", about)
     small = next(compared.itertuples())
-    larger = compared[compared["batch_size"] > small.batch_size]
-    fast, _ = extremes(larger, STEPS)
-    ratios = [noise.ratio([small], [cell], STEPS) for cell in larger.itertuples()]
-    return tables.claim(
-        "Q1-faster",
-        about,
-        parts=judged(larger.itertuples(), ratios),
-        ratios=ratios,
-        small=small,
-        fast=fast,
-        waiting=waiting,
-    )
+    larger = compared.iloc[1:]
+    fast, _ = extremes(larger, WORK)
+    ratios = [noise.ratio([small], [cell], WORK) for cell in larger.itertuples()]
+    parts = judged(larger.itertuples(), ratios)
+    return tables.claim("Q1-faster", about, parts=parts, ratios=ratios, small=small, fast=fast)
 
 
 def _gaps(about: str, recipe: str, tables: ClaimTables) -> Claim:
@@ -94,8 +92,10 @@ def _slower(about: str, ordered: pd.DataFrame, tables: ClaimTables) -> list[Clai
     lost = largest.epoch_seconds - best.epoch_seconds
     if lost <= 0:
         return []
+    if pd.isna([largest.work_seconds, best.work_seconds]).any():
+        return [tables.missing("Q1-slower", about)]
     slower = noise.ratio([largest], [best], EPOCH)
-    share = (largest.loader_seconds - best.loader_seconds) / lost
+    share = (largest.data_wait_seconds - best.data_wait_seconds) / lost
     claim = tables.claim(
         "Q1-slower",
         about,

@@ -1,5 +1,7 @@
 """Question 3: where the time goes on several GPUs, and how much of the link is used."""
 
+import math
+
 import pandas as pd
 
 from scaling.claims.claim import Claim
@@ -7,17 +9,12 @@ from scaling.claims.claim_tables import ClaimTables, extremes, measured, row_at
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
+from scaling.tables.communication import EXPOSED
 from scaling.tables.schema import by_configuration
-from scaling.tables.timing import with_single_gpu
 
 HALF = 0.5
-BY_SUBTRACTION = "subtraction_without_loading"
-INSTRUMENTS = ["without_communication", "profiler"]
-"""Those that see exposed communication, in every strategy that has them."""
-SHARES = [
-    *("computing_share_low", "computing_share_high"),
-    *("communication_share_low", "communication_share_high", "loading_share"),
-]
+BY_SUBTRACTION, LEFT_OUT = "subtraction_without_loading", "without_communication"
+INSTRUMENTS = [estimate for estimate in EXPOSED if estimate != BY_SUBTRACTION]
 LONE_INSTRUMENT = 2.0
 """The noise of a single instrument, not all of which is known: half to double its figure."""
 TRAVELLING = ("profiler", BY_SUBTRACTION)
@@ -31,7 +28,7 @@ def parts(tables: ClaimTables) -> list[Claim]:
         known = measured(rows, "communication_seconds")
         gpus = (rows if known.empty else known)["gpus"].max()
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
-        cells = _with_shares(known[known["gpus"] == gpus], tables["timing"])
+        cells = _with_shares(known[known["gpus"] == gpus], tables)
         made += [
             _computing(about, cells, tables),
             _falls(about, cells, tables),
@@ -40,29 +37,34 @@ def parts(tables: ClaimTables) -> list[Claim]:
     return made
 
 
-def _with_shares(rows: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
-    """Add shares of the epochs: loading, and the ends of communication and of computing.
+def _with_shares(rows: pd.DataFrame, tables: ClaimTables) -> pd.DataFrame:
+    """Add shares of the epochs, of cells that have them: data wait, idle, ends of communication.
 
-    Only the rows of instruments and of the subtraction without loading: that of whole epochs takes
+    Idle is the part of the steps in which no kernel runs, NaN where no device's time was read. Only
+    the rows of instruments and of the subtraction without loading: that of whole epochs takes
     loading for communication.
     """
-    rows = rows[rows["estimate"].isin([BY_SUBTRACTION, *INSTRUMENTS])]
-    rows = noise.with_resolution(rows, timing)
-    columns = [*CELL_KEYS, "epoch_seconds", "loader_seconds"]
-    rows = rows.merge(timing[columns], how="left", on=CELL_KEYS)
-    rows = with_single_gpu(rows, timing, "batch_size")
-    for end, extreme in (("low", "min"), ("high", "max")):
-        single = rows[f"single_epoch_seconds_without_loading_{extreme}"]
-        rows[f"computing_share_{end}"] = single / rows["gpus"] / rows["epoch_seconds"]
+    rows = rows[rows["estimate"].isin(EXPOSED)]
+    rows = noise.with_resolution(rows, tables["timing"])
+    epochs = tables["epoch_parts"]
+    epochs = epochs[epochs["work_seconds"].notna()]
+    columns = [*CELL_KEYS, "epoch_seconds", "data_wait_seconds"]
+    steps = tables["device_time"][[*CELL_KEYS, "step_seconds", "busy_seconds"]]
+    rows = rows.merge(epochs[columns], on=CELL_KEYS).merge(steps, how="left", on=CELL_KEYS)
     seconds, unsure = rows["communication_seconds"], rows["resolution_seconds"].fillna(0)
     rows["communication_share_low"] = (seconds - unsure) / rows["epoch_seconds"]
     rows["communication_share_high"] = (seconds + unsure) / rows["epoch_seconds"]
-    rows["loading_share"] = rows["loader_seconds"] / rows["epoch_seconds"]
-    return rows[rows["loading_share"].notna()]
+    wait = rows["data_wait_seconds"] / rows["epoch_seconds"]
+    idle = (1 - rows["busy_seconds"] / rows["step_seconds"]).clip(lower=0)
+    return rows.assign(data_wait_share=wait, idle_share=(1 - wait) * idle)
 
 
 def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
-    """A row for each batch size: the shares, and the estimates of communication."""
+    """A row for each batch size: the shares, and the estimates of communication.
+
+    Where idleness was not read, steps without exchange count as computing; without these computing
+    is not known.
+    """
     rows = []
     for batch_size, same in cells.groupby("batch_size"):
         read = same[same["estimate"].isin(INSTRUMENTS)]
@@ -72,16 +74,23 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
         if len(read) == 1:
             low, high = sorted((low / LONE_INSTRUMENT, high * LONE_INSTRUMENT))
         estimates = ", ".join(map(fmt.estimate, chosen["estimate"]))
-        of_both = {"communication_share_low": low, "communication_share_high": high}
-        of_both["gpus"] = same["gpus"].iloc[0]
-        shares = dict(same.iloc[0][SHARES]) | of_both
-        rows.append({"batch_size": batch_size, "estimates": estimates, **shares})
+        wait, idle = same[["data_wait_share", "idle_share"]].iloc[0]
+        if math.isnan(idle) and LEFT_OUT in set(same["estimate"]):
+            idle = 0.0
+        rest = 1 - wait - idle
+        shares = {
+            **{"computing_share_low": rest - high, "computing_share_high": rest - low},
+            **{"communication_share_low": low, "communication_share_high": high},
+            **{"data_wait_share": wait, "idle_share": idle},
+        }
+        place = {"batch_size": batch_size, "gpus": same["gpus"].iloc[0]}
+        rows.append({**place, "estimates": estimates, **shares})
     return pd.DataFrame(rows)
 
 
 def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     """That computing is most of an epoch, with each batch size."""
-    parts = _by_batch(cells[cells["computing_share_low"].notna()])
+    parts = _by_batch(cells).dropna()
     if parts.empty:
         return tables.missing("Q3.1-computing", about)
     ends = list(parts.iloc[sorted({0, len(parts) - 1})].itertuples())

@@ -61,20 +61,21 @@ class RunRecord(TypedDict):
 
     `cell` the fields of `grid.Cell`; `message` one sentence for a status other than
     ok, else null; `dataset` source, checksum, train_images, test_images, image_shape; `model` name,
-    width, options, parameters, gradient_bytes, flops_per_image (operations of training; null before
-    the end), parameters_sha256 (of each rank's trained parameters; equal where gradients were
-    averaged); `training` every parameter the run used, and in `recipe_applied` the recipe's options
-    as they could be applied (null before the end); `evaluation` test_loss, test_accuracy or null,
-    after as many epochs as `training` asks for at least; `settling` drift and settled of the
-    measured epochs (`drift`; drift null for too few); `memory` kind (device or host),
-    peak_bytes (one per rank, may be empty), capacity_bytes; `communication` backend, bucket_bytes
-    (of each message of gradients in a step, may be empty), readings (of each rank, as
-    `scaling.instruments` describes them); `environment` as `scaling.environment` describes it, with
-    the names and UUIDs of the GPUs the run had.
+    width, options, parameters, gradient_bytes, flops_per_image and activation_bytes_per_image (as
+    `training.evaluation` counts them; null before the end), parameters_sha256 (of each rank's
+    trained parameters; equal where gradients were averaged); `training` every parameter the run
+    used, and in `recipe_applied` the recipe's options as they could be applied (null before the
+    end); `evaluation` test_loss, test_accuracy or null, after as many epochs as `training` asks for
+    at least; `settling` drift and settled of the measured epochs (`drift`; drift null for too few);
+    `memory` kind (device or host), peak_bytes (one per rank, may be empty), capacity_bytes;
+    `communication` backend, bucket_bytes (of each message of gradients in a step, may be empty),
+    readings (of each rank, as `scaling.instruments` describes them); `environment` as
+    `scaling.environment` describes it, with the names and UUIDs of the GPUs the run had.
 
     `training` also says for which `compiled_batch_sizes` steps were compiled (null before the end);
     in records made before it did, it was the whole batches, not the last of an epoch.
-    `device_time` of each rank is as `scaling.instruments` describes it.
+    `in_memory` and `device_time` of each rank are as `scaling.instruments.communication` describes
+    them; `samples` are null in records made before they were kept.
 
     What the run cost besides its epochs: `startup` seconds of each phase of
     `scaling.launch.startup_clock` and their total (null where a rank did not reach its first
@@ -98,6 +99,7 @@ class RunRecord(TypedDict):
     memory: dict[str, Any]
     communication: dict[str, Any]
     environment: dict[str, Any]
+    in_memory: list[dict[str, Any]]
     device_time: list[dict[str, Any]]
     startup: dict[str, float] | None
     run_seconds: float | None
@@ -118,7 +120,8 @@ def upgrade(record: Any) -> RunRecord:
     record["cell"].setdefault("repeat", 0)
     for key in ("startup", "run_seconds", "shutdown_seconds"):
         record.setdefault(key, None)
-    record["model"].setdefault("flops_per_image", None)
+    for key in ("flops_per_image", "activation_bytes_per_image"):
+        record["model"].setdefault(key, None)
     for key in ("recipe_applied", "compiled_batch_sizes"):
         record["training"].setdefault(key, None)
     record["communication"].setdefault("readings", [])
@@ -134,6 +137,7 @@ def upgrade(record: Any) -> RunRecord:
     for rank in record.setdefault("device_time", []):
         if "busy_seconds" in rank:
             rank.setdefault("compute_seconds", rank["busy_seconds"] if alone else math.nan)
+    record.setdefault("in_memory", _in_memory(record))
     upgraded: RunRecord = record
     return upgraded
 
@@ -162,6 +166,25 @@ def settling(epochs: list[EpochRow]) -> dict[str, Any]:
             seconds[row["epoch"]] = max(seconds.get(row["epoch"], 0.0), row["seconds"])
     change, settled = drift(list(seconds.values()))
     return {"drift": None if math.isnan(change) else change, "settled": settled}
+
+
+def _in_memory(record: Any) -> list[dict[str, Any]]:
+    """What older instruments found of it, each for itself: with and without exchange, or traced."""
+    found: dict[int, dict[str, Any]] = {}
+    for rank in record["device_time"]:
+        if rank["iterations"]:
+            found[rank["rank"]] = {**rank, "seconds": [rank["seconds"]], "seconds_without": None}
+    for rank in record["communication"]["readings"]:
+        if "seconds_without" in rank:
+            found[rank["rank"]] = rank
+    return [
+        {
+            **{key: rank[key] for key in ("rank", "iterations", "seconds")},
+            "samples": None,
+            "seconds_without_exchange": rank["seconds_without"],
+        }
+        for rank in found.values()
+    ]
 
 
 class ConvergenceRecord(TypedDict):

@@ -1,16 +1,15 @@
-"""Measure how long a run communicates and how long its device works, in extra iterations.
+"""Measure where the time of a run's steps goes, in extra iterations on batches in memory.
 
-Communication is measured in three ways, each over at most `limit` iterations on batches that are in
-memory already, so that no rank waits for another one's data: iterations with and without gradient
-synchronisation, a trace of the kernels, and the log that DistributedDataParallel keeps. A
-measurement is a dict: `estimate`, `rank`, `iterations` it covers, and either `seconds` and
-`seconds_without` of them, one for each repeat, or their `communication_seconds`, `exposed_seconds`
-and `overlapped_seconds`; `note` says why it is missing. A communication kernel runs until all ranks
-have joined it: waiting for the slowest rank is part of its time. The same trace, on one GPU as
-well, tells how long the device works.
+No rank waits for data there, its own or another one's. All are over at most `limit` iterations:
+the time of the steps, with gradient exchange and without; a trace of the kernels; and the log that
+DistributedDataParallel keeps. The trace and the log give a measurement, a dict: `estimate`, `rank`,
+`iterations` it covers, and their `communication_seconds`, `exposed_seconds` and
+`overlapped_seconds`, or a `note` that says why they are missing. A communication kernel runs until
+all ranks have joined it: waiting for the slowest rank is part of its time.
 """
 
 from contextlib import nullcontext
+from statistics import median
 from typing import Any
 
 from torch.nn.parallel import DistributedDataParallel
@@ -27,51 +26,56 @@ REPEATS = 3
 NANOSECOND = 1e-9
 
 
-def measure_all(
-    trainer: Trainer, rank: Rank, gpus: int, limit: int
-) -> tuple[list[Measurement], dict[str, Any]]:
-    """Measure the communication of this rank of a run on `gpus` GPUs, and its device's time.
+def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
+    """Measure the steps of this rank of a run on `gpus` GPUs.
 
-    On one GPU nothing is communicated and there is no measurement. The device's time is what
-    `Trace.busiest` says beside the host's `seconds` of the same iterations, untraced: on several
+    `in_memory`: `iterations` and `samples` of this rank, the `seconds` they took in each repeat,
+    and `seconds_without_exchange`, null on one GPU and where the strategy cannot leave gradients
+    out. `readings`: the measurements of communication, none on one GPU. `device_time`: what
+    `Trace.busiest` says, beside the host's `seconds` of the same iterations, untraced: on several
     GPUs a device that waits for another rank does so inside a communication kernel, which is no gap
     and no compute either. A CPU, which runs no kernels, has 0 iterations of it and a `note`.
     """
+    own = {"rank": rank.index}
     on_gpu = rank.device.type == "cuda"
-    device_time = {"rank": rank.index, "iterations": 0, "note": "a CPU runs no kernels"}
-    if gpus == 1 and not on_gpu:
-        return [], device_time
     train = trainer.in_memory(limit)
-    found = [_without_communication(trainer, train, limit)] if gpus > 1 else []
+    in_memory = _in_memory(trainer, train, limit)
+    found: dict[str, Any] = {
+        "in_memory": own | in_memory,
+        "readings": [],
+        "device_time": {**own, "iterations": 0, "note": "a CPU runs no kernels"},
+    }
+    if gpus == 1 and not on_gpu:
+        return found
     train(SETTLING_ITERATIONS)
-    untraced = train(limit) if on_gpu else None
     trace, traced = kernel_trace.record(train, limit, rank)
-    if untraced:
+    if on_gpu:
         # Tracing delays launches, not what runs, so the gaps between kernels are these seconds of
         # the host less the busy ones, not those of the trace.
-        seconds = {"iterations": untraced.iterations, "seconds": untraced.seconds}
-        device_time = {"rank": rank.index, **seconds, **trace.busiest()}
+        seconds = {"iterations": traced.iterations, "seconds": median(in_memory["seconds"])}
+        found["device_time"] = {**own, **seconds, **trace.busiest()}
     if gpus > 1:
-        found += [_profiler(trace, traced.iterations), _ddp_log(trainer, train, limit)]
-    return [{"rank": rank.index, **one} for one in found], device_time
+        read = [_profiler(trace, traced.iterations), _ddp_log(trainer, train, limit)]
+        found["readings"] = [own | one for one in read]
+    return found
 
 
-def _without_communication(trainer: Trainer, train: TrainIterations, limit: int) -> Measurement:
-    """Time the same iterations with and without synchronisation, in turn."""
-    if trainer.without_communication() is None:
-        return _missing("without_communication", "the strategy cannot leave communication out")
+def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> Measurement:
+    """Time the same iterations with and, where that is possible, without exchange, in turn."""
+    leaves_out = trainer.without_communication() is not None
     with_it, without = [], []
     for _ in range(REPEATS):
         train(SETTLING_ITERATIONS)
         with_it.append(train(limit))
-        with trainer.without_communication() or nullcontext():
-            train(SETTLING_ITERATIONS)
-            without.append(train(limit))
+        if leaves_out:
+            with trainer.without_communication() or nullcontext():
+                train(SETTLING_ITERATIONS)
+                without.append(train(limit))
     return {
-        "estimate": "without_communication",
         "iterations": with_it[0].iterations,
+        "samples": with_it[0].samples,
         "seconds": [result.seconds for result in with_it],
-        "seconds_without": [result.seconds for result in without],
+        "seconds_without_exchange": [result.seconds for result in without] or None,
     }
 
 

@@ -93,7 +93,9 @@ def assemble(
             "options": spec.model_options,
             "parameters": parameters,
             "gradient_bytes": parameters and parameters * BYTES_PER_PARAMETER,
-            "flops_per_image": first_end.get("flops_per_image"),
+            **{
+                key: first_end.get(key) for key in ("flops_per_image", "activation_bytes_per_image")
+            },
             "parameters_sha256": [end["parameters_sha256"] for end in ends],
         },
         training={
@@ -109,6 +111,7 @@ def assemble(
             **first_end.get("communication", {"backend": None, "bucket_bytes": []}),
             "readings": [reading for line in read for reading in line["readings"]],
         },
+        in_memory=[line["in_memory"] for line in read if line["in_memory"]],
         device_time=[line["device_time"] for line in read if line["device_time"]],
         environment={
             **host_info,

@@ -10,12 +10,10 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report import frames_quantization as part_b
 from scaling.tables import accuracy, noise
-from scaling.tables.communication import PREFERRED, first_estimates
+from scaling.tables.communication import MOVING, first_estimates
 from scaling.tables.schema import DerivedTables, StudyTables
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
-EXPOSED = ["profiler", "without_communication", "subtraction_without_loading"]
-"""Which estimate exposed communication is taken from: the first that a cell has."""
 SECONDS_TO = "seconds_to_accuracy"
 TO_ACCURACY = [SECONDS_TO, "target_accuracy", "remedy", "reached"]
 OF_A_RUN = [
@@ -44,7 +42,6 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     found = tables.timing.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
     used = tables.utilization.drop(columns=["count", "note"])
     found = found.merge(used, how="left", on=[*CELL_KEYS, "status"])
-    found = _with_exposed(found, tables.communication)
     learned = accuracy.compare_batches(tables.timing, tables.accuracy)
     if len(learned):
         learned = learned.rename(columns={"within_spread": "accuracy_within_spread"})
@@ -63,19 +60,6 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     costs = [*CELL_KEYS, "peak_memory_bytes", "drift", "settled"]
     costs += ["joules_per_image", "money_per_epoch"]
     return found.merge(tables.costs[costs], how="left", on=CELL_KEYS)
-
-
-def _with_exposed(cells: pd.DataFrame, communication: pd.DataFrame) -> pd.DataFrame:
-    """`cells` with their exposed communication by the first of `EXPOSED` that there is."""
-    own = first_estimates(communication, EXPOSED)
-    seconds = own["exposed_seconds"].fillna(own["communication_seconds"])
-    own = own[CELL_KEYS].assign(
-        communication_share=seconds / own["total_seconds"], communication_estimate=own["estimate"]
-    )
-    cells = cells.drop(columns=["communication_share", "communication_estimate"])
-    cells = cells.merge(own, how="left", on=CELL_KEYS)
-    known = cells[["utilization", "loading_share"]].sum(axis=1, skipna=False)
-    return cells.assign(other_share=1 - known - cells["communication_share"].fillna(0))
 
 
 def strategies(tables: StudyTables) -> pd.DataFrame:
@@ -103,7 +87,7 @@ def communication_estimates(tables: DerivedTables) -> pd.DataFrame:
 
 def bandwidth_estimates(tables: DerivedTables) -> pd.DataFrame:
     """The bandwidth of each cell by its preferred estimate."""
-    return first_estimates(tables.bandwidth, PREFERRED)
+    return first_estimates(tables.bandwidth, MOVING)
 
 
 def orders(tables: StudyTables) -> pd.DataFrame:

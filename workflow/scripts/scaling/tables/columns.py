@@ -24,12 +24,19 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             shutdown_seconds run_seconds unmeasured_share count:whole""",
         "readings": f"""{_CELL} estimate:text communication_seconds exposed_seconds
             overlapped_seconds spread_seconds count:whole note:text runs:whole run_std_seconds""",
+        "in_memory": f"""{_CELL} in_memory_epoch_seconds in_memory_epoch_seconds_min
+            in_memory_epoch_seconds_max in_memory_epoch_seconds_without_exchange
+            in_memory_epoch_seconds_without_exchange_min
+            in_memory_epoch_seconds_without_exchange_max exchange_seconds exchange_seconds_min
+            exchange_seconds_max count:whole runs:whole in_memory_epoch_seconds_run_std""",
+        "ranks": f"""{_CELL} rank:whole own_epoch_seconds own_epoch_seconds_min
+            own_epoch_seconds_max slower loader_seconds count:whole""",
         "device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds kernels
             gap_seconds_min gap_seconds_max count:whole note:text""",
         "costs": f"""{_CELL} flops_per_image:whole precision:text power_capped_share
             cost_note:text peak_memory_bytes:whole memory_capacity_bytes:whole drift
             settled:truth joules_per_image watt_hours_per_epoch mean_watts mean_sm_mhz
-            money_per_epoch""",
+            money_per_epoch activation_bytes_per_image:whole""",
         "provenance": f"""{_CELL} seed:whole status:text measured_as:text model:text training:text
             recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text
             device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text
@@ -60,6 +67,9 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
         "communication": f"""{_KEYS} estimate:text total_seconds compute_seconds
             communication_seconds exposed_seconds overlapped_seconds moving_seconds spread_seconds
             note:text runs:whole run_std_seconds""",
+        "epoch_parts": f"""{_KEYS} epoch_seconds compute_seconds communication_seconds
+            data_wait_seconds communication_estimate:text work_seconds work_seconds_min
+            work_seconds_max work_seconds_run_std count:whole runs:whole note:text""",
         "bandwidth": f"""{_KEYS} bytes_per_iteration:whole iterations:whole bytes_per_epoch:whole
             estimate:text communication_seconds bandwidth_gb_per_s peak_gb_per_s utilization
             note:text""",

@@ -14,13 +14,21 @@ SUBTRACTIONS = {
     "subtraction_without_loading": "epoch_seconds_without_loading",
 }
 """Each estimate by subtraction, and the column of the timing table it subtracts in."""
-PREFERRED = ["profiler", "subtraction_without_loading", "subtraction"]
-"""Which estimate of the communication a bandwidth is taken from: the first that a cell has."""
+EXPOSED = ["without_communication", "profiler", "subtraction_without_loading"]
+"""What communication adds to an epoch is taken from the first estimate that a cell has: from steps
+in memory, with and without exchange; from the trace; by subtraction, which takes a wait for data
+that the GPU worked through for communication."""
+MOVING = ["profiler", "subtraction_without_loading", "subtraction"]
+"""Which estimate a bandwidth is taken from: the first that a cell has."""
 TRACE_RESOLUTION_SECONDS = 1e-9
 """The tick of a trace's clock: less overlap than that is what sums of its spans were rounded by."""
 
 
-def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) -> pd.DataFrame:
+def communication(
+    timing: pd.DataFrame,
+    readings: pd.DataFrame | None = None,
+    in_memory: pd.DataFrame | None = None,
+) -> pd.DataFrame:
     """The table of communication seconds per epoch: the multi-GPU cells of `timing`.
 
     `communication_seconds` is what communication adds to the epoch, so that compute +
@@ -33,18 +41,19 @@ def communication(timing: pd.DataFrame, readings: pd.DataFrame | None = None) ->
     parts, each for itself, need not add up to it.
 
     The instruments' `readings` (`measurements.readings`; a published study has none) are those of
-    one iteration times the epoch's iterations, beside the time without loading; `spread_seconds` is
-    the range of those that were read more than once, `run_std_seconds` the standard deviation
-    between the runs. A cell without time or baseline keeps its
-    rows; `note` says what is missing.
+    one iteration times the epoch's iterations. Leaving communication out is a difference of epochs
+    in memory (`epoch_parts.in_memory`). The total of these is the epoch in memory, where that was
+    not measured the time without loading. `spread_seconds` is the range of what was read more than
+    once, `run_std_seconds` the standard deviation between the runs. A cell without time or baseline
+    keeps its rows; `note` says what is missing.
     """
     estimates = [_subtraction(timing, estimate) for estimate in SUBTRACTIONS]
-    if readings is not None:
-        estimates.append(_measured(timing, readings))
+    if readings is not None and in_memory is not None:
+        estimates.append(_measured(timing, readings, in_memory))
     return schema.arrange("communication", pd.concat(estimates))
 
 
-def first_estimates(table: pd.DataFrame, estimates: list[str]) -> pd.DataFrame:
+def first_estimates(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFrame:
     """The row of each cell by the first of these estimates that has seconds for it."""
     known = table[table["communication_seconds"].notna() & table["estimate"].isin(estimates)]
     order = known["estimate"].map(estimates.index).sort_values(kind="stable").index
@@ -64,9 +73,12 @@ def _subtraction(timing: pd.DataFrame, estimate: str) -> pd.DataFrame:
     return table
 
 
-def _measured(timing: pd.DataFrame, readings: pd.DataFrame) -> pd.DataFrame:
+def _measured(
+    timing: pd.DataFrame, readings: pd.DataFrame, in_memory: pd.DataFrame
+) -> pd.DataFrame:
     times = timing[timing["gpus"] > 1].drop(columns="runs")
     table = times.merge(readings, on=CELL_KEYS, suffixes=("", "_read"))
+    table = table.merge(in_memory.drop(columns=["count", "runs"]), how="left", on=CELL_KEYS)
     table["moving_seconds"] = table["communication_seconds"].where(
         table["overlapped_seconds"].notna()
     )
@@ -75,8 +87,15 @@ def _measured(timing: pd.DataFrame, readings: pd.DataFrame) -> pd.DataFrame:
         table[part] = table[part] * table["iterations"]
     rounding = table["overlapped_seconds"] < TRACE_RESOLUTION_SECONDS
     table.loc[rounding, "overlapped_seconds"] = 0.0
+    own = (table["estimate"] == "without_communication") & table["exchange_seconds"].notna()
+    table.loc[own, "exposed_seconds"] = table["exchange_seconds"]
+    table.loc[own & table["spread_seconds"].notna(), "spread_seconds"] = (
+        table["exchange_seconds_max"] - table["exchange_seconds_min"]
+    )
     table["communication_seconds"] = table["exposed_seconds"]
-    table["total_seconds"] = table["epoch_seconds_without_loading"]
+    table["total_seconds"] = table["in_memory_epoch_seconds"].fillna(
+        table["epoch_seconds_without_loading"]
+    )
     table["compute_seconds"] = table["total_seconds"] - table["communication_seconds"]
     negative = table["communication_seconds"] < 0
     table.loc[negative, "note"] = "communication below 0: the epoch was no slower with it"

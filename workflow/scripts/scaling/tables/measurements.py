@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records import EpochRow
+from scaling.core.records import EpochRow, RunRecord
 from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import TIMED, Epoch, epochs
@@ -38,11 +38,7 @@ def readings(runs: list[Run]) -> pd.DataFrame:
 
 
 def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
-    own = [
-        [read for read in record["communication"]["readings"] if read["estimate"] == estimate]
-        for record in seeds
-        if record
-    ]
+    own = [_reads(record, estimate) for record in seeds if record]
     runs = [found for ranks in own if (found := _figures(ranks))]
     figures = [figure for found in runs for figure in found]
     if not figures:
@@ -61,6 +57,17 @@ def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
     }
 
 
+def _reads(record: RunRecord, estimate: str) -> list[dict[str, Any]]:
+    if estimate == "without_communication":
+        note = "the strategy cannot leave communication out"
+        return [
+            {**rank, "iterations": rank["iterations"] if rank["seconds_without_exchange"] else 0}
+            | {"note": note}
+            for rank in record["in_memory"]
+        ]
+    return [read for read in record["communication"]["readings"] if read["estimate"] == estimate]
+
+
 def _figures(ranks: list[dict[str, Any]]) -> list[dict[str, float]]:
     """Seconds of an iteration by one run, from what its ranks read: a figure for each repeat."""
     if not ranks or not all(read["iterations"] for read in ranks):
@@ -70,7 +77,7 @@ def _figures(ranks: list[dict[str, Any]]) -> list[dict[str, float]]:
         return [{part: median(read[part] for read in ranks) / iterations for part in COMMUNICATION}]
     with_it, without = (
         [max(repeat) for repeat in zip(*(read[key] for read in ranks), strict=True)]
-        for key in ("seconds", "seconds_without")
+        for key in ("seconds", "seconds_without_exchange")
     )
     added = [(one - other) / iterations for one, other in zip(with_it, without, strict=True)]
     return [
@@ -133,7 +140,8 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     `joules_per_image`, `watt_hours_per_epoch` and `mean_watts` are of all its GPUs (not of their
     hosts) over all measured epochs, empty where a GPU's energy was not counted; `mean_sm_mhz` is of
     their clocks at the ends of epochs. `peak_memory_bytes` is the highest of all ranks and seeds,
-    of `memory_capacity_bytes` that a GPU (or the host) has.
+    of `memory_capacity_bytes` that a GPU (or the host) has; `activation_bytes_per_image` is
+    that of an uncompiled float32 step.
     """
     return table_of_cells("costs", runs, _cost)
 
@@ -154,6 +162,7 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
     if measured and None not in capped:
         share = min(1.0, sum(filter(None, capped)) / sum(epoch.seconds for epoch in measured))
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
+    activations = [record["model"]["activation_bytes_per_image"] for record in records]
     known = [record["memory"]["capacity_bytes"] for record in records]
     capacities = [round(size) for size in known if size]
     settlings = [record["settling"] for record in records if record["status"] in TIMED]
@@ -165,6 +174,7 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         "cost_note": "; ".join(notes),
         "peak_memory_bytes": max(memory, default=None),
         "memory_capacity_bytes": max(capacities, default=None),
+        "activation_bytes_per_image": max(filter(None, activations), default=None),
         "drift": max(drifts, key=abs, default=math.nan),
         **_energy([row for record in records for row in record["epochs"]], measured),
         "settled": len(drifts) > 0 and all(each["settled"] for each in settlings),

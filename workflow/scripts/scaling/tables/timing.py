@@ -93,8 +93,8 @@ def _figures(seeds: Seeds) -> dict[str, Any]:
         "epoch_seconds": seconds,
         "epoch_seconds_without_loading": seconds - loader_seconds,
         "loader_seconds": loader_seconds,
-        **_spread("epoch_seconds", [[epoch.seconds for epoch in own] for own in runs]),
-        **_spread(
+        **spread("epoch_seconds", [[epoch.seconds for epoch in own] for own in runs]),
+        **spread(
             "epoch_seconds_without_loading",
             [[epoch.seconds - epoch.loader_seconds for epoch in own] for own in runs],
         ),
@@ -105,7 +105,7 @@ def _figures(seeds: Seeds) -> dict[str, Any]:
     }
 
 
-def _spread(name: str, runs: list[list[float]]) -> dict[str, float]:
+def spread(name: str, runs: list[list[float]]) -> dict[str, float]:
     """The ends of a time over all epochs, and those of the medians of its runs."""
     medians = [median(seconds) for seconds in runs]
     return {

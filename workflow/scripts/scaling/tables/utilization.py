@@ -9,15 +9,9 @@ from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 from scaling.tables.limits import peak_flops_per_second
 
-ESTIMATES = ["without_communication", "subtraction_without_loading"]
-"""Which estimate a cell's communication is taken from: the first that has a value.
-
-Both see exposed communication alone, in an epoch without loading.
-"""
-
 
 def utilization(
-    timing: pd.DataFrame, communication: pd.DataFrame, peaks: pd.DataFrame, costs: pd.DataFrame
+    timing: pd.DataFrame, epoch_parts: pd.DataFrame, peaks: pd.DataFrame, costs: pd.DataFrame
 ) -> pd.DataFrame:
     """The table of utilization: one row per row of `timing`.
 
@@ -28,17 +22,13 @@ def utilization(
     of a GPU that works on, empty where that was not read.
 
     The shares are of that epoch and add up to 1: `utilization` is the time its operations would
-    take at the peak, `loading_share` the wait for data, `communication_share` exposed communication
-    by `communication_estimate` (see `ESTIMATES`; empty on one GPU and where there is no estimate),
-    `other_share` all the rest: what runs below the peak, and gaps. `power_capped_share`: see
-    `measurements.costs`. What is missing is in `note`.
+    take at the peak, `loading_share` the data wait and `communication_share` the communication of
+    `epoch_parts`, `other_share` all the rest: what runs below the peak, and gaps.
+    `power_capped_share`: see `measurements.costs`. What is missing is in `note`.
     """
-    known = communication[communication["communication_seconds"].notna()]
-    known = known[known["estimate"].isin(ESTIMATES)]
-    first = known.sort_values("estimate", key=lambda names: names.map(ESTIMATES.index))
-    first = first.drop_duplicates(CELL_KEYS).rename(columns={"estimate": "communication_estimate"})
-    first = first[[*CELL_KEYS, "communication_seconds", "communication_estimate"]]
-    table = timing.merge(costs, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
+    parts = ["data_wait_seconds", "communication_seconds", "communication_estimate"]
+    table = timing.merge(costs, how="left", on=CELL_KEYS)
+    table = table.merge(epoch_parts[[*CELL_KEYS, *parts]], how="left", on=CELL_KEYS)
     table["images_per_second"] = table["samples"] / table["epoch_seconds"]
     table["images_per_second_min"] = table["samples"] / table["epoch_seconds_max"]
     table["images_per_second_max"] = table["samples"] / table["epoch_seconds_min"]
@@ -56,8 +46,9 @@ def utilization(
     table["utilization_without_loading"] = (
         without_loading * per_gpu / table["peak_flops_per_second"]
     )
-    table["loading_share"] = table["loader_seconds"] / table["epoch_seconds"]
-    table["communication_share"] = table["communication_seconds"] / table["epoch_seconds"]
+    table["loading_share"] = table["data_wait_seconds"] / table["epoch_seconds"]
+    share = table["communication_seconds"] / table["epoch_seconds"]
+    table["communication_share"] = share.where(table["gpus"] > 1)
     known = table["utilization"] + table["loading_share"]
     table["other_share"] = 1 - known - table["communication_share"].fillna(0)
     table["note"] = [_note(row) for row in table.itertuples()]

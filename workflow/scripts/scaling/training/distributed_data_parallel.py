@@ -1,6 +1,7 @@
 """Strategy `ddp`: a process for each GPU, gradients averaged by all-reduces."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -13,6 +14,7 @@ class Replica(Wrapped):
     """The model of one rank under DistributedDataParallel."""
 
     model: DistributedDataParallel
+    _sends = True
 
     @property
     def bucket_bytes(self) -> list[int]:
@@ -24,11 +26,18 @@ class Replica(Wrapped):
         sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""
         return [int(size) for size in str(sizes).split(",") if size.strip()]
 
+    @contextmanager
+    def _local(self) -> Iterator[None]:
+        self._sends = False
+        with self.model.no_sync():
+            yield
+        self._sends = True
+
     def without_communication(self) -> AbstractContextManager[None] | None:
-        return self.model.no_sync()
+        return self._local()
 
     def accumulate(self, more: bool) -> None:
-        self.model.require_backward_grad_sync = not more
+        self.model.require_backward_grad_sync = self._sends and not more
 
 
 def wrap(model: nn.Module, rank: Rank, gpus: int) -> Replica:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from scaling.training.trainer import TrainingData, finite
 
-FLOP_IMAGES = 2
+COUNTED_IMAGES = 2
 """Batch normalisation refuses a single value per channel."""
 
 
@@ -74,30 +75,51 @@ def image_shape(dataset: TrainingData) -> tuple[int, int, int]:
     return 3, side, side
 
 
-def training_flops_per_image(model: nn.Module, image_shape: tuple[int, ...] = (3, 32, 32)) -> int:
-    """Floating-point operations of one forward and backward pass of `model`, per image.
+@dataclass(frozen=True)
+class StepCosts:
+    """What one image costs in a step."""
 
-    `image_shape` is that of one input, without the batch. Counted are convolutions and matrix
-    products, a multiplication and an addition as two, with the gradients of every parameter; the
-    images themselves need no gradient. ResNet-18 for CIFAR costs 3.329e9. The pass runs on shapes
-    alone (PyTorch's meta device), or for a model that looks at values on zeros, where its own
-    parameters are; `model` stays as it is.
+    flops: int
+    """Floating-point operations of forward and backward: those of convolutions and matrix products,
+    a multiplication and an addition as two, with the gradients of every parameter. The images
+    themselves need no gradient. ResNet-18 for CIFAR costs 3.329e9."""
+    activation_bytes: int
+    """What autograd keeps of the forward pass for the backward pass, in float32 and uncompiled:
+    each tensor once, without parameters and buffers."""
+
+
+def count_step(model: nn.Module, image_shape: tuple[int, ...] = (3, 32, 32)) -> StepCosts:
+    """Count what a step of `model` costs for each image of `image_shape`.
+
+    It runs on shapes alone (PyTorch's meta device), or for a model that looks at values on zeros,
+    where its own parameters are; `model` stays as it is.
     """
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
     try:
-        return _flops(model, tensors, image_shape, torch.device("meta"))
+        return _count(model, tensors, image_shape, torch.device("meta"))
     except (NotImplementedError, RuntimeError):
-        return _flops(model, tensors, image_shape, next(iter(tensors.values())).device)
+        return _count(model, tensors, image_shape, next(iter(tensors.values())).device)
 
 
-def _flops(
+def _count(
     model: nn.Module, tensors: dict[str, Tensor], image_shape: tuple[int, ...], device: torch.device
-) -> int:
+) -> StepCosts:
     fresh = {
         name: torch.zeros_like(tensor, device=device, requires_grad=tensor.requires_grad)
         for name, tensor in tensors.items()
     }
-    images = torch.zeros(FLOP_IMAGES, *image_shape, device=device)
-    with FlopCounterMode(display=False) as counter:
+    images = torch.zeros(COUNTED_IMAGES, *image_shape, device=device)
+    kept: dict[int, torch.UntypedStorage] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage._cdata] = storage
+        return tensor
+
+    saving = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    with FlopCounterMode(display=False) as counter, saving:
         functional_call(model, fresh, (images,)).sum().backward()
-    return counter.get_total_flops() // FLOP_IMAGES
+    for tensor in fresh.values():
+        kept.pop(tensor.untyped_storage()._cdata, None)
+    activations = sum(storage.nbytes() for storage in kept.values())
+    return StepCosts(counter.get_total_flops() // COUNTED_IMAGES, activations // COUNTED_IMAGES)

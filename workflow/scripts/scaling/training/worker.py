@@ -37,8 +37,8 @@ def load(spec: RunSpec) -> None:
         STRATEGIES.find(spec.cell.strategy).wrap.load()
 
 
-Instruments = Callable[[Trainer, Rank, int, int], tuple[list[dict[str, Any]], dict[str, Any]]]
-"""Reads the communication and the device's time of a trainer on (rank, GPUs, iterations)."""
+Instruments = Callable[[Trainer, Rank, int, int], dict[str, Any]]
+"""Measures the steps of a trainer on (rank, GPUs, iterations): fields of a record."""
 
 
 def run(
@@ -141,7 +141,7 @@ def _train(
     digest = evaluation.sha256(model.parameters())
     # Of a model as it is made: one that was sharded or compiled cannot be run on shapes alone.
     shape = evaluation.image_shape(dataset)
-    flops = evaluation.training_flops_per_image(build(spec, classes), shape)
+    counted = evaluation.count_step(build(spec, classes), shape)
     rank.barrier()
     log.append(
         "end",
@@ -155,15 +155,15 @@ def _train(
             },
             "applied": trainer.applied,
             "compiled_batch_sizes": trainer.compiled_batch_sizes,
-            "flops_per_image": flops,
+            "flops_per_image": counted.flops,
+            "activation_bytes_per_image": counted.activation_bytes,
         },
     )
-    readings: dict[str, Any] = {"readings": [], "device_time": None}
+    found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": None}
     if spec.instrumented_iterations:
         limit = spec.instrumented_iterations
-        found, device_time = instruments(trainer, rank, spec.cell.gpus, limit)
-        readings = {"readings": found, "device_time": device_time}
-    log.append("readings", {**readings, "seconds": clock.elapsed()})
+        found = instruments(trainer, rank, spec.cell.gpus, limit)
+    log.append("readings", {**found, "seconds": clock.elapsed()})
     rank.barrier()
     trainer.close()
     rank.leave()

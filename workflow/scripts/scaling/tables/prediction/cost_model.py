@@ -21,7 +21,7 @@ from scaling.tables.prediction.links import AllReduce
 
 PARAMETERS = ["fixed", "image", "communication", "waiting"]
 CONFIDENCE = 0.95
-WORK = "epoch_seconds_without_loading"
+WORK = "work_seconds"
 """The column with the time of an epoch's work, which the model has without its last term."""
 
 LEAST_SHARE = 0.001

@@ -1,0 +1,40 @@
+"""A recipe: course on a machine where rank 1 computes or loads each batch DELAY seconds longer."""
+
+import time
+
+from scaling.registry.recipe import Recipe
+from scaling.registry.recipes.course import Options
+from scaling.registry.registry import Reference
+
+DELAY = 0.2
+
+
+class DelayedOptions(Options):
+    computes_longer: bool
+    loads_longer: bool
+
+
+def delayed(spec, rank, model, dataset):
+    from scaling.training.course import Course
+
+    trainer = Course(spec, rank, model, dataset)
+    if rank.index == 1 and spec.recipe_options["computes_longer"]:
+        trainer.model.register_forward_pre_hook(lambda *_: time.sleep(DELAY))
+    if rank.index == 1 and spec.recipe_options["loads_longer"]:
+        trainer._loader = Slow(trainer._loader)
+    return trainer
+
+
+class Slow:
+    """A loader whose every batch takes longer."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def __iter__(self):
+        for batch in self._loader:
+            time.sleep(DELAY)
+            yield batch
+
+
+ENTRY = Recipe(name="delayed", trainer=Reference("delayed:delayed"), options=DelayedOptions)

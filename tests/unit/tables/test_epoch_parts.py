@@ -1,0 +1,112 @@
+"""What an epoch consists of, computed by hand and caused: a slow rank, a slow loader."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from examples.delayed import DELAY
+from examples.records import epoch, record
+from scaling.core import plugins
+from scaling.core.grid import Cell
+from scaling.core.records import read_record, upgrade
+from scaling.tables.communication import communication
+from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
+from scaling.tables.measurements import readings
+from scaling.tables.timing import timing
+from training_runs import run, write_images
+
+PAIR = Cell("course", "ddp", 2, 128, 0)
+
+
+def of_rank(rank, seconds, without=None):
+    own = {"rank": rank, "iterations": 10, "samples": 1280, "seconds": seconds}
+    return own | {"seconds_without_exchange": without}
+
+
+def study(cell, epoch_seconds, loader_seconds, measured):
+    """The tables of one cell of 25,600 images, each rank's epoch and wait being the same."""
+    rows = [
+        epoch(number, epoch_seconds, loader_seconds, rank=rank, samples=12_800, iterations=100)
+        for number in (2, 3, 4)
+        for rank in (0, 1)
+    ]
+    made = record(cell, rows)
+    made["in_memory"] = measured
+    runs = [(cell, made)]
+    times, memory = timing(runs), in_memory(runs)
+    parts = epoch_parts(times, memory, communication(times, readings(runs), memory))
+    return memory.iloc[0], parts.iloc[0], ranks(runs)
+
+
+def test_the_parts_add_up_to_the_epoch_and_are_those_of_steps_in_memory():
+    # The host waits 9 of 10 s, and the GPUs work on: 6 s of steps, 4.5 s without exchange.
+    memory, parts, _ = study(
+        PAIR,
+        10.0,
+        9.0,
+        [of_rank(0, [0.5, 0.6, 0.7], [0.2, 0.3, 0.4]), of_rank(1, [0.6, 0.6, 0.6], [0.45] * 3)],
+    )
+    assert memory.in_memory_epoch_seconds == pytest.approx(6.0)
+    assert memory.in_memory_epoch_seconds_without_exchange == pytest.approx(4.5)
+    # Repeat by repeat 0.6 - 0.45, 0.6 - 0.45 and 0.7 - 0.45.
+    assert memory.exchange_seconds == pytest.approx(1.5)
+    assert (memory.exchange_seconds_max, memory["count"]) == (pytest.approx(2.5), 3)
+    found = (parts.compute_seconds, parts.communication_seconds, parts.data_wait_seconds)
+    assert found == pytest.approx((4.5, 1.5, 4.0))
+    assert parts.communication_estimate == "without_communication"
+
+
+def test_a_host_that_waits_says_nothing_of_compute_without_steps_in_memory():
+    _, parts, slow = study(PAIR, 10.0, 9.0, [])
+    assert math.isnan(parts.compute_seconds) and parts.data_wait_seconds == 9.0
+    assert parts.note == "not measured in memory: data wait is the host's, so at most this"
+    assert len(slow) == 0
+
+
+def test_what_older_records_read_is_theirs():
+    made = record(PAIR, [epoch(2, 1.0)])
+    timed = {"rank": 0, "iterations": 10, "estimate": "without_communication"}
+    made["communication"]["readings"] = [timed | {"seconds": [2.0], "seconds_without": [1.5]}]
+    made["device_time"] = [{"rank": 0, "iterations": 10, "seconds": 3.0, "busy_seconds": 1.0}]
+    del made["in_memory"]
+    (own,) = upgrade(made)["in_memory"]
+    assert (own["seconds"], own["seconds_without_exchange"], own["samples"]) == ([2.0], [1.5], None)
+
+
+@pytest.fixture
+def delayed(tmp_path, monkeypatch):
+    """Runs on two processes, one of which is slow at what it is asked to be slow at."""
+    monkeypatch.setenv(plugins.VARIABLE, str(Path(__file__).parents[2] / "examples/delayed.py"))
+    write_images(tmp_path)
+
+    def make(**slow):
+        options = {"loader_workers": 0, "computes_longer": False, "loads_longer": False, **slow}
+        path = tmp_path / "run.json"
+        changed = {"recipe": "delayed", "strategy": "ddp", "gpus": 2}
+        run(tmp_path, path, **changed, **{"recipe-options": json.dumps(options)})
+        made = read_record(path)
+        return [(Cell("delayed", "ddp", 2, 10, 0), made)]
+
+    return make
+
+
+def test_a_rank_that_computes_longer_is_found_although_all_epochs_are_equally_long(delayed):
+    runs = delayed(computes_longer=True)
+    first, second = ranks(runs).itertuples()
+    # An epoch is two steps.
+    assert second.own_epoch_seconds - first.own_epoch_seconds == pytest.approx(2 * DELAY, rel=0.5)
+    assert second.slower > 0.5 > first.slower
+    both = [[row["seconds"] for row in runs[0][1]["epochs"] if row["rank"] == r] for r in (0, 1)]
+    assert both[0] == pytest.approx(both[1], rel=0.25)
+
+
+def test_a_slow_loader_is_data_wait_and_neither_compute_nor_communication(delayed):
+    runs = delayed(loads_longer=True)
+    times, memory = timing(runs), in_memory(runs)
+    (parts,) = epoch_parts(times, memory, communication(times, readings(runs), memory)).itertuples()
+    assert parts.data_wait_seconds == pytest.approx(2 * DELAY, rel=0.5)
+    first, second = ranks(runs).itertuples()
+    assert abs(second.own_epoch_seconds - first.own_epoch_seconds) < DELAY
+    assert second.loader_seconds > 1.8 * DELAY > first.loader_seconds

@@ -1,0 +1,153 @@
+"""What an epoch consists of, by steps on batches that are in memory; and each rank's own speed."""
+
+import math
+from itertools import chain
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from scaling.core.grid import CELL_KEYS
+from scaling.core.records import RunRecord
+from scaling.tables import schema
+from scaling.tables.communication import first_estimates
+from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
+from scaling.tables.timing import epochs, spread
+
+SECONDS = {
+    "in_memory_epoch_seconds": "seconds",
+    "in_memory_epoch_seconds_without_exchange": "seconds_without_exchange",
+}
+"""Columns of the table in_memory, and the measurement that each is of."""
+LITTLE = 0.02
+"""Below this share of an epoch a wait for data changes nothing, and a longer epoch in memory is not
+worth a note."""
+
+
+def in_memory(runs: list[Run]) -> pd.DataFrame:
+    """Seconds of an epoch on batches in memory: one row per cell, with and without exchange.
+
+    Of each repeat the slowest rank's time counts, scaled from the images it trained on to those of
+    the epoch; the figure is the median over repeats and seeds, `count` of them, with minimum and
+    maximum; `runs` and `…_run_std` are as in the table of times. `exchange_seconds` is the
+    difference of the two, repeat by repeat: the exposed communication. It is empty where gradients
+    cannot be left out.
+    """
+    return table_of_cells("in_memory", runs, _in_memory)
+
+
+def _in_memory(seeds: Seeds) -> dict[str, Any]:
+    runs: dict[str, list[list[float]]] = {column: [] for column in [*SECONDS, "exchange_seconds"]}
+    for record in seeds:
+        times = _repeats(record) if record else {}
+        slowest = {name: seconds.max(axis=0) for name, seconds in times.items()}
+        for column, name in SECONDS.items():
+            if name in slowest:
+                runs[column].append(slowest[name].tolist())
+        if len(slowest) == len(SECONDS):
+            with_it, without = (slowest[name] for name in SECONDS.values())
+            runs["exchange_seconds"].append((with_it - without).tolist())
+    row: dict[str, Any] = {"runs": len(runs["in_memory_epoch_seconds"]), "count": 0}
+    for column, found in runs.items():
+        if found:
+            row |= {column: median(chain.from_iterable(found)), **spread(column, found)}
+            row["count"] = row["count"] or sum(map(len, found))
+    return row
+
+
+def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
+    """Seconds of a whole epoch [rank, repeat], of each measurement that all ranks made."""
+    ranks, whole = record["in_memory"], epochs(record)
+    if not ranks or not whole or not all(rank["iterations"] for rank in ranks):
+        return {}
+    if all(rank["samples"] for rank in ranks):
+        scale = whole[0].samples / sum(rank["samples"] for rank in ranks)
+    else:
+        scale = whole[0].iterations / ranks[0]["iterations"]
+    return {
+        name: np.array([rank[name] for rank in ranks]) * scale
+        for name in SECONDS.values()
+        if all(rank[name] for rank in ranks)
+    }
+
+
+def ranks(runs: list[Run]) -> pd.DataFrame:
+    """Each rank's own speed: one row per rank of a cell, from its epochs without exchange.
+
+    An all-reduce makes all ranks as slow as the slowest, so only here does one show. `slower` is
+    how much longer this rank took than the median of the others (0.18: 18 %), `loader_seconds` the
+    median of its waits for data in the measured epochs. Medians over repeats and seeds.
+    """
+    rows = []
+    for cell, seeds in by_cell(runs).items():
+        own = [_repeats(record) for record in seeds if record]
+        times = [each["seconds_without_exchange"] for each in own if len(each) == len(SECONDS)]
+        if not times or len({len(each) for each in times}) > 1:
+            continue
+        seconds = np.concatenate(times, axis=1)
+        middle = np.median(seconds, axis=1)
+        waits = [epoch for record in seeds if record for epoch in record["epochs"]]
+        for rank, own_seconds in enumerate(middle):
+            others = np.median(np.delete(middle, rank))
+            waited = [
+                epoch["loader_seconds"]
+                for epoch in waits
+                if epoch["role"] == "measured" and epoch["rank"] == rank
+            ]
+            figures = {
+                "rank": rank,
+                "own_epoch_seconds": own_seconds,
+                "own_epoch_seconds_min": seconds[rank].min(),
+                "own_epoch_seconds_max": seconds[rank].max(),
+                "slower": own_seconds / others - 1,
+                "loader_seconds": median(waited),
+                "count": seconds.shape[1],
+            }
+            rows.append(dict(zip(CELL_KEYS, cell, strict=True)) | figures)
+    return schema.arrange("ranks", rows)
+
+
+def epoch_parts(
+    timing: pd.DataFrame, in_memory: pd.DataFrame, communication: pd.DataFrame
+) -> pd.DataFrame:
+    """The table of an epoch's parts: compute + communication + data wait = epoch.
+
+    `work_seconds` is the epoch without any wait for data: the epoch in memory, or the epoch itself
+    where that was measured once at most and the host waits for next to nothing (`LITTLE`); with its
+    ends, `count` and `runs`. data wait = epoch - work, not below 0; communication is what it adds
+    to the epoch (exposed), by `communication_estimate`, the first that a cell has of `EXPOSED`;
+    compute is the rest, on one GPU without communication. A cell that waits and was not measured in
+    memory has no work and no compute, and as data wait what the host waited: too much, as the GPU
+    works on meanwhile.
+    """
+    first = first_estimates(communication).rename(columns={"estimate": "communication_estimate"})
+    first = first[[*CELL_KEYS, "communication_seconds", "communication_estimate"]]
+    memory = in_memory.rename(columns={"count": "memory_count", "runs": "memory_runs"})
+    table = timing.merge(memory, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
+    table.loc[table["gpus"] == 1, "communication_seconds"] = 0.0
+    waits = table["loader_seconds"] > LITTLE * table["epoch_seconds"]
+    chosen = waits | (table["memory_count"] > 1)
+    for end in ("", "_min", "_max", "_run_std"):
+        measured = table[f"in_memory_epoch_seconds{end}"]
+        table[f"work_seconds{end}"] = table[f"epoch_seconds{end}"].mask(chosen, measured)
+    for number in ("count", "runs"):
+        table[number] = table[number].mask(chosen, table[f"memory_{number}"])
+    wait = (table["epoch_seconds"] - table["work_seconds"]).clip(lower=0)
+    table["data_wait_seconds"] = wait.fillna(table["loader_seconds"])
+    work = table["epoch_seconds"] - wait
+    table["compute_seconds"] = work - table["communication_seconds"]
+    table["note"] = [_note(row) for row in table.itertuples()]
+    return schema.arrange("epoch_parts", table)
+
+
+def _note(row: Any) -> str:
+    if math.isnan(row.epoch_seconds):
+        return f"no time (status {row.status})"
+    if math.isnan(row.work_seconds):
+        return "not measured in memory: data wait is the host's, so at most this"
+    longer = row.in_memory_epoch_seconds / row.epoch_seconds - 1
+    if longer > LITTLE:
+        return f"in memory the epoch took {100 * longer:.1f} % longer"
+    return ""
