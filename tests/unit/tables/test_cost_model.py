@@ -103,8 +103,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
             exact = row(*place)
             without = exact["epoch_seconds_without_loading"] * (1 + 0.02 * random.normal())
             loading = exact["loader_seconds"] * (1 + 0.05 * random.normal())
-            times = {"epoch_seconds": without + loading, "epoch_seconds_without_loading": without}
-            rows.append(exact | times)
+            noisy = {"epoch_seconds": without + loading, "epoch_seconds_without_loading": without}
+            rows.append(exact | noisy)
         model = cost_model.fit(times(*rows), strategy, lambda gpus: 2 * (gpus - 1) / gpus)
         _, low, high = model.interval("image")
         parameter += low < IMAGE < high
