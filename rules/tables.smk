@@ -53,7 +53,7 @@ rule tables_derived:
     input:
         own=expand(
             f"<results>/tables/{STUDY}/{{table}}.csv",
-            table=["timing", "readings", "in_memory", "costs"],
+            table=["timing", "readings", "in_memory", "ranks", "costs"],
         ),
         limits=tables_by("tables_limits"),
         manifest=f"{DATASET}/manifest.json",

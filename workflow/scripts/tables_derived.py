@@ -26,7 +26,8 @@ def main(
     k, nodes = swept_gradient_bytes(found["interconnect"]), (gpus_per_node, between_nodes_gb_per_s)
     derived = tables_of_times(timing, k, found, *nodes)
     checked = ("speedup", "communication", "bandwidth", "utilization")
-    made = Study(timing=timing, train_images=train_images, **{k: derived[k] for k in checked})
+    known = {name: derived[name] for name in checked} | {"ranks": found["ranks"]}
+    made = Study(timing=timing, train_images=train_images, **known)
     schema.write_all(derived | {"audit": audit(made)}, tables, study)
 
 

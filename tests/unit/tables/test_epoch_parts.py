@@ -2,15 +2,19 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
 
 from examples.delayed import DELAY
 from examples.records import epoch, record
+from scaling.audit.finding import Study
+from scaling.audit.limits import slow_rank
 from scaling.core import plugins
 from scaling.core.grid import Cell
 from scaling.core.records import read_record, upgrade
+from scaling.tables import schema
 from scaling.tables.communication import communication
 from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
 from scaling.tables.measurements import readings
@@ -92,12 +96,20 @@ def delayed(tmp_path, monkeypatch):
     return make
 
 
+def warned(runs):
+    """What the audit says of ranks."""
+    empty = {name: schema.frame(name) for name in ("speedup", "communication", "bandwidth")}
+    return slow_rank(Study(timing(runs), train_images=40, ranks=ranks(runs), **empty))["message"]
+
+
 def test_a_rank_that_computes_longer_is_found_although_all_epochs_are_equally_long(delayed):
     runs = delayed(computes_longer=True)
     first, second = ranks(runs).itertuples()
     # An epoch is two steps.
     assert second.own_epoch_seconds - first.own_epoch_seconds == pytest.approx(2 * DELAY, rel=0.5)
     assert second.slower > 0.5 > first.slower
+    (told,) = warned(runs)
+    assert re.match(r"rank 1 computes \d+ % slower than the others; it waits .* for data", told)
     both = [[row["seconds"] for row in runs[0][1]["epochs"] if row["rank"] == r] for r in (0, 1)]
     assert both[0] == pytest.approx(both[1], rel=0.25)
 
@@ -107,6 +119,8 @@ def test_a_slow_loader_is_data_wait_and_neither_compute_nor_communication(delaye
     times, memory = timing(runs), in_memory(runs)
     (parts,) = epoch_parts(times, memory, communication(times, readings(runs), memory)).itertuples()
     assert parts.data_wait_seconds == pytest.approx(2 * DELAY, rel=0.5)
+    (told,) = warned(runs)
+    assert re.match(r"rank 1 waits \d+ % of the epoch for data, the others \d", told)
     first, second = ranks(runs).itertuples()
     assert abs(second.own_epoch_seconds - first.own_epoch_seconds) < DELAY
     assert second.loader_seconds > 1.8 * DELAY > first.loader_seconds

@@ -23,6 +23,7 @@ from scaling.tables.utilization import utilization
 MEASURED = [
     "readings",
     "in_memory",
+    "ranks",
     "costs",
     *(table.name for table in schema.made_by("tables_limits")),
 ]

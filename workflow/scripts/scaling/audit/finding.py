@@ -18,7 +18,8 @@ class Study:
     """Hold the tables under audit, and D: the number of images in the training set.
 
     `printed` is the table of figures that a document printed, empty for a study that prints none;
-    `utilization` is empty for one without measured peaks.
+    `utilization` is empty for one without measured peaks, `ranks` for one without steps that leave
+    gradient exchange out.
     """
 
     timing: pd.DataFrame
@@ -28,6 +29,7 @@ class Study:
     train_images: int
     printed: pd.DataFrame = field(default_factory=lambda: schema.frame("printed"))
     utilization: pd.DataFrame = field(default_factory=lambda: schema.frame("utilization"))
+    ranks: pd.DataFrame = field(default_factory=lambda: schema.frame("ranks"))
 
 
 Check = Callable[[Study], pd.DataFrame]

@@ -8,6 +8,7 @@ is beyond by no more than noise; the message then says so. A time measured once 
 import pandas as pd
 
 from scaling.audit.finding import TOLERANCE, Check, Study, beyond, findings
+from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
 from scaling.tables.bandwidth import BLIND, blind
@@ -16,6 +17,8 @@ from scaling.tables.speedup import VIEWS, why_above_gpus
 COMMUNICATION_FACTOR = 2.0
 """Largest over smallest communication time of an iteration that noise may explain: subtracting two
 large times leaves a small one, easily wrong by tens of percent, hardly by a factor of 2."""
+SLOW = 0.05
+"""How much slower a rank may be than the others: GPUs of a kind differ by 1 or 2 %."""
 
 
 def negative_communication(study: Study) -> pd.DataFrame:
@@ -106,7 +109,42 @@ def communication_varies_with_batch(study: Study) -> pd.DataFrame:
     return beyond(rows, message, list(rows["reason"]), rows["seconds"], rows["least"])
 
 
+def slow_rank(study: Study) -> pd.DataFrame:
+    """No rank is slower than the others by more than `SLOW`, at computing or at loading.
+
+    At computing by its own steps, without gradient exchange, where each of its repeats is slower
+    than every other rank's; at loading by what it waits for data beyond the median of the others,
+    as a share of the epoch.
+    """
+    table = study.ranks.merge(study.timing[[*CELL_KEYS, "epoch_seconds"]], on=CELL_KEYS)
+    found = []
+    for _, ranks in table.groupby(CELL_KEYS):
+        for row in ranks.itertuples():
+            others = ranks.drop(row.Index)
+            wait, usual = (
+                seconds / row.epoch_seconds
+                for seconds in (row.loader_seconds, others["loader_seconds"].median())
+            )
+            computes = row.slower > SLOW
+            computes &= row.own_epoch_seconds_min > others["own_epoch_seconds_max"].max()
+            if not computes and wait - usual <= SLOW:
+                continue
+            message = f"rank {row.rank} "
+            if computes:
+                message += f"computes {fmt.percent(row.slower)} slower than the others"
+                if row.sm_mhz > 0:
+                    clocks = f"{row.sm_mhz:,.0f} against {others['sm_mhz'].median():,.0f}"
+                    message += f" (clocks {clocks} MHz)"
+                message += "; it "
+            message += f"waits {fmt.percent(wait)} of the epoch for data, the others "
+            message += fmt.percent(usual)
+            score = max(row.slower, wait - usual)
+            found.append(findings(ranks.loc[[row.Index]], "warning", message, score, SLOW))
+    return pd.concat(found) if found else findings(study.ranks.head(0), "", "", 0, 0)
+
+
 CHECKS: list[Check] = [
+    slow_rank,
     negative_communication,
     utilization_above_one,
     above_the_matrix_peak,

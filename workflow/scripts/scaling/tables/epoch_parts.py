@@ -77,8 +77,8 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
     """Each rank's own speed: one row per rank of a cell, from its epochs without exchange.
 
     An all-reduce makes all ranks as slow as the slowest, so only here does one show. `slower` is
-    how much longer this rank took than the median of the others (0.18: 18 %), `loader_seconds` the
-    median of its waits for data in the measured epochs. Medians over repeats and seeds.
+    how much longer this rank took than the median of the others (0.18: 18 %), `loader_seconds` and
+    `sm_mhz` the medians of its waits for data and of its GPU's clock in the measured epochs.
     """
     rows = []
     for cell, seeds in by_cell(runs).items():
@@ -88,21 +88,24 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
             continue
         seconds = np.concatenate(times, axis=1)
         middle = np.median(seconds, axis=1)
-        waits = [epoch for record in seeds if record for epoch in record["epochs"]]
+        epochs_of_all = [epoch for record in seeds if record for epoch in record["epochs"]]
         for rank, own_seconds in enumerate(middle):
             others = np.median(np.delete(middle, rank))
-            waited = [
-                epoch["loader_seconds"]
-                for epoch in waits
+            own_epochs = [
+                epoch
+                for epoch in epochs_of_all
                 if epoch["role"] == "measured" and epoch["rank"] == rank
             ]
+            read = [gpu["sm_mhz"] for epoch in own_epochs for gpu in epoch["gpu_readings"]]
+            clocks = [clock for clock in read if clock is not None]
             figures = {
                 "rank": rank,
                 "own_epoch_seconds": own_seconds,
                 "own_epoch_seconds_min": seconds[rank].min(),
                 "own_epoch_seconds_max": seconds[rank].max(),
                 "slower": own_seconds / others - 1,
-                "loader_seconds": median(waited),
+                "loader_seconds": median(epoch["loader_seconds"] for epoch in own_epochs),
+                "sm_mhz": median(clocks) if clocks else math.nan,
                 "count": seconds.shape[1],
             }
             rows.append(dict(zip(CELL_KEYS, cell, strict=True)) | figures)
