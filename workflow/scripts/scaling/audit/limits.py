@@ -112,9 +112,9 @@ def communication_varies_with_batch(study: Study) -> pd.DataFrame:
 def slow_rank(study: Study) -> pd.DataFrame:
     """No rank is slower than the others by more than `SLOW`, at computing or at loading.
 
-    At computing by its own steps, without gradient exchange, where each of its repeats is slower
-    than every other rank's; at loading by what it waits for data beyond the median of the others,
-    as a share of the epoch.
+    At computing by its own steps, without gradient exchange; at loading by what it waits for data
+    beyond the median of the others, as a share of the epoch. Each of its repeats, or epochs, has to
+    be slower than all of theirs.
     """
     table = study.ranks.merge(study.timing[[*CELL_KEYS, "epoch_seconds"]], on=CELL_KEYS)
     found = []
@@ -127,7 +127,9 @@ def slow_rank(study: Study) -> pd.DataFrame:
             )
             computes = row.slower > SLOW
             computes &= row.own_epoch_seconds_min > others["own_epoch_seconds_max"].max()
-            if not computes and wait - usual <= SLOW:
+            loads = wait - usual > SLOW
+            loads &= row.loader_seconds_min > others["loader_seconds_max"].max()
+            if not computes and not loads:
                 continue
             message = f"rank {row.rank} "
             if computes:

@@ -30,7 +30,8 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             in_memory_epoch_seconds_without_exchange_max exchange_seconds exchange_seconds_min
             exchange_seconds_max count:whole runs:whole in_memory_epoch_seconds_run_std""",
         "ranks": f"""{_CELL} rank:whole own_epoch_seconds own_epoch_seconds_min
-            own_epoch_seconds_max slower loader_seconds sm_mhz count:whole""",
+            own_epoch_seconds_max slower loader_seconds loader_seconds_min
+            loader_seconds_max sm_mhz count:whole""",
         "device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds gap_seconds kernels
             gap_seconds_min gap_seconds_max count:whole note:text""",
         "costs": f"""{_CELL} flops_per_image:whole precision:text power_capped_share

@@ -96,6 +96,7 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
                 for epoch in epochs_of_all
                 if epoch["role"] == "measured" and epoch["rank"] == rank
             ]
+            waits = [epoch["loader_seconds"] for epoch in own_epochs]
             read = [gpu["sm_mhz"] for epoch in own_epochs for gpu in epoch["gpu_readings"]]
             clocks = [clock for clock in read if clock is not None]
             figures = {
@@ -104,7 +105,9 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
                 "own_epoch_seconds_min": seconds[rank].min(),
                 "own_epoch_seconds_max": seconds[rank].max(),
                 "slower": own_seconds / others - 1,
-                "loader_seconds": median(epoch["loader_seconds"] for epoch in own_epochs),
+                "loader_seconds": median(waits),
+                "loader_seconds_min": min(waits),
+                "loader_seconds_max": max(waits),
                 "sm_mhz": median(clocks) if clocks else math.nan,
                 "count": seconds.shape[1],
             }

@@ -58,11 +58,10 @@ def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
 
 
 def _reads(record: RunRecord, estimate: str) -> list[dict[str, Any]]:
-    if estimate == "without_communication":
-        note = "the strategy cannot leave communication out"
+    if estimate == "without_communication" and record["in_memory"]:
+        note = {"note": "the strategy cannot leave communication out"}
         return [
-            {**rank, "iterations": rank["iterations"] if rank["seconds_without_exchange"] else 0}
-            | {"note": note}
+            rank if rank["seconds_without_exchange"] else rank | note | {"iterations": 0}
             for rank in record["in_memory"]
         ]
     return [read for read in record["communication"]["readings"] if read["estimate"] == estimate]
