@@ -228,6 +228,12 @@ TIMED = {
     "runtime": math.ceil(config["machine"]["time_limit_seconds"] / 60) + 5,
     "slurm_extra": " ".join(EXCLUSIVE),
 }
+MOST = {"gpus": max(config["grid"]["gpus"])}
+
+
+def of_most(resource):
+    """A resource of `TIMED` as it is of jobs on the most GPUs."""
+    return (lambda wildcards: resource(MOST)) if callable(resource) else resource
 
 
 def slurm_options(wildcards):
