@@ -60,14 +60,12 @@ MAP = {
     "seconds": ("timing", "epoch_seconds", fmt.significant),
     "efficiency": ("speedup", "efficiency", fmt.percent),
     "waiting": ("utilization", "loading_share", fmt.percent),
-    "communication": ("communication", "share", fmt.percent),
+    "communication": ("epoch_parts", "share", fmt.percent),
     "peak": ("utilization", "utilization", fmt.percent),
     "accuracy": ("accuracy", "test_accuracy", fmt.percent),
     "memory": ("costs", "peak_memory_bytes", fmt.data),
 }
 """Where the map's figures are on disk, a table and its column, and how they are written."""
-EXPOSED = ["profiler", "without_communication", "subtraction_without_loading"]
-"""Which estimate of communication the map shows: the first that a cell has."""
 HOSTILE = (
     "<script>alert(1)</script>\"'&lt;</style><img src=x onerror=alert(1)>\u202eשלום" + 90 * "x"
 )
@@ -86,11 +84,9 @@ def on_disk(report, table, column) -> dict[str, float]:
     rows = pd.read_csv(own if own.exists() else folder / f"{table}.csv")
     if "study" in rows:
         rows = rows[rows["study"] == report.study]
-    if table == "communication":
-        rows["share"] = rows["exposed_seconds"].fillna(rows["communication_seconds"])
-        rows["share"] /= rows["total_seconds"]
-        rows = rows[rows["estimate"].isin(EXPOSED)]
-        rows = rows.sort_values("estimate", key=lambda names: names.map(EXPOSED.index))
+    if table == "epoch_parts":
+        rows = rows[rows["gpus"] > 1]
+        rows["share"] = rows["communication_seconds"] / rows["epoch_seconds"]
     cells = ["recipe", "strategy", "gpus", "batch_size"]
     rows = rows.dropna(subset=column)
     rows = rows.groupby(cells)[column]
