@@ -27,6 +27,7 @@ def short_of_memory(new_slurm_study):
     study = new_slurm_study(
         dataset__train_images=8000,
         machine__share=True,
+        machine__check="off",
         model__width=16,
         grid__gpus=[1],
         grid__batch_sizes=[8000],
@@ -51,6 +52,7 @@ def study(new_slurm_study, short_of_memory):
     study = new_slurm_study(
         dataset__train_images=6000,
         machine__share=True,
+        machine__check="off",
         machine__collective_timeout_seconds=0.001,
         grid__gpus=[1, 2],
         grid__batch_sizes=[*LONG.values(), QUICK[1], OVER_MEMORY[1]],
@@ -122,7 +124,7 @@ def test_the_next_run_submits_only_what_is_missing_and_cancels_it_when_interrupt
     cluster.wait_for(lambda: not cluster.queue(), "an empty queue")
     assert snakemake.returncode != 0
     new = {job["Comment"]: job["JobState"] for job in study.jobs()[before:]}
-    assert set(new) == {f"rule_train_run_wildcards_course_ddp_{n}_{size}_0" for n, size in STATES}
+    assert set(new) == {f"rule_train_run_wildcards_course_ddp_{n}_{size}_0_" for n, size in STATES}
     assert all(study.cell_job(1, size)["JobState"] == "CANCELLED" for size in LONG.values())
     assert not [process for process in psutil.process_iter(["cwd"]) if at_work(process, study)]
 

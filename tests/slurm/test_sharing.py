@@ -17,7 +17,12 @@ def held(node, *options):
 
 
 def test_single_gpu_cells_run_side_by_side_and_four_gpus_wait_for_room(new_slurm_study):
-    study = new_slurm_study(machine__share=True, grid__gpus=[1, 4], grid__batch_sizes=list(SINGLE))
+    study = new_slurm_study(
+        machine__share=True,
+        machine__check="off",
+        grid__gpus=[1, 4],
+        grid__batch_sizes=list(SINGLE),
+    )
     targets = [study.target(gpus=1, batch_size=size) for size in SINGLE]
     # All of n2 is taken, and one GPU of n1: three are left.
     others = [held("n2", "--exclusive"), held("n1", "--gpus=1")]
