@@ -23,8 +23,8 @@ def main(
     train_images = files.read_json(manifest)["train_images"]
     found = schema.read_all(["timing", *MEASURED], tables, study)
     timing = found.pop("timing")
-    k, nodes = swept_gradient_bytes(found["interconnect"]), (gpus_per_node, between_nodes_gb_per_s)
-    derived = tables_of_times(timing, k, found, *nodes)
+    gradient_bytes = swept_gradient_bytes(found["interconnect"])
+    derived = tables_of_times(timing, gradient_bytes, found, gpus_per_node, between_nodes_gb_per_s)
     checked = ("speedup", "communication", "bandwidth", "utilization")
     known = {name: derived[name] for name in checked} | {"ranks": found["ranks"]}
     made = Study(timing=timing, train_images=train_images, **known)

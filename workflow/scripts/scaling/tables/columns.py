@@ -27,8 +27,8 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
         "in_memory": f"""{_CELL} in_memory_epoch_seconds in_memory_epoch_seconds_min
             in_memory_epoch_seconds_max in_memory_epoch_seconds_without_exchange
             in_memory_epoch_seconds_without_exchange_min
-            in_memory_epoch_seconds_without_exchange_max exchange_seconds exchange_seconds_min
-            exchange_seconds_max count:whole runs:whole in_memory_epoch_seconds_run_std""",
+            in_memory_epoch_seconds_without_exchange_max count:whole runs:whole
+            in_memory_epoch_seconds_run_std""",
         "ranks": f"""{_CELL} rank:whole own_epoch_seconds own_epoch_seconds_min
             own_epoch_seconds_max slower loader_seconds loader_seconds_min
             loader_seconds_max sm_mhz count:whole""",

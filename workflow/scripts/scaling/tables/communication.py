@@ -41,11 +41,11 @@ def communication(
     parts, each for itself, need not add up to it.
 
     The instruments' `readings` (`measurements.readings`; a published study has none) are those of
-    one iteration times the epoch's iterations. Leaving communication out is a difference of epochs
-    in memory (`epoch_parts.in_memory`). The total of these is the epoch in memory, where that was
-    not measured the time without loading. `spread_seconds` is the range of what was read more than
-    once, `run_std_seconds` the standard deviation between the runs. A cell without time or baseline
-    keeps its rows; `note` says what is missing.
+    one iteration times the epoch's iterations; their total is the epoch in memory
+    (`epoch_parts.in_memory`), where that was not measured the time without loading.
+    `spread_seconds` is the range of what was read more than once, `run_std_seconds` the
+    standard deviation between the runs. A cell without time or baseline keeps its rows; `note`
+    says what is missing.
     """
     estimates = [_subtraction(timing, estimate) for estimate in SUBTRACTIONS]
     if readings is not None and in_memory is not None:
@@ -87,11 +87,6 @@ def _measured(
         table[part] = table[part] * table["iterations"]
     rounding = table["overlapped_seconds"] < TRACE_RESOLUTION_SECONDS
     table.loc[rounding, "overlapped_seconds"] = 0.0
-    own = (table["estimate"] == "without_communication") & table["exchange_seconds"].notna()
-    table.loc[own, "exposed_seconds"] = table["exchange_seconds"]
-    table.loc[own & table["spread_seconds"].notna(), "spread_seconds"] = (
-        table["exchange_seconds_max"] - table["exchange_seconds_min"]
-    )
     table["communication_seconds"] = table["exposed_seconds"]
     table["total_seconds"] = table["in_memory_epoch_seconds"].fillna(
         table["epoch_seconds_without_loading"]

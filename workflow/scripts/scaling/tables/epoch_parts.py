@@ -31,28 +31,20 @@ def in_memory(runs: list[Run]) -> pd.DataFrame:
 
     Of each repeat the slowest rank's time counts, scaled from the images it trained on to those of
     the epoch; the figure is the median over repeats and seeds, `count` of them, with minimum and
-    maximum; `runs` and `…_run_std` are as in the table of times. `exchange_seconds` is the
-    difference of the two, repeat by repeat: the exposed communication. It is empty where gradients
-    cannot be left out.
+    maximum; `runs` and `…_run_std` are as in the table of times. The epoch without exchange is
+    empty where gradients cannot be left out.
     """
     return table_of_cells("in_memory", runs, _in_memory)
 
 
 def _in_memory(seeds: Seeds) -> dict[str, Any]:
-    runs: dict[str, list[list[float]]] = {column: [] for column in [*SECONDS, "exchange_seconds"]}
-    for record in seeds:
-        times = _repeats(record) if record else {}
-        slowest = {name: seconds.max(axis=0) for name, seconds in times.items()}
-        for column, name in SECONDS.items():
-            if name in slowest:
-                runs[column].append(slowest[name].tolist())
-        if len(slowest) == len(SECONDS):
-            with_it, without = (slowest[name] for name in SECONDS.values())
-            runs["exchange_seconds"].append((with_it - without).tolist())
-    row: dict[str, Any] = {"runs": len(runs["in_memory_epoch_seconds"]), "count": 0}
-    for column, found in runs.items():
+    times = [_repeats(record) for record in seeds if record]
+    row: dict[str, Any] = {"runs": 0, "count": 0}
+    for column, name in SECONDS.items():
+        found = [own[name].max(axis=0).tolist() for own in times if name in own]
         if found:
             row |= {column: median(chain.from_iterable(found)), **spread(column, found)}
+            row["runs"] = row["runs"] or len(found)
             row["count"] = row["count"] or sum(map(len, found))
     return row
 

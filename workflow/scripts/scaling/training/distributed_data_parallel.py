@@ -29,9 +29,11 @@ class Replica(Wrapped):
     @contextmanager
     def _local(self) -> Iterator[None]:
         self._sends = False
-        with self.model.no_sync():
-            yield
-        self._sends = True
+        try:
+            with self.model.no_sync():
+                yield
+        finally:
+            self._sends = True
 
     def without_communication(self) -> AbstractContextManager[None] | None:
         return self._local()
