@@ -1,6 +1,9 @@
 """The harness of measurements: what it makes of the processes' ends and reports."""
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -48,3 +51,21 @@ def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start
     ending, lines = measure.launch_ranks(command, tmp_path / "run.json", "cpu", 1, 1, 60)
     assert (ending.returncode, lines) == (3, [])
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]
+
+
+LAUNCHES = """
+import os, subprocess, sys
+from pathlib import Path
+from scaling.launch.measure import bytecode_kept
+environment = os.environ | bytecode_kept(Path("kept"))
+subprocess.run([sys.executable, "-c", "import torch"], env=environment, check=True)
+"""
+
+
+def test_modules_are_kept_compiled_where_pytorch_came_without(tmp_path):
+    (tmp_path / "torch.py").touch()
+    scripts = Path("workflow/scripts").absolute()
+    variables = {"PYTHONPATH": f"{tmp_path}:{scripts}", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | variables
+    subprocess.run([sys.executable, "-c", LAUNCHES], env=environment, cwd=tmp_path, check=True)
+    assert list((tmp_path / "kept").rglob("torch.*.pyc"))

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +118,7 @@ def launch_ranks(
         ranks_folder = Path(held.enter_context(folder))
         variables = {
             **os.environ,
+            **bytecode_kept(),
             "OMP_NUM_THREADS": str(cpu_threads),
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             launcher.WORKER_VARIABLE: str(ranks_folder),
@@ -130,6 +132,18 @@ def launch_ranks(
     for stacks in rank_log.by_kind(lines)["stacks"]:
         print(f"Rank {stacks['rank']}, when a signal ended it:\n{stacks['text']}", file=sys.stderr)
     return replace(result, gpus=tuple(names)), lines
+
+
+def bytecode_kept(folder: Path = Path(".snakemake/bytecode")) -> dict[str, str]:
+    """Have Python keep compiled modules in `folder` where PyTorch was installed without.
+
+    Containers often are made so. Compiling PyTorch's source again takes each process 10 s. Returns
+    variables of the environment.
+    """
+    torch = find_spec("torch")
+    if torch is None or torch.cached is None or Path(torch.cached).exists():
+        return {}
+    return {"PYTHONPYCACHEPREFIX": str(folder.absolute()), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 @contextmanager

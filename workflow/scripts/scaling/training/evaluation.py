@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 from torch.func import functional_call
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
@@ -60,13 +59,13 @@ def sha256(tensors: Iterable[Tensor]) -> str:
 
 def whole(tensors: Iterable[Tensor]) -> list[Tensor]:
     """Gather those that are sharded over ranks; all ranks have to call."""
-    return [one.full_tensor() if isinstance(one, DTensor) else one for one in tensors]
+    return [one.full_tensor() if hasattr(one, "full_tensor") else one for one in tensors]
 
 
 def own_parts(model: nn.Module) -> list[Tensor]:
     """What `model` holds on this rank, parameters and buffers, to copy from and to."""
     held = model.state_dict().values()
-    return [one.to_local() if isinstance(one, DTensor) else one for one in held]
+    return [one.to_local() if hasattr(one, "to_local") else one for one in held]
 
 
 def image_shape(dataset: TrainingData) -> tuple[int, int, int]:
