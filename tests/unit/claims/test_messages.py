@@ -31,8 +31,11 @@ def test_every_way_to_train_sends_what_is_expected_of_it(example):
     buffers = example["Q6-buffers"].evidence[0].figures
     assert (buffers["messages"], buffers["bytes"]) == (1, made.BUFFER_BYTES)
     assert example["Q6-tuned"].evidence[0].figures["padding"] == 2 * 512 - 1000
-    # To one other GPU 1000 + 40, from it 1000; half of 5000 + 80 + 80. A ring sends 2 · 1/2 · 1000.
-    assert example["Q6-data-parallel"].evidence[0].figures["through_gpu_0"] == 2040 + 2580
+    # Round the ring 1000 + 40 and 1000, whatever the GPUs; half of 5000 + 80 + 80 by GPU 0.
+    figures = example["Q6-data-parallel"].evidence[0].figures
+    assert figures["over_busiest_link"] == 2040 + 2580
+    four = make(made.document(on_gpus=True) | {"gpus": 4})["Q6-data-parallel"].evidence[0].figures
+    assert four["over_busiest_link"] == 2040 + 3870 and four["ring_bytes"] == 1500
 
 
 @pytest.mark.parametrize(

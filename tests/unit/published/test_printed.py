@@ -200,7 +200,7 @@ DP = CLEAN.replace(",ddp,", ",dp,")
         (CLEAN, "0.98431 0.26073 1.47647 0.39907", "over_total", 0.784 / 8.9),
         # 2(N-1)/N · b
         (CLEAN, "128 512 192 768", "batch_as_bandwidth", 128 / 11.173962),
-        # The ring's bandwidth, where GPU 0 passes on 2(N-1)·K: 2 and 4 times as much.
+        # The ring's bandwidth, where a broadcast and a reduce carry 2 K: 2 and 4/3 times as much.
         (DP, "11.174 11.174 16.761 16.761", "ring_for_dp", 1 / 2),
         # One iteration of the ring in GiB: 44,695,848 / 0.784 / 2^30 = 0.053095
         (DP, "0.053095 0.21238 0.15928 0.62439", "ring_for_dp;one_iteration;gib", 0.0023755),

@@ -125,14 +125,14 @@ def _tuned(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement
 
 
 def _data_parallel(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement:
-    """GPU 0 sends to, and gets from, every other GPU: copies whole, images and outputs in parts."""
-    k, others = _k(rows), int(rows["gpus"].iloc[0]) - 1
-    share = others / (others + 1)
+    """Copies go round once, one way (see its strategy); images and outputs to and from GPU 0."""
+    k, gpus = _k(rows), int(rows["gpus"].iloc[0])
+    share = (gpus - 1) / gpus
     copied = {name: _bytes(step, name) for name in ("parameters", "gradients", "buffers")}
     divided = [_bytes(step, name) for name in ("images", "outputs", "gradients of outputs")]
     figures = {
         **{f"{name}_bytes": size for name, size in copied.items()},
-        "through_gpu_0": round(others * sum(copied.values()) + share * sum(divided)),
+        "over_busiest_link": round(sum(copied.values()) + share * sum(divided)),
         "ring_bytes": round(2 * share * k),
     }
     all_travel = min(*copied.values(), *divided) > 0

@@ -75,7 +75,7 @@ class Definition:
 def _bandwidth(*mistakes: str) -> Definition:
     """Define bytes over the seconds beside them, in GB/s, with some of `_OF_BANDWIDTHS`.
 
-    Sound are the bytes through the strategy's busiest GPU, times the iterations of an epoch, over
+    Sound are the bytes over the strategy's busiest link, times the iterations of an epoch, over
     the seconds of communication, in 1e9 bytes; mistaken a ring's bytes whatever the strategy, those
     of one iteration, the seconds of the column called compute, and 2³⁰ bytes.
     """

@@ -11,7 +11,7 @@ class Strategy:
     """What the study has to know of a strategy; all of it concerns several GPUs.
 
     `title` is what the literature calls it. `processes` says how many train on N GPUs,
-    `busiest_bytes` how many bytes pass through the busiest GPU in one iteration, from N and the
+    `busiest_bytes` how many bytes go one way over the busiest link in one iteration, from N and the
     bytes K of all gradients. Its bandwidth is held against the interconnect sweep's messages of
     kind `sweep_kind`; its time follows from those all-reduces where it `all_reduces`. It `overlaps`
     if it communicates during the backward pass, and `replicates` if all ranks end with equal

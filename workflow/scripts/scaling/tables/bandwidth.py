@@ -44,8 +44,8 @@ def bandwidth(
 ) -> pd.DataFrame:
     """The table of bandwidths: one row per row of `communication`.
 
-    bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s: bytes through the
-    busiest GPU (`busiest_bytes` of the strategies, from K = `gradient_bytes`). The seconds are the
+    bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s: bytes over the
+    busiest link (`busiest_bytes` of the strategies, from K = `gradient_bytes`). The seconds are the
     `moving_seconds` of `communication` where an estimate has them, as bytes that travel behind
     computation travel all the same, and else its communication_seconds;
     utilization = bandwidth / peak, 1.0 being all of it. Where there is no communication time above

@@ -10,11 +10,15 @@ def processes(gpus: int) -> int:
 
 
 def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
-    """2(N-1) · K: GPU 0 sends its parameters to each other GPU and gets their gradients back.
+    """2 K: parameters go round the GPUs as one broadcast, gradients to GPU 0 as one reduce.
 
-    Inputs and outputs come on top and are not counted.
+    NCCL does both by rings, as its log and kernels (Broadcast_RING, Reduce_Sum_f32_RING) on two
+    H200 show: in each, every GPU sends K on to the next but the last of the chain. They follow one
+    another, so a link's direction carries K, then the same or another one K: the bus bandwidth of
+    broadcast and reduce in nccl-tests' PERFORMANCE.md, whatever N. Buffers, inputs and outputs come
+    on top and are not counted.
     """
-    return 2 * (gpus - 1) * gradient_bytes
+    return 2 * gradient_bytes if gpus > 1 else 0.0
 
 
 ENTRY = Strategy(

@@ -62,7 +62,8 @@ def allreduce(strategy: Strategy, link: Links, gradient_bytes: float) -> tuple[A
 
     From a sweep, in seconds: latency · 2(N-1) + 2(N-1)/N · K / bandwidth, a ring's steps and bytes;
     `communication` is then the share of it that the epoch shows. Else as many times as K passes
-    through the busiest GPU, longer over a slower link; `communication` is the seconds of one.
+    over the busiest link, or in one process, which serves its GPUs in turn, goes to another GPU and
+    back; longer over a slower link. `communication` is the seconds of one.
     """
 
     def seconds(gpus: int) -> float:
@@ -71,7 +72,8 @@ def allreduce(strategy: Strategy, link: Links, gradient_bytes: float) -> tuple[A
 
     def travels(gpus: int) -> float:
         slower = link(gpus).seconds_per_byte / link(1).seconds_per_byte
-        return slower * strategy.busiest_bytes(gpus, 1.0)
+        one_process = strategy.processes(gpus) == 1
+        return slower * (2 * (gpus - 1) if one_process else strategy.busiest_bytes(gpus, 1.0))
 
     swept = link(1) is not UNKNOWN and not math.isnan(gradient_bytes)
     if strategy.all_reduces and swept:
