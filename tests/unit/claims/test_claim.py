@@ -83,7 +83,7 @@ def test_without_any_table_each_question_has_one_claim_that_says_what_to_add(tmp
     path = tmp_path / "claims.json"
     claims_evaluate.main(["--study", "demo", "--output", str(path)])
     found = claim.read(path)
-    assert [one.id for one in found] == list(texts.questions())
+    assert [one.id for one in found] == list(registry.CLAIMS)
     for one in found:
         assert one.verdict == "not measured" and re.search(r"`\w+\.\w+`", one.sentence)
         assert one.hypothesis and one.evidence[0].test and not one.evidence[0].figures
@@ -103,7 +103,7 @@ def test_claims_of_a_kind_stand_side_by_side_and_what_none_has_is_said_once(monk
 def test_claims_of_stored_studies_are_short_and_have_ids_of_their_own(path):
     found = claim.read(path)
     assert len({one.id for one in found}) == len(found)
-    order = list(texts.questions())
+    order = list(registry.CLAIMS)
     positions = [order.index(one.question) for one in found]
     assert positions == sorted(positions) and set(positions) == set(range(len(order)))
     for one in found:

@@ -89,14 +89,10 @@ def test_the_map_has_a_row_for_each_configuration_and_shared_runs_once(cells):
     rows = dict(overview.map_rows(cells))
     assert "course · one GPU" in rows and "course · dp · 1 GPU" not in rows
     cell = dict(overview.map_rows(cells))["fast · ddp · 4 GPUs"][2]
-    assert cell.id == "cell-fast-ddp-4-512" and cell.marks == ("fastest",)
-    assert cell.values["seconds"] == ("0.320", 1.0)
+    assert cell["id"] == "cell-fast-ddp-4-512" and cell["marks"] == ["fastest"]
+    assert cell["values"]["seconds"] == ("0.320", 1.0)
     failed = rows["course · ddp · 4 GPUs"][4]
-    assert (
-        (failed.status, failed.values) == ("infeasible", {"memory": failed.values["memory"]})
-        if failed.values
-        else failed.status == "infeasible"
-    )
+    assert failed["status"] == "infeasible" and set(failed["values"]) <= {"memory"}
 
 
 def test_the_parts_of_a_bar_are_all_of_its_epoch(cells):

@@ -43,7 +43,7 @@ class Claim:
     """One claim, made from the tables at hand: other numbers make another sentence or verdict.
 
     `id` is its own in the study (it is an anchor of the report), `question` a key of
-    `texts.questions()`. All claims of a `kind` have the same `hypothesis`; `configuration` is what
+    `registry.CLAIMS`. All claims of a `kind` have the same `hypothesis`; `configuration` is what
     part of the study the claim is about, say `tuned/ddp, 2 GPUs`, or "". The `sentence` says what
     was measured or, where nothing was, what to add to the study's configuration. `parts` are the
     verdicts on its cells, of a claim that is about each of them.

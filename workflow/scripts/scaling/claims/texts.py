@@ -95,22 +95,12 @@ ENVIRONMENT.filters |= FILTERS
 
 
 @cache
-def documents() -> list[dict[str, Any]]:
-    """The files of `FOLDER` in the order of the questions: `question`, `title` and `claims`."""
-    paths = sorted(FOLDER.glob("*.yaml"))
-    return [yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths]
-
-
-def questions() -> dict[str, str]:
-    """The lab's questions by their numbers."""
-    return {document["question"]: document["title"] for document in documents()}
-
-
-@cache
 def texts() -> dict[str, Text]:
     """The texts of every kind of claim, by what the ids of its claims begin with."""
+    paths = sorted(FOLDER.glob("*.yaml"))
+    documents = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths]
     return {
-        kind: Text(**text) for document in documents() for kind, text in document["claims"].items()
+        kind: Text(**text) for document in documents for kind, text in document["claims"].items()
     }
 
 

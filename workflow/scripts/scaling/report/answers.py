@@ -10,7 +10,7 @@ from scaling.core import numbers as fmt
 from scaling.report import frames
 from scaling.report.overview import label, seeds, speedups, times_span
 from scaling.tables.experiments.quantization_cost import cost
-from scaling.tables.schema import StudyTables
+from scaling.tables.schema import StudyTables, by_configuration
 
 Answer = str | None
 
@@ -46,11 +46,10 @@ def communication(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     known = cells[cells["communication_share"].notna() & (cells["gpus"] > 1)]
     if known.empty:
         return None
-    groups = known.groupby(["recipe", "strategy"], sort=False)["communication_share"]
-    said = [
-        f"{recipe}/{strategy} {fmt.percent(max(0, rows.min()))} to {fmt.percent(rows.max())}"
-        for (recipe, strategy), rows in groups
-    ]
+    said = []
+    for recipe, strategy, rows in by_configuration(known):
+        least, most = rows["communication_share"].min(), rows["communication_share"].max()
+        said.append(f"{recipe}/{strategy} {fmt.percent(max(0, least))} to {fmt.percent(most)}")
     return f"Exposed communication, of an epoch: {', '.join(said)}."
 
 
@@ -105,8 +104,6 @@ def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 def messages(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     """The bytes that DDP sends in a step, against those of the gradients."""
     sent = frames.messages(tables)
-    if sent.empty:
-        return None
     ddp = sent[(sent["way"] == "ddp") & (sent["phase"] != "start")]
     if ddp.empty:
         return None

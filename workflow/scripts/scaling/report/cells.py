@@ -3,7 +3,6 @@
 import base64
 import gzip
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,89 +19,38 @@ LARGE = {"text/csv": 50_000, "application/json": 10_000}
 """Bytes above which a file of a kind is compressed inside the page."""
 
 
-@dataclass(frozen=True)
-class Dot:
-    """One epoch of one rank: its place from the shortest (0) to the longest (100), and words."""
+def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
+    """What the page of each cell shows, in the order of the map, by records and logs in folders.
 
-    x: float
-    rank: int
-    words: str
-
-
-@dataclass(frozen=True)
-class CellPage:
-    """What the page of a cell shows; `before` and `after` are the ids of its neighbours."""
-
-    id: str
-    title: str
-    status: str
-    facts: list[tuple[str, str]]
-    dots: list[Dot]
-    ends: tuple[str, str]
-    parts: list[float]
-    findings: list[str]
-    records: list[tuple[str, str]]
-    log: str
-    command: str
-    before: str
-    after: str
-
-
-def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[CellPage]:
-    """The pages of all cells, in the order of the map, from the folders of records and logs."""
+    `dots` are epochs of ranks, `before` and `after` the ids of the cell's neighbours.
+    """
     rows = list(shown_once(cells).itertuples())
     ids = [cell_id(row) for row in rows]
     shares = {bar["id"]: bar["parts"] for bar in bars(cells)}
-    runs_of = tables.provenance[["seed", "repeat"]].drop_duplicates().astype(int)
-    return [
-        _page(
-            tables,
-            row,
-            [
-                Cell(row.recipe, row.strategy, row.gpus, row.batch_size, *run)
-                for run in runs_of.itertuples(index=False)
-            ],
-            (runs, logs),
-            shares.get(cell_id(row), []),
-            (ids[index - 1], ids[(index + 1) % len(ids)]),
+    numbers = tables.provenance[["seed", "repeat"]].drop_duplicates().astype(int)
+    made = []
+    for index, row in enumerate(rows):
+        place = (row.recipe, row.strategy, row.gpus, row.batch_size)
+        own = [Cell(*place, *run) for run in numbers.itertuples(index=False)]
+        records = [path for cell in own if (path := cell.record_path(runs)).exists()]
+        written = [path for cell in own if (path := cell.log_path(logs)).exists()]
+        made.append(
+            {
+                "id": ids[index],
+                "title": label(row),
+                "status": row.status,
+                "facts": _facts(row),
+                **_dots(records),
+                "parts": shares.get(ids[index], []),
+                "findings": _findings(tables.audit, row),
+                "records": [download(path, "application/json") for path in records],
+                "log": "".join(map(files.log_end, written)),
+                "command": f"snakemake {own[0].record_path(Path('results/runs')).as_posix()}",
+                "before": ids[index - 1],
+                "after": ids[(index + 1) % len(ids)],
+            }
         )
-        for index, row in enumerate(rows)
-    ]
-
-
-def _page(
-    tables: StudyTables,
-    row: Any,
-    own: list[Cell],
-    folders: tuple[Path, Path],
-    parts: list[float],
-    around: tuple[str, str],
-) -> CellPage:
-    runs, logs = folders
-    found = [path for path in (cell.record_path(runs) for cell in own) if path.exists()]
-    written = [path for path in (cell.log_path(logs) for cell in own) if path.exists()]
-    epochs = [
-        epoch
-        for path in found
-        for epoch in files.read_json(path)["epochs"]
-        if epoch["role"] == "measured"
-    ]
-    dots, ends = _dots(epochs)
-    return CellPage(
-        id=cell_id(row),
-        title=label(row),
-        status=row.status,
-        facts=_facts(row),
-        dots=dots,
-        ends=ends,
-        parts=parts,
-        findings=_findings(tables.audit, row),
-        records=[download(path, "application/json") for path in found],
-        log="".join(map(files.log_end, written)),
-        command=f"snakemake {own[0].record_path(Path('results/runs')).as_posix()}",
-        before=around[0],
-        after=around[1],
-    )
+    return made
 
 
 def _facts(row: Any) -> list[tuple[str, str]]:
@@ -118,21 +66,22 @@ def _facts(row: Any) -> list[tuple[str, str]]:
     return [(name, write(value)) for name, (value, write) in known.items() if pd.notna(value)]
 
 
-def _dots(epochs: list[dict[str, Any]]) -> tuple[list[Dot], tuple[str, str]]:
-    if not epochs:
-        return [], ("", "")
-    seconds = [epoch["seconds"] for epoch in epochs]
+def _dots(records: list[Path]) -> dict[str, Any]:
+    """Each measured epoch of a rank, `x` from the shortest (0) to the longest (100), and both."""
+    epochs = [epoch for path in records for epoch in files.read_json(path)["epochs"]]
+    epochs = [epoch for epoch in epochs if epoch["role"] == "measured"]
+    seconds = [epoch["seconds"] for epoch in epochs] or [0.0]
     low, high = min(seconds), max(seconds)
-    width = (high - low) or 1.0
     dots = [
-        Dot(
-            x=round(100 * (epoch["seconds"] - low) / width, 1),
-            rank=epoch["rank"],
-            words=f"epoch {epoch['epoch']}, rank {epoch['rank']}: {fmt.seconds(epoch['seconds'])}",
-        )
+        {
+            "x": round(100 * (epoch["seconds"] - low) / ((high - low) or 1.0), 1),
+            "rank": epoch["rank"],
+            "words": f"epoch {epoch['epoch']}, rank {epoch['rank']}: "
+            + fmt.seconds(epoch["seconds"]),
+        }
         for epoch in epochs
     ]
-    return dots, (fmt.seconds(low), fmt.seconds(high))
+    return {"dots": dots, "ends": (fmt.seconds(low), fmt.seconds(high))}
 
 
 def _findings(audit: pd.DataFrame, row: Any) -> list[str]:

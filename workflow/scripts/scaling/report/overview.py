@@ -9,7 +9,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.report import frames
-from scaling.tables.schema import StudyTables
+from scaling.tables.schema import StudyTables, by_configuration
 
 LEARNS = 0.02
 """A cell learns where its test accuracy is at most this much below the reference's."""
@@ -58,18 +58,6 @@ METRICS = [
     Metric("accuracy", "test accuracy", "test_accuracy", fmt.percent),
     Metric("memory", "peak memory", "peak_memory_bytes", fmt.data, False, True),
 ]
-
-
-@dataclass(frozen=True)
-class MapCell:
-    """One cell of the map: its place, its marks, and for each metric its text and goodness."""
-
-    id: str
-    name: str
-    status: str
-    detail: str
-    values: dict[str, tuple[str, float]]
-    marks: tuple[str, ...]
 
 
 def cell_id(row: Any) -> str:
@@ -157,8 +145,7 @@ def speedups(cells: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """The cells with a speedup on the most GPUs, by configuration, the most efficient first."""
     known = cells[(cells["gpus"] > 1) & cells["speedup"].notna()]
     known = known[known["gpus"] == known["gpus"].max()]
-    groups = known.groupby(["recipe", "strategy"], sort=False)
-    named = [(f"{recipe}/{strategy}", rows) for (recipe, strategy), rows in groups]
+    named = [(f"{recipe}/{strategy}", rows) for recipe, strategy, rows in by_configuration(known)]
     return sorted(named, key=lambda one: -one[1]["efficiency"].median())
 
 
@@ -216,8 +203,11 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
     return Card("Trust", fmt.percent(spread.median()), "median spread of an epoch", text)
 
 
-def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[MapCell | None]]]:
-    """The rows of the map: a configuration, and its cell at each batch size or None."""
+def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[dict[str, Any] | None]]]:
+    """The rows of the map: a configuration, and its cell at each batch size or None.
+
+    Of a cell its place, its marks, and for each metric its text and goodness.
+    """
     quickest, chosen = fastest(cells), recommended(cells)
     marks = [("recommended", chosen), ("fastest", quickest)]
     goodness = {metric.name: _goodness(cells, metric) for metric in METRICS}
@@ -227,12 +217,12 @@ def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[MapCell | None]]]:
     sizes = sorted(cells["batch_size"].unique())
     for (recipe, gpus, strategy), own in alone.groupby(["recipe", "gpus", "strategy"], sort=True):
         found = {
-            row.batch_size: MapCell(
-                id=cell_id(row),
-                name=label(row),
-                status=row.status,
-                detail=_detail(row),
-                values={
+            row.batch_size: {
+                "id": cell_id(row),
+                "name": label(row),
+                "status": row.status,
+                "detail": _detail(row),
+                "values": {
                     metric.name: (
                         metric.write(getattr(row, metric.column)),
                         goodness[metric.name](getattr(row, metric.column)),
@@ -240,8 +230,8 @@ def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[MapCell | None]]]:
                     for metric in METRICS
                     if metric.column in cells and pd.notna(getattr(row, metric.column))
                 },
-                marks=tuple(name for name, cell in marks if cell and cell.Index == row.Index),
-            )
+                "marks": [name for name, cell in marks if cell and cell.Index == row.Index],
+            }
             for row in own.itertuples()
         }
         single = gpus == 1 and shared

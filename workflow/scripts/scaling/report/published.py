@@ -10,7 +10,7 @@ import pandas as pd
 
 from scaling.audit.derive import PublishedTables
 from scaling.core import numbers as fmt
-from scaling.published.mistakes import MISTAKES
+from scaling.published.definitions import MISTAKES
 from scaling.published.printed_figures import WITHIN
 from scaling.published.study import PublishedStudy
 from scaling.report import frames

@@ -14,8 +14,9 @@ from scaling.figures.registry import FIGURES
 from scaling.report import cells as cell_pages
 from scaling.report import frames, overview, page, provenance
 from scaling.report.answers import ANSWERS
-from scaling.report.claims import VERDICTS, ClaimTable, claim_table
-from scaling.report.table import Table, tables
+from scaling.report.claims import VERDICTS, claim_table
+from scaling.report.table import tables
+from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
 
@@ -23,46 +24,35 @@ from scaling.tables.schema import StudyTables
 class Question:
     """A row of the lab's questions, and what its fold shows.
 
-    `name` is that of its answer and its tables, `claims` the questions whose claims it has,
-    `figures` those that are drawn for it; `key` of the configuration adds it to a study.
+    `name` is that of its answer and its tables, and what those of its claims' questions begin with;
+    `key` of the configuration adds it to a study; `figures` are those that are drawn for it.
     """
 
     name: str
     title: str
     key: str
     figures: tuple[str, ...] = ()
-    claims: tuple[str, ...] = ()
 
 
 QUESTIONS = [
-    Question(
-        "Q1",
-        "Why are larger batches faster?",
-        "grid.batch_sizes",
-        ("epoch_time", "memory"),
-        ("Q1",),
-    ),
-    Question("Q2", "Strong or weak scaling?", "grid.gpus", ("speedup",), ("Q2",)),
-    Question(
-        "Q3.1", "Where does the time go?", "grid.gpus", ("communication", "rate", "step"), ("Q3.1",)
-    ),
-    Question("Q3.2", "How much of the link is used?", "interconnect", ("bandwidth",), ("Q3.2",)),
+    Question("Q1", "Why are larger batches faster?", "grid.batch_sizes", ("epoch_time", "memory")),
+    Question("Q2", "Strong or weak scaling?", "grid.gpus", ("speedup",)),
+    Question("Q3.1", "Where does the time go?", "grid.gpus", ("communication", "rate", "step")),
+    Question("Q3.2", "How much of the link is used?", "interconnect", ("bandwidth",)),
     Question(
         "Q4",
         "What do large batches cost, and what helps?",
         "convergence.remedies",
         ("remedies", "learning", "pareto"),
-        ("Q4.1", "Q4.2"),
     ),
-    Question("Q5", "What does set_epoch do?", "synchronization", (), ("Q5",)),
-    Question("Q6", "What travels in a step?", "synchronization", ("collectives",), ("Q6",)),
-    Question("Q7", "Do gradients alone keep ranks alike?", "synchronization", (), ("Q7",)),
+    Question("Q5", "What does set_epoch do?", "synchronization"),
+    Question("Q6", "What travels in a step?", "synchronization", ("collectives",)),
+    Question("Q7", "Do gradients alone keep ranks alike?", "synchronization"),
     Question(
         "B",
         "What does int8 quantization cost?",
         "quantization",
         ("quantization_sizes", "quantization_histograms"),
-        ("B",),
     ),
 ]
 APPENDIX = {
@@ -75,34 +65,26 @@ APPENDIX = {
 """Parts below the questions, by the name of their tables: title and figure."""
 
 
-@dataclass(frozen=True)
-class Answered:
-    """A question with what this study says of it; `answer` is None where it was not measured."""
+def answered(study: StudyTables, claims: Sequence[Claim]) -> list[dict[str, Any]]:
+    """Every question with its answer, the counts of its verdicts, its claims and tables.
 
-    question: Question
-    answer: str | None
-    counts: list[tuple[str, int]]
-    claims: ClaimTable | None
-    tables: list[Table]
-
-
-def answered(study: StudyTables, claims: Sequence[Claim]) -> list[Answered]:
-    """Every question with its answer, the counts of its verdicts, its claims and tables."""
+    The answer is None where it was not measured.
+    """
     cells = frames.cells(study)
     frame = partial(frames.frame, study)
     made = []
     for question in QUESTIONS:
-        own = [claim for claim in claims if claim.question in question.claims]
+        own = [claim for claim in claims if claim.question.startswith(question.name)]
         counts = Counter(claim.verdict for claim in own)
         answer = ANSWERS[question.name](study, cells)
         made.append(
-            Answered(
-                question,
-                answer,
-                [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
-                claim_table(own) if own and answer else None,
-                tables(question.name, frame) if answer else [],
-            )
+            {
+                "question": question,
+                "answer": answer,
+                "counts": [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
+                "claims": claim_table(own) if own and answer else None,
+                "tables": tables(question.name, frame) if answer else [],
+            }
         )
     return made
 
@@ -126,7 +108,8 @@ def renderer(
     `side_by_side`, and which stored study it was `replayed_from`. Raises UserError for missing
     cells; the function does for a template that does not fit.
     """
-    missing = [fmt.cell_name(row) for row in study.missing.itertuples()]
+    missing = study.timing[study.timing["status"] == "missing"]
+    missing = [fmt.cell_name(row) for row in missing.itertuples()]
     measured = len(missing) < len(study.timing)
     if missing and not partial_report:
         raise UserError(
@@ -141,7 +124,7 @@ def renderer(
         headline=provenance.headline(study),
         facts=provenance.facts(study),
         summary=provenance.summary(study, replayed_from),
-        on_cpu=study.on_cpu,
+        on_cpu=schema.on_cpu(study.provenance),
         missing=missing if measured else [],
         side_by_side=side_by_side,
         machine=provenance.unfit(study.machine),

@@ -244,7 +244,6 @@ FILTERS: dict[str, Callable[..., str]] = {
     "points": lambda share: fmt.points(100 * share),
     "rate": fmt.rate,
     "share": lambda value: "< 0.001 %" if 0 < value < 1e-5 else f"{100 * value:.3g} %",
-    "signed": lambda share: ("+" if share > 0 else "") + fmt.percent(share),
     "significant": fmt.significant,
     "times": fmt.times,
     "words": lambda name: str(name).replace("_", " "),
