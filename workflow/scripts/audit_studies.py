@@ -8,13 +8,14 @@ import argparse
 from pathlib import Path
 
 from scaling.core import files
-from scaling.core.errors import UserError, run_script
+from scaling.core.errors import UserError, program
 from scaling.published.study import CIFAR10_TRAIN_IMAGES
 from scaling.report import submissions as report_submissions
 
 TEMPLATE = Path(__file__).parents[2] / "report/published.html.j2"
 
 
+@program
 def main(argv: list[str] | None = None) -> None:
     """Audit the folders; write the page, if one is asked for."""
     parser = argparse.ArgumentParser(
@@ -43,7 +44,3 @@ def main(argv: list[str] | None = None) -> None:
             f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}; "
             "see the findings above"
         )
-
-
-if __name__ == "__main__":
-    run_script(main)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from scaling.claims import claim, claim_tables, registry
 from scaling.core import command_line
-from scaling.core.errors import run_script
 
 
 @command_line.script
@@ -12,7 +11,3 @@ def main(study: str, output: Path, tables: tuple[Path, ...] = ()) -> None:
     """Write claims.json from the study's tables; a claim without its table is not measured."""
     found = claim_tables.read(study, tables)
     claim.write(output, study, registry.evaluate(found))
-
-
-if __name__ == "__main__":
-    run_script(main)

@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 
 from scaling.core import command_line, files
-from scaling.core.errors import UserError, run_script
+from scaling.core.errors import UserError
 from scaling.report import compare, page
 from scaling.report.cells import download
 
@@ -46,7 +46,3 @@ def main(
     print(f"{b} against {a}: {compare.summary(found)}\nThe page is {target.resolve().as_uri()}")
     if refusal:
         raise UserError(refusal)
-
-
-if __name__ == "__main__":
-    run_script(main)

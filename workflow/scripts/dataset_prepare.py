@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaling.core import command_line, files
-from scaling.core.errors import UserError, run_script
+from scaling.core.errors import UserError, program
 from scaling.data import dataset
 from scaling.registry.dataset import DATASETS
 
@@ -23,6 +23,7 @@ class Command:
     """JSON file to write."""
 
 
+@program
 def main(argv: list[str] | None = None) -> None:
     command = command_line.parse(Command, argv)
     source, path = DATASETS.find(command.request.source), command.request.path
@@ -35,7 +36,3 @@ def main(argv: list[str] | None = None) -> None:
         origin += f"; resized to {side}x{side}"
     dataset.save(data, command.output)
     files.write_json(command.manifest, dataset.manifest(data, source.name, origin))
-
-
-if __name__ == "__main__":
-    run_script(main)

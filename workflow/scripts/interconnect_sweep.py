@@ -5,11 +5,12 @@ of the buckets in which DistributedDataParallel and recipe tuned send them. Ever
 """
 
 from scaling.core import command_line, environment, files
-from scaling.core.errors import run_script
+from scaling.core.errors import program
 from scaling.instruments.options import Sweep
 from scaling.launch import launcher, measure
 
 
+@program
 def main(argv: list[str] | None = None) -> None:
     """Write sweep.json: `rows` as `instruments.allreduce` reports them, and where they are from."""
     sweep = command_line.parse(Sweep, argv, __doc__)
@@ -41,7 +42,3 @@ def main(argv: list[str] | None = None) -> None:
         "environment": found.environment,
     }
     files.write_json(sweep.output, document)
-
-
-if __name__ == "__main__":
-    run_script(main)

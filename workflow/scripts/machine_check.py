@@ -5,12 +5,13 @@ all of them multiplying matrices at once.
 """
 
 from scaling.core import command_line, environment, files
-from scaling.core.errors import UserError, run_script
+from scaling.core.errors import UserError, program
 from scaling.instruments import machine
 from scaling.instruments.options import MachineCheck
 from scaling.launch import launcher, measure
 
 
+@program
 def main(argv: list[str] | None = None) -> None:
     """Write check.json: `hosts`, `gpus` and `findings` as `instruments.machine` describes them."""
     check = command_line.parse(MachineCheck, argv, __doc__)
@@ -49,7 +50,3 @@ def main(argv: list[str] | None = None) -> None:
     document = {"check": check.check, "hosts": hosts, "gpus": gpus, "findings": findings}
     surroundings["ended"] = environment.now()
     files.write_json(check.output, document | {"environment": surroundings})
-
-
-if __name__ == "__main__":
-    run_script(main)

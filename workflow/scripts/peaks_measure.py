@@ -6,11 +6,12 @@ within the host's memory, by one process.
 """
 
 from scaling.core import command_line, environment, files
-from scaling.core.errors import run_script
+from scaling.core.errors import program
 from scaling.instruments.options import Probe
 from scaling.launch import launcher, measure
 
 
+@program
 def main(argv: list[str] | None = None) -> None:
     """Write peaks.json: `rows` as `instruments.peaks` reports them; `gpus` is 0 on a CPU."""
     probe = command_line.parse(Probe, argv, __doc__)
@@ -41,7 +42,3 @@ def main(argv: list[str] | None = None) -> None:
         "environment": found.environment,
     }
     files.write_json(probe.output, document)
-
-
-if __name__ == "__main__":
-    run_script(main)

@@ -6,7 +6,6 @@ from pathlib import Path
 import pandas as pd
 
 from scaling.core import command_line
-from scaling.core.errors import run_script
 from scaling.figures import style
 from scaling.figures.registry import FIGURES
 from scaling.tables import schema
@@ -26,7 +25,3 @@ def main(figure: str, output: Path, study: str, tables: Path) -> None:
     draw = getattr(importlib.import_module(spec.module), f"draw_{figure}")
     with style.style(figure):
         style.save(draw(*(_read(table, tables, study) for table in spec.tables)), output)
-
-
-if __name__ == "__main__":
-    run_script(main)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from scaling.audit import derive
 from scaling.core import command_line, files
-from scaling.core.errors import run_script
 from scaling.published import study as published
 from scaling.report import page
 from scaling.report import published as report_published
@@ -26,7 +25,3 @@ def main(
         figure=page.inline_svg(figure),
     )
     files.write_text(output, html)
-
-
-if __name__ == "__main__":
-    run_script(main)

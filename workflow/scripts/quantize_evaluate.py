@@ -3,12 +3,13 @@
 import torch
 
 from scaling.core import environment, files
-from scaling.core.errors import run_script
+from scaling.core.errors import program
 from scaling.data.batches import read_images
 from scaling.quantization import commands
 from scaling.quantization.commands import Evaluation
 
 
+@program
 def main(argv: list[str] | None = None) -> None:
     command: Evaluation = commands.parse("evaluation", argv)
     # TF32 keeps 10 bits of a float32; sums of integers must stay integers.
@@ -31,7 +32,3 @@ def main(argv: list[str] | None = None) -> None:
             f"{row.get('stage', row.get('variant'))} {row.get('weight_scales', '')}: accuracy "
             f"{row['accuracy_percent']:.2f} %, {row['difference_points']:+.2f} points to float32"
         )
-
-
-if __name__ == "__main__":
-    run_script(main)

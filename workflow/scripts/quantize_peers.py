@@ -10,7 +10,6 @@ import torch
 
 from scaling.config.scheme import Scheme
 from scaling.core import command_line, environment, files
-from scaling.core.errors import run_script
 from scaling.data.batches import read_images
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization import backends, variant
@@ -68,7 +67,3 @@ def main(
             "environment": {**host_info, "ended": environment.now()},
         },
     )
-
-
-if __name__ == "__main__":
-    run_script(main)

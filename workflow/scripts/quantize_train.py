@@ -3,12 +3,13 @@
 import torch
 
 from scaling.core import environment, files
-from scaling.core.errors import run_script
+from scaling.core.errors import program
 from scaling.models.tutorial_cnn import save_weights
 from scaling.quantization import commands
 from scaling.quantization.commands import Training
 
 
+@program
 def main(argv: list[str] | None = None) -> None:
     command: Training = commands.parse("training", argv)
     device = torch.device(environment.resolve_device(command.device))
@@ -17,7 +18,3 @@ def main(argv: list[str] | None = None) -> None:
     save_weights(network, command.output)
     ended = {**host_info, "ended": environment.now()}
     files.write_json(command.summary, {**summary, "device": device.type, "environment": ended})
-
-
-if __name__ == "__main__":
-    run_script(main)

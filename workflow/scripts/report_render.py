@@ -4,7 +4,6 @@ from pathlib import Path
 
 from scaling.claims import claim
 from scaling.core import command_line, files
-from scaling.core.errors import run_script
 from scaling.figures.registry import STUDY_FIGURES
 from scaling.report import frames, overview, page, report
 from scaling.tables import schema
@@ -43,7 +42,3 @@ def main(
     for name, target in ((template, output), (template.with_name("answers.md.j2"), answers)):
         files.write_text(target, render(name))
     print(overview.headline(tables, frames.cells(tables)))
-
-
-if __name__ == "__main__":
-    run_script(main)

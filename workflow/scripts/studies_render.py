@@ -9,31 +9,13 @@ import pandas as pd
 from scaling.claims import claim
 from scaling.config import packing, stored
 from scaling.core import command_line, files
-from scaling.core.errors import UserError, run_script
+from scaling.core.errors import UserError
 from scaling.report import frames, overview, page, provenance
 from scaling.report.claims import VERDICTS
 from scaling.report.table import tables
 from scaling.tables import schema
 
 COLUMNS = ["headline", "cells", "run", "scales", "verdicts", "CPU", "Commit", "measured"]
-
-
-@command_line.script
-def main(folder: Path, results: Path, template: Path) -> None:
-    """Write results/studies.html, with a row for each study in `folder`."""
-    rows = []
-    for config in sorted(folder.glob(f"*/{stored.CONFIG}")):
-        report = results / "replay" / config.parent.name / "report.html"
-        link = report.relative_to(results).as_posix() if report.exists() else ""
-        try:
-            row = _row(config, report.parent / "tables")
-        except UserError as error:
-            row = {"headline": f"cannot be shown: {error}"}
-        rows.append({"study": config.parent.name, "link": link, **row})
-    frame = pd.DataFrame(rows, columns=["study", "link", *COLUMNS])
-    shown = tables("studies", lambda _: frame)
-    html = page.render(template, count=len(rows), tables=shown, verdicts=VERDICTS)
-    files.write_text(results / "studies.html", html)
 
 
 def _row(config: Path, shared: Path) -> dict[str, Any]:
@@ -57,5 +39,19 @@ def _row(config: Path, shared: Path) -> dict[str, Any]:
     return row
 
 
-if __name__ == "__main__":
-    run_script(main)
+@command_line.script
+def main(folder: Path, results: Path, template: Path) -> None:
+    """Write results/studies.html, with a row for each study in `folder`."""
+    rows = []
+    for config in sorted(folder.glob(f"*/{stored.CONFIG}")):
+        report = results / "replay" / config.parent.name / "report.html"
+        link = report.relative_to(results).as_posix() if report.exists() else ""
+        try:
+            row = _row(config, report.parent / "tables")
+        except UserError as error:
+            row = {"headline": f"cannot be shown: {error}"}
+        rows.append({"study": config.parent.name, "link": link, **row})
+    frame = pd.DataFrame(rows, columns=["study", "link", *COLUMNS])
+    shown = tables("studies", lambda _: frame)
+    html = page.render(template, count=len(rows), tables=shown, verdicts=VERDICTS)
+    files.write_text(results / "studies.html", html)

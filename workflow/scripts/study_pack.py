@@ -5,11 +5,12 @@ from pathlib import Path
 
 from scaling.config import packing
 from scaling.config.stored import CONFIG
-from scaling.core.errors import UserError, run_script
+from scaling.core.errors import UserError, program
 
 RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("studies")
 
 
+@program
 def main(argv: list[str] | None = None) -> None:
     """Copy the study into its folder, whole or not at all."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -30,7 +31,3 @@ def main(argv: list[str] | None = None) -> None:
     print(f"packed {len(found)} files, {kilobytes:,.0f} kB, into {folder}")
     if not (folder / "README.md").exists():
         print(f"write {folder}/README.md: the machine, the date and the exact commands")
-
-
-if __name__ == "__main__":
-    run_script(main)

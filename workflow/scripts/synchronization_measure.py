@@ -6,11 +6,12 @@ Buffers: trainings with running statistics broadcast, kept by each rank and, on 
 """
 
 from scaling.core import command_line, files
-from scaling.core.errors import UserError, run_script
+from scaling.core.errors import UserError, program
 from scaling.launch import launcher, measure, supervisor
 from scaling.synchronization.plan import Plan
 
 
+@program
 def main(argv: list[str] | None = None) -> None:
     """Write synchronization.json: what `synchronization.worker` reports, and where it is from."""
     plan = command_line.parse(Plan, argv, __doc__)
@@ -55,7 +56,3 @@ def main(argv: list[str] | None = None) -> None:
         "environment": found.environment,
     }
     files.write_json(plan.output, document)
-
-
-if __name__ == "__main__":
-    run_script(main)

@@ -5,7 +5,6 @@ from pathlib import Path
 import pandas as pd
 
 from scaling.core import command_line
-from scaling.core.errors import run_script
 from scaling.published import study as published
 from scaling.tables import comparison, schema
 
@@ -32,7 +31,3 @@ def main(
         found.append(_of_study(tables / name, *described))
     table = pd.concat(found, ignore_index=True) if found else schema.frame("comparison")
     schema.write("comparison", table, output)
-
-
-if __name__ == "__main__":
-    run_script(main)

@@ -6,7 +6,6 @@ from scaling.audit.checks import audit
 from scaling.audit.derive import MEASURED, tables_of_times
 from scaling.audit.finding import Study
 from scaling.core import command_line, files
-from scaling.core.errors import run_script
 from scaling.tables import schema
 from scaling.tables.bandwidth import swept_gradient_bytes
 
@@ -24,12 +23,9 @@ def main(
     found = schema.read_all(["timing", *MEASURED], tables, study)
     timing = found.pop("timing")
     gradient_bytes = swept_gradient_bytes(found["interconnect"])
-    derived = tables_of_times(timing, gradient_bytes, found, gpus_per_node, between_nodes_gb_per_s)
+    nodes = (gpus_per_node, between_nodes_gb_per_s)
+    derived = tables_of_times(timing, gradient_bytes, found, nodes)
     checked = ("speedup", "communication", "bandwidth", "utilization")
     known = {name: derived[name] for name in checked} | {"ranks": found["ranks"]}
     made = Study(timing=timing, train_images=train_images, **known)
     schema.write_all(derived | {"audit": audit(made)}, tables, study)
-
-
-if __name__ == "__main__":
-    run_script(main)

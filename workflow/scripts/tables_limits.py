@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from scaling.core import command_line, files
-from scaling.core.errors import run_script
 from scaling.tables import limits, schema
 
 
@@ -21,7 +20,3 @@ def main(
     schema.write_all(found, tables)
     # How the GPUs are connected, as nvidia-smi prints it.
     files.write_text(tables / "topology.txt", limits.topology(document))
-
-
-if __name__ == "__main__":
-    run_script(main)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from scaling.audit.derive import tables_of_published
 from scaling.core import command_line
-from scaling.core.errors import run_script
 from scaling.published import study as published
 from scaling.published.study import CIFAR10_TRAIN_IMAGES
 from scaling.tables import schema
@@ -16,7 +15,3 @@ def main(folder: Path, study: str, tables: Path, train_images: int = CIFAR10_TRA
     (source,) = (found for found in published.read_folder(folder) if found.name == study)
     found = tables_of_published(source, train_images)
     schema.write_all(found, tables, study)
-
-
-if __name__ == "__main__":
-    run_script(main)

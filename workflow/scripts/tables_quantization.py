@@ -6,7 +6,6 @@ A table that no record belongs to has no rows.
 from pathlib import Path
 
 from scaling.core import command_line
-from scaling.core.errors import run_script
 from scaling.core.quantization_records import read_backends, read_resnets, read_variants
 from scaling.tables import schema
 from scaling.tables.experiments import quantization, quantization_backends
@@ -30,7 +29,3 @@ def main(
         "quantization_resnet": quantization_backends.resnet(resnets),
     }
     schema.write_all(found, tables)
-
-
-if __name__ == "__main__":
-    run_script(main)

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from scaling.core import command_line
-from scaling.core.errors import run_script
-from scaling.core.grid import expand, write_table
+import pandas as pd
+
+from scaling.core import command_line, files
+from scaling.core.grid import expand
 from scaling.tables import schema
 from scaling.tables.accuracy import accuracy
 from scaling.tables.epoch_parts import in_memory, ranks
@@ -32,7 +33,7 @@ def main(
     is known what an hour of a GPU costs (`per_gpu_hour`).
     """
     listed = expand(**grid)
-    write_table(listed, cells)
+    files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
     records = read_runs(listed, runs, partial)
     found = {make.__name__: make(records) for make in MAKERS}
     if per_gpu_hour is not None:
@@ -42,7 +43,3 @@ def main(
     # What a repeat of a seed learns is no other seed's.
     found["accuracy"] = accuracy([run for run in records if not run[0].repeat], study)
     schema.write_all(found, tables, study)
-
-
-if __name__ == "__main__":
-    run_script(main)

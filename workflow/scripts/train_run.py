@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaling.core import command_line
-from scaling.core.errors import UserError, run_script
+from scaling.core.errors import UserError, program
 from scaling.launch import launcher, supervisor
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.startup_clock import StartupClock
@@ -32,6 +32,7 @@ class Command:
     """The record to write."""
 
 
+@program
 def main(argv: list[str] | None = None) -> None:
     command = command_line.parse(Command, argv)
     spec = command.run.resolved()
@@ -60,7 +61,3 @@ def main(argv: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else argv
     line = launcher.command(Path(__file__), arguments, spec.processes, spec.nodes)
     print(supervisor.summary(supervisor.supervise(spec, command.manifest, command.output, line)))
-
-
-if __name__ == "__main__":
-    run_script(main)

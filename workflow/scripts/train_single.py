@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from scaling.core import command_line, files
-from scaling.core.errors import UserError, run_script
+from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.core.records import RunRecord, read_record
 from scaling.launch.run_spec import RunSpec
@@ -38,7 +38,3 @@ def as_strategy(record: RunRecord, strategy: str) -> RunRecord:
 def main(record: Path, strategy: str, output: Path) -> None:
     """Write the record."""
     files.write_json(output, as_strategy(read_record(record), strategy))
-
-
-if __name__ == "__main__":
-    run_script(main)

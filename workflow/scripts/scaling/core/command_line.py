@@ -6,17 +6,20 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
+from scaling.core.errors import program
+
 T = TypeVar("T")
 WORDS = {"yes": True, "no": False}
 
 
 def script(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a script's main(argv) of a function, whose parameters are its options."""
+    """Make the `program` main(argv) of a function, whose parameters are the script's options."""
 
     def main(argv: list[str] | None = None) -> None:
         parse(function, argv)
 
-    return main
+    main.__module__ = function.__module__
+    return program(main)
 
 
 def parse(

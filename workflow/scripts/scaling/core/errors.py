@@ -2,10 +2,20 @@
 
 import sys
 from collections.abc import Callable
+from typing import TypeVar
+
+Main = TypeVar("Main", bound=Callable[[], None])
 
 
 class UserError(Exception):
     """A mistake that the user can fix. Its message is one sentence: what, where, what to do."""
+
+
+def program(main: Main) -> Main:
+    """Run a script's main(), the last of its module, where that is what was started."""
+    if main.__module__ == "__main__":
+        run_script(main)
+    return main
 
 
 def run_script(main: Callable[[], None]) -> None:
