@@ -8,7 +8,7 @@ import convergence_train
 from examples import ddp_training
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.records import convergence_path, read_convergence
+from scaling.core.records import convergence_path
 from scaling.data import dataset
 
 OPTIONS = [
@@ -43,7 +43,7 @@ def train(tmp_path):
 def test_each_remedy_and_batch_has_its_sweep_and_the_chosen_rates_seeds(train, capsys):
     remedies = {"none": {}, "linear": {"scaling": "linear"}}
     records = train(remedies, 8, 16, options=["--precision", "tf32"])
-    found = read_convergence(convergence_path(records, "linear", 16))
+    found = files.read_json(convergence_path(records, "linear", 16))
     assert found["training"]["precision"] == "float32"  # A CPU has no TF32.
     assert (found["status"], found["options"]["scaling"]) == ("ok", "linear")
     result = found["result"]
@@ -65,7 +65,7 @@ def test_precise_batch_norms_are_another_evaluation_of_a_training_and_records_ma
     precise = {"precise_batch_norm": True}
     records = train({"none": {}, "precise": precise}, 16)
     paths = {name: convergence_path(records, name, 16) for name in ("none", "precise")}
-    plain, other = (read_convergence(path)["result"]["runs"] for path in paths.values())
+    plain, other = (files.read_json(path)["result"]["runs"] for path in paths.values())
     assert [run["losses"] for run in plain] == [run["losses"] for run in other]
     for quantity, same in (("train_loss", True), ("test_loss", False)):
         pairs = zip(plain, other, strict=True)
@@ -76,12 +76,12 @@ def test_precise_batch_norms_are_another_evaluation_of_a_training_and_records_ma
     paths["none"].write_text("{}")
     paths["precise"].unlink()
     train({"none": {}, "precise": precise}, 16, options=["--keep", "yes"])
-    again = read_convergence(paths["precise"])["result"]["runs"]
+    again = files.read_json(paths["precise"])["result"]["runs"]
     assert again[0]["epochs"] == other[0]["epochs"] and paths["none"].read_text() == "{}"
 
 
 def test_a_batch_that_cannot_be_trained_is_a_record_that_says_so_or_refused(train):
-    found = read_convergence(convergence_path(train({"none": {}}, 64), "none", 64))
+    found = files.read_json(convergence_path(train({"none": {}}, 64), "none", 64))
     assert (found["status"], found["result"]) == ("infeasible", None)
     assert "43 training images" in found["message"]
     with pytest.raises(UserError, match="global batch 17 cannot be shared by 2 GPUs"):
@@ -91,7 +91,7 @@ def test_a_batch_that_cannot_be_trained_is_a_record_that_says_so_or_refused(trai
 def test_a_run_that_diverges_ends_and_tells_when(train):
     options = ["--learning-rate", "1e30", "--epochs", "2"]
     records = train({"none": {"factors": [1]}}, 8, options=options)
-    (run, _) = read_convergence(convergence_path(records, "none", 8))["result"]["runs"]
+    (run, _) = files.read_json(convergence_path(records, "none", 8))["result"]["runs"]
     assert run["diverged"] == "not finite"
     assert 2 <= run["diverged_update"] <= 6
     assert (run["planned_epochs"], run["planned_updates"]) == (2, 12)

@@ -22,7 +22,7 @@ MEASURING = {
 def digests(root):
     """The digest of every script, and of every kind of cell."""
     # Not those that are kept by a text, so that only edited files are parsed again.
-    for cached in ("digest", "_imported", "_files", "_text"):
+    for cached in ("digest", "_files", "_text"):
         getattr(code_digest, cached).cache_clear()
     found = {path.stem: code_digest.digest(path) for path in root.glob("*.py")}
     for cell in CELLS:

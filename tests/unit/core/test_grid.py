@@ -2,8 +2,6 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
-
 from scaling.core import grid
 from scaling.core.grid import Cell
 
@@ -36,13 +34,6 @@ def test_repeats_are_of_all_cells_or_of_those_that_an_entry_names():
     assert {cell for cell, count in runs.items() if count == 2} == {("tuned", 1, 32)}
     assert all((count == 3) == (cell[1] == 2) for cell, count in runs.items())
     assert [cell.repeat for cell in grid.expand(*lists, 2)] == [0, 1] * 8
-
-
-def test_the_list_of_runs_survives_its_file(tmp_path):
-    runs = grid.expand(["course"], ["ddp"], [1, 4], [32, 128], [0])
-    grid.write_table(runs, tmp_path / "cells.csv")
-    table = pd.read_csv(tmp_path / "cells.csv")
-    assert [Cell(*row) for row in table.itertuples(index=False)] == runs
 
 
 def test_the_global_batch_is_that_of_all_gpus():

@@ -9,7 +9,8 @@ from scaling.tables import limits
 
 
 def test_the_best_size_of_a_precision_is_read_again_while_work_goes_on():
-    probe = Probe((8, 256), copy_bytes=1000, output=Path("x"), repeats=3, sustained_seconds=0.3)
+    sizes = {"matrix_sizes": (8, 256), "copy_bytes": 1000}
+    probe = Probe(**sizes, output=Path("x"), repeats=3, sustained_seconds=0.3)
     began = perf_counter()
     rows = list(peaks.rows(probe, "cpu"))
     assert perf_counter() - began > 2 * 0.3

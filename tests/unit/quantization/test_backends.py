@@ -14,6 +14,7 @@ from torch import Tensor
 import quantize_peers
 import tables_quantization
 from examples.made_here import assert_made_here
+from scaling.core import environment
 from scaling.data.batches import Images
 from scaling.quantization import backends
 from scaling.quantization.backend_engines import Batches, Engine
@@ -103,7 +104,7 @@ def test_backends_that_are_not_installed_or_break_are_noted_and_ours_is_measured
 @pytest.mark.parametrize("name", list(backends.BACKENDS))
 def test_a_peer_quantizes_the_same_network_about_as_well(name: str, quantized_digits: Path) -> None:
     for package in backends.BACKENDS[name].packages:
-        if backends.installed(package) is None:
+        if environment.installed(package) is None:
             pytest.skip(f"{package} is not installed; see requirements-peers.txt")
     (peer,) = run_script(quantized_digits, name)["peers"]
     assert (peer["status"], peer["note"]) == ("measured", None)

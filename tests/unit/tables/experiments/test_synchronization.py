@@ -116,4 +116,4 @@ def test_without_a_record_the_tables_have_columns_and_no_rows(tmp_path):
     tables_synchronization.main(["--tables", str(tmp_path), "--records"])
     for kind in schema.made_by("tables_synchronization"):
         table = schema.read(kind.name, kind.path(tmp_path, ""))
-        assert table.empty and list(table.columns) == kind.columns
+        assert table.empty and list(table.columns) == list(kind.types)

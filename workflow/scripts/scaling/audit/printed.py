@@ -10,7 +10,7 @@ import pandas as pd
 
 from scaling.audit.finding import Check, Study, findings
 from scaling.core.grid import CELL_KEYS
-from scaling.published.mistakes import MISTAKES
+from scaling.published.definitions import MISTAKES
 from scaling.published.printed_figures import WITHIN
 
 WORDS = {

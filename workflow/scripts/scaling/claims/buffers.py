@@ -22,10 +22,11 @@ def claims(tables: ClaimTables) -> list[Claim]:
     kinds = {str(kind): rows for kind, rows in ranks.groupby("buffers", sort=False)}
     if not kinds:
         return []
+    alike = _parameters(kinds, tables)
     if (tables["collectives"]["buffer_bytes"] == 0).all():
-        return [_parameters(kinds, tables)]
+        return [alike]
     return [
-        _parameters(kinds, tables),
+        alike,
         _statistics(kinds, tables),
         _synchronized(kinds.get(SYNCHRONIZED), tables),
         _seconds("Q7-broadcast-seconds", "local", "broadcast", kinds, tables),

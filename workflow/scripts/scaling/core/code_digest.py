@@ -22,8 +22,10 @@ def digest(script: Path, *modules: str | Path) -> str:
     imported by its name as a text does not, and has to be among `modules`. Comments, layout and
     docstrings are not part of a digest.
     """
-    covered = files_of(script, *modules)
-    parts = [f"{_name(script, path)} {_understood(_text(path))[0]}" for path in covered]
+    root, parts = script.parent, []
+    for path in files_of(script, *modules):
+        name = path.relative_to(root) if root in path.parents else path.name
+        parts.append(f"{name} {_understood(_text(path))[0]}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -37,18 +39,9 @@ def files_of(script: Path, *modules: str | Path) -> list[Path]:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            waiting += _imported(root, path)
+            imported = _understood(_text(path))[1]
+            waiting += [file for name in imported for file in _files(root, name)]
     return sorted(found)
-
-
-def _name(script: Path, path: Path) -> str:
-    """A file's place below the script's folder; the name of one that lies elsewhere."""
-    return str(path.relative_to(script.parent) if script.parent in path.parents else path.name)
-
-
-@cache
-def _imported(root: Path, path: Path) -> list[Path]:
-    return [file for name in _understood(_text(path))[1] for file in _files(root, name)]
 
 
 @cache

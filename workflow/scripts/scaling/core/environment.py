@@ -46,10 +46,10 @@ def describe(device: Device) -> dict[str, Any]:
         "cpu": _cpu_name(),
         "cpu_count": psutil.cpu_count() or 0,
         "driver": ask_nvml(pynvml.nvmlSystemGetDriverVersion) if device == "cuda" else None,
-        "topology": _topology() if device == "cuda" else None,
+        "topology": _output(["nvidia-smi", "topo", "-m"]) if device == "cuda" else None,
         "python": platform.python_version(),
-        "torch": _version("torch"),
-        "torchvision": _version("torchvision"),
+        "torch": installed("torch"),
+        "torchvision": installed("torchvision"),
         "cuda": None,
         "nccl": None,
         "commit": _commit(),
@@ -209,11 +209,6 @@ def applied_precision(asked: str, device: str) -> str:
     return "float32" if asked == "tf32" and lacks else asked
 
 
-def _topology() -> str | None:
-    table = _output(["nvidia-smi", "topo", "-m"])
-    return table and TERMINAL_CODES.sub("", table)
-
-
 def _cpu_name() -> str:
     information = Path("/proc/cpuinfo")
     if information.exists():
@@ -223,7 +218,8 @@ def _cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def _version(package: str) -> str | None:
+def installed(package: str) -> str | None:
+    """The version of a package, None where it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -242,4 +238,4 @@ def _output(command: list[str]) -> str | None:
         finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return None
-    return finished.stdout.strip()
+    return TERMINAL_CODES.sub("", finished.stdout.strip())

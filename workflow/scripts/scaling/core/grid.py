@@ -1,12 +1,9 @@
 """The grid of a study: which cells it has and where the record of each run lies."""
 
-import csv
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
-
-from scaling.core import files
 
 CELL_KEYS = ["recipe", "strategy", "gpus", "batch_size"]
 RUN_KEYS = [*CELL_KEYS, "seed", "repeat"]
@@ -81,11 +78,3 @@ def repeats_of(wanted: dict[str, Any], *values: Any) -> int:
     chosen = (wanted.get(key) for key in ("recipes", "strategies", "gpus", "batch_sizes"))
     named = all(some is None or value in some for some, value in zip(chosen, values, strict=False))
     return int(wanted["repeats"]) if named else 0
-
-
-def write_table(cells: list[Cell], target: Path) -> None:
-    """Write one CSV row per run, with the columns `RUN_KEYS`."""
-    with files.atomic_path(target) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(RUN_KEYS)
-        writer.writerows(astuple(cell) for cell in cells)

@@ -212,9 +212,3 @@ def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:
     return (
         records / CONVERGENCE_PATTERN.format(remedy=remedy, global_batch=global_batch) / "runs.json"
     )
-
-
-def read_convergence(path: Path) -> ConvergenceRecord:
-    """Read a technique's record; a missing or broken file is a UserError that names it."""
-    record: ConvergenceRecord = files.read_json(path)
-    return record

@@ -33,7 +33,6 @@ class TrainingOptions(ModelOptions):
 
     @property
     def sgd(self) -> dict[str, Any]:
-        """The options of torch.optim.SGD."""
         return {
             "lr": self.learning_rate,
             "momentum": self.momentum,

@@ -75,14 +75,12 @@ def resized(dataset: ImageDataset, side: int) -> ImageDataset:
     """The dataset with all images of side × side pixels, resized bilinearly where they are not."""
     if dataset.train_images.shape[1] == side:
         return dataset
-    return replace(
-        dataset,
-        train_images=_resized(dataset.train_images, side),
-        test_images=_resized(dataset.test_images, side),
-    )
+    train, test = (resize(images, side) for images in (dataset.train_images, dataset.test_images))
+    return replace(dataset, train_images=train, test_images=test)
 
 
-def _resized(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+def resize(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    """Resize images [N, S, S, 3] bilinearly to side × side pixels."""
     result = np.empty((len(images), side, side, 3), dtype=np.uint8)
     for place, image in zip(result, images, strict=True):
         fitting = Image.fromarray(image).resize((side, side), Image.Resampling.BILINEAR)

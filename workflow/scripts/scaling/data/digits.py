@@ -1,15 +1,13 @@
 """scikit-learn's handwritten digits, of the size of CIFAR: real data in no time."""
 
 import numpy as np
-from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from scaling.data.dataset import ImageDataset, Request
+from scaling.data.dataset import ImageDataset, Request, resize
 
 ORIGIN = "scikit-learn load_digits (1,797 handwritten digits of 8x8), enlarged to 32x32"
 TEST_IMAGES = 297
-BILINEAR = Image.Resampling.BILINEAR
 
 
 def read(request: Request | None = None) -> tuple[ImageDataset, str]:
@@ -20,10 +18,8 @@ def read(request: Request | None = None) -> tuple[ImageDataset, str]:
     """
     digits = load_digits()
     grey = np.round(digits.images * (255 / 16)).astype(np.uint8)
-    enlarged = [Image.fromarray(image).resize((32, 32), BILINEAR) for image in grey]
-    images = np.repeat(np.stack([np.asarray(image) for image in enlarged])[..., None], 3, axis=3)
     train_images, test_images, train_labels, test_labels = train_test_split(
-        images,
+        resize(np.repeat(grey[..., None], 3, axis=3), 32),
         digits.target.astype(np.int64),
         test_size=TEST_IMAGES,
         stratify=digits.target,

@@ -2,8 +2,8 @@
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +34,12 @@ EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 """The file of a figure that has nothing to draw."""
 
 
-@contextmanager
-def style(name: str) -> Iterator[None]:
+def style(name: str) -> AbstractContextManager[None]:
     """Draw and save the figure `name` in the common style, the same bytes for the same table.
 
     `name` salts the ids inside the SVG, so that two figures can share one page.
     """
-    with matplotlib.rc_context({"svg.hashsalt": name}, fname=STYLE):
-        yield
+    return matplotlib.rc_context({"svg.hashsalt": name}, fname=STYLE)
 
 
 def save(figure: Figure | None, path: Path) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 from torch.nn.parallel import DistributedDataParallel
 
 from scaling.instruments import kernel_trace
-from scaling.instruments.kernel_trace import Trace
 from scaling.launch.ranks import Rank
 from scaling.training.trainer import Trainer, TrainIterations
 
@@ -55,8 +54,10 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
         seconds = {"iterations": traced.iterations, "seconds": median(in_memory["seconds"])}
         found["device_time"] = {**own, **seconds, **trace.busiest()}
     if gpus > 1:
-        read = [_profiler(trace, traced.iterations), _ddp_log(trainer, train, limit)]
-        found["readings"] = [own | one for one in read]
+        by_trace = _missing("profiler", "the trace shows no communication")
+        if spans := trace.communicating():
+            by_trace = _measured("profiler", traced.iterations, *spans)
+        found["readings"] = [own | by_trace, own | _ddp_log(trainer, train, limit)]
     return found
 
 
@@ -77,14 +78,6 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> Measurem
         "seconds": [result.seconds for result in with_it],
         "seconds_without_exchange": [result.seconds for result in without] or None,
     }
-
-
-def _profiler(trace: Trace, iterations: int) -> Measurement:
-    """Add up the time of communication kernels, and its part under a compute kernel."""
-    found = trace.communicating()
-    if found is None:
-        return _missing("profiler", "the trace shows no communication")
-    return _measured("profiler", iterations, *found)
 
 
 def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Measurement:

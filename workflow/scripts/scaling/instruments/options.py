@@ -8,66 +8,58 @@ from scaling.core.environment import Device
 from scaling.core.training_options import ModelOptions
 
 
-@dataclass(frozen=True)
-class Sweep(ModelOptions):
-    """Options of the all-reduce sweep."""
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What every measurement of a machine is told."""
 
+    output: Path
+    """JSON file to write."""
     gpus: int
-    """GPUs, 2 or more; on a CPU, processes."""
+    """GPUs that take part, of all nodes; on a CPU, processes of a sweep, else ignored."""
+    nodes: int = 1
+    """Nodes of a Slurm job that share the GPUs."""
+    device: Device = "auto"
+    time_limit_seconds: float = 600
+    """Time limit of it all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep(Measurement, ModelOptions):
+    """Options of the all-reduce sweep, over 2 GPUs or more."""
+
     message_bytes: tuple[int, ...]
     """Sizes of the sweep."""
     manifest: Path
     """The dataset's manifest.json: its classes and the size of its images fix the model."""
-    output: Path
-    """sweep.json"""
-    nodes: int = 1
-    """Nodes of a Slurm job that share the GPUs."""
-    device: Device = "auto"
     warmup: int = 5
     """Untimed repeats of each size."""
     repeats: int = 20
     """Timed repeats of each size."""
     iterations: int = 10
     """All-reduces in a repeat, back to back as nccl-tests times them."""
-    time_limit_seconds: float = 600
-    """Time limit of the whole sweep."""
 
 
-@dataclass(frozen=True)
-class Probe:
-    """Options of the measurement of a machine's peaks."""
+@dataclass(frozen=True, kw_only=True)
+class Probe(Measurement):
+    """Options of the measurement of a machine's peaks, on one node."""
 
+    gpus: int = 1
+    """GPUs that take part; ignored on a CPU."""
     matrix_sizes: tuple[int, ...]
     """n of each n×n matrix product."""
     copy_bytes: int
     """Size of each copy."""
-    output: Path
-    """peaks.json"""
-    gpus: int = 1
-    """GPUs that take part; ignored on a CPU."""
-    device: Device = "auto"
     repeats: int = 10
     """Timed repeats of each figure."""
     sustained_seconds: float = 0
     """For which matrix products go on at least; 0 measures none."""
     cpu_threads: int = 1
     """Threads of the process."""
-    time_limit_seconds: float = 600
-    """Time limit of the whole measurement."""
 
 
-@dataclass(frozen=True)
-class MachineCheck:
+@dataclass(frozen=True, kw_only=True)
+class MachineCheck(Measurement):
     """Options of the look at a machine."""
 
-    gpus: int
-    """GPUs to look at, of all nodes; ignored on a CPU."""
-    output: Path
-    """check.json"""
     check: Literal["refuse", "warn", "off"] = "refuse"
     """What to do about what is bad."""
-    nodes: int = 1
-    """Nodes of a Slurm job that share the GPUs."""
-    device: Device = "auto"
-    time_limit_seconds: float = 600
-    """Time limit of it all."""

@@ -7,10 +7,15 @@ A definition is a formula over the facts of one cell, a name, and the mistakes i
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+import yaml
 
 from scaling.registry.strategy import STRATEGIES
 from scaling.tables.limits import GB, ring_factor
 
+MISTAKES_FILE = Path(__file__).parents[4] / "report/mistakes.yaml"
 BY_COMMUNICATION = "communication seconds"
 """In the names of the bandwidths that divide by them."""
 
@@ -60,6 +65,23 @@ class Facts:
     def rest_without_loading(self) -> float:
         """T(N,b) - T(1,b) / N, both without the wait for data."""
         return self.seconds_without_loading - self.compute_without_loading
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """How grave it is, and what happened, to follow "the printed speedup …".
+
+    `{rule}` in the sentence stands for the definition that gives the figure.
+    """
+
+    severity: Literal["error", "warning", "info"]
+    sentence: str
+
+
+MISTAKES = {
+    name: Mistake(**entry)
+    for name, entry in yaml.safe_load(MISTAKES_FILE.read_text(encoding="utf-8")).items()
+}
 
 
 @dataclass(frozen=True)

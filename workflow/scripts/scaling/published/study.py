@@ -63,7 +63,6 @@ class PublishedStudy:
 
     @property
     def model(self) -> str:
-        """The name of the model."""
         return str(self.rows["model"].iloc[0])
 
     @property

@@ -10,13 +10,13 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional
 
+from scaling.core.environment import installed
 from scaling.core.paired_accuracy import Classes, paired
 from scaling.data.batches import Images
 from scaling.quantization import backend_engines
@@ -43,14 +43,6 @@ BACKENDS: dict[Name, Backend] = {
     ),
     "torchao": Backend(("torchao",), backend_engines.torchao),
 }
-
-
-def installed(package: str) -> str | None:
-    """Look up the version of a package, None where it is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def measure(

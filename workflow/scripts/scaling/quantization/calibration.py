@@ -43,7 +43,6 @@ class Range:
 
     @property
     def max_abs(self) -> float:
-        """The largest magnitude, max|x|."""
         return max(abs(self.minimum), abs(self.maximum))
 
 
@@ -59,11 +58,6 @@ class Magnitudes:
         if self.max_abs > 0:
             place = (values.abs().flatten() * (BINS / self.max_abs)).long().clamp(max=BINS - 1)
             self.counts += torch.bincount(place, minlength=BINS).cpu()
-
-    @property
-    def middles(self) -> Tensor:
-        """The middle of each bin, float64 [4096]."""
-        return (torch.arange(BINS, dtype=torch.float64) + 0.5) * (self.max_abs / BINS)
 
 
 def percentile_threshold(seen: Magnitudes) -> float:
@@ -106,7 +100,8 @@ class Calibration:
         seen = self.magnitudes[name]
         if method == "percentile":
             return percentile_threshold(seen)
-        return mse_threshold(seen.middles, seen.counts, seen.max_abs, qmax)
+        middles = (torch.arange(BINS, dtype=torch.float64) + 0.5) * (seen.max_abs / BINS)
+        return mse_threshold(middles, seen.counts, seen.max_abs, qmax)
 
 
 def layers(network: nn.Module) -> dict[str, Layer]:

@@ -47,7 +47,6 @@ class Levels:
         return torch.int8 if self.amax <= 128 else torch.int32
 
     def clamp(self, values: Tensor) -> Tensor:
-        """Clamp `values` to the levels."""
         return values.clamp(self.low, self.high)
 
 

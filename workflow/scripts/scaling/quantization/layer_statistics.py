@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from scaling.core.quantization_records import Histogram, LayerHistogram, Quantity
 from scaling.quantization.calibration import (
     IMAGES,
     Layer,
@@ -176,14 +175,15 @@ def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
 
 @dataclass
 class Distribution:
-    """Counts one layer's values of one kind, as floats and as int8, in one set of bins.
+    """Counts one layer's values of one `quantity`, as floats and as int8, in one set of bins.
 
     Every bin is one level wide and centred on it, so a float and the level it is rounded to share a
-    bin. Floats beyond the levels, which are clipped, keep bins of their own.
+    bin. Floats beyond the levels, which are clipped, keep bins of their own. `scale` is in levels
+    per unit.
     """
 
     layer: str
-    quantity: Quantity
+    quantity: str
     scale: float
     floats: Counter[int] = field(default_factory=Counter)
     int8: Counter[int] = field(default_factory=Counter)
@@ -193,23 +193,16 @@ class Distribution:
         self.floats += _counted(torch.round(values.double() * self.scale))
 
     def count_int8(self, integers: Tensor) -> None:
-        """Count integers of any shape."""
         self.int8 += _counted(integers)
 
-    def histograms(self) -> LayerHistogram:
-        """Return what has been counted."""
-        return {
-            "layer": self.layer,
-            "quantity": self.quantity,
-            "scale": self.scale,
-            "float": self._histogram(self.floats),
-            "int8": self._histogram(self.int8),
-        }
-
-    def _histogram(self, counts: Counter[int]) -> Histogram:
-        bins = range(min(counts), max(counts) + 1)
-        edges = [(level - 0.5) / self.scale for level in (*bins, bins.stop)]
-        return {"bin_edges": edges, "counts": [counts[level] for level in bins]}
+    def histograms(self) -> dict[str, Any]:
+        """Give `bin_edges` (k + 1, in the unit of the floats) and `counts` between them of both."""
+        found: dict[str, Any] = {key: getattr(self, key) for key in ("layer", "quantity", "scale")}
+        for kind, counts in (("float", self.floats), ("int8", self.int8)):
+            bins = range(min(counts), max(counts) + 1)
+            edges = [(level - 0.5) / self.scale for level in (*bins, bins.stop)]
+            found[kind] = {"bin_edges": edges, "counts": [counts[level] for level in bins]}
+        return found
 
 
 def _counted(integers: Tensor) -> Counter[int]:
@@ -220,7 +213,7 @@ def _counted(integers: Tensor) -> Counter[int]:
 @torch.no_grad()
 def distributions(
     network: nn.Sequential, quantized: nn.Sequential, batches: Iterable[Tensor]
-) -> list[LayerHistogram]:
+) -> list[dict[str, Any]]:
     """Count every layer's weights, and its outputs on `batches` before and after ReLU.
 
     `quantized` is the integer copy of `network`. The last layer has no ReLU and no after_relu.

@@ -158,7 +158,6 @@ class Builder:
     calibration: Calibration
 
     def levels(self, unsigned: bool = False) -> Levels:
-        """Return the levels of activations."""
         assert self.scheme.activation_bits is not None
         return activation_levels(self.scheme.activation_bits, unsigned)
 
@@ -174,7 +173,6 @@ class Builder:
         return symmetric_scale(found, of, levels.high)
 
     def images(self) -> QuantizedImages:
-        """Quantize the network's input."""
         return QuantizedImages(self.scale(IMAGES, self.levels()), self.levels())
 
     def layer(

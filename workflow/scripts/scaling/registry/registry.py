@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules, resolve_name
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from scaling.core import plugins
 from scaling.core.errors import UserError
@@ -23,44 +23,35 @@ class Reference:
 
     @property
     def module(self) -> str:
-        """The dotted name of the module."""
         return self.target.partition(":")[0]
 
     def load(self) -> Any:
-        """Import the module and return the object."""
         return resolve_name(self.target)
 
 
-class Named(Protocol):
-    """What every entry has."""
-
-    @property
-    def name(self) -> str: ...
-
-
-Entry = TypeVar("Entry", bound=Named)
+Entry = TypeVar("Entry")
 
 
 class Registry(Generic[Entry]):
     """The entries of type `entry`, a `kind` as a message calls it; one for each module of `folder`.
 
-    A module is called as its entry, with underscores for hyphens.
+    Each has a `name`; its module is called so, with underscores for hyphens.
     """
 
     def __init__(self, kind: str, folder: str, entry: type[Entry]) -> None:
-        self.kind, self._folder, self._type = kind, folder, entry
+        self.kind, self._folder = kind, folder
+        self._type: Any = entry
 
     def names(self) -> list[str]:
-        """The names of all entries, sorted."""
         return sorted([*(self._load(module).name for module in self._modules()), *self._plugins()])
 
     def find(self, name: str) -> Entry:
         """The entry called `name`; UserError with the names there are where there is none."""
-        if name.replace("-", "_") in self._modules():
-            entry = self._load(name.replace("-", "_"))
-            if entry.name == name:
-                return entry
-        if name in (plugged := self._plugins()):
+        module, plugged = name.replace("-", "_"), self._plugins()
+        found = self._load(module) if module in self._modules() else None
+        if found and found.name == name:
+            return found
+        if name in plugged:
             return plugged[name][1]
         raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(self.names())}")
 
@@ -70,7 +61,7 @@ class Registry(Generic[Entry]):
         own = self._plugins().get(name, (f"{self._folder}.{name.replace('-', '_')}",))[0]
         return [own, *named]
 
-    def _plugins(self) -> dict[str, tuple[Path, Entry]]:
+    def _plugins(self) -> dict[str, tuple[Path, Any]]:
         """The entries of the user's own files by their names, with the file."""
         found = {path: getattr(plugins.load(path), "ENTRY", None) for path in plugins.files()}
         return {e.name: (path, e) for path, e in found.items() if isinstance(e, self._type)}
@@ -78,6 +69,5 @@ class Registry(Generic[Entry]):
     def _modules(self) -> list[str]:
         return [found.name for found in iter_modules(import_module(self._folder).__path__)]
 
-    def _load(self, module: str) -> Entry:
-        entry: Entry = import_module(f"{self._folder}.{module}").ENTRY
-        return entry
+    def _load(self, module: str) -> Any:
+        return import_module(f"{self._folder}.{module}").ENTRY

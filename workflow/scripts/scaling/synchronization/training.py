@@ -1,4 +1,4 @@
-"""Train with recipe `course` and compare the ranks with one another."""
+"""Train with recipe `course`, and compare the ranks with one another and with other strategies."""
 
 import sys
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
@@ -22,6 +22,10 @@ from scaling.training.trainer import TrainingData, finite
 ROUNDS = 5
 """Timed epochs with each kind of buffers. Two kinds that take equally long then have disjoint
 ranges by chance in one of 126 comparisons, 2 / C(10, 5)."""
+
+STEPS = 10
+STRATEGIES = ["ddp", "ddp", "fsdp", "zero1"]
+"""The first is what the others are compared with; again, it shows what rounding alone does."""
 
 Statistics = dict[str, NDArray[np.float64]]
 """`mean` and `variance`: the running statistics of all channels of all batch norms of one rank."""
@@ -136,3 +140,28 @@ def drift(ranks: Sequence[Statistics]) -> dict[str, float]:
         for name, values in relative.items()
         for of, reduce in (("max", np.max), ("mean", np.mean))
     }
+
+
+def distances(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[str, Any]]:
+    """Train with each strategy; a row for each but the first, the same on every rank.
+
+    `distance` is that of its parameters from the first one's, both after `steps` steps of recipe
+    course, in lengths of the way that the first one's went (2-norms over all parameters).
+    """
+    rows: list[dict[str, Any]] = []
+    for strategy in STRATEGIES:
+        spec = plan.spec_of("course", strategy, plan.seeds[0])
+        model = fresh(spec, rank, dataset)
+        start = _flat(evaluation.whole(model.parameters()))
+        train = Course(spec, rank, model, dataset).in_memory(STEPS)
+        iterations = train(STEPS).iterations
+        end = _flat(evaluation.whole(model.parameters()))
+        if not rows:
+            first, way = end, torch.linalg.vector_norm(end - start)
+        distance = torch.linalg.vector_norm(end - first) / way
+        rows.append({"strategy": strategy, "steps": iterations, "distance": distance.item()})
+    return rows[1:]
+
+
+def _flat(parameters: list[Tensor]) -> Tensor:
+    return torch.cat([parameter.detach().double().cpu().flatten() for parameter in parameters])

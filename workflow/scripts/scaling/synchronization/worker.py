@@ -15,7 +15,7 @@ from scaling.launch import measure
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
 from scaling.models.build import build
-from scaling.synchronization import agreement, orders, training
+from scaling.synchronization import orders, training
 from scaling.synchronization.plan import Buffers, Plan
 from scaling.training.trainer import Trainer, TrainingData
 from scaling.training.tuned import Tuned
@@ -70,7 +70,7 @@ def run(plan: Plan, log_folder: Path) -> None:
             _report(log, rank, "training", training.run(spec, one, rank, dataset))
         rows = training.epoch_seconds(plan, rank, dataset)
         _report(log, rank, "buffer_seconds", {"rows": rows})
-        rows = agreement.distances(plan, rank, dataset)
+        rows = training.distances(plan, rank, dataset)
         _report(log, rank, "agreement", {"rows": rows})
         # After the trainings: recipe tuned sets precision and algorithms for the whole process.
         for mode in OF_RANKS:

@@ -1,6 +1,7 @@
 """Measured limits of a machine: all-reduces by message size, matrix products, copies."""
 
 import math
+from collections.abc import Callable
 from statistics import median
 from typing import Any
 
@@ -11,9 +12,14 @@ from scaling.tables import schema
 
 GB = 1e9
 """Bytes of one GB: the decimal unit, as in nccl-tests."""
-UNITS = {"matrix_product": "FLOP/s", "device_copy": "B/s", "gpu_to_gpu_copy": "B/s"}
-"""Every quantity of the table of peaks, and the unit of its value."""
-
+WORK: dict[str, tuple[str, Callable[[dict[str, Any]], int]]] = {
+    "matrix_product": ("FLOP/s", lambda row: 2 * int(row["matrix_size"]) ** 3),
+    "device_copy": ("B/s", lambda row: 2 * int(row["copy_bytes"])),
+    "gpu_to_gpu_copy": ("B/s", lambda row: int(row["copy_bytes"])),
+}
+"""Every quantity of the table of peaks, the unit of its value, and what a row of it works: FLOP of
+a product of two n×n matrices, 2·n³; bytes of a copy, in one memory read and written, between two
+GPUs once, as each byte crosses the link once."""
 LAUNCHED = {
     "graph": "α is of all-reduces in a CUDA graph, with no launch by Python",
     "eager": "α has each all-reduce's launch by Python in it",
@@ -99,9 +105,10 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
     """
     rows = []
     for row in document["rows"]:
-        work, seconds = _work(row), row["seconds"]
+        unit, work_of = WORK[row["quantity"]]
+        work, seconds = work_of(row), row["seconds"]
         figures = {
-            "unit": UNITS[row["quantity"]],
+            "unit": unit,
             "value": work / median(seconds),
             "value_min": work / max(seconds),
             "value_max": work / min(seconds),
@@ -127,13 +134,3 @@ def topology(document: dict[str, Any]) -> str:
     printed = (document["environment"]["topology"] or "").strip()
     # The record keeps no leading blanks; without the tab the header is a column too far left.
     return f"\t{printed}\n" if printed else ""
-
-
-def _work(row: dict[str, Any]) -> int:
-    """FLOP of a product of two n×n matrices, 2·n³; bytes of a copy, in one memory read and written.
-
-    Between two GPUs each byte counts once, as it crosses the link once.
-    """
-    if row["quantity"] == "matrix_product":
-        return 2 * int(row["matrix_size"]) ** 3
-    return int(row["copy_bytes"]) * (2 if row["quantity"] == "device_copy" else 1)

@@ -25,13 +25,7 @@ class Table:
     scope: Scope
     types: dict[str, Type]
 
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns, in their order."""
-        return list(self.types)
-
     def of_type(self, wanted: Type) -> list[str]:
-        """The columns of a type."""
         return [column for column, own in self.types.items() if own == wanted]
 
     def path(self, tables: Path, study: str) -> Path:
@@ -59,7 +53,7 @@ PUBLISHED = [
 
 def columns(name: str) -> list[str]:
     """The columns of the table called `name`, in their order."""
-    return TABLES[name].columns
+    return list(TABLES[name].types)
 
 
 def made_by(*rules: str) -> list[Table]:
@@ -87,7 +81,7 @@ def read(name: str, path: Path) -> pd.DataFrame:
         raise UserError(f"{path} does not exist") from error
     except ValueError as error:
         raise UserError(f"{path} is not a CSV table ({error}); make it again") from error
-    absent = [column for column in kind.columns if column not in table]
+    absent = [column for column in kind.types if column not in table]
     if absent:
         raise UserError(f"{path} has no column {', '.join(absent)}; make it again or add it")
     truths = {column: table[column].eq(True) for column in kind.of_type("truth")}
@@ -112,7 +106,7 @@ def write(name: str, table: pd.DataFrame, path: Path) -> None:
     kind = TABLES[name]
     # A gap turns a column of whole numbers into floats; Int64 has room for both.
     whole = dict.fromkeys(kind.of_type("whole"), "Int64")
-    text = table[kind.columns].astype(whole).to_csv(index=False, lineterminator="\n")
+    text = table[columns(name)].astype(whole).to_csv(index=False, lineterminator="\n")
     files.write_text(path, text)
 
 
@@ -155,19 +149,9 @@ class StudyTables(DerivedTables):
         """A table of an experiment; without rows where the study does not have it."""
         return self.found.get(name, frame(name))
 
-    @property
-    def missing(self) -> pd.DataFrame:
-        """The rows of `timing` for which a run has no record."""
-        return self.timing[self.timing["status"] == "missing"]
-
-    @property
-    def on_cpu(self) -> bool:
-        """Whether "GPU" means a process: there are runs, and all of them recorded a CPU."""
-        return on_cpu(self.provenance)
-
 
 def on_cpu(provenance: pd.DataFrame) -> bool:
-    """Whether there are runs in `provenance`, and all of them recorded a CPU."""
+    """Whether "GPU" means a process: there are runs, and all of them recorded a CPU."""
     recorded = provenance[provenance["status"] != "missing"]
     return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
 

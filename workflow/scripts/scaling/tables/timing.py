@@ -11,11 +11,6 @@ import pandas as pd
 from scaling.core.records import PHASES, Role, RunRecord
 from scaling.tables.runs import Run, Seeds, ranks_by_epoch, table_of_cells, worst_status
 
-PHASE_COLUMNS = [f"{phase}_seconds" for phase in PHASES]
-PARTS = [
-    *("startup_seconds", "warmup_seconds", "measured_seconds"),
-    *("other_seconds", "shutdown_seconds"),
-]
 TIMED = ("ok", "diverged")
 """Statuses whose measured epochs count: a loss that became NaN takes as long as any other."""
 
@@ -120,10 +115,11 @@ def spread(name: str, runs: list[list[float]]) -> dict[str, float]:
 def startup(runs: list[Run]) -> pd.DataFrame:
     """The fixed cost of each cell: one row per cell, in seconds.
 
-    `PHASE_COLUMNS` add up to startup_seconds, and `PARTS` to run_seconds: from the start of the
-    run's command to the end of its last process. The warm-up epochs are a part of their own,
-    because what is compiled at first use is in them; other_seconds are evaluation, instruments and
-    whatever lies between the parts. unmeasured_share = 1 - measured_seconds / run_seconds.
+    The phases (`PHASES`) add up to startup_seconds, and startup, warm-up, measured, other and
+    shutdown to run_seconds: from the start of the run's command to the end of its last process. The
+    warm-up epochs are a part of their own, because what is compiled at first use is in them;
+    other_seconds are evaluation, instruments and whatever lies between the parts. unmeasured_share
+    = 1 - measured_seconds / run_seconds.
 
     The figures are of the seed with the median run_seconds (the mean of the two middle ones for
     an even count), out of `count` seeds; NaN where no seed ran to its end or the records were made

@@ -42,19 +42,17 @@ class Progress(logging.Handler):
         try:
             if event == "RUN_INFO" and not self._jobs:
                 self._begin()
-            elif event == "JOB_FINISHED" and not self._has_bars:
-                self._finished(record.job_id)  # type: ignore[attr-defined]
+            elif event == "JOB_FINISHED":
+                # In a terminal bars show the progress, by profiles/local.
+                shown = self._workflow.output_settings.log_handler_settings
+                if not (sys.stderr.isatty() and "rich" in shown):
+                    self._finished(record.job_id)  # type: ignore[attr-defined]
             elif event.startswith("This was a dry-run"):
                 say(self._plan())
             elif event.startswith("Nothing to be done"):
                 self._link()
         except Exception:
             self.handleError(record)
-
-    @property
-    def _has_bars(self) -> bool:
-        """Whether a terminal shows the progress, by profiles/local."""
-        return sys.stderr.isatty() and "rich" in self._workflow.output_settings.log_handler_settings
 
     def _begin(self) -> None:
         """Note the jobs of this run; end it with one sentence when they cannot run here."""
@@ -73,12 +71,9 @@ class Progress(logging.Handler):
             except UserError as error:
                 sys.exit(f"error: {error}")
         if self._places:
-            self._on_cpu = self._config["device"] == "cpu" or (
-                here and not environment.visible_gpus()
-            )
-            self._known = estimate.sources(
-                self._config, self._records, Path("studies"), self._on_cpu
-            )
+            config = self._config
+            self._on_cpu = config["device"] == "cpu" or (here and not environment.visible_gpus())
+            self._known = estimate.sources(config, self._records, Path("studies"), self._on_cpu)
 
     def _place(self, job: Any) -> Path | None:
         """Where a job puts its record, from the folder of records; None for what measures none."""

@@ -4,11 +4,6 @@ from scaling.registry.registry import Reference
 from scaling.registry.strategy import Strategy
 
 
-def processes(gpus: int) -> int:
-    """One per GPU."""
-    return gpus
-
-
 def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
     """2(N-1)/N · K: a ring all-reduce sends so much from each GPU (Patarasuk & Yuan 2009)."""
     return 2 * (gpus - 1) / gpus * gradient_bytes
@@ -17,7 +12,7 @@ def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
 ENTRY = Strategy(
     name="ddp",
     title="DistributedDataParallel",
-    processes=processes,
+    processes=lambda gpus: gpus,
     busiest_bytes=busiest_bytes,
     sweep_kind="bucket",
     all_reduces=True,

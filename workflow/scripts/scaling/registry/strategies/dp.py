@@ -4,11 +4,6 @@ from scaling.registry.registry import Reference
 from scaling.registry.strategy import Strategy
 
 
-def processes(gpus: int) -> int:
-    """One, whatever the GPUs."""
-    return 1
-
-
 def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
     """2 K: parameters go round the GPUs as one broadcast, gradients to GPU 0 as one reduce.
 
@@ -24,7 +19,7 @@ def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
 ENTRY = Strategy(
     name="dp",
     title="DataParallel",
-    processes=processes,
+    processes=lambda gpus: 1,
     busiest_bytes=busiest_bytes,
     sweep_kind="gradients",
     all_reduces=False,

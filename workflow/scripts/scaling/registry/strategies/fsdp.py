@@ -1,8 +1,9 @@
 """FullyShardedDataParallel: each GPU keeps a part of parameters, gradients and optimizer state."""
 
+from dataclasses import replace
+
 from scaling.registry.registry import Reference
-from scaling.registry.strategies.ddp import processes
-from scaling.registry.strategy import Strategy
+from scaling.registry.strategies.ddp import ENTRY as DDP
 
 
 def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
@@ -13,17 +14,12 @@ def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
     return 3 * (gpus - 1) / gpus * gradient_bytes
 
 
-ENTRY = Strategy(
+ENTRY = replace(
+    DDP,
     name="fsdp",
     title="FullyShardedDataParallel",
-    processes=processes,
     busiest_bytes=busiest_bytes,
-    sweep_kind="bucket",
     all_reduces=False,
-    overlaps=True,
     replicates=False,
-    needs_gpu=False,
-    spans_nodes=True,
-    most_gpus=1024,
     wrap=Reference("scaling.training.fully_sharded:wrap"),
 )

@@ -75,8 +75,7 @@ def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
         row[column] = worst([value for value in found if value is not None], default=None)
     row["compression"] = document["float32_bytes"] / document["packed_bytes"]
     if exactness := document["exactness"]:
-        row["logits_compared"] = exactness["logits"]
-        row["logits_differing"] = exactness["differing"]
+        row |= {"logits_compared": exactness["logits"], "logits_differing": exactness["differing"]}
     if exactness and row["mistake"] is not None:
         # What reveals the mistake, beside the correct variant of the same options.
         wanted = document["scheme"] | {"mistake": None}
@@ -170,8 +169,7 @@ def paired(documents: list[Document]) -> pd.DataFrame:
         if seeds:
             ours, theirs = ([by_stage[name][seed] for seed in seeds] for name in (stage, reference))
             found = mean_difference(_labels(ours), _picked(theirs), _picked(ours))
-            row = [stage, reference, len(seeds), ours[0]["test_images"], *found]
-            rows.append(dict(zip(schema.columns("quantization_paired"), row, strict=True)))
+            rows.append([stage, reference, len(seeds), ours[0]["test_images"], *found])
     return schema.frame("quantization_paired", rows)
 
 

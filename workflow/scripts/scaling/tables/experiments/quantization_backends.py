@@ -19,11 +19,10 @@ def backends(documents: list[Document]) -> pd.DataFrame:
     call's; a ratio is the time over that of the same engine's float32 in the same round, as the
     median, smallest and largest of the rounds: below 1 is faster.
     """
-    rows = [
-        {"seed": document["seed"], "threads": document["threads"], **row}
-        for document in documents
-        for row in _backend_rows(document)
-    ]
+    rows = []
+    for document in documents:
+        about = {"seed": document["seed"], "threads": document["threads"]}
+        rows += [about | row for row in _backend_rows(document)]
     return schema.frame("quantization_peers", rows)
 
 

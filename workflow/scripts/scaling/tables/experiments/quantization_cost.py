@@ -72,6 +72,11 @@ def cost(rows: pd.DataFrame) -> Cost:
     Rows of quantization_resnet.csv, which has no errors of means, will do.
     """
     accuracies, differences = rows["accuracy_percent"], rows["difference_points"]
+    if "mean_seeds" in rows and rows["mean_seeds"].astype(float).eq(len(rows)).all():
+        error = float(rows["mean_standard_error_points"].iloc[0])
+    else:
+        errors = rows["standard_error_points"].astype(float)
+        error = math.sqrt(float(errors.pow(2).sum(skipna=False))) / len(rows)
     return Cost(
         seeds=len(rows),
         float32_percent=float((accuracies - differences).mean()),
@@ -79,24 +84,16 @@ def cost(rows: pd.DataFrame) -> Cost:
         accuracy_range=(float(accuracies.min()), float(accuracies.max())),
         difference_points=float(differences.mean()),
         difference_range=(float(differences.min()), float(differences.max())),
-        standard_error_points=_error(rows),
+        standard_error_points=error,
         agreement_percent=float(rows["agreement_percent"].mean()),
     )
-
-
-def _error(rows: pd.DataFrame) -> float:
-    if "mean_seeds" in rows and rows["mean_seeds"].astype(float).eq(len(rows)).all():
-        return float(rows["mean_standard_error_points"].iloc[0])
-    errors = rows["standard_error_points"].astype(float)
-    return math.sqrt(float(errors.pow(2).sum(skipna=False))) / len(rows)
 
 
 def between(paired: pd.DataFrame, stage: str, reference: str) -> MeanDifference | None:
     """Look up `stage` minus `reference` in quantization_paired.csv, None where not compared."""
     rows = paired[(paired["stage"] == stage) & (paired["reference_stage"] == reference)]
-    for row in rows.itertuples():
-        return MeanDifference(row.difference_points, row.standard_error_points)
-    return None
+    figures = rows[["difference_points", "standard_error_points"]].itertuples(index=False)
+    return next((MeanDifference(*row) for row in figures), None)
 
 
 def difference(points: float, standard_error: float) -> str:

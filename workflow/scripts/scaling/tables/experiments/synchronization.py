@@ -50,7 +50,7 @@ def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
     rows = []
     for document in documents:
         own = {"sampler": "DistributedSampler", "gpus": document["gpus"], "trained": True}
-        drawn = [{**one, "trained": False} for one in document["permutations"]]
+        drawn = [one | {"trained": False} for one in document["permutations"]]
         drawn += [own | one for one in _broadcast(document)]
         for one in drawn:
             first: dict[tuple[int, str], int] = {}
@@ -99,11 +99,9 @@ def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
             "buffer_bytes": document["model"]["buffer_bytes"],
         }
         for way in WAYS:
-            if way not in found:
-                if way in ON_GPUS_ONLY:
-                    rows.append({"way": way, **shared, "note": ON_GPUS_ONLY[way]})
-                continue
-            one = found[way]
+            if way not in found and way in ON_GPUS_ONLY:
+                rows.append({"way": way, **shared, "note": ON_GPUS_ONLY[way]})
+            one = found.get(way, {"messages": []})
             for index, message in enumerate(one["messages"], start=1):
                 own = {"way": way, "position": index, "ranks_agree": one["ranks_agree"], "note": ""}
                 carried = content(message, one, document)
@@ -154,14 +152,9 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
                 rows.append({**place, "note": NO_SYNC_BATCH_NORM})
                 continue
             one = first[kind]
-            shared = {
-                **place,
-                "seed": one["seed"],
-                "epochs": 1 + max(row["epoch"] for row in one["epochs"]),
-                **_seconds(document, kind),
-                **{name.replace("_", "_drift_"): value for name, value in one["drift"].items()},
-                "note": "",
-            }
+            shared = place | {"seed": one["seed"], "note": ""} | _seconds(document, kind)
+            shared["epochs"] = 1 + max(row["epoch"] for row in one["epochs"])
+            shared |= {name.replace("_", "_drift_"): drift for name, drift in one["drift"].items()}
             rows += [{**shared, **rank} for rank in one["ranks"]]
     return schema.frame("buffers", rows)
 
@@ -169,27 +162,15 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
 def agreement(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """One row per strategy beside DistributedDataParallel, and one of its own repeat.
 
-    See `synchronization.agreement`; none from documents made before there was such a comparison.
+    See `synchronization.training.distances`; older documents have none.
     """
-    return schema.frame(
-        "agreement",
-        [
-            {"gpus": document["gpus"], **row}
-            for document in documents
-            for row in document.get("agreement", [])
-        ],
-    )
+    rows = [{**document, **row} for document in documents for row in document.get("agreement", [])]
+    return schema.frame("agreement", rows)
 
 
 def _seconds(document: dict[str, Any], kind: str) -> dict[str, float]:
     columns = ["buffers", "round", "rank", "seconds"]
     rows = pd.DataFrame(document.get("buffer_seconds", []), columns=columns)
     slowest = rows[rows["buffers"] == kind].groupby("round")["seconds"].max()
-    if slowest.empty:
-        return {"count": 0}
-    return {
-        "epoch_seconds": slowest.median(),
-        "epoch_seconds_min": slowest.min(),
-        "epoch_seconds_max": slowest.max(),
-        "count": len(slowest),
-    }
+    ends = {"": slowest.median(), "_min": slowest.min(), "_max": slowest.max()}
+    return {f"epoch_seconds{end}": value for end, value in ends.items()} | {"count": len(slowest)}
