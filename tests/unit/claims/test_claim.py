@@ -127,6 +127,7 @@ def test_every_kind_and_case_is_one_that_the_code_names():
         ((0.104, 0.102), "10 %"),
         ((-0.1, 0.3), "≤ 30 %"),
         ((-0.4, -0.1), "< 0.1 %"),
+        ((0.76, 1.12), "≥ 76 %"),
     ],
 )
 def test_a_range_of_shares_is_one_figure_where_both_ends_are(ends, said):

@@ -68,6 +68,25 @@ def test_a_share_has_the_noise_of_its_instrument(seconds, estimate, spread, smal
     assert shares(claim, "large", "communication") == pytest.approx(large, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("large", "runs", "tells"),
+    [
+        (0.06, 1, "within one run: repeats would tell."),
+        # 0.1 of 3.1 s doubled and 0.3 of 0.9 s halved are 0.102 apart. t · 0.012 s / √runs, doubled
+        # over 3.1 s and halved over 0.9 s, is 0.129 for two runs and 0.036 for three.
+        (0.3, 2, "between 2 runs: 1 more would tell."),
+        # 0.06 of 0.9 s halved is no more than 0.1 of 3.1 s doubled.
+        (0.06, 2, "between 2 runs: not even 100 more would tell."),
+    ],
+)
+def test_so_many_more_runs_would_tell_the_shares_of_two_batches(large, runs, tells):
+    seconds = {32: 0.1, 512: large}
+    made = instrumented(study(), seconds, spread=0.009, runs=runs, run_std=0.012)
+    rows = made["communication"]
+    made["communication"] = rows[rows["batch_size"].isin(seconds)]
+    assert claims(communication.parts, made)["Q3.1-falls-course-ddp"].sentence.endswith(tells)
+
+
 def test_a_larger_batch_communicates_less_more_or_neither(example):
     # 17 to 28 % at 128, 14 to 22 % at 32.
     assert told(example["Q3.1-falls-fast-ddp"]) == "rss"

@@ -36,6 +36,13 @@ def test_the_cost_is_judged_by_two_standard_errors(differences, error, verdict):
     assert (claim.verdict, claim.configuration) == (verdict, STAGE)
 
 
+def test_so_many_more_seeds_would_tell_the_cost():
+    # 0.1 from a point: two errors of five seeds are 2 · 0.1 / √5 = 0.089, of four 0.1.
+    assert "Noise between 2 seeds: 3 more would tell." in claims((-0.8, -1.0))["B-cost"].sentence
+    assert "one seed unknown: more seeds would" in claims((-0.9,))["B-cost"].sentence
+    assert "measure again" in claims((-0.1, -0.1), math.nan)["B-cost"].sentence
+
+
 def test_one_logit_that_differs_refutes_exactness():
     assert claims([0.0])["B-exact"].verdict == "supported"
     found = claims([0.0, 0.1], differing=1)["B-exact"]

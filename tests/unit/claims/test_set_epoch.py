@@ -50,7 +50,9 @@ def test_shards_that_overlap_or_leave_images_out_refute(change, verdict):
         # Differences of -10, -11 and -12 points: mean -11, and t(2) · 1 / sqrt(3) = 2.48.
         ([(0.7, 0.6), (0.71, 0.6), (0.72, 0.6)], "supported", "−13.48 to −8.52"),
         ([(0.6, 0.7), (0.6, 0.71), (0.6, 0.72)], "refuted", "+8.52 to +13.48"),
-        ([(0.6, 0.7), (0.71, 0.6), (0.6, 0.61)], "unclear", "3 seeds"),
+        ([(0.6, 0.7), (0.71, 0.6), (0.6, 0.61)], "unclear", "between 3 seeds: not even 100 more"),
+        # Mean -8, spread 4: of six seeds t(5) · 4 / √6 is 4.2 points, of three t(2) · 4 / √3 9.9.
+        ([(0.7, 0.6), (0.7, 0.66), (0.7, 0.6)], "unclear", "between 3 seeds: 1 more"),
     ],
 )
 def test_accuracy_is_judged_by_the_interval_of_the_paired_differences(pairs, verdict, words):

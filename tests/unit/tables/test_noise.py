@@ -135,4 +135,4 @@ def test_unclear_ratios_say_what_would_tell_them():
     assert noise.ratio([one], [two._replace(epoch_seconds=0.0)]).basis == "within one run"
     assert noise.ratio([one], [two._replace(epoch_seconds=1e-9)]).high == math.inf
     equal = noise.ratio([two], [two])
-    assert noise.to_tell(equal) == " Noise between 2 runs: over 100 would tell."
+    assert noise.to_tell(equal) == " Noise between 2 runs: not even 100 more would tell."

@@ -1,6 +1,8 @@
 """Question 3: where the time goes on several GPUs, and how much of the link is used."""
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 
@@ -17,6 +19,8 @@ BY_SUBTRACTION, LEFT_OUT = "subtraction_without_loading", "without_communication
 INSTRUMENTS = [estimate for estimate in EXPOSED if estimate != BY_SUBTRACTION]
 LONE_INSTRUMENT = 2.0
 """The noise of a single instrument, not all of which is known: half to double its figure."""
+ENDS = ["least", "most", "communication_share_low", "communication_share_high"]
+"""Of the shares of communication that the estimates find: without their noise, and with it."""
 TRAVELLING = ("profiler", BY_SUBTRACTION)
 """A trace is believed first; what a subtraction finds is all that does not shrink with N."""
 
@@ -69,10 +73,14 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
     for batch_size, same in cells.groupby("batch_size"):
         read = same[same["estimate"].isin(INSTRUMENTS)]
         chosen = read if len(read) else same
-        low = chosen["communication_share_low"].min()
-        high = chosen["communication_share_high"].max()
+        found = chosen["communication_seconds"] / chosen["epoch_seconds"]
+        least, most, low, high = (
+            *(found.min(), found.max()),
+            *(chosen["communication_share_low"].min(), chosen["communication_share_high"].max()),
+        )
         if len(read) == 1:
-            low, high = sorted((low / LONE_INSTRUMENT, high * LONE_INSTRUMENT))
+            least, low = (min(end / LONE_INSTRUMENT, end * LONE_INSTRUMENT) for end in (least, low))
+            most, high = (max(end / LONE_INSTRUMENT, end * LONE_INSTRUMENT) for end in (most, high))
         estimates = ", ".join(map(fmt.estimate, chosen["estimate"]))
         wait, idle = same[["data_wait_share", "idle_share"]].iloc[0]
         if math.isnan(idle) and LEFT_OUT in set(same["estimate"]):
@@ -82,6 +90,11 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
             **{"computing_share_low": rest - high, "computing_share_high": rest - low},
             **{"communication_share_low": low, "communication_share_high": high},
             **{"data_wait_share": wait, "idle_share": idle},
+        }
+        shares |= {
+            "least": least,
+            "most": most,
+            "runs": chosen["runs"].astype(float).fillna(1).min(),
         }
         place = {"batch_size": batch_size, "gpus": same["gpus"].iloc[0]}
         rows.append({**place, "estimates": estimates, **shares})
@@ -93,6 +106,9 @@ def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     parts = _by_batch(cells).dropna()
     if parts.empty:
         return tables.missing("Q3.1-computing", about)
+    # Where communication takes this, computing is half.
+    half = 1 - parts["data_wait_share"] - parts["idle_share"] - HALF
+    limits = parts.assign(**dict.fromkeys(ENDS, half))
     ends = list(parts.iloc[sorted({0, len(parts) - 1})].itertuples())
     return tables.claim(
         "Q3.1-computing",
@@ -101,6 +117,7 @@ def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
             (cell, cell.computing_share_low > HALF, cell.computing_share_high < HALF)
             for cell in parts.itertuples()
         ],
+        ratios=_to_tell(zip(parts.itertuples(), limits.itertuples(), strict=True)),
         ends=ends,
         small=ends[0],
         large=ends[-1],
@@ -124,9 +141,26 @@ def _falls(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
             )
             for cell in parts.iloc[1:].itertuples()
         ],
+        ratios=_to_tell((cell, small) for cell in parts.iloc[1:].itertuples()),
         small=small,
         large=large,
     )
+
+
+def _to_tell(pairs: Iterable[tuple[Any, Any]]) -> list[noise.Ratio]:
+    """What would tell shares of communication apart whose `ENDS` overlap."""
+    found = []
+    for one, other in pairs:
+        apart, clear = max(
+            (
+                above.least - below.most,
+                above.communication_share_low - below.communication_share_high,
+            )
+            for above, below in ((one, other), (other, one))
+        )
+        if clear <= 0:
+            found.append(noise.of_margin(apart, apart - clear, min(one.runs, other.runs)))
+    return found
 
 
 def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
@@ -136,7 +170,7 @@ def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     """
     direct = cells[cells["estimate"].isin(INSTRUMENTS)]
     direct = direct.sort_values("estimate", key=lambda names: names.map(INSTRUMENTS.index))
-    seconds = ["communication_seconds", "resolution_seconds"]
+    seconds = ["communication_seconds", "resolution_seconds", "runs"]
     direct = direct.drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *seconds, "estimate"]]
     both = cells[(cells["estimate"] == BY_SUBTRACTION) & cells["resolution_seconds"].notna()]
     both = both.merge(direct, on=CELL_KEYS, suffixes=("", "_direct"))
@@ -144,13 +178,17 @@ def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
         return tables.missing("Q3.1-estimates", about)
     apart = (both["communication_seconds"] - both["communication_seconds_direct"]).abs()
     unsure = both["resolution_seconds"] + both["resolution_seconds_direct"].fillna(0)
-    differs, small = apart > unsure, unsure < both["communication_seconds_direct"].abs()
+    found = both["communication_seconds_direct"].abs()
+    differs, small = apart > unsure, unsure < found
     differ = int(differs.sum())
     worst = row_at(both, (apart - unsure).idxmax())
+    needed = pd.DataFrame({"distance": apart.where(apart > found, found), "off": unsure})
+    needed["runs"] = both[["runs", "runs_direct"]].astype(float).min(axis=1)
     return tables.claim(
         "Q3.1-estimates",
         about,
         parts=zip(both.itertuples(), ~differs & small, differs, strict=True),
+        ratios=[noise.of_margin(*row) for row in needed[~differs & ~small].to_numpy()],
         cells=len(both),
         differ=differ,
         worst=worst,

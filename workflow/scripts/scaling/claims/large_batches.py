@@ -1,13 +1,12 @@
 """Question 4.1: accuracy after equal epochs, of large global batches."""
 
-import math
 from typing import Any
 
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, extremes, row_at
 from scaling.claims.techniques import difference
 from scaling.tables import accuracy as learning
-from scaling.tables.noise import Ratio, more_runs
+from scaling.tables.noise import of_difference, of_seeds
 
 QUANTITIES = ("test_accuracy", "train_accuracy")
 
@@ -26,6 +25,7 @@ def _largest(small: Any, large: Any, tables: ClaimTables) -> Claim:
         "Q4.1-largest",
         holds=test.below and train.below,
         fails=test.above or train.above,
+        ratios=[one for found in (test, train) if not found.below for one in of_difference(found)],
         large=large,
         small=small,
         test_accuracy=test,
@@ -55,14 +55,12 @@ def _cell(about: str, large: Any, small: Any, tables: ClaimTables) -> Claim:
     spreads, counts = (
         [getattr(row, f"{of}_{part}") for row in (large, small)] for part in ("std", "count")
     )
-    more = more_runs(large.difference, spreads, counts)
-    between = [Ratio(math.nan, math.nan, f"between {seeds} seeds", more)] if seeds > 1 else []
     return tables.claim(
         "Q4.1",
         about,
         holds=apart and large.difference < 0,
         fails=apart and large.difference > 0,
-        ratios=between,
+        ratios=[of_seeds(large.difference, spreads, counts)],
         of=of,
         large=large,
         small=small,

@@ -1,12 +1,16 @@
 """Part B: what 8-bit integers cost in accuracy, and whether their arithmetic is exact."""
 
+import math
 from dataclasses import asdict
 from typing import Any
+
+import pandas as pd
 
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.config.scheme import STAGES
-from scaling.tables.experiments.quantization_cost import STANDARD_ERRORS, cost
+from scaling.tables import noise
+from scaling.tables.experiments.quantization_cost import STANDARD_ERRORS, Cost, cost
 
 MARGIN = 1.0
 """Points of accuracy that int8 may cost."""
@@ -24,6 +28,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
         holds = found.difference_points - reach > -MARGIN
         fails = found.difference_points + reach < -MARGIN
         figures = asdict(found) | {"difference": found.difference}
+        figures |= {"ratios": [_to_tell(rows, found)]} if reach == reach else {}
         made.append(tables.claim("B-cost", stage, holds=holds, fails=fails, **figures))
         compared, differing = rows["logits_compared"].sum(), rows["logits_differing"].sum()
         if compared:
@@ -31,3 +36,18 @@ def claims(tables: ClaimTables) -> list[Claim]:
             exact = differing == 0
             made.append(tables.claim("B-exact", stage, holds=exact, fails=not exact, **facts))
     return made
+
+
+def _to_tell(rows: pd.DataFrame, found: Cost) -> noise.Ratio:
+    """What would tell the mean difference from the margin.
+
+    Its squared error over n seeds is A + B/n: A is of the test images, which all seeds share.
+    """
+    if found.seeds < 2:
+        return noise.of_seeds(math.nan, [], [found.seeds])
+    single = float(rows["standard_error_points"].astype(float).pow(2).mean())
+    own = (single - found.standard_error_points**2) / (1 - 1 / found.seeds)
+    wanted = ((found.difference_points + MARGIN) / STANDARD_ERRORS) ** 2
+    room = wanted - (single - own)
+    more = max(1, math.floor(own / room) + 1 - found.seeds) if room > 0 else math.inf
+    return noise.Ratio(math.nan, math.nan, f"between {found.seeds} seeds", more)

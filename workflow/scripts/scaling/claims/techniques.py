@@ -10,6 +10,7 @@ from scaling.claims.claim_tables import ClaimTables
 from scaling.core.statistics import Difference
 from scaling.tables.experiments import best_remedy, same_runs
 from scaling.tables.experiments.same_runs import BEHIND, CLOSED, gap
+from scaling.tables.noise import of_difference
 
 MOMENTUM = 0.1
 """Of torch.nn.BatchNorm2d: the share of an update's own batch in the running statistics."""
@@ -55,17 +56,19 @@ def _closes(kind: str, batch: int, own: Any, there: Any, tables: ClaimTables) ->
     if own is None or there is None:
         return tables.claim(kind, about, case="not_learned")
     found, margin = difference(own, there, tables), float(own.accuracy_margin)
-    tells = gap(found.low, found.high, margin)
+    tells, at_end = gap(found.low, found.high, margin), bool(own.at_edge or there.at_edge)
     return tables.claim(
         kind,
         about,
         holds=tells == CLOSED and not there.at_edge,
         fails=tells == BEHIND and not own.at_edge,
+        # Within the margin, or behind: whichever is nearer.
+        ratios=[] if at_end else of_difference(found, max(found.mean + margin, -found.mean)),
         own=own,
         there=there,
         test_accuracy=found,
         accuracy_margin=margin,
-        at_end=tells in (CLOSED, BEHIND),
+        at_end=at_end,
     )
 
 
@@ -100,5 +103,6 @@ def _running_statistics(larger: list[int], tables: ClaimTables) -> list[Claim]:
             continue
         gain, about = difference(anew, plain, tables), f"global batch {batch}"
         facts: dict[str, Any] = {"updates": updates, "weight_of_start": weight, "gain": gain}
-        made.append(tables.claim(kind, about, holds=gain.above, fails=gain.below, **facts))
+        facts |= {"holds": gain.above, "fails": gain.below, "ratios": of_difference(gain)}
+        made.append(tables.claim(kind, about, **facts))
     return made or [tables.missing(kind)] * few

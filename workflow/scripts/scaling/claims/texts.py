@@ -43,11 +43,13 @@ def batch(cell: Any) -> str:
 
 
 def shares(low: float, high: float | None = None) -> str:
-    """A share or a range of them: `9.4–34 %`; one that reaches below 0 is `≤ 34 %`."""
+    """A share or a range: `9.4–34 %`; that reaches below 0 `≤ 34 %`, above 1 `≥ 76 %`."""
     high = low if high is None else high
     ends = dict.fromkeys(fmt.percent(end).removesuffix(" %") for end in (low, high))
     if high < 0.0005:
         return "< 0.1 %"
+    if high > 1:
+        return f"≥ {fmt.percent(low)}"
     return f"≤ {fmt.percent(high)}" if low < 0 else f"{'–'.join(ends)} %"
 
 

@@ -18,12 +18,16 @@ def judge(holds: bool, fails: bool) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of means and its interval of this `confidence`; NaN for none."""
+    """A difference of means and its interval of this `confidence`; NaN for none.
+
+    `samples` are the two that are compared, or their paired differences alone.
+    """
 
     mean: float
     low: float
     high: float
     confidence: float = CONFIDENCE
+    samples: Sequence[Sequence[float]] = ()
 
     @property
     def below(self) -> bool:

@@ -8,6 +8,7 @@ slower as a whole; so the `basis` of a judgement says which of the two it is.
 
 import math
 from collections.abc import Sequence
+from statistics import stdev
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,13 +17,13 @@ from scipy.special import stdtrit
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.core.statistics import CONFIDENCE, margin
+from scaling.core.statistics import CONFIDENCE, Difference, margin
 from scaling.tables.communication import SUBTRACTIONS
 from scaling.tables.timing import with_single_gpu
 
 MOST = 100
 """Runs of a cell from which on nobody repeats it."""
-WITHIN = "within one run"
+WITHIN, ONE_SEED = "within one run", "of one seed unknown"
 
 
 class Ratio(NamedTuple):
@@ -50,6 +51,35 @@ def more_runs(distance: float, spreads: Sequence[float], runs: Sequence[float]) 
         if off < abs(distance):
             return max(1, n - min(runs))
     return math.inf
+
+
+def of_seeds(distance: float, spreads: Sequence[float], seeds: Sequence[float]) -> Ratio:
+    """What would tell sums or differences of seeds' means from something so far off."""
+    few = min(seeds)
+    more = more_runs(distance, spreads, seeds) if few > 1 else math.nan
+    return Ratio(math.nan, math.nan, f"between {few} seeds" if few > 1 else ONE_SEED, more)
+
+
+def of_margin(distance: float, off: float, runs: float) -> Ratio:
+    """What would tell a figure, which so many `runs` leave `off`, from something so far off.
+
+    Nothing at a `distance` of 0 or less, as where two instruments differ.
+    """
+    if not runs > 1:
+        return Ratio(math.nan, math.nan, WITHIN)
+    spread = off * math.sqrt(runs) / stdtrit(runs - 1, (1 + CONFIDENCE) / 2)
+    said = f"between {runs:g} runs"
+    return Ratio(math.nan, math.nan, said, more_runs(max(0.0, distance), [spread], [runs]))
+
+
+def of_difference(found: Difference, distance: float | None = None) -> list[Ratio]:
+    """What would tell a difference of seeds from 0, or from something else so far off.
+
+    Nothing is known of seeds that did not all end well, and of one run and itself.
+    """
+    spreads = [stdev(seeds) if len(seeds) > 1 else math.nan for seeds in found.samples]
+    off = found.mean if distance is None else distance
+    return [of_seeds(off, spreads, list(map(len, found.samples)))] if spreads else []
 
 
 def ratio(above: Sequence[Any], below: Sequence[Any], seconds: str = "epoch_seconds") -> Ratio:
@@ -99,10 +129,11 @@ def to_tell(*found: Ratio) -> str:
     lost = [each for each in found if not (each.low > 1 or each.high < 1)]
     alone = [each.basis or "unknown" for each in lost if math.isnan(each.more)]
     if alone or not lost:
-        return f" Noise {alone[0]}: repeats would tell." if alone else ""
+        what = "more seeds" if alone[:1] == [ONE_SEED] else "repeats"
+        return f" Noise {alone[0]}: {what} would tell." if alone else ""
     worst = max(lost, key=lambda each: each.more)
-    more = f"over {MOST}" if math.isinf(worst.more) else f"{worst.more:.0f} more"
-    return f" Noise {worst.basis}: {more} would tell."
+    more = f"not even {MOST}" if math.isinf(worst.more) else f"{worst.more:.0f}"
+    return f" Noise {worst.basis}: {more} more would tell."
 
 
 def within(basis: Any) -> str:

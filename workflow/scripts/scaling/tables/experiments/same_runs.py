@@ -43,10 +43,15 @@ def difference(
         return Difference(math.nan, math.nan, math.nan)
     mean = sum(second) / len(second) - sum(first) / len(first)
     failed = pd.concat([own["diverged"], other["diverged"]]).eq("not finite").any()
-    if failed or min(len(first), len(second)) < 2 or same_runs(own, other):
+    if failed or same_runs(own, other):
         return Difference(mean, math.nan, math.nan)
-    interval = paired_interval if same_training(own, other) else welch_interval
-    return Difference(mean, *interval(first, second, confidence), confidence)
+    if min(len(first), len(second)) < 2:
+        return Difference(mean, math.nan, math.nan, samples=[first, second])
+    if same_training(own, other):
+        pairs = [np.subtract(second, first).tolist()]
+        return Difference(mean, *paired_interval(first, second, confidence), confidence, pairs)
+    interval = welch_interval(first, second, confidence)
+    return Difference(mean, *interval, confidence, [first, second])
 
 
 def gap(low: float, high: float, margin: float) -> str:
