@@ -1,3 +1,4 @@
+# Not timed: beside others that may share the machine, and on a GPU that no other job has.
 rule quantize_train:
     input:
         **IMAGES,

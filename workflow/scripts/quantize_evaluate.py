@@ -15,17 +15,17 @@ def main(argv: list[str] | None = None) -> None:
     # TF32 keeps 10 bits of a float32; sums of integers must stay integers.
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False
-    device = torch.device(environment.resolve_device(command.device))
-    host_info = environment.describe_process(device)
-    training, test, identity = read_images(command.dataset, command.manifest, device)
-    chosen = training.sample(command.calibration_images, command.seed)
-    record = {
-        "seed": command.seed,
-        "device": device.type,
-        "dataset": identity,
-        **command.evaluate(device, chosen, test),
-        "environment": {**host_info, "ended": environment.now()},
-    }
+    with commands.leased(command.device) as device:
+        host_info = environment.describe_process(device)
+        training, test, identity = read_images(command.dataset, command.manifest, device)
+        chosen = training.sample(command.calibration_images, command.seed)
+        record = {
+            "seed": command.seed,
+            "device": device.type,
+            "dataset": identity,
+            **command.evaluate(device, chosen, test),
+            "environment": {**host_info, "ended": environment.now()},
+        }
     files.write_json(command.output, record)
     for row in record.get("stages", [record]):
         print(

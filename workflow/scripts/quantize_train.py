@@ -1,7 +1,5 @@
 """Train a network that Part B quantizes."""
 
-import torch
-
 from scaling.core import environment, files
 from scaling.core.errors import program
 from scaling.models.tutorial_cnn import save_weights
@@ -12,9 +10,9 @@ from scaling.quantization.commands import Training
 @program
 def main(argv: list[str] | None = None) -> None:
     command: Training = commands.parse("training", argv)
-    device = torch.device(environment.resolve_device(command.device))
-    host_info = environment.describe_process(device)
-    network, summary = command.train(device)
+    with commands.leased(command.device) as device:
+        host_info = environment.describe_process(device)
+        network, summary = command.train(device)
     save_weights(network, command.output)
     ended = {**host_info, "ended": environment.now()}
     files.write_json(command.summary, {**summary, "device": device.type, "environment": ended})

@@ -1,6 +1,9 @@
 """The options of quantize_train.py and quantize_evaluate.py that all models share."""
 
 import argparse
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -8,10 +11,11 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from scaling.core import command_line
+from scaling.core import command_line, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.data.batches import Images
+from scaling.launch import gpu_lease
 from scaling.registry.quantized_model import QUANTIZED_MODELS
 
 DEFAULT = "tutorial-cnn"
@@ -52,6 +56,17 @@ class Training(Command):
         Raises UserError when the loss stops being finite.
         """
         raise NotImplementedError
+
+
+@contextmanager
+def leased(requested: Device) -> Iterator[torch.device]:
+    """Yield the device to compute on; a GPU is no other job's until the block ends."""
+    device = environment.resolve_device(requested)
+    with ExitStack() as held:
+        if device == "cuda":
+            (name,) = held.enter_context(gpu_lease.lease(1, environment.visible_gpus()))
+            os.environ |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
+        yield torch.device(device)
 
 
 def diverged(epoch: int, learning_rate: float) -> UserError:
