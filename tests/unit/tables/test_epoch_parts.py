@@ -64,6 +64,17 @@ def test_the_parts_add_up_to_the_epoch_and_are_those_of_steps_in_memory():
     assert parts.communication_estimate == "without_communication"
 
 
+@pytest.mark.parametrize(
+    ("faster", "said"), [(0.001, "within its noise"), (0.1, "beyond its noise")]
+)
+def test_steps_that_are_slower_without_exchange_are_said_to_be(faster, said):
+    # Repeats of 0.5 s ± 2 ms.
+    ranks = [of_rank(n, [0.5, 0.502, 0.498], [0.5 + faster] * 3) for n in (0, 1)]
+    *_, parts, _ = study(PAIR, 5.0, 0.0, ranks)
+    assert parts.communication_seconds == pytest.approx(-10 * faster)
+    assert parts.note == f"communication below 0, {said}: steps without it were no faster"
+
+
 def test_a_host_that_waits_says_nothing_of_compute_without_steps_in_memory():
     *_, parts, slow = study(PAIR, 10.0, 9.0, [])
     assert math.isnan(parts.compute_seconds) and parts.data_wait_seconds == 9.0

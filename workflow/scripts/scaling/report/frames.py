@@ -42,6 +42,9 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     found = tables.timing.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
     used = tables.utilization.drop(columns=["count", "note"])
     found = found.merge(used, how="left", on=[*CELL_KEYS, "status"])
+    odd = tables.epoch_parts[tables.epoch_parts["communication_seconds"] < 0]
+    odd = odd.assign(communication_note=odd["note"].str.partition("; ")[0])
+    found = found.merge(odd[[*CELL_KEYS, "communication_note"]], how="left", on=CELL_KEYS)
     learned = accuracy.compare_batches(tables.timing, tables.accuracy)
     if len(learned):
         learned = learned.rename(columns={"within_spread": "accuracy_within_spread"})

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records import RunRecord
-from scaling.tables import schema
+from scaling.tables import noise, schema
 from scaling.tables.communication import first_estimates
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import epochs, spread
@@ -120,8 +120,10 @@ def epoch_parts(
     memory has no work and no compute, and as data wait what the host waited: too much, as the GPU
     works on meanwhile.
     """
-    first = first_estimates(communication).rename(columns={"estimate": "communication_estimate"})
-    first = first[[*CELL_KEYS, "communication_seconds", "communication_estimate"]]
+    first = noise.with_resolution(first_estimates(communication), timing)
+    first = first.rename(columns={"estimate": "communication_estimate"})
+    parts = ["communication_seconds", "communication_estimate", "within_noise"]
+    first = first[[*CELL_KEYS, *parts]]
     memory = in_memory.rename(columns={"count": "memory_count", "runs": "memory_runs"})
     table = timing.merge(memory, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
     table.loc[table["gpus"] == 1, "communication_seconds"] = 0.0
@@ -145,7 +147,10 @@ def _note(row: Any) -> str:
         return f"no time (status {row.status})"
     if math.isnan(row.work_seconds):
         return "not measured in memory: data wait is the host's, so at most this"
-    longer = row.in_memory_epoch_seconds / row.epoch_seconds - 1
+    notes, longer = [], row.in_memory_epoch_seconds / row.epoch_seconds - 1
+    if row.communication_seconds < 0:
+        noisy = "within" if row.within_noise else "beyond"
+        notes.append(f"communication below 0, {noisy} its noise: steps without it were no faster")
     if longer > LITTLE:
-        return f"in memory the epoch took {100 * longer:.1f} % longer"
-    return ""
+        notes.append(f"in memory the epoch took {100 * longer:.1f} % longer")
+    return "; ".join(notes)
