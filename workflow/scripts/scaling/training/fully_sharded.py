@@ -31,6 +31,7 @@ class ShardSGD(torch.optim.SGD):
             part.grad = None if whole.grad is None else _part(whole.grad)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
+        super().zero_grad(set_to_none)
         for whole in self._whole:
             whole.grad = None
 

@@ -9,7 +9,8 @@ Every switch is an option of the recipe; the record says which could be applied,
 not. DataParallel on several GPUs copies the model each step from host threads, where neither
 kernels of our own nor a compiled model nor a CUDA graph can be. The kernels are those of the lab's
 ResNet-18, other models are compiled whole. Strategies other than `ddp` send their own messages,
-which no CUDA graph holds here, and are compiled block by block.
+which no CUDA graph holds here. `zero1` is compiled block by block; blocks of `fsdp` are not: with
+them compiled the host took 87 ms for a step of resnet50 on two H200, without 54 ms.
 """
 
 from collections.abc import Iterator
@@ -132,7 +133,8 @@ class Tuned:
         self._optimizer: FlatSGD | WrappedSGD
         if self._wrapped:
             self._optimizer = self._wrapped
-            self._wrapped.compile(options.compile)
+            sharded = not STRATEGIES.find(cell.strategy).replicates
+            self._wrapped.compile(options.compile and not sharded)
             trained = self._wrapped.trained
         else:
             in_bf16 = options.precision == "bf16" and not replicated
