@@ -43,7 +43,7 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     used = tables.utilization.drop(columns=["count", "note"])
     found = found.merge(used, how="left", on=[*CELL_KEYS, "status"])
     odd = tables.epoch_parts[tables.epoch_parts["communication_seconds"] < 0]
-    odd = odd.assign(communication_note=odd["note"].str.partition("; ")[0])
+    odd = odd.assign(communication_note=odd["note"].str.split("; ").str[0])
     found = found.merge(odd[[*CELL_KEYS, "communication_note"]], how="left", on=CELL_KEYS)
     learned = accuracy.compare_batches(tables.timing, tables.accuracy)
     if len(learned):
