@@ -148,6 +148,8 @@ def parse() -> argparse.Namespace:
     args = parser.parse_args()
     if args.epochs < 2:
         parser.error("--epochs must be 2 or more, as the first epoch is not measured")
+    if not (args.dataset / "images.npz").exists():
+        parser.error(f"no images.npz in {args.dataset}: make study makes it, or give --dataset")
     args.device = environment.resolve_device(args.device)
     return args
 

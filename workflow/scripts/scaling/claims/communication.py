@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.claims.claim import Claim
@@ -19,8 +20,8 @@ BY_SUBTRACTION, LEFT_OUT = "subtraction_without_loading", "without_communication
 INSTRUMENTS = [estimate for estimate in EXPOSED if estimate != BY_SUBTRACTION]
 LONE_INSTRUMENT = 2.0
 """The noise of a single instrument, not all of which is known: half to double its figure."""
-ENDS = ["least", "most", "communication_share_low", "communication_share_high"]
-"""Of the shares of communication that the estimates find: without their noise, and with it."""
+LOW, HIGH = ["least", "communication_share_low"], ["most", "communication_share_high"]
+"""The ends of the shares of communication that estimates find, without their noise and with it."""
 TRAVELLING = ("profiler", BY_SUBTRACTION)
 """A trace is believed first; what a subtraction finds is all that does not shrink with N."""
 
@@ -55,9 +56,9 @@ def _with_shares(rows: pd.DataFrame, tables: ClaimTables) -> pd.DataFrame:
     columns = [*CELL_KEYS, "epoch_seconds", "data_wait_seconds"]
     steps = tables["device_time"][[*CELL_KEYS, "step_seconds", "busy_seconds"]]
     rows = rows.merge(epochs[columns], on=CELL_KEYS).merge(steps, how="left", on=CELL_KEYS)
-    seconds, unsure = rows["communication_seconds"], rows["resolution_seconds"].fillna(0)
-    rows["communication_share_low"] = (seconds - unsure) / rows["epoch_seconds"]
-    rows["communication_share_high"] = (seconds + unsure) / rows["epoch_seconds"]
+    share = rows["communication_seconds"] / rows["epoch_seconds"]
+    unsure = rows["resolution_seconds"].fillna(0) / rows["epoch_seconds"]
+    rows[[*LOW, *HIGH]] = pd.concat([share, share - unsure, share, share + unsure], axis=1)
     wait = rows["data_wait_seconds"] / rows["epoch_seconds"]
     idle = (1 - rows["busy_seconds"] / rows["step_seconds"]).clip(lower=0)
     return rows.assign(data_wait_share=wait, idle_share=(1 - wait) * idle)
@@ -73,27 +74,18 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
     for batch_size, same in cells.groupby("batch_size"):
         read = same[same["estimate"].isin(INSTRUMENTS)]
         chosen = read if len(read) else same
-        found = chosen["communication_seconds"] / chosen["epoch_seconds"]
-        least, most, low, high = (
-            *(found.min(), found.max()),
-            *(chosen["communication_share_low"].min(), chosen["communication_share_high"].max()),
-        )
+        low, high = chosen[LOW].min(), chosen[HIGH].max()
         if len(read) == 1:
-            least, low = (min(end / LONE_INSTRUMENT, end * LONE_INSTRUMENT) for end in (least, low))
-            most, high = (max(end / LONE_INSTRUMENT, end * LONE_INSTRUMENT) for end in (most, high))
+            low = np.minimum(low / LONE_INSTRUMENT, low * LONE_INSTRUMENT)
+            high = np.maximum(high / LONE_INSTRUMENT, high * LONE_INSTRUMENT)
         estimates = ", ".join(map(fmt.estimate, chosen["estimate"]))
         wait, idle = same[["data_wait_share", "idle_share"]].iloc[0]
         if math.isnan(idle) and LEFT_OUT in set(same["estimate"]):
             idle = 0.0
         rest = 1 - wait - idle
         shares = {
-            **{"computing_share_low": rest - high, "computing_share_high": rest - low},
-            **{"communication_share_low": low, "communication_share_high": high},
-            **{"data_wait_share": wait, "idle_share": idle},
-        }
-        shares |= {
-            "least": least,
-            "most": most,
+            **{"computing_share_low": rest - high.max(), "computing_share_high": rest - low.min()},
+            **{"data_wait_share": wait, "idle_share": idle, **low, **high},
             "runs": chosen["runs"].astype(float).fillna(1).min(),
         }
         place = {"batch_size": batch_size, "gpus": same["gpus"].iloc[0]}
@@ -108,7 +100,7 @@ def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
         return tables.missing("Q3.1-computing", about)
     # Where communication takes this, computing is half.
     half = 1 - parts["data_wait_share"] - parts["idle_share"] - HALF
-    limits = parts.assign(**dict.fromkeys(ENDS, half))
+    limits = parts.assign(**dict.fromkeys(LOW + HIGH, half))
     ends = list(parts.iloc[sorted({0, len(parts) - 1})].itertuples())
     return tables.claim(
         "Q3.1-computing",
@@ -148,18 +140,18 @@ def _falls(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 
 def _to_tell(pairs: Iterable[tuple[Any, Any]]) -> list[noise.Ratio]:
-    """What would tell shares of communication apart whose `ENDS` overlap."""
+    """What would tell shares of communication apart that overlap."""
     found = []
-    for one, other in pairs:
+    for pair in pairs:
         apart, clear = max(
-            (
-                above.least - below.most,
-                above.communication_share_low - below.communication_share_high,
-            )
-            for above, below in ((one, other), (other, one))
+            [
+                getattr(above, low) - getattr(below, high)
+                for low, high in zip(LOW, HIGH, strict=True)
+            ]
+            for above, below in (pair, pair[::-1])
         )
         if clear <= 0:
-            found.append(noise.of_margin(apart, apart - clear, min(one.runs, other.runs)))
+            found.append(noise.of_margin(apart, apart - clear, min(cell.runs for cell in pair)))
     return found
 
 
@@ -182,13 +174,13 @@ def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     differs, small = apart > unsure, unsure < found
     differ = int(differs.sum())
     worst = row_at(both, (apart - unsure).idxmax())
-    needed = pd.DataFrame({"distance": apart.where(apart > found, found), "off": unsure})
-    needed["runs"] = both[["runs", "runs_direct"]].astype(float).min(axis=1)
+    runs = both[["runs", "runs_direct"]].astype(float).min(axis=1)
+    needed = pd.concat([np.maximum(apart, found), unsure, runs], axis=1)[~differs & ~small]
     return tables.claim(
         "Q3.1-estimates",
         about,
         parts=zip(both.itertuples(), ~differs & small, differs, strict=True),
-        ratios=[noise.of_margin(*row) for row in needed[~differs & ~small].to_numpy()],
+        ratios=[noise.of_margin(*row) for row in needed.to_numpy()],
         cells=len(both),
         differ=differ,
         worst=worst,

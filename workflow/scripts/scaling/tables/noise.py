@@ -55,9 +55,10 @@ def more_runs(distance: float, spreads: Sequence[float], runs: Sequence[float]) 
 
 def of_seeds(distance: float, spreads: Sequence[float], seeds: Sequence[float]) -> Ratio:
     """What would tell sums or differences of seeds' means from something so far off."""
-    few = min(seeds)
-    more = more_runs(distance, spreads, seeds) if few > 1 else math.nan
-    return Ratio(math.nan, math.nan, f"between {few} seeds" if few > 1 else ONE_SEED, more)
+    if min(seeds) < 2:
+        return Ratio(math.nan, math.nan, ONE_SEED)
+    more = more_runs(distance, spreads, seeds)
+    return Ratio(math.nan, math.nan, f"between {min(seeds)} seeds", more)
 
 
 def of_margin(distance: float, off: float, runs: float) -> Ratio:
