@@ -26,6 +26,7 @@ if not REPLAY:
     include: "rules/peaks.smk"
     include: "rules/train.smk"
     include: "rules/quantize.smk"
+    include: "rules/knobs.smk"
 
 
 include: "rules/study.smk"

@@ -56,6 +56,9 @@ rule tables_derived:
             table=["timing", "readings", "in_memory", "ranks", "costs"],
         ),
         limits=tables_by("tables_limits"),
+        knobs=records_there(
+            [f"{RECORDS}/{path}" for path in stored.knobs_records(config)]
+        ),
         manifest=f"{DATASET}/manifest.json",
         mistakes="report/mistakes.yaml",
     output:
@@ -74,7 +77,7 @@ rule tables_derived:
     shell:
         "python workflow/scripts/tables_derived.py --study {params.study}"
         " --tables {params.tables} --manifest {input.manifest} {params.node} {params.between}"
-        " > {log} 2>&1"
+        " --knobs {input.knobs} > {log} 2>&1"
 
 
 # The same tables, from what a published study prints.

@@ -44,6 +44,13 @@ def test_the_claims_need_neither_figures_nor_the_report(new_study):
     assert not {rule for rule in planned if rule.startswith(("plot_", "report_"))}
 
 
+def test_what_ddp_can_be_told_is_measured_for_each_cell_that_asks_for_it(new_study):
+    study = new_study(grid__gpus=[1, 2])
+    assert study.planned()["knobs_measure"] == 0
+    study.configure({"knobs.gpus": [2], "knobs.batch_sizes": [5, 10]})
+    assert study.planned()["knobs_measure"] == 2
+
+
 def test_ranks_are_compared_on_the_most_gpus_of_one_machine(new_study):
     study = new_study(grid__gpus=[1, 2], grid__batch_sizes=[10])
     tables = [f"results/tables/{name}.csv" for name in ("sampler", "collectives", "buffers")]

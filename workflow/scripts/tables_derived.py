@@ -8,6 +8,7 @@ from scaling.audit.finding import Study
 from scaling.core import command_line, files
 from scaling.tables import schema
 from scaling.tables.bandwidth import swept_gradient_bytes
+from scaling.tables.experiments.knobs import knobs as table_of_knobs
 
 
 @command_line.script
@@ -17,6 +18,7 @@ def main(
     manifest: Path,
     gpus_per_node: int | None = None,
     between_nodes_gb_per_s: float | None = None,
+    knobs: tuple[Path, ...] = (),
 ) -> None:
     """Write the tables that follow from timing.csv and from what was measured beside it."""
     train_images = files.read_json(manifest)["train_images"]
@@ -25,6 +27,8 @@ def main(
     gradient_bytes = swept_gradient_bytes(found["interconnect"])
     nodes = (gpus_per_node, between_nodes_gb_per_s)
     derived = tables_of_times(timing, gradient_bytes, found, nodes)
+    measured = [files.read_json(path) for path in knobs]
+    derived["knobs"] = table_of_knobs(measured, found["interconnect_fit"])
     checked = ("speedup", "communication", "bandwidth", "utilization")
     known = {name: derived[name] for name in checked} | {"ranks": found["ranks"]}
     made = Study(timing=timing, train_images=train_images, **known)

@@ -54,6 +54,12 @@ def test_a_shipped_configuration_is_valid(name):
             ["zero"],
             "grid.strategies[0] is 'zero': it should be one of ddp, dp, fsdp, zero1",
         ),
+        ("knobs", {"gpus": [4], "batch_sizes": [32]}, "knobs.gpus has 4 (allowed: those of grid.g"),
+        (
+            "knobs.told",
+            [{"static": True}],
+            "knobs.told[0] has the unknown key static, perhaps static_g",
+        ),
         ("synchronization.seeds", [0, 1], "it should have at least 3 seeds, or none"),
         ("convergence.global_batches", [32, 65], "global_batches has 65 and convergence.gpus is 2"),
         (

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 import study_pack
-from examples import convergence_records, finished_study
+from examples import convergence_records, finished_study, records
 from scaling.config import packing, stored
-from scaling.core import files
+from scaling.config.knobs import Knobs
+from scaling.core import files, grid
 from scaling.core.errors import UserError
 
 SECOND_RUN = finished_study.FILES[-1]
@@ -75,6 +76,25 @@ def test_a_remedy_with_other_options_than_the_study_asks_for_is_refused(folder):
     with_remedy(folder, label_smoothing=0.1)
     with pytest.raises(UserError, match=r"runs.json was made with options .*, but the study asks"):
         pack()
+
+
+def test_what_ddp_was_told_is_packed_and_refused_where_the_study_asks_for_something_else(folder):
+    asked = {"gpus": [2], "batch_sizes": [128], "told": [{"powersgd_rank": 1}]}
+    finished_study.make(folder, knobs=asked)
+    path = "experiments/gpus~2/batch_size~128/knobs.json"
+    with pytest.raises(UserError, match=f"lacks 1 of its .* files, the first is results/{path};"):
+        pack()
+    document = records.record(grid.Cell("course", "ddp", 2, 128, 0), [])
+    document |= {"knobs": Knobs.of(asked).what}
+    document["dataset"]["checksum"] = finished_study.CHECKSUM
+    files.write_json(folder / "results" / path, document)
+    pack()
+    stored.check(folder / "studies/mine", packing.read_config(folder / "results/config.yaml"))
+    assert (folder / "studies/mine" / path).exists()
+    document["knobs"]["told"][0]["powersgd_rank"] = 2
+    files.write_json(folder / "results" / path, document)
+    with pytest.raises(UserError, match=r"knobs.json was made with knobs .*rank': 2.* asks for"):
+        pack("--force")
 
 
 def test_packing_twice_changes_nothing(folder, capsys):

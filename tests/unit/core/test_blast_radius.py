@@ -15,7 +15,7 @@ SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
 CELLS = {f"{recipe}/{strategy}" for recipe in ("course", "tuned") for strategy in ("dp", "ddp")}
 MEASURING = {
     *("interconnect_sweep", "peaks_measure", "convergence_train", "synchronization_measure"),
-    *("quantize_train", "quantize_evaluate", "dataset_prepare", "machine_check"),
+    *("quantize_train", "quantize_evaluate", "dataset_prepare", "machine_check", "knobs_measure"),
 }
 
 

@@ -102,7 +102,7 @@ def test_the_parts_of_a_bar_are_all_of_its_epoch(cells):
 
 def test_an_answer_is_one_short_sentence_or_none(study, cells):
     given = {name: answer(study, cells) for name, answer in answers.ANSWERS.items()}
-    assert [name for name, text in given.items() if text is None] == ["Q5", "Q6", "Q7"]
+    assert [name for name, text in given.items() if text is None] == ["Q5", "Q6", "Q7", "knobs"]
     assert all(len(text.split()) <= 30 for text in given.values() if text), given
     assert given["B"] == (
         "Int8 weights, activations and biases: 54.80 % against 55.00 % in float32 "

@@ -46,6 +46,8 @@ def _across_keys(
             f"grid.gpus has {', '.join(map(str, uneven))} and machine.gpus_per_node is {per_node} "
             "(allowed: numbers of GPUs up to one node's, or multiples of it)"
         )
+    if absent := sorted(set(config.knobs.gpus) - set(grid.gpus)):
+        yield f"knobs.gpus has {absent[0]} (allowed: those of grid.gpus, whose link is measured)"
     cells = list(product(grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes))
     for place, wanted in enumerate(grid.repeats):
         if not any(repeats_of(wanted.model_dump(), *cell) for cell in cells):

@@ -16,6 +16,7 @@ from scaling.config.key_types import (
     Some,
     one_of,
 )
+from scaling.config.knobs import Knobs
 from scaling.core.section import Section
 from scaling.registry.dataset import DATASETS
 from scaling.registry.recipe import RECIPES
@@ -219,4 +220,5 @@ class Configuration(Section):
     cost: Cost = Field(default_factory=Cost)
     convergence: Convergence
     synchronization: Synchronization
+    knobs: Knobs = Field(default_factory=Knobs)
     quantization: Quantization

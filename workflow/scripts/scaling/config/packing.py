@@ -10,6 +10,7 @@ import yaml
 
 from scaling.config import stored
 from scaling.config.config import model_options
+from scaling.config.knobs import Knobs
 from scaling.config.stored import CONFIG, MANIFEST
 from scaling.config.technique import Technique, by_name
 from scaling.core import files
@@ -50,7 +51,7 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
     if (results / stored.MACHINE).exists():
         found[stored.MACHINE] = results / stored.MACHINE
     checksum = files.read_json(found[Path(MANIFEST)])["checksum"]
-    for path in records:
+    for path in [*records, *stored.knobs_records(config)]:
         _check(found[path], config, checksum)
     return found
 
@@ -69,6 +70,8 @@ def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
         # A switch that a record does not know came later: it was off.
         off = {name: False for name, value in wanted.items() if value is False}
         used["recipe_options"] = off | used["recipe_options"]
+    if "knobs" in record:
+        asked["knobs"], used["knobs"] = Knobs.of(config["knobs"]).what, record["knobs"]
     asked |= {**model_options(config), "dataset checksum": checksum}
     used["dataset checksum"] = record["dataset"]["checksum"]
     for key, value in asked.items():

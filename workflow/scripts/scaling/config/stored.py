@@ -20,6 +20,7 @@ RECORDS = [
     "machine",
 ]
 """Folders of what was measured, named and laid out as below results/."""
+KNOBS = "experiments/gpus~{gpus}/batch_size~{batch_size}/knobs.json"
 MACHINE = Path("machine/check.json")
 """The look at the machine before anything was measured; studies made before there was one lack it.
 """
@@ -92,6 +93,16 @@ def synchronization_records(config: dict[str, Any]) -> list[Path]:
     return [Path(f"experiments/gpus~{gpus}/synchronization.json")] if wanted else []
 
 
+def knobs_records(config: dict[str, Any]) -> list[Path]:
+    """The record of what DistributedDataParallel was told in each cell that asks for it."""
+    section = config.get("knobs", {"gpus": []})
+    return [
+        Path(KNOBS.format(gpus=gpus, batch_size=size))
+        for gpus in section["gpus"]
+        for size in section["batch_sizes"]
+    ]
+
+
 def convergence_records(config: dict[str, Any]) -> list[Path]:
     """The record of each remedy at each global batch, from the study's folder.
 
@@ -108,12 +119,13 @@ def convergence_records(config: dict[str, Any]) -> list[Path]:
 def optional_records(config: dict[str, Any]) -> list[Path]:
     """What a study that was stored before there was such a measurement lacks.
 
-    Ranks compared; other quantizers and ResNet-18, where asked for.
+    Ranks compared; where asked for knobs of DDP, other quantizers and ResNet-18.
     """
     section = config["quantization"]
     names = [name for name in ("peers", "resnet18") if section.get(name)]
     return [
         *synchronization_records(config),
+        *knobs_records(config),
         *(
             Path(f"quantization/seed~{seed}/{name}.json")
             for seed in section["seeds"]

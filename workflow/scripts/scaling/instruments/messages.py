@@ -1,13 +1,15 @@
 """Record every message of a training step: its kind, its bytes, and the phase it is sent in."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest.mock import patch
 
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import comm
 from torch.optim.optimizer import register_optimizer_step_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
 KINDS = {
     "allreduce_": "all_reduce",
@@ -95,9 +97,21 @@ class _Collectives(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def collectives(messages: Messages) -> AbstractContextManager[Any]:
-    """Record what process groups send, from Python or C++."""
-    return _Collectives(messages)
+@contextmanager
+def collectives(messages: Messages) -> Iterator[None]:
+    """Record what process groups send, from Python or C++.
+
+    A communication hook's later all-reduces are sent by threads of gloo, which no mode sees.
+    """
+    original = dist.all_reduce
+
+    def all_reduce(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if _get_current_dispatch_mode() is None:
+            messages.add("all_reduce", [tensor])
+        return original(tensor, *args, **kwargs)
+
+    with patch.object(dist, "all_reduce", all_reduce), _Collectives(messages):
+        yield
 
 
 @contextmanager

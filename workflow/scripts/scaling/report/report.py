@@ -58,6 +58,7 @@ QUESTIONS = [
 APPENDIX = {
     "limits": ("Physical limits", "limits"),
     "prediction": ("Prediction", "prediction"),
+    "knobs": ("Knobs of DDP", ""),
     "fixed-cost": ("Fixed cost of a run", "startup"),
     "audit": ("Audit", ""),
     "provenance": ("Provenance", ""),
@@ -137,7 +138,7 @@ def renderer(
         verdicts=VERDICTS,
         bars=overview.bars(cells),
         appendix=[
-            (name, title, figure, found)
+            (name, title, figure, found, ANSWERS[name](study, cells) if name in ANSWERS else "")
             for name, (title, figure) in APPENDIX.items()
             if (found := tables(name, frame))
         ],

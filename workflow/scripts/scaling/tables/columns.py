@@ -89,6 +89,12 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
         "cost_model": """recipe:text strategy:text parameter:text unit:text value low high cells
             held_out_gpus held_out_cells median_error worst_error note:text""",
     },
+    ("tables_derived", "experiment"): {
+        "knobs": """gpus:whole batch_size:whole knob:text seconds seconds_min seconds_max
+            count:whole seconds_without_exchange bytes_sent:whole plain_seconds plain_seconds_min
+            plain_seconds_max plain_seconds_without_exchange drift saved_seconds saved_share
+            verdict:text basis:text link_gb_per_s pays_below_gb_per_s""",
+    },
     ("tables_published", "study"): {
         "printed": f"""{_CELL} quantity:text printed last_digit definition:text by_definition
             reproduced:text explained_by:text derived agrees:text factor mistakes:text

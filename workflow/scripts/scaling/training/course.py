@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from itertools import islice
 from time import perf_counter
+from typing import Any
 
 import torch
 from PIL import Image
@@ -49,15 +50,18 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 class Course:
-    """The course's training of one model; see `recipes.trainer.Trainer`."""
+    """The course's training of one model; see `trainer.Trainer`. `told` is for its strategy."""
 
-    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData) -> None:
+    def __init__(
+        self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData, **told: Any
+    ) -> None:
         self._spec, self._rank = spec, rank
         cell = spec.cell
         images = TrainingImages(dataset, spec)
         self._wrapped = Wrapped(model)
         if cell.gpus > 1:
-            self._wrapped = STRATEGIES.find(cell.strategy).wrap.load()(model, rank, cell.gpus)
+            wrap = STRATEGIES.find(cell.strategy).wrap.load()
+            self._wrapped = wrap(model, rank, cell.gpus, **told)
         self.model = self._wrapped.model
         self._sampler: DistributedSampler | None = None
         batch_size = cell.global_batch_size

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -42,7 +43,7 @@ class Replica(Wrapped):
         self.model.require_backward_grad_sync = self._sends and not more
 
 
-def wrap(model: nn.Module, rank: Rank, gpus: int) -> Replica:
-    """`model` on the device of `rank`, one of `gpus` ranks."""
+def wrap(model: nn.Module, rank: Rank, gpus: int, **told: Any) -> Replica:
+    """`model` on the device of `rank`, one of `gpus` ranks; `told` are further arguments."""
     devices = [rank.device] if rank.device.type == "cuda" else None
-    return Replica(DistributedDataParallel(model, device_ids=devices))
+    return Replica(DistributedDataParallel(model, device_ids=devices, **told))
