@@ -149,6 +149,13 @@ MACHINE = f"{RECORDS}/{stored.MACHINE}"
 CHECKED = {"machine": ancient(MACHINE)}
 if config["machine"].get("check") == "off":
     CHECKED = {}
+# Snakemake would take a look that is lost again, and measure everything after it.
+elif workflow.is_main_process and not REPLAY and MACHINE not in sys.argv:
+    if not Path(MACHINE).exists() and any(Path(RECORDS, "runs").rglob("run.json")):
+        sys.exit(
+            f"error: {MACHINE} is gone, and all would be measured again: look at the machine alone "
+            f"first (snakemake {MACHINE}), then nothing is"
+        )
 
 
 def variant_options(wildcards):

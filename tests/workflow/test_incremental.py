@@ -70,6 +70,15 @@ def test_another_look_at_the_machine_makes_no_measurement_old(study):
     assert not study.planned().keys() & {"train_run", "convergence_train", "peaks_measure"}
 
 
+def test_a_look_that_is_lost_is_taken_again_alone(study):
+    look = "results/machine/check.json"
+    (study.folder / look).unlink()
+    refused = study.snakemake("--dry-run")
+    assert refused.returncode == 1 and f"(snakemake {look})" in refused.stdout
+    assert study.snakemake(look).returncode == 0
+    assert not study.planned().keys() & {"train_run", "convergence_train", "peaks_measure"}
+
+
 def test_editing_a_figure_draws_it_alone_and_makes_the_report_again(study):
     study.edit("workflow/scripts/scaling/figures/convergence.py", "\nEDITED = True\n")
     assert study.planned() == {"plot_remedies": 1, "report_render": 1}
