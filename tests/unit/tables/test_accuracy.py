@@ -8,7 +8,7 @@ import pytest
 from examples import report_tables
 from examples.records import epoch, record
 from scaling.core.grid import Cell
-from scaling.core.statistics import welch_interval
+from scaling.core.statistics import difference as interval_of
 from scaling.tables import schema
 from scaling.tables.accuracy import (
     AGREE,
@@ -126,8 +126,10 @@ def pair(course, tuned, *more, epochs=5):
     ],
 )
 def test_an_interval_is_that_of_the_textbook(second, difference, half):
-    found = welch_interval([0.70, 0.72, 0.74], second)
-    assert found == pytest.approx((difference - half, difference + half), abs=1e-6)
+    found = interval_of([0.70, 0.72, 0.74], second)
+    assert (found.low, found.high) == pytest.approx(
+        (difference - half, difference + half), abs=1e-6
+    )
 
 
 def test_overlapping_seeds_agree_and_recipes_far_apart_differ():

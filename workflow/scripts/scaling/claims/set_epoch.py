@@ -6,7 +6,7 @@ import pandas as pd
 
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
-from scaling.core.statistics import Difference, paired_interval
+from scaling.core.statistics import difference
 from scaling.tables.noise import of_difference
 
 
@@ -60,19 +60,17 @@ def _accuracy(table: pd.DataFrame, tables: ClaimTables) -> Claim:
     if len(pairs) < 3:
         return tables.missing("Q5-accuracy")
     told, untold = pairs[True], pairs[False]
-    low, high = paired_interval(told.to_list(), untold.to_list())
-    pair = [(untold - told).to_list()]
-    difference = Difference(untold.mean() - told.mean(), low, high, samples=pair)
+    found = difference((untold - told).to_list())
     return tables.claim(
         "Q5-accuracy",
-        holds=high < 0,
-        fails=low > 0,
-        ratios=of_difference(difference),
+        holds=found.below,
+        fails=found.above,
+        ratios=of_difference(found),
         seeds=len(pairs),
         epochs=int(table["epochs"].max()),
         test_accuracy_with=told.mean(),
         test_accuracy_without=untold.mean(),
-        difference=difference,
+        difference=found,
     )
 
 

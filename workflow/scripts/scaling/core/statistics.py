@@ -1,5 +1,6 @@
 """Intervals of differences of means, and how several tests decide together."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
@@ -49,32 +50,20 @@ def bonferroni(tests: int) -> float:
     return 1 - (1 - CONFIDENCE) / tests
 
 
-def paired_interval(
-    first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE
-) -> tuple[float, float]:
-    """The confidence interval of mean(second − first), from at least 2 pairs.
+def difference(*samples: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
+    """The mean of a second sample minus that of a first, or of one sample of paired differences.
 
-    Student's t (Biometrika 6, 1908, pp. 1–25) of the differences, for trainings that share their
-    seed: what a seed does to both of a pair cancels out. Of equal differences it is a point.
+    Pairs are of trainings that share their seed: what it does to both cancels out (Student,
+    Biometrika 6, 1908, pp. 1–25); of equal differences the interval is a point. Two samples count
+    as independent: recipes draw shuffles and crops differently, also with equal seeds. No interval
+    of fewer than 2 values, nor of two samples neither of which varies.
     """
-    differences = np.subtract(second, first).tolist()
-    if np.ptp(differences) == 0:
-        return differences[0], differences[0]
-    off = margin([stdev(differences)], [len(differences)], confidence)
-    return fmean(differences) - off, fmean(differences) + off
-
-
-def welch_interval(
-    first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE
-) -> tuple[float, float]:
-    """The confidence interval of mean(second) − mean(first), from at least 2 values each.
-
-    By `margin`, which takes the seeds of the two for independent: recipes draw their shuffles and
-    crops differently, also with equal seeds. NaN when neither sample varies.
-    """
-    off = margin(list(map(stdev, (first, second))), list(map(len, (first, second))), confidence)
-    difference = fmean(second) - fmean(first)
-    return difference - off, difference + off
+    mean = fmean(samples[-1]) - (fmean(samples[0]) if len(samples) > 1 else 0.0)
+    sizes, off = list(map(len, samples)), math.nan
+    if min(sizes) > 1:
+        equal = len(samples) == 1 and np.ptp(samples[0]) == 0
+        off = 0.0 if equal else margin(list(map(stdev, samples)), sizes, confidence)
+    return Difference(mean, mean - off, mean + off, confidence, samples)
 
 
 def margin(spreads: Any, sizes: Any, confidence: float = CONFIDENCE) -> Any:

@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from scaling.core import statistics
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records import EpochRow, RunRecord
-from scaling.core.statistics import margin, welch_interval
+from scaling.core.statistics import margin
 from scaling.tables import schema
 from scaling.tables.runs import Run, ranks_by_epoch
 
@@ -139,7 +140,7 @@ def compare_recipes(accuracy: pd.DataFrame) -> pd.DataFrame:
     each run's last epoch (warm-up and measured), `…_mean`, `…_std` (sample standard deviation, NaN
     below 2 seeds), `…_seeds` and `…_epochs` (the different numbers of epochs, ascending).
     `difference` is the second's mean minus the first's, `low` and `high` its 95 % interval
-    (`welch_interval`). Accuracies and their differences are fractions.
+    (`statistics.difference`). Accuracies and their differences are fractions.
 
     `verdict`: "agree within noise" when the interval contains 0, which is no proof of equality: it
     leaves room for any difference inside the interval; "differ" when it does not; "undecided" for
@@ -166,12 +167,13 @@ def _pair(first: pd.DataFrame, second: pd.DataFrame, quantity: str) -> dict[str,
     reason = _incomparable(first, second, row)
     difference = math.nan if reason else row["second_mean"] - row["first_mean"]
     few = min(map(len, samples)) < 2
-    low, high = (math.nan, math.nan) if reason or few else welch_interval(*samples)
+    found = None if reason or few else statistics.difference(*samples)
+    low, high = (found.low, found.high) if found else (math.nan, math.nan)
     if not reason and math.isnan(low):
         reason = "fewer than 2 seeds" if few else "no seed differs from another"
     verdict = UNDECIDED if reason else AGREE if low <= 0 <= high else DIFFER
-    found = {"difference": difference, "low": low, "high": high}
-    return row | found | {"verdict": verdict, "reason": reason}
+    row |= {"difference": difference, "low": low, "high": high}
+    return row | {"verdict": verdict, "reason": reason}
 
 
 def _incomparable(first: pd.DataFrame, second: pd.DataFrame, row: dict[str, Any]) -> str:

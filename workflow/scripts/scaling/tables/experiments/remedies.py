@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core.statistics import welch_interval
+from scaling.core import statistics
 from scaling.tables import schema
 from scaling.tables.experiments import gains
 from scaling.tables.experiments.same_runs import SAME, UNDECIDED, gap, same_runs
@@ -19,7 +19,7 @@ def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
     Mean, minimum and maximum over the seeds of the chosen rate, of `rates` that were tried;
     `rule_…` is the first seed at the rate of the rule. `epochs` and `updates` are those done,
     `planned_…` those asked for. `train_difference` and `test_difference`: mean accuracy minus the
-    reference's, a fraction, with Welch's 95 % interval (`statistics.welch_interval`) and what
+    reference's, a fraction, with Welch's 95 % interval (`statistics.difference`) and what
     it tells (`gap.gap`, `accuracy_margin` being `margin`): within the margin, behind or undecided;
     undecided also with fewer than 2 seeds, without a reference, or where a loss was not finite;
     `gap.SAME`, without an interval, where these are the reference's own runs. A seed "at chance"
@@ -80,7 +80,5 @@ def _against(
     difference = sum(own) / len(own) - sum(other) / len(other)
     if same_runs(chosen, reference):
         return difference, math.nan, math.nan, SAME
-    if min(len(own), len(other)) < 2:
-        return difference, math.nan, math.nan, UNDECIDED
-    low, high = welch_interval(other, own)
-    return difference, low, high, gap(low, high, margin)
+    found = statistics.difference(other, own)
+    return difference, found.low, found.high, gap(found.low, found.high, margin)

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pandas as pd
 
-from scaling.core.statistics import CONFIDENCE, Difference, paired_interval, welch_interval
+from scaling.core import statistics
+from scaling.core.statistics import CONFIDENCE, Difference
 
 TRAINED = ["global_batch", "seed", "updates", "train_loss", "train_accuracy"]
 EVALUATED = ["test_loss", "test_accuracy"]
@@ -45,13 +46,9 @@ def difference(
     failed = pd.concat([own["diverged"], other["diverged"]]).eq("not finite").any()
     if failed or same_runs(own, other):
         return Difference(mean, math.nan, math.nan)
-    if min(len(first), len(second)) < 2:
-        return Difference(mean, math.nan, math.nan, samples=[first, second])
-    if same_training(own, other):
-        pairs = [np.subtract(second, first).tolist()]
-        return Difference(mean, *paired_interval(first, second, confidence), confidence, pairs)
-    interval = welch_interval(first, second, confidence)
-    return Difference(mean, *interval, confidence, [first, second])
+    paired = min(len(first), len(second)) > 1 and same_training(own, other)
+    samples = [np.subtract(second, first).tolist()] if paired else [first, second]
+    return statistics.difference(*samples, confidence=confidence)
 
 
 def gap(low: float, high: float, margin: float) -> str:
