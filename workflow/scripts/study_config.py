@@ -10,5 +10,4 @@ from scaling.core import command_line, files
 
 @command_line.script
 def main(config: dict[str, Any], output: Path) -> None:
-    """Write the configuration."""
     files.write_text(output, yaml.safe_dump(config, sort_keys=False))

@@ -1,4 +1,4 @@
-"""Tables of a published study: its times, what follows from them, and what it printed."""
+"""Tables of a published study, as a measured one has, and printed.csv: what it printed."""
 
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from scaling.tables import schema
 
 @command_line.script
 def main(folder: Path, study: str, tables: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> None:
-    """Write the tables that a measured study has too, and printed.csv."""
     (source,) = (found for found in published.read_folder(folder) if found.name == study)
     found = tables_of_published(source, train_images)
     schema.write_all(found, tables, study)

@@ -18,7 +18,6 @@ def main(
     peers: tuple[Path, ...] = (),
     stages: tuple[Path, ...] = (),
 ) -> None:
-    """Write the six tables: of variants, reference backends and ResNet-18's stages."""
     variants, backends, resnets = read_variants(records), read_backends(peers), read_resnets(stages)
     found = {
         "quantization": quantization.variants(variants),

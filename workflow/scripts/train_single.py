@@ -36,5 +36,4 @@ def as_strategy(record: RunRecord, strategy: str) -> RunRecord:
 
 @command_line.script
 def main(record: Path, strategy: str, output: Path) -> None:
-    """Write the record."""
     files.write_json(output, as_strategy(read_record(record), strategy))

@@ -78,14 +78,10 @@ def loading_does_not_add_up(study: Study) -> pd.DataFrame:
     table = study.timing
     whole, without = table["epoch_seconds"], table["epoch_seconds_without_loading"]
     message = "the time without loading and the loading are not the epoch's time"
+    differing = _differing(table, message, without + table["loader_seconds"], whole)
     below = table[table["loader_seconds"] < -TOLERANCE * whole]
     longer = "the epoch is longer without loading than with"
-    return pd.concat(
-        [
-            _differing(table, message, without + table["loader_seconds"], whole),
-            findings(below, "error", longer, without, whole),
-        ]
-    )
+    return pd.concat([differing, findings(below, "error", longer, without, whole)])
 
 
 def single_measurement(study: Study) -> pd.DataFrame:

@@ -99,9 +99,8 @@ def communication_varies_with_batch(study: Study) -> pd.DataFrame:
         table[end] = seconds.fillna(table["seconds"])
     groups = table.groupby(["recipe", "strategy", "gpus", "estimate"])
     least = groups["seconds"].transform("min")
-    certain = groups["lowest"].transform("max") > COMMUNICATION_FACTOR * groups[
-        "highest"
-    ].transform("min")
+    lowest, highest = groups["lowest"].transform("max"), groups["highest"].transform("min")
+    certain = lowest > COMMUNICATION_FACTOR * highest
     table = table.assign(least=least, reason=certain.map({True: "", False: "within noise"}))
     worst = table.loc[groups["seconds"].idxmax()]
     rows = worst[worst["seconds"] > COMMUNICATION_FACTOR * worst["least"]]

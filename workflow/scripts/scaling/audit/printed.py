@@ -45,9 +45,8 @@ def printed_parts_differ_from_total(study: Study) -> pd.DataFrame:
 def printed_communication_below_zero(study: Study) -> pd.DataFrame:
     """A printed communication time is not below 0."""
     rows = _printed(study, "communication_seconds").query("printed < 0")
-    return findings(
-        rows, "warning", "the printed communication time is below 0", rows["printed"], 0
-    )
+    message = "the printed communication time is below 0"
+    return findings(rows, "warning", message, rows["printed"], 0)
 
 
 def printed_utilization_above_all(study: Study) -> pd.DataFrame:

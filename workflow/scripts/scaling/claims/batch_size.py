@@ -3,13 +3,7 @@
 import pandas as pd
 
 from scaling.claims.claim import Claim
-from scaling.claims.claim_tables import (
-    ClaimTables,
-    extremes,
-    judged,
-    measured,
-    row_at,
-)
+from scaling.claims.claim_tables import ClaimTables, extremes, measured, row_at
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
 
@@ -46,9 +40,9 @@ def _faster(about: str, ordered: pd.DataFrame, tables: ClaimTables) -> Claim:
     small = next(compared.itertuples())
     larger = compared.iloc[1:]
     fast, _ = extremes(larger, WORK)
-    ratios = [noise.ratio([small], [cell], WORK) for cell in larger.itertuples()]
-    parts = judged(larger.itertuples(), ratios)
-    return tables.claim("Q1-faster", about, parts=parts, ratios=ratios, small=small, fast=fast)
+    cells = list(larger.itertuples())
+    ratios = [noise.ratio([small], [cell], WORK) for cell in cells]
+    return tables.of_ratios("Q1-faster", about, cells, ratios, small=small, fast=fast)
 
 
 def _gaps(about: str, recipe: str, tables: ClaimTables) -> Claim:

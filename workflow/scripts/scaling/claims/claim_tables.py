@@ -79,6 +79,15 @@ class ClaimTables:
             parts=own,
         )
 
+    def of_ratios(
+        self, kind: str, about: str, cells: list[Any], ratios: list[noise.Ratio], **facts: Any
+    ) -> Claim:
+        """A claim that in each of `cells` a ratio of times is above 1."""
+        parts = [
+            (cell, ratio.low > 1, ratio.high < 1) for cell, ratio in zip(cells, ratios, strict=True)
+        ]
+        return self.claim(kind, about, parts=parts, ratios=ratios, **facts)
+
     def missing(self, kind: str, configuration: str = "", **facts: Any) -> Claim:
         """A claim that was not measured; its sentence says what to add."""
         made = self.claim(kind, configuration, case="missing", **facts)
@@ -135,10 +144,3 @@ def row_at(table: pd.DataFrame, index: Any) -> Any:
 def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
     """The rows with the least and the largest value of `column`."""
     return row_at(table, table[column].idxmin()), row_at(table, table[column].idxmax())
-
-
-def judged(cells: Iterable[Any], ratios: Iterable[noise.Ratio]) -> list[Judged]:
-    """Parts of a claim that a cell's ratio of times is above 1."""
-    return [
-        (cell, ratio.low > 1, ratio.high < 1) for cell, ratio in zip(cells, ratios, strict=True)
-    ]

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims.claim import Claim
-from scaling.claims.claim_tables import ClaimTables, extremes, judged, row_at
+from scaling.claims.claim_tables import ClaimTables, extremes, row_at
 from scaling.core import numbers as fmt
 from scaling.tables import noise
 from scaling.tables.schema import by_configuration
@@ -41,14 +41,7 @@ def _faster(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
         noise.ratio([time[1, cell.batch_size]], [time[cell.gpus, cell.batch_size]])
         for cell in cells
     ]
-    return tables.claim(
-        "Q2-faster",
-        about,
-        parts=judged(cells, ratios),
-        ratios=ratios,
-        least=least,
-        best=best,
-    )
+    return tables.of_ratios("Q2-faster", about, cells, ratios, least=least, best=best)
 
 
 def _fixed_global_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
@@ -90,14 +83,7 @@ def _larger_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
         noise.ratio([time[1, cell.batch_size], spread], [time[cell.gpus, cell.batch_size], alone])
         for cell in cells
     ]
-    return tables.claim(
-        "Q2-batch",
-        about,
-        parts=judged(cells, ratios),
-        ratios=ratios,
-        small=small,
-        large=large,
-    )
+    return tables.of_ratios("Q2-batch", about, cells, ratios, small=small, large=large)
 
 
 def _times(most: pd.DataFrame, tables: ClaimTables) -> dict[tuple[int, int], Any]:

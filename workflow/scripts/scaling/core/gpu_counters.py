@@ -35,16 +35,14 @@ class GpuCounters:
         found = []
         for handle, early, late in zip(self._handles, before, self._counts, strict=True):
             grown = {name: late[name] - early[name] for name in late if name in early}
-            found.append(
-                GpuReading(
-                    energy_joules=grown.pop("energy", None),
-                    held_back_seconds=grown,
-                    sm_mhz=ask_nvml(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
-                    celsius=ask_nvml(
-                        pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU
-                    ),
-                )
+            sensor = pynvml.NVML_TEMPERATURE_GPU
+            reading = GpuReading(
+                energy_joules=grown.pop("energy", None),
+                held_back_seconds=grown,
+                sm_mhz=ask_nvml(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM),
+                celsius=ask_nvml(pynvml.nvmlDeviceGetTemperature, handle, sensor),
             )
+            found.append(reading)
         return found
 
 

@@ -34,12 +34,10 @@ def told_apart(found: float, expected: float) -> tuple[str, str]:
     """
     if all(pd.isna(value) or value == round(value) for value in (found, expected)):
         return _whole(found), _whole(expected)
-    difference = abs(found - expected)
-    digits = 3
+    difference, digits = abs(found - expected), 3
     if difference > 0:
-        digits = min(
-            7, max(3, 2 + _exponent(max(abs(found), abs(expected))) - _exponent(difference))
-        )
+        apart = _exponent(max(abs(found), abs(expected))) - _exponent(difference)
+        digits = min(7, max(3, 2 + apart))
     return significant(found, digits), significant(expected, digits)
 
 

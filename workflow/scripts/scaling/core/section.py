@@ -34,16 +34,12 @@ class Section(BaseModel):
         if error["type"] in ("extra_forbidden", "invalid_key"):
             kind: Any = cls
             for key in section:
-                kind = (
-                    kind.__args__[0] if isinstance(key, int) else kind.model_fields[key].annotation
-                )
-            meant = "".join(
-                f", perhaps {near}" for near in get_close_matches(str(last), kind.model_fields, n=1)
-            )
-            known = ", ".join(kind.model_fields)
-            return (
-                f"{key_name(section) or name} has the unknown key {last}{meant} (allowed: {known})"
-            )
+                of_list = isinstance(key, int)
+                kind = kind.__args__[0] if of_list else kind.model_fields[key].annotation
+            near = get_close_matches(str(last), kind.model_fields, n=1)
+            meant, known = f", perhaps {near[0]}" if near else "", ", ".join(kind.model_fields)
+            place = key_name(section) or name
+            return f"{place} has the unknown key {last}{meant} (allowed: {known})"
         said = error["msg"].removeprefix("Value error, ").replace("Input should", "it should")
         if not error["loc"]:
             return said

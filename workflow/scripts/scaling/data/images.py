@@ -58,7 +58,11 @@ def _unpack(path: Path, folder: str) -> None:
 
 def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
     """Read the images in `folder`, whose name for the user is `path`; count the resized ones."""
-    files = {split: _files(folder / split) for split in SPLITS}
+    files = {}
+    for split in SPLITS:
+        # By the file's name, then its class.
+        found = [file for place in _visible(folder / split) for file in _visible(place)]
+        files[split] = sorted(found, key=lambda file: (file.name, file.parent.name))
     classes = {place.name for split in SPLITS for place in _visible(folder / split)}
     strays = [file for each in files.values() for file in each if file.is_dir()]
     strays += [file for s in SPLITS for file in _visible(folder / s) if not file.is_dir()]
@@ -81,12 +85,6 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
 
 def _visible(folder: Path) -> list[Path]:
     return [place for place in folder.glob("*") if not place.name.startswith(".")]
-
-
-def _files(split: Path) -> list[Path]:
-    """List what lies in the classes of a split, by its name, then its class."""
-    found = [file for place in _visible(split) for file in _visible(place)]
-    return sorted(found, key=lambda file: (file.name, file.parent.name))
 
 
 def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:

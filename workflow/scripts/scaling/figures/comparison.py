@@ -30,15 +30,11 @@ def draw_comparison(comparison: pd.DataFrame) -> Figure | None:
         return None
     keys = zip(table["study"], table["recipe"], table["strategy"], strict=True)
     table["name"] = [" · ".join(dict.fromkeys(map(str, key))) for key in keys]
-    studies = {
-        str(name): rows.sort_values("batch_size")
-        for name, rows in table.groupby("name", sort=False)
-    }
+    groups = table.groupby("name", sort=False)
+    studies = {str(name): rows.sort_values("batch_size") for name, rows in groups}
     places = [(metric, gpus) for metric in METRICS for gpus in counts]
-    figure, panels = style.panels(
-        [f"{fmt.gpus(gpus)} · {METRICS[metric]}" for metric, gpus in places],
-        "batch size per GPU",
-    )
+    titles = [f"{fmt.gpus(gpus)} · {METRICS[metric]}" for metric, gpus in places]
+    figure, panels = style.panels(titles, "batch size per GPU")
     shown = timed[timed["gpus"].isin(counts)]
     batches = sorted({int(size) for size in shown["batch_size"]})
     for axes, (metric, gpus) in zip(panels, places, strict=True):

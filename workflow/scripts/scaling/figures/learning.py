@@ -57,14 +57,12 @@ def draw_pareto(
     cells["group"] = "the lab’s rate"
     keys = ["remedy", "global_batch"]
     quickest = times.sort_values("epoch_seconds").drop_duplicates(keys)
-    trained = remedies[[*keys, "epochs", "test_accuracy"]].merge(
-        quickest[[*keys, *CELL_KEYS, "epoch_seconds"]], on=keys
-    )
+    quickest = quickest[[*keys, *CELL_KEYS, "epoch_seconds"]]
+    trained = remedies[[*keys, "epochs", "test_accuracy"]].merge(quickest, on=keys)
     trained["seconds"] = trained["epochs"] * trained["epoch_seconds"]
     trained["group"] = "techniques"
-    points = pd.concat([cells, trained], ignore_index=True).dropna(
-        subset=["seconds", "test_accuracy"]
-    )
+    points = pd.concat([cells, trained], ignore_index=True)
+    points = points.dropna(subset=["seconds", "test_accuracy"])
     if points.empty:
         return None
     points = points.sort_values("seconds").assign(percent=100 * points["test_accuracy"])

@@ -13,11 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from scaling.figures import style
 from scaling.tables.experiments.quantization_cost import bits, cost, low_bits
 
-QUANTITIES = {
-    "weights": "weights",
-    "before_relu": "before ReLU",
-    "after_relu": "after ReLU",
-}
+QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
 LEVELS_PER_BIN = 4
 """Where there are 8 bits; with fewer, each level has a bin."""
 ROW_INCHES = 1.75
@@ -44,9 +40,8 @@ def _draw_layers(histograms: pd.DataFrame, which: slice) -> Figure | None:
     if not len(layers):
         return None
     found = dict(list(histograms.groupby(["layer", "quantity"])))
-    figure = Figure(
-        figsize=(2 * style.PANEL_INCHES[0], ROW_INCHES * len(layers) + 0.6), layout="constrained"
-    )
+    size = (2 * style.PANEL_INCHES[0], ROW_INCHES * len(layers) + 0.6)
+    figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(len(layers), len(QUANTITIES), squeeze=False)
     for name, row in zip(layers, grid, strict=True):
         for quantity, axes in zip(QUANTITIES, row, strict=True):

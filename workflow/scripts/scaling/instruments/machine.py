@@ -62,7 +62,8 @@ def gpu(entry: str) -> dict[str, Any]:
     memory = ask_nvml(nvml.nvmlDeviceGetMemoryInfo, handle)
     others = ask_nvml(nvml.nvmlDeviceGetComputeRunningProcesses, handle) or []
     rows = ask_nvml(nvml.nvmlDeviceGetRemappedRows, handle)
-    links = range(nvml.NVML_NVLINK_MAX_LINKS)
+    numbers = range(nvml.NVML_NVLINK_MAX_LINKS)
+    links = [ask_nvml(nvml.nvmlDeviceGetNvLinkState, handle, number) for number in numbers]
     words = ask_nvml(nvml.nvmlDeviceGetCpuAffinity, handle, -(-(os.cpu_count() or 1) // 64))
     near = {64 * i + b for i, word in enumerate(words or []) for b in range(64) if word >> b & 1}
     bus = ask_nvml(nvml.nvmlDeviceGetPciInfo, handle)
@@ -78,9 +79,7 @@ def gpu(entry: str) -> dict[str, Any]:
             *(handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC),
         ),
         "rows_to_remap": rows and rows[2] + rows[3],
-        "nvlinks": sum(
-            ask_nvml(nvml.nvmlDeviceGetNvLinkState, handle, link) == 1 for link in links
-        ),
+        "nvlinks": links.count(1),
         "nvlink_version": ask_nvml(nvml.nvmlDeviceGetNvLinkVersion, handle, 0),
         "numa_node": int(place.read_text()) if place.is_file() else None,
         "cores_near": len(near & os.sched_getaffinity(0)) if near else None,
@@ -99,10 +98,8 @@ def run(check: MachineCheck, log_folder: Path) -> None:
         seen["flops_per_second"] = _multiply(rank.device)
         seen["reading"], handle = counters.read(), environment.gpu_handle(entry)
         for name in PCIE:
-            now, most = (
-                getattr(pynvml, f"nvmlDeviceGet{which}{name}") for which in ("Curr", "Max")
-            )
-            seen[name] = [ask_nvml(now, handle), ask_nvml(most, handle)]
+            asks = [getattr(pynvml, f"nvmlDeviceGet{which}{name}") for which in ("Curr", "Max")]
+            seen[name] = [ask_nvml(ask, handle) for ask in asks]
         log.append("gpu", {"gpu": seen})
         if own_host:
             log.append("host", {"host": own_host})

@@ -26,10 +26,8 @@ REST_SECONDS = 1.0
 
 def run(probe: Probe, device: Device, log_folder: Path) -> None:
     """Measure everything on the visible GPUs (or the CPU) and report each `row` to `log_folder`."""
-    with measure.joined(log_folder, device, probe.cpu_threads, probe.time_limit_seconds) as (
-        _,
-        log,
-    ):
+    joined = measure.joined(log_folder, device, probe.cpu_threads, probe.time_limit_seconds)
+    with joined as (_, log):
         for row in rows(probe, device):
             log.append("row", {"row": row})
             what = ", ".join(f"{key} {value}" for key, value in row.items() if key != "seconds")

@@ -94,10 +94,10 @@ def _of_another_single(figure: Figure, others: Sequence[Figure]) -> bool:
         same_batch = other.facts.batch_size == facts.batch_size and _independent(figure, other)
         if same_batch and abs(seconds - again) <= margin + again_margin:
             return True
-    return figure.quantity == "compute_seconds" and any(
-        closeness(compute, figure.printed) == "nearly"
-        for compute in (facts.compute, facts.compute_without_loading)
-    )
+    computes = [
+        closeness(c, figure.printed) for c in (facts.compute, facts.compute_without_loading)
+    ]
+    return figure.quantity == "compute_seconds" and "nearly" in computes
 
 
 def _independent(one: Figure, other: Figure) -> bool:

@@ -134,10 +134,7 @@ def torchao(network: nn.Sequential, batches: Batches, threads: int) -> Engine:
     return Engine(
         options=TORCHAO_OPTIONS,
         runs={precision: _compiled_run(found) for precision, found in networks.items()},
-        file_bytes={
-            precision: _file_bytes(_exported(found, example))
-            for precision, found in networks.items()
-        },
+        file_bytes={key: _file_bytes(_exported(each, example)) for key, each in networks.items()},
     )
 
 

@@ -64,16 +64,16 @@ def measure(
     document = {"peer": name, "versions": versions, "networks": {}, "note": None}
     if missing := [package for package, found in versions.items() if found is None]:
         note = f"{', '.join(missing)} not installed"
-        return {**document, "status": "not installed", "note": note}
+        return document | {"status": "not installed", "note": note}
     try:
         engine = backend.build(network, calibration.batches, threads)
         networks = _networks(engine, test, references)
     except Exception as error:
         traceback.print_exc()
-        first_line = (str(error).splitlines() or [""])[0]
+        first_line = next(iter(str(error).splitlines()), "")
         note = f"{type(error).__name__}: {first_line[:200]}"
-        return {**document, "status": "failed", "note": note}
-    return {**document, "status": "measured", "options": engine.options, "networks": networks}
+        return document | {"status": "failed", "note": note}
+    return document | {"status": "measured", "options": engine.options, "networks": networks}
 
 
 def _networks(engine: Engine, test: Images, references: dict[str, Classes]) -> dict[str, Any]:
@@ -109,10 +109,8 @@ def classes(run: Run, test: Images) -> Classes:
 def compared(picked: Classes, test: Images, references: dict[str, Classes]) -> dict[str, Any]:
     """Compare the classes `picked` with PyTorch's float32 (`paired_accuracy`) and with our int8."""
     same = int((picked == references["int8"]).sum())
-    return {
-        **paired(test.labels, references["float32"], picked),
-        "agreement_ours_percent": 100 * same / len(test),
-    }
+    found = paired(test.labels, references["float32"], picked)
+    return found | {"agreement_ours_percent": 100 * same / len(test)}
 
 
 def interleaved_seconds(runs: dict[str, Run], images: Tensor) -> dict[str, list[float]]:

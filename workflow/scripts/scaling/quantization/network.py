@@ -227,10 +227,8 @@ def quantize(
             else:
                 after = builder.levels(unsigned=scheme.unsigned and rectified[name] != name)
                 passed = builder.logits if name == list(rectified)[-1] else after
-                modules[name] = made = builder.layer(
-                    name, module, rounded[name], scale, levels, passed
-                )
-                scale, levels = made.passed_scale, after
+                made = builder.layer(name, module, rounded[name], scale, levels, passed)
+                modules[name], scale, levels = made, made.passed_scale, after
         inputs.advance(module, modules[name])
     return nn.Sequential(modules).eval(), rounded
 

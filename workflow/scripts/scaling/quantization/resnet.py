@@ -130,10 +130,10 @@ def quantize(network: ResNet18, scheme: Scheme, calibration: Calibration) -> nn.
     when an accumulator could leave int32.
     """
     for option in ("unsigned", "activation_range", "rounding", "bias_correction", "mistake"):
-        if getattr(scheme, option) != getattr(Scheme(), option):
+        if (asked := getattr(scheme, option)) != getattr(Scheme(), option):
             raise UserError(
-                f"ResNet-18 is not quantized with {option} {getattr(scheme, option)}; leave "
-                f"{option} as it is by default"
+                f"ResNet-18 is not quantized with {option} {asked}; leave {option} as it is by "
+                "default"
             )
     if scheme.activation_bits is not None:
         return _Builder(scheme, calibration, network).network_of_integers()

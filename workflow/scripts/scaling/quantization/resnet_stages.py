@@ -15,12 +15,7 @@ from scaling.models.tutorial_cnn import load_into
 from scaling.quantization.calibration import calibrate
 from scaling.quantization.commands import Evaluation
 from scaling.quantization.network import BitExactness, QuantizedLayer
-from scaling.quantization.resnet import (
-    fold,
-    folded_layers,
-    observer_points,
-    quantize,
-)
+from scaling.quantization.resnet import fold, folded_layers, observer_points, quantize
 from scaling.quantization.training import predict
 
 
@@ -55,9 +50,7 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
     reference = predict(network, test)
     sizes = [each.weight.numel() + len(each.weight) for each in folded_layers(folded).values()]
     size = {"float32_bytes": 4 * sum(sizes)}
-    rows: list[dict[str, Any]] = [
-        {"stage": STAGES[0], **size, **paired(test.labels, reference, reference)}
-    ]
+    rows: list[Any] = [{"stage": STAGES[0], **size, **paired(test.labels, reference, reference)}]
     layers = []
     for kind, (stage, options) in product(("tensor", "channel"), SCHEMES.items()):
         made = quantize(folded, Scheme.of({"weight_scales": kind, **options}), calibration)

@@ -104,10 +104,8 @@ def weight_scales(name: str, weight: Tensor, scheme: Scheme) -> Tensor:
         rows = rows.flatten().unsqueeze(0)
     thresholds = rows.amax(dim=1).tolist()
     if scheme.weight_range == "mse":
-        thresholds = [
-            mse_threshold(row, torch.ones(()), amax, qmax)
-            for row, amax in zip(rows, thresholds, strict=True)
-        ]
+        pairs = zip(rows, thresholds, strict=True)
+        thresholds = [mse_threshold(row, torch.ones(()), amax, qmax) for row, amax in pairs]
     scales = [qmax / threshold if threshold else whole for threshold in thresholds]
     return torch.tensor(scales, dtype=torch.float64, device=weight.device).expand(len(weight))
 

@@ -80,6 +80,5 @@ def predict(network: nn.Module, images: Images) -> Classes:
 
     Of equal logits the first wins; integer logits do tie now and then.
     """
-    return np.concatenate(
-        [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
-    )
+    picked = [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
+    return np.concatenate(picked)

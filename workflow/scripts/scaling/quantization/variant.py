@@ -83,9 +83,8 @@ def make(
     if scheme.needs_moments:
         inputs = LayerInputs(chosen.sample(min(MOMENT_IMAGES, len(chosen)), seed).batches())
     if scheme.activation_bits is not None:
-        images = {"one_image": chosen.sample(1, seed), "test_data": test}.get(
-            str(scheme.mistake), chosen
-        )
+        mistaken = {"one_image": chosen.sample(1, seed), "test_data": test}
+        images = mistaken.get(str(scheme.mistake), chosen)
         points = observer_points(network, after="relu")
         calibration = calibrate(network, images.batches(), points)
         if scheme.activation_range != "max_abs":

@@ -65,13 +65,14 @@ def mistakes(tables: StudyTables) -> pd.DataFrame:
     options = [option for option in Scheme.model_fields if option != "mistake"]
     for name, wrong in quantized[quantized["mistake"] != ""].groupby("stage", sort=False):
         same = (quantized[options].astype(str) == wrong[options].iloc[0].astype(str)).all(axis=1)
-        sound = quantized[
-            same & quantized["mistake"].eq("") & quantized["seed"].isin(wrong["seed"])
-        ]
+        same &= quantized["mistake"].eq("") & quantized["seed"].isin(wrong["seed"])
+        sound = quantized[same]
         first = sound["stage"].iloc[0] if len(sound) else ""
         beside = between(tables.quantization_paired, str(name), first)
-        seen = {part for text in wrong["revealed_by"] for part in text.split("; ")}
-        seen -= {"", "accuracy"}
+        seen = {part for text in wrong["revealed_by"] for part in text.split("; ")} - {
+            "",
+            "accuracy",
+        }
         lost = beside is not None and beside.errors < -STANDARD_ERRORS
         mistake = wrong["mistake"].iloc[0]
         rows.append(

@@ -61,6 +61,5 @@ def inline_svg(path: Path) -> Markup:
     source = re.sub(r"<metadata>.*?</metadata>\s*", "", source, flags=re.DOTALL)
     for colour, variable in COLOURS.items():
         source = source.replace(colour, variable)
-    return Markup(
-        source.replace("<svg", f'<svg role="img" aria-labelledby="{path.stem}-caption"', 1)
-    )
+    labelled = f'<svg role="img" aria-labelledby="{path.stem}-caption"'
+    return Markup(source.replace("<svg", labelled, 1))

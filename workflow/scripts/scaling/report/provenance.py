@@ -73,19 +73,14 @@ def facts(study: StudyTables) -> list[tuple[str, str]]:
 def run_facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
     """(what, value) pairs on model, training, machine and software of runs with a record."""
     software = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
+    known = {name: "; ".join(_values(runs, column)) for column, name in software.items()}
+    versions = [f"{name} {version}" for name, version in known.items() if version]
     pairs = [
         ("Model", "; ".join(_values(runs, "model")[:1])),
         ("Training", _per_recipe(runs, "training")),
         ("Recipe options", _per_recipe(runs, "recipe_options")),
         ("CPU", "; ".join(_values(runs, "cpu"))),
-        (
-            "Software",
-            ", ".join(
-                f"{name} {'; '.join(_values(runs, column))}"
-                for column, name in software.items()
-                if _values(runs, column)
-            ),
-        ),
+        ("Software", ", ".join(versions)),
         ("Commit", ", ".join(dict.fromkeys(map(_commit, _values(runs, "commit"))))),
     ]
     return [(what, value) for what, value in pairs if value]
@@ -103,11 +98,9 @@ def _values(runs: pd.DataFrame, column: str) -> list[Any]:
 def _per_recipe(runs: pd.DataFrame, column: str) -> str:
     """The value of each recipe, from its runs that ended well; said once where all share it."""
     runs = runs[runs["status"] == "ok"]
-    said = {
-        str(recipe): " or ".join(_values(rows, column)) for recipe, rows in runs.groupby("recipe")
-    }
+    said = {recipe: " or ".join(_values(rows, column)) for recipe, rows in runs.groupby("recipe")}
     if len(set(said.values())) <= 1:
-        return "".join(list(said.values())[:1])
+        return "".join(set(said.values()))
     return "; ".join(f"{recipe}: {value or 'none'}" for recipe, value in said.items())
 
 

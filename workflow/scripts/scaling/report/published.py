@@ -108,25 +108,17 @@ def mistakes(sections: Sequence[StudySection]) -> pd.DataFrame:
     """A row for each mistake that occurs: what it is, and in how many figures of which study."""
     rows = []
     for name, mistake in MISTAKES.items():
-        counts = {
-            f"{one.folder}/{one.tables.study}": sum(
-                name in made.split(";") for made in one.tables.printed["mistakes"]
-            )
-            for one in sections
-        }
-        places = [
-            f"{place} ({fmt.plural(count, 'figure')})" for place, count in counts.items() if count
-        ]
+        places = []
+        for one in sections:
+            count = sum(name in made.split(";") for made in one.tables.printed["mistakes"])
+            if count:
+                figures = fmt.plural(count, "figure")
+                places.append(f"{one.folder}/{one.tables.study} ({figures})")
         if places:
-            rows.append(
-                {
-                    "mistake": name,
-                    "severity": frames.SEVERITIES[mistake.severity],
-                    "sentence": f"The figure {mistake.sentence.format(rule=ANY_PEAK)}.",
-                    "where": ", ".join(places),
-                }
-            )
-    return pd.DataFrame(rows)
+            severity = frames.SEVERITIES[mistake.severity]
+            sentence = f"The figure {mistake.sentence.format(rule=ANY_PEAK)}."
+            rows.append([name, severity, sentence, ", ".join(places)])
+    return pd.DataFrame(rows, columns=["mistake", "severity", "sentence", "where"])
 
 
 def printed(study: PublishedTables) -> pd.DataFrame:
@@ -134,12 +126,11 @@ def printed(study: PublishedTables) -> pd.DataFrame:
     found = _derived_figures(study)
     rule = ["quantity", "strategy", "definition"]
     found = found.sort_values(rule, kind="stable")
+    rows = list(found.itertuples())
+    decimals = [max(0, -round(math.log10(row.last_digit))) for row in rows]
     return found.assign(
-        printed_text=[
-            f"{row.printed:,.{max(0, -round(math.log10(row.last_digit)))}f}"
-            for row in found.itertuples()
-        ],
-        explanation=[_explained(row) for row in found.itertuples()],
+        printed_text=[f"{row.printed:,.{d}f}" for row, d in zip(rows, decimals, strict=True)],
+        explanation=[_explained(row) for row in rows],
     )
 
 

@@ -36,18 +36,14 @@ def read(folders: Iterable[Path], train_images: int) -> list[Submission]:
 
 def _read(folder: Path, train_images: int) -> Submission:
     try:
-        studies = [
-            report_published.section(derive(study, train_images), str(folder))
-            for study in published.read_folder(folder)
-        ]
+        found = [derive(study, train_images) for study in published.read_folder(folder)]
+        return Submission(folder, [report_published.section(one, str(folder)) for one in found])
     except UserError as error:
         return Submission(folder, [], str(error))
     except Exception as error:  # A defect of ours in one study must not cost the others theirs.
         traceback.print_exc()
-        return Submission(
-            folder, [], f"{folder}: the audit itself failed ({error!r}); please report it"
-        )
-    return Submission(folder, studies)
+        told = f"{folder}: the audit itself failed ({error!r}); please report it"
+        return Submission(folder, [], told)
 
 
 def failed(submissions: list[Submission]) -> list[str]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from scaling.core import statistics
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records import EpochRow, RunRecord
+from scaling.core.records import EpochRow
 from scaling.core.statistics import margin
 from scaling.tables import schema
 from scaling.tables.runs import Run, ranks_by_epoch
@@ -39,26 +39,23 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
     """
     rows = []
     for cell, record in runs:
-        status = record["status"] if record else "missing"
+        status, trained = record["status"] if record else "missing", []
+        if record:
+            asked = record["training"]["warmup_epochs"] + record["training"]["measured_epochs"]
+            trained = ranks_by_epoch(record, "warmup", "measured")[:asked]
         epochs: list[dict[str, Any]] = [
             {
                 "epoch": ranks[0]["epoch"],
                 "train_loss": _mean(ranks, "train_loss"),
                 "train_accuracy": _mean(ranks, "train_accuracy"),
             }
-            for ranks in (_compared(record) if record else [])
+            for ranks in trained
         ] or [{}]
         epochs[-1] |= (record and record["evaluation"]) or {}
         if status == "diverged":
             epochs = [row | {"train_accuracy": None, "test_accuracy": None} for row in epochs]
         rows += [{"study": study, **asdict(cell), "status": status, **row} for row in epochs]
     return schema.arrange("accuracy", rows)
-
-
-def _compared(record: RunRecord) -> list[list[EpochRow]]:
-    asked = record["training"]
-    trained = ranks_by_epoch(record, "warmup", "measured")
-    return trained[: asked["warmup_epochs"] + asked["measured_epochs"]]
 
 
 def _mean(ranks: list[EpochRow], field: Literal["train_loss", "train_accuracy"]) -> float:
@@ -104,9 +101,9 @@ def _seeds_of(cell: Any, accuracy: pd.DataFrame, epoch: float) -> dict[str, Any]
     for quantity in LEARNING:
         training = quantity.startswith("train")
         values = (runs[runs["epoch"] == epoch] if training else runs)[quantity].dropna()
-        row |= {quantity: values.mean(), f"{quantity}_min": values.min()}
-        row |= {f"{quantity}_max": values.max(), f"{quantity}_count": len(values)}
-        row |= {f"{quantity}_std": values.std()}
+        row[quantity] = values.mean()
+        for part in ("min", "max", "count", "std"):
+            row[f"{quantity}_{part}"] = getattr(values, part)()
     return {**row, "seeds": max(row["train_accuracy_count"], row["test_accuracy_count"])}
 
 

@@ -107,14 +107,9 @@ def _device_time(records: Seeds) -> dict[str, Any]:
     found = {part: np.median([step[part] for step in steps]) for part in STEP}
     gaps = [step["gap_seconds"] for step in steps]
     # The median of the gaps is not what is left between the other two medians.
-    return {
-        **found,
-        "gap_seconds": found["step_seconds"] - found["busy_seconds"],
-        "gap_seconds_min": min(gaps),
-        "gap_seconds_max": max(gaps),
-        "count": len(steps),
-        "note": "",
-    }
+    found["gap_seconds"] = found["step_seconds"] - found["busy_seconds"]
+    ends = {"gap_seconds_min": min(gaps), "gap_seconds_max": max(gaps)}
+    return {**found, **ends, "count": len(steps), "note": ""}
 
 
 def _step(ranks: list[dict[str, Any]]) -> dict[str, float] | None:

@@ -61,9 +61,8 @@ def table_of_cells(
 ) -> pd.DataFrame:
     """The table called `name` with one row per cell, which `row` makes from the cell's records."""
     cells = by_cell(runs).items()
-    return schema.arrange(
-        name, [dict(zip(CELL_KEYS, key, strict=True)) | row(seeds) for key, seeds in cells]
-    )
+    rows = [dict(zip(CELL_KEYS, key, strict=True)) | row(seeds) for key, seeds in cells]
+    return schema.arrange(name, rows)
 
 
 def worst_status(seeds: Seeds) -> str:
