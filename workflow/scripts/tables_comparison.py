@@ -10,9 +10,8 @@ from scaling.tables import comparison, schema
 
 
 def _of_study(folder: Path, model: str, hardware: str) -> pd.DataFrame:
-    timing, speedup, bandwidth = (
-        schema.read(name, folder / f"{name}.csv") for name in ("timing", "speedup", "bandwidth")
-    )
+    names = ["timing", "speedup", "bandwidth"]
+    timing, speedup, bandwidth = schema.read_all(names, folder.parent, folder.name).values()
     return comparison.of_study(folder.name, timing, speedup, bandwidth, model, hardware)
 
 

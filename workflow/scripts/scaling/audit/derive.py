@@ -81,5 +81,5 @@ def derive(source: PublishedStudy, train_images: int) -> PublishedTables:
 
 def read(source: PublishedStudy, folder: Path) -> PublishedTables:
     """The tables of `source` from `folder`, where the pipeline put them."""
-    found = {name: schema.read(name, folder / f"{name}.csv") for name in schema.PUBLISHED}
+    found = schema.read_all(schema.PUBLISHED, folder.parent, folder.name)
     return PublishedTables(source.name, found, source)

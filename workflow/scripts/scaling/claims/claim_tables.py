@@ -11,7 +11,7 @@ import pandas as pd
 from scaling.claims import texts
 from scaling.claims.claim import Claim, Evidence, Figure, Part, Verdict
 from scaling.core.errors import UserError
-from scaling.core.statistics import Difference
+from scaling.core.statistics import Difference, judge
 from scaling.tables import noise, schema
 
 Judged = tuple[Any, object, object]
@@ -57,10 +57,10 @@ class ClaimTables:
         `_figures`.
         """
         own = [
-            Part(int(cell.gpus), int(cell.batch_size), _verdict(holds, fails))
+            Part(int(cell.gpus), int(cell.batch_size), judge(holds, fails, "unclear"))
             for cell, holds, fails in parts
         ]
-        found: set[Verdict] = {part.verdict for part in own} or {_verdict(holds, fails)}
+        found: set[Verdict] = {part.verdict for part in own} or {judge(holds, fails, "unclear")}
         verdict = next(iter(found)) if len(found) == 1 else "in part"
         text, of = texts.texts()[kind], configuration.partition(",")[0].split(" ")[-1]
         return Claim(
@@ -93,10 +93,6 @@ class ClaimTables:
         made = self.claim(kind, configuration, case="missing", **facts)
         nothing = [replace(evidence, figures={}) for evidence in made.evidence]
         return replace(made, verdict="not measured", evidence=nothing)
-
-
-def _verdict(holds: object, fails: object) -> Verdict:
-    return "supported" if holds else "refuted" if fails else "unclear"
 
 
 def _figures(facts: dict[str, Any], columns: list[str]) -> dict[str, Figure]:

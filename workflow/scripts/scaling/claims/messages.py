@@ -97,12 +97,8 @@ def _start(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement
     whole = _bytes(rows[rows["phase"] == "start"], "parameters and buffers")
     expected = _k(rows) + int(rows["buffer_bytes"].iloc[0])
     later = _bytes(step, "parameters", "parameters and buffers")
-    figures = {
-        "start_bytes": whole,
-        "parameter_and_buffer_bytes": expected,
-        "step_parameter_bytes": later,
-    }
-    return whole == expected and later == 0, figures
+    figures = {"start_bytes": whole, "parameter_and_buffer_bytes": expected}
+    return whole == expected and later == 0, figures | {"step_parameter_bytes": later}
 
 
 def _synchronized(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement:
@@ -213,11 +209,7 @@ def _memory(tables: ClaimTables) -> list[Claim]:
     if found.empty:
         return [tables.missing("Q6-memory")]
     part = (found["gpus"] - 1) / found["gpus"] * k
-    found["saved"], found["least"], found["most"] = (
-        found["ddp"] - found["fsdp"],
-        3 * part + k,
-        4 * part + k,
-    )
+    found = found.assign(saved=found["ddp"] - found["fsdp"], least=3 * part + k, most=4 * part + k)
     low = found["saved"] >= (1 - MEMORY_MARGIN) * found["least"]
     high = found["saved"] <= (1 + MEMORY_MARGIN) * found["most"]
     holds = low & high

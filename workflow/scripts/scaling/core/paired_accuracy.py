@@ -59,10 +59,8 @@ def mean_difference(
     Seeds share their test images, so an image's differences are averaged over the seeds first: the
     standard error is that of the mean of these averages over the n images, for these seeds.
     """
-    by_seed = [
-        (ours == labels).astype(float) - (theirs == labels)
-        for ours, theirs in zip(picked, references, strict=True)
-    ]
+    pairs = zip(picked, references, strict=True)
+    by_seed = [(ours == labels).astype(float) - (theirs == labels) for ours, theirs in pairs]
     by_image = np.mean(by_seed, axis=0)
     error = float(by_image.std(ddof=1)) / math.sqrt(len(labels))
     return MeanDifference(100 * float(by_image.mean()), 100 * error)

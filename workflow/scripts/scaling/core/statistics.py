@@ -12,9 +12,9 @@ from scipy.special import stdtrit
 CONFIDENCE = 0.95
 
 
-def judge(holds: bool, fails: bool) -> str:
-    """Supported where a test `holds`, refuted where it clearly `fails`, undecided between."""
-    return "supported" if holds else "refuted" if fails else "undecided"
+def judge(holds: object, fails: object, between: str = "undecided") -> Any:
+    """Supported where a test `holds`, refuted where it clearly `fails`, and a word `between`."""
+    return "supported" if holds else "refuted" if fails else between
 
 
 @dataclass(frozen=True)

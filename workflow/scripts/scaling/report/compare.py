@@ -63,10 +63,8 @@ def read(name: str) -> Side:
             return _measured(name, folder)
     known = published.by_name(sorted(path.parent for path in STUDIES.glob("*/timings.csv")))
     if name in known:
-        source = known[name][1]
-        facts = dict(source_facts(source)) | {
-            "Data": f"CIFAR-10, {CIFAR10_TRAIN_IMAGES:,} train images"
-        }
+        source, data = known[name][1], f"CIFAR-10, {CIFAR10_TRAIN_IMAGES:,} train images"
+        facts = dict(source_facts(source)) | {"Data": data}
         return Side(name, source.timing(CIFAR10_TRAIN_IMAGES), facts, {})
     there = sorted(path.parent.name for path in STUDIES.glob(f"*/{stored.CONFIG}"))
     raise UserError(
@@ -136,10 +134,8 @@ def values(a: Side, b: Side, found: pd.DataFrame) -> dict[str, Any]:
     """What the page is filled with, by name. A bar goes from a ratio of 0 to one of 2 or more."""
     matched, alone = found[found["ratio"].notna()], found[found["ratio"].isna()]
     frames = {"matched": matched, "alone": alone, "differences": differences(a, b)}
-    low, high = (
-        50 * matched[end].fillna(matched["ratio"]).clip(upper=1.98)
-        for end in ("ratio_min", "ratio_max")
-    )
+    ends = (matched[end].fillna(matched["ratio"]) for end in ("ratio_min", "ratio_max"))
+    low, high = (50 * end.clip(upper=1.98) for end in ends)
     sizes = [re.findall(r"[\d,]+(?= parameters)", side.facts.get("Model", "")) for side in (a, b)]
     images = (matched["a_samples"] != matched["b_samples"]).any()
     return {

@@ -121,9 +121,8 @@ def _run_this(cells: pd.DataFrame) -> Card:
     quickest: Any = fastest(cells)
     chosen: Any = recommended(cells)
     if chosen is None:
-        text = (
-            f"{fmt.seconds(quickest.epoch_seconds)} an epoch, by speed alone: no accuracy is known."
-        )
+        text = f"{fmt.seconds(quickest.epoch_seconds)} an epoch, "
+        text += "by speed alone: no accuracy is known."
         return Card("Run this", label(quickest), "", text)
     text = f"{fmt.seconds(chosen.epoch_seconds)} an epoch: "
     if pd.notna(chosen.seconds_to_accuracy):
@@ -160,7 +159,7 @@ def _it_scales(cells: pd.DataFrame) -> Card:
     if not found:
         return Card("It scales", "not measured", "", "No cell on several GPUs has a speedup.")
     (name, best), *others = found
-    ends = [fmt.percent(best["efficiency"].min()), fmt.percent(best["efficiency"].max())]
+    ends = map(fmt.percent, (best["efficiency"].min(), best["efficiency"].max()))
     text = f"{name}: {' to '.join(dict.fromkeys(ends))} efficient."
     text += "".join(f" {other}: {times_span(rows['speedup'])}." for other, rows in others[:3])
     return Card("It scales", times_span(best["speedup"]), f"of {int(best['gpus'].iloc[0])}", text)

@@ -79,9 +79,8 @@ def _measured(
     times = timing[timing["gpus"] > 1].drop(columns="runs")
     table = times.merge(readings, on=CELL_KEYS, suffixes=("", "_read"))
     table = table.merge(in_memory.drop(columns=["count", "runs"]), how="left", on=CELL_KEYS)
-    table["moving_seconds"] = table["communication_seconds"].where(
-        table["overlapped_seconds"].notna()
-    )
+    told_apart = table["overlapped_seconds"].notna()
+    table["moving_seconds"] = table["communication_seconds"].where(told_apart)
     spreads = ("spread_seconds", "run_std_seconds")
     for part in ("exposed_seconds", "overlapped_seconds", "moving_seconds", *spreads):
         table[part] = table[part] * table["iterations"]

@@ -80,14 +80,11 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
             continue
         seconds = np.concatenate(times, axis=1)
         middle = np.median(seconds, axis=1)
-        epochs_of_all = [epoch for record in seeds if record for epoch in record["epochs"]]
+        recorded = [epoch for record in seeds if record for epoch in record["epochs"]]
+        measured = [epoch for epoch in recorded if epoch["role"] == "measured"]
         for rank, own_seconds in enumerate(middle):
             others = np.median(np.delete(middle, rank))
-            own_epochs = [
-                epoch
-                for epoch in epochs_of_all
-                if epoch["role"] == "measured" and epoch["rank"] == rank
-            ]
+            own_epochs = [epoch for epoch in measured if epoch["rank"] == rank]
             waits = [epoch["loader_seconds"] for epoch in own_epochs]
             read = [gpu["sm_mhz"] for epoch in own_epochs for gpu in epoch["gpu_readings"]]
             clocks = [clock for clock in read if clock is not None]

@@ -43,9 +43,8 @@ def utilization(
     table["utilization"] = per_second / table["peak_flops_per_second"]
     table["sustained_utilization"] = per_second / table["sustained_flops_per_second"]
     table["peak_state"] = table["peak_flops_per_second"].notna().map({True: "sprint", False: ""})
-    table["utilization_without_loading"] = (
-        without_loading * per_gpu / table["peak_flops_per_second"]
-    )
+    without = without_loading * per_gpu
+    table["utilization_without_loading"] = without / table["peak_flops_per_second"]
     table["loading_share"] = table["data_wait_seconds"] / table["epoch_seconds"]
     share = table["communication_seconds"] / table["epoch_seconds"]
     table["communication_share"] = share.where(table["gpus"] > 1)

@@ -1,6 +1,7 @@
 """Seeds against seeds: the difference of two techniques, and which runs are the same trainings."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,24 +10,20 @@ from scaling.core import statistics
 from scaling.core.statistics import CONFIDENCE, Difference
 
 TRAINED = ["global_batch", "seed", "updates", "train_loss", "train_accuracy"]
-EVALUATED = ["test_loss", "test_accuracy"]
+ALL = [*TRAINED, "test_loss", "test_accuracy"]
 CLOSED, BEHIND, UNDECIDED = "within the margin", "behind", "undecided"
 SAME = "the same runs"
 """Of a comparison of the reference with runs that are its own under another name."""
 
 
-def same_training(own: pd.DataFrame, other: pd.DataFrame) -> bool:
-    """Whether both have equal training figures in every seed, exactly.
+def same_runs(own: pd.DataFrame, other: pd.DataFrame, columns: Sequence[str] = ALL) -> bool:
+    """Whether these figures are equal in every seed, exactly; all are of one run under two names.
 
-    Remedies that differ in `precise_batch_norm` alone train so and are evaluated in two ways.
-    Never where a loss is not finite.
+    Remedies that differ in `precise_batch_norm` alone have the same of `TRAINED` and are evaluated
+    in two ways. Never where a loss is not finite.
     """
-    return _equal(own, other, TRAINED)
-
-
-def same_runs(own: pd.DataFrame, other: pd.DataFrame) -> bool:
-    """Whether all figures are equal in every seed: one run under two names."""
-    return _equal(own, other, [*TRAINED, *EVALUATED])
+    figures = [runs[[*columns]].sort_values("seed").to_numpy(float) for runs in (own, other)]
+    return bool(len(own)) and np.array_equal(*figures)
 
 
 def difference(
@@ -46,7 +43,7 @@ def difference(
     failed = pd.concat([own["diverged"], other["diverged"]]).eq("not finite").any()
     if failed or same_runs(own, other):
         return Difference(mean, math.nan, math.nan)
-    paired = min(len(first), len(second)) > 1 and same_training(own, other)
+    paired = min(len(first), len(second)) > 1 and same_runs(own, other, TRAINED)
     samples = [np.subtract(second, first).tolist()] if paired else [first, second]
     return statistics.difference(*samples, confidence=confidence)
 
@@ -62,8 +59,3 @@ def gap(low: float, high: float, margin: float) -> str:
     if low > -margin:
         return CLOSED
     return BEHIND if high < 0 else UNDECIDED
-
-
-def _equal(own: pd.DataFrame, other: pd.DataFrame, columns: list[str]) -> bool:
-    figures = [runs[columns].sort_values("seed").to_numpy(float) for runs in (own, other)]
-    return bool(len(own)) and np.array_equal(*figures)
