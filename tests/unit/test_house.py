@@ -21,11 +21,11 @@ SHARED = ["core", "registry", "config"]
 MODULES = sorted(path for path in LIBRARY.rglob("*.py") if path.name != "__init__.py")
 
 
-def package(path: Path) -> str:
+def package(path):
     return path.relative_to(LIBRARY).parts[0]
 
 
-def imported_packages(path: Path) -> set[str]:
+def imported_packages(path):
     """The packages of the library that a module imports, inside functions too."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 
 from examples.published_study import column, edited, study
@@ -13,7 +12,7 @@ SPEEDUP, BANDWIDTH = "printed_speedup", "printed_bandwidth_gb_per_s"
 SHARE, WITHOUT = "printed_utilization_percent", "epoch_seconds_without_loading"
 
 
-def only_check(tables) -> pd.DataFrame:
+def only_check(tables):
     """The findings, which must all be of one check."""
     found = audit(tables)
     assert found.check.nunique() == 1, found.to_string()

@@ -6,13 +6,13 @@ from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 
 
-def test_a_scheme_is_json_and_back() -> None:
+def test_a_scheme_is_json_and_back():
     scheme = Scheme.of({"weight_bits": 4, "rounding": "gptq", "activation_bits": None})
     assert scheme == Scheme(weight_bits=4, rounding="gptq", activation_bits=None)
     assert Scheme.of(json.loads(json.dumps(scheme.model_dump()))) == scheme
 
 
-def test_nothing_said_is_int8_from_image_to_logits() -> None:
+def test_nothing_said_is_int8_from_image_to_logits():
     assert Scheme.of({}).has_histograms
     for options in ({"logits": "float"}, {"weight_scales": "channel"}, {"activation_bits": None}):
         assert not Scheme.of(options).has_histograms
@@ -30,6 +30,6 @@ def test_nothing_said_is_int8_from_image_to_logits() -> None:
         ({"activation_bits": None, "mistake": "bias_scale"}, "bias_scale is one of activations"),
     ],
 )
-def test_what_is_not_allowed_is_named(options: dict[str, object], complaint: str) -> None:
+def test_what_is_not_allowed_is_named(options, complaint):
     with pytest.raises(UserError, match=complaint):
         Scheme.of(options, "the scheme")

@@ -4,7 +4,7 @@ import pytest
 from scaling.core.paired_accuracy import MeanDifference, decode, encode, mean_difference, paired
 
 
-def test_accuracy_difference_and_agreement_are_counted_over_all_test_images() -> None:
+def test_accuracy_difference_and_agreement_are_counted_over_all_test_images():
     labels = np.array([5, 6, 7, 8])
     found = paired(labels, np.array([5, 6, 7, 0]), np.array([5, 6, 1, 8]))
     assert found == {
@@ -18,7 +18,7 @@ def test_accuracy_difference_and_agreement_are_counted_over_all_test_images() ->
     }
 
 
-def test_the_standard_error_is_that_of_the_paired_differences() -> None:
+def test_the_standard_error_is_that_of_the_paired_differences():
     generator = np.random.default_rng(0)
     labels, first, second = (generator.integers(0, 3, 500) for _ in range(3))
     found = paired(labels, first, second)
@@ -28,14 +28,14 @@ def test_the_standard_error_is_that_of_the_paired_differences() -> None:
     assert found["standard_error_points"] == pytest.approx(expected)
 
 
-def test_classes_come_back_from_a_short_text() -> None:
+def test_classes_come_back_from_a_short_text():
     classes = np.random.default_rng(0).integers(0, 10, 10_000)
     text = encode(classes)
     assert len(text) < 7_000 and text.isascii()
     assert decode(text).tolist() == classes.tolist()
 
 
-def test_an_images_differences_are_averaged_over_the_seeds_first() -> None:
+def test_an_images_differences_are_averaged_over_the_seeds_first():
     labels = np.zeros(4, dtype=np.uint8)
     # Right (0) or wrong (1): by seed, four images.
     references = [np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0])]
@@ -47,7 +47,7 @@ def test_an_images_differences_are_averaged_over_the_seeds_first() -> None:
     assert found.standard_error_points == pytest.approx(100 * (variance / 4) ** 0.5)
 
 
-def test_a_difference_counts_its_errors() -> None:
+def test_a_difference_counts_its_errors():
     assert MeanDifference(-0.3, 0.1).errors == pytest.approx(-3)
     assert MeanDifference(0.0, 0.0).errors == 0
     assert MeanDifference(-0.1, 0.0).errors == -np.inf

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from scaling.data import dataset
 from scaling.data.dataset import ImageDataset
 
 
-def small_dataset(**changes: Any) -> ImageDataset:
+def small_dataset(**changes):
     """Two classes, three train and two test images; the first train image is white."""
     train_images = np.zeros((3, 32, 32, 3), dtype=np.uint8)
     train_images[0] = 255
@@ -38,15 +37,13 @@ def small_dataset(**changes: Any) -> ImageDataset:
         ({"classes": ["cat", "cat"]}, "class names must be distinct, not cat, cat"),
     ],
 )
-def test_a_dataset_that_does_not_fit_is_refused_with_the_reason(
-    changes: dict[str, Any], complaint: str
-) -> None:
+def test_a_dataset_that_does_not_fit_is_refused_with_the_reason(changes, complaint):
     with pytest.raises(UserError) as caught:
         small_dataset(**changes)
     assert complaint in str(caught.value)
 
 
-def test_a_saved_dataset_is_loaded_unchanged(tmp_path: Path) -> None:
+def test_a_saved_dataset_is_loaded_unchanged(tmp_path):
     saved = small_dataset()
     dataset.save(saved, tmp_path / "new" / "images.npz")
     loaded = dataset.load(tmp_path / "new" / "images.npz")
@@ -57,7 +54,7 @@ def test_a_saved_dataset_is_loaded_unchanged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [None, 0, 100, 5_000, -1])
-def test_a_missing_or_truncated_dataset_is_named_with_the_way_out(tmp_path, kept) -> None:
+def test_a_missing_or_truncated_dataset_is_named_with_the_way_out(tmp_path, kept):
     path = tmp_path / "images.npz"
     if kept is not None:
         dataset.save(small_dataset(), path)
@@ -66,7 +63,7 @@ def test_a_missing_or_truncated_dataset_is_named_with_the_way_out(tmp_path, kept
         dataset.load(path)
 
 
-def test_a_changed_byte_or_other_arrays_are_noticed(tmp_path: Path) -> None:
+def test_a_changed_byte_or_other_arrays_are_noticed(tmp_path):
     changed, other = tmp_path / "changed.npz", tmp_path / "other.npz"
     dataset.save(small_dataset(), changed)
     content = bytearray(changed.read_bytes())
@@ -78,7 +75,7 @@ def test_a_changed_byte_or_other_arrays_are_noticed(tmp_path: Path) -> None:
             dataset.load(path)
 
 
-def test_the_manifest_describes_the_dataset() -> None:
+def test_the_manifest_describes_the_dataset():
     manifest = dataset.manifest(small_dataset(), "images", "made by hand")
     checksum = manifest.pop("checksum")
     # One white image of three: mean 1/3, variance 1/3 · 2/3.
@@ -102,7 +99,7 @@ def test_the_manifest_describes_the_dataset() -> None:
     assert checksum == by_hand.hexdigest()
 
 
-def test_mean_and_std_are_those_of_each_channel() -> None:
+def test_mean_and_std_are_those_of_each_channel():
     images = np.random.default_rng(0).integers(0, 256, (1_003, 32, 32, 3), dtype=np.uint8)
     images[..., 2] //= 4
     manifest = dataset.manifest(
@@ -112,7 +109,7 @@ def test_mean_and_std_are_those_of_each_channel() -> None:
     assert manifest["std"] == pytest.approx((images / 255).std(axis=(0, 1, 2)))
 
 
-def prepare(folder: Path, *options: str) -> dict[str, Any]:
+def prepare(folder, *options):
     dataset_prepare.main(
         [f"--output={folder}/images.npz", f"--manifest={folder}/manifest.json", *options]
     )
@@ -120,7 +117,7 @@ def prepare(folder: Path, *options: str) -> dict[str, Any]:
     return manifest
 
 
-def test_synthetic_data_are_prepared_without_a_download(tmp_path: Path) -> None:
+def test_synthetic_data_are_prepared_without_a_download(tmp_path):
     numbers = ["--train-images=40", "--test-images=20", "--seed=5", f"--raw-folder={tmp_path}/raw"]
     manifest = prepare(tmp_path, "--source=synthetic", *numbers)
     assert (manifest["train_images"], manifest["test_images"]) == (40, 20)
@@ -129,7 +126,7 @@ def test_synthetic_data_are_prepared_without_a_download(tmp_path: Path) -> None:
     assert not (tmp_path / "raw").exists()
 
 
-def test_digits_are_prepared_and_take_no_path(tmp_path: Path) -> None:
+def test_digits_are_prepared_and_take_no_path(tmp_path):
     manifest = prepare(tmp_path, "--source=digits")
     assert (manifest["source"], manifest["train_images"]) == ("digits", 1500)
     with pytest.raises(UserError, match="the source digits takes no --path"):

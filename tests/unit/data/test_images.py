@@ -11,14 +11,14 @@ from PIL import Image
 
 from scaling.core.errors import UserError
 from scaling.data import dataset, images
-from scaling.data.dataset import ImageDataset, Request
+from scaling.data.dataset import Request
 
 COLOURS = {"cat": (200, 10, 10), "dog": (10, 200, 10)}
 SUFFIXES = {"tar": "w", "tar.gz": "w:gz", "tar.xz": "w:xz", "tar.bz2": "w:bz2"}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Two train images and one test image of cats (red) and of dogs (green)."""
     for split, numbers in (("train", (1, 2)), ("test", (3,))):
         for class_name, colour in COLOURS.items():
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "mine"
 
 
-def archive_of(folder: Path, suffix: str = "tar.gz") -> Path:
+def archive_of(folder, suffix="tar.gz"):
     path = folder.parent / f"mine.{suffix}"
     with tarfile.open(path, SUFFIXES[suffix]) as tar:  # type: ignore[call-overload]
         for split in sorted(folder.iterdir(), reverse=True):
@@ -38,15 +38,15 @@ def archive_of(folder: Path, suffix: str = "tar.gz") -> Path:
     return path
 
 
-def read(path: Path | None) -> ImageDataset:
+def read(path):
     return images.read(Request("images", path=path))[0]
 
 
-def checksum(data: ImageDataset) -> str:
+def checksum(data):
     return str(dataset.manifest(data, "images", "")["checksum"])
 
 
-def test_folder_names_are_the_classes_and_pixels_are_kept(folder: Path) -> None:
+def test_folder_names_are_the_classes_and_pixels_are_kept(folder):
     data, origin = images.read(Request("images", path=folder))
     assert origin == "images in folder mine"
     assert data.classes == ["cat", "dog"]
@@ -59,7 +59,7 @@ def test_folder_names_are_the_classes_and_pixels_are_kept(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_an_archive_gives_the_same_dataset_as_its_folder(folder: Path, suffix: str) -> None:
+def test_an_archive_gives_the_same_dataset_as_its_folder(folder, suffix):
     path = archive_of(folder, suffix)
     data, origin = images.read(Request("images", path=path))
     assert checksum(data) == checksum(read(folder))
@@ -67,7 +67,7 @@ def test_an_archive_gives_the_same_dataset_as_its_folder(folder: Path, suffix: s
     assert origin == f"images in mine.{suffix}, sha256 {digest}"
 
 
-def test_other_sizes_and_modes_become_32x32_rgb_and_are_reported(folder: Path) -> None:
+def test_other_sizes_and_modes_become_32x32_rgb_and_are_reported(folder):
     Image.new("L", (64, 48), 77).save(folder / "train" / "cat" / "1.png")
     Image.new("RGBA", (32, 32), (1, 2, 3, 128)).save(folder / "train" / "dog" / "1.png")
     data, origin = images.read(Request("images", path=folder))
@@ -76,7 +76,7 @@ def test_other_sizes_and_modes_become_32x32_rgb_and_are_reported(folder: Path) -
     assert origin == "images in folder mine; resized to 32x32: 1"
 
 
-def test_hidden_files_and_what_lies_beside_the_splits_are_left_out(folder: Path) -> None:
+def test_hidden_files_and_what_lies_beside_the_splits_are_left_out(folder):
     before = checksum(read(folder))
     (folder / "README").write_text("mine")
     (folder / "extra").mkdir()
@@ -95,14 +95,14 @@ def test_hidden_files_and_what_lies_beside_the_splits_are_left_out(folder: Path)
         ("test/dog", "class 'dog' has no test image"),
     ],
 )
-def test_a_missing_split_or_class_is_named(folder: Path, missing: str, complaint: str) -> None:
+def test_a_missing_split_or_class_is_named(folder, missing, complaint):
     shutil.rmtree(folder / missing)
     with pytest.raises(UserError, match=complaint):
         read(folder)
 
 
 @pytest.mark.parametrize("place", ["train/loose.png", "train/cat/more/deep.png"])
-def test_a_file_at_another_depth_is_named(folder: Path, place: str) -> None:
+def test_a_file_at_another_depth_is_named(folder, place):
     (folder / place).parent.mkdir(exist_ok=True)
     Image.new("RGB", (32, 32)).save(folder / place)
     with pytest.raises(UserError, match=r"holds train/\S+; they must lie as train/<class>"):
@@ -110,7 +110,7 @@ def test_a_file_at_another_depth_is_named(folder: Path, place: str) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 40, -20])
-def test_an_unreadable_image_is_named(folder: Path, kept: int) -> None:
+def test_an_unreadable_image_is_named(folder, kept):
     broken = folder / "test" / "dog" / "3.png"
     broken.write_bytes(broken.read_bytes()[:kept])
     for path in (folder, archive_of(folder)):
@@ -118,7 +118,7 @@ def test_an_unreadable_image_is_named(folder: Path, kept: int) -> None:
             read(path)
 
 
-def test_sixteen_bit_images_are_refused_rather_than_clipped(folder: Path) -> None:
+def test_sixteen_bit_images_are_refused_rather_than_clipped(folder):
     deep = Image.fromarray(np.full((32, 32), 40_000, dtype=np.uint16))
     deep.save(folder / "train" / "cat" / "1.png")
     with pytest.raises(UserError, match=r"train/cat/1\.png has more than 8 bits per channel"):
@@ -126,7 +126,7 @@ def test_sixteen_bit_images_are_refused_rather_than_clipped(folder: Path) -> Non
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_an_archive_cut_off_is_named(folder: Path, suffix: str) -> None:
+def test_an_archive_cut_off_is_named(folder, suffix):
     path = archive_of(folder, suffix)
     content = path.read_bytes()
     for kept in (0, 97, len(content) // 2 + 97 if suffix != "tar" else 1200):
@@ -139,9 +139,7 @@ def test_an_archive_cut_off_is_named(folder: Path, suffix: str) -> None:
     ("name", "kind"),
     [("../train/cat/9.png", tarfile.REGTYPE), ("train/cat/9.png", tarfile.FIFOTYPE)],
 )
-def test_an_archive_writes_nowhere_else_and_no_devices(
-    folder: Path, name: str, kind: bytes
-) -> None:
+def test_an_archive_writes_nowhere_else_and_no_devices(folder, name, kind):
     path = archive_of(folder, "tar")
     with tarfile.open(path, "a") as tar:
         member = tarfile.TarInfo(name)
@@ -152,6 +150,6 @@ def test_an_archive_writes_nowhere_else_and_no_devices(
 
 
 @pytest.mark.parametrize("path", [None, Path("absent")])
-def test_no_path_or_one_that_does_not_exist_is_said_in_one_sentence(path: Path | None) -> None:
+def test_no_path_or_one_that_does_not_exist_is_said_in_one_sentence(path):
     with pytest.raises(UserError, match=r"(absent|--path) does not exist; give a folder or tar of"):
         read(path)

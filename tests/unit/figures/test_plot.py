@@ -44,7 +44,7 @@ def tables(tmp_path_factory):
     return folder / "tables"
 
 
-def draw(name: str, tables: Path, output: Path, study: str = report_tables.STUDY) -> str:
+def draw(name, tables, output, study=report_tables.STUDY):
     arguments = ["--figure", name, "--tables", str(tables), "--study", study]
     plot.main([*arguments, "--output", str(output)])
     return output.read_text()

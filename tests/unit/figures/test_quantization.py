@@ -1,9 +1,6 @@
 """What a reader sees of the int8 network's values, and of what fewer bits cost."""
 
-from pathlib import Path
-
 import pytest
-from matplotlib.figure import Figure
 
 from examples import quantization_example
 from examples.drawn import words
@@ -52,7 +49,7 @@ def test_the_other_layers_are_a_figure_of_their_own():
     assert draw_quantization_layers(histograms()) is None
 
 
-def sizes(folder: Path, *without: str) -> Figure:
+def sizes(folder, *without):
     table = quantization_example.variants()
     schema.write("quantization", table[~table["stage"].isin(without)], folder / "quantization.csv")
     return draw_quantization_sizes(schema.read("quantization", folder / "quantization.csv"))

@@ -19,7 +19,7 @@ from scaling.published import study as published
 SWEEP = "study,gpus,batch_size,epoch_seconds\n"
 
 
-def read(folder: Path, text: str = CLEAN, **beside: str):
+def read(folder, text=CLEAN, **beside):
     return published.read_folder(write(folder, text, **beside))
 
 

@@ -2,14 +2,12 @@
 
 import itertools
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch import Tensor
 
 import quantize_peers
 import tables_quantization
@@ -17,12 +15,11 @@ from examples.made_here import assert_made_here
 from scaling.core import environment
 from scaling.data.batches import Images
 from scaling.quantization import backends
-from scaling.quantization.backend_engines import Batches, Engine
 
 ABSENT = "a-package-that-nobody-has"
 
 
-def run_script(folder: Path, *names: str) -> dict[str, Any]:
+def run_script(folder, *names):
     quantize_peers.main(
         [
             *("--dataset", str(folder / "images.npz"), "--manifest", str(folder / "manifest.json")),
@@ -35,17 +32,17 @@ def run_script(folder: Path, *names: str) -> dict[str, Any]:
     return found
 
 
-def written_table(folder: Path) -> pd.DataFrame:
+def written_table(folder):
     tables_quantization.main(["--peers", str(folder / "peers.json"), "--tables", str(folder)])
     return pd.read_csv(folder / "quantization_peers.csv")
 
 
-def test_every_test_image_has_a_class_though_the_last_batch_is_not_full() -> None:
+def test_every_test_image_has_a_class_though_the_last_batch_is_not_full():
     pixels = np.arange(250, dtype=np.uint8).reshape(-1, 1, 1, 1).repeat(3, axis=3)
     nothing, one = (0.0,) * 3, (1.0,) * 3
     test = Images(pixels, np.arange(250) % 3, nothing, one, torch.device("cpu"))
 
-    def by_brightness(batch: Tensor) -> Tensor:
+    def by_brightness(batch):
         assert len(batch) == 256
         return torch.nn.functional.one_hot((255 * batch[:, 0, 0, 0]).round().long() % 3, 3)
 
@@ -53,15 +50,15 @@ def test_every_test_image_has_a_class_though_the_last_batch_is_not_full() -> Non
 
 
 def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     clock = [0.0]
     order = []
 
-    def taking(name: str, seconds: list[float]) -> backends.Run:
+    def taking(name, seconds):
         times = itertools.chain(seconds, itertools.repeat(seconds[-1]))
 
-        def run(batch: Tensor) -> Tensor:
+        def run(batch):
             clock[0] += next(times)
             order.append(name)
             return batch
@@ -79,9 +76,9 @@ def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(
 
 
 def test_backends_that_are_not_installed_or_break_are_noted_and_ours_is_measured(
-    quantized_digits: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(_network: Any, _batches: Batches, _threads: int) -> Engine:
+    quantized_digits, monkeypatch
+):
+    def broken(_network, _batches, _threads):
         raise RuntimeError("needs another torch\nand more")
 
     there = {"onnxruntime": "1.0", "torchao": "1.0"}
@@ -102,7 +99,7 @@ def test_backends_that_are_not_installed_or_break_are_noted_and_ours_is_measured
 
 
 @pytest.mark.parametrize("name", list(backends.BACKENDS))
-def test_a_peer_quantizes_the_same_network_about_as_well(name: str, quantized_digits: Path) -> None:
+def test_a_peer_quantizes_the_same_network_about_as_well(name, quantized_digits):
     for package in backends.BACKENDS[name].packages:
         if environment.installed(package) is None:
             pytest.skip(f"{package} is not installed; see requirements-peers.txt")

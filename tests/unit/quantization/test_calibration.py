@@ -4,29 +4,29 @@ import torch
 from scaling.quantization.calibration import Magnitudes, mse_threshold, percentile_threshold
 
 
-def seen(values: torch.Tensor) -> Magnitudes:
+def seen(values):
     found = Magnitudes(values.abs().max().item())
     for part in values.chunk(3):
         found.update(part)
     return found
 
 
-def test_every_value_is_counted_by_its_magnitude_over_all_batches() -> None:
+def test_every_value_is_counted_by_its_magnitude_over_all_batches():
     found = seen(torch.tensor([-4.0, 0.0, 2.0, 4.0, -1.0]))
     assert found.counts.sum() == 5
     assert [int(place) for place in found.counts.nonzero()] == [0, 1024, 2048, 4095]
 
 
-def test_the_percentile_leaves_one_value_in_ten_thousand_out() -> None:
+def test_the_percentile_leaves_one_value_in_ten_thousand_out():
     values = torch.cat([torch.linspace(0, 1, 99_995), torch.full((5,), 100.0)])
     assert percentile_threshold(seen(values)) == pytest.approx(1, abs=2 * 100 / 4096)
 
 
-def test_the_threshold_by_mse_is_the_best_of_all_tried() -> None:
+def test_the_threshold_by_mse_is_the_best_of_all_tried():
     values = torch.randn(20_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     magnitudes, largest = values.abs(), values.abs().max().item()
 
-    def error(threshold: float, qmax: int) -> float:
+    def error(threshold, qmax):
         steps = torch.round(values * qmax / threshold).clamp(-qmax, qmax)
         return float((steps * threshold / qmax - values).square().mean())
 

@@ -15,7 +15,7 @@ ROW = re.compile(r"^\| .* \| `([\w+-]+)` \| (.*) \|$", re.MULTILINE)
 INT8 = "weights+activations+bias"
 
 
-def test_every_figure_of_the_readme_is_that_of_the_records() -> None:
+def test_every_figure_of_the_readme_is_that_of_the_records():
     table = quantization.variants(read_variants(sorted(STUDY.glob("quantization/*/*/*.json"))))
     compared = table["logits_compared"].sum()
     assert f"Each of the {compared:,.0f} logits" in section("quantization-cifar10")
@@ -30,7 +30,7 @@ def test_every_figure_of_the_readme_is_that_of_the_records() -> None:
         ], name
 
 
-def test_the_readme_names_the_peers_by_the_records() -> None:
+def test_the_readme_names_the_peers_by_the_records():
     paths = sorted(STUDY.glob("quantization/*/peers.json"))
     peers = quantization_backends.backends(read_backends(paths))
     words = " ".join(section("quantization-cifar10").split())

@@ -19,7 +19,7 @@ from scaling.quantization.integers import (
 )
 
 
-def test_a_float_is_rounded_half_to_even_at_its_scale_and_stops_at_the_levels() -> None:
+def test_a_float_is_rounded_half_to_even_at_its_scale_and_stops_at_the_levels():
     scale = symmetric_scale(2.54, "the values")
     assert scale == 50
     values = torch.tensor([-2.54, -1.0, 0.0, 0.52, 2.0, 2.56, -9.0])
@@ -31,7 +31,7 @@ def test_a_float_is_rounded_half_to_even_at_its_scale_and_stops_at_the_levels() 
     assert to_levels(biases, 10.0, INT32).tolist() == [13, -(2**31), 2**31 - 1]
 
 
-def test_the_steps_of_fewer_bits() -> None:
+def test_the_steps_of_fewer_bits():
     assert weight_levels(8) == Levels(-127, 127) and weight_levels(2) == Levels(-1, 1)
     assert activation_levels(8) == Levels(-128, 127) and activation_levels(3) == Levels(-4, 3)
     assert activation_levels(4, unsigned=True) == Levels(0, 15)
@@ -39,12 +39,12 @@ def test_the_steps_of_fewer_bits() -> None:
 
 
 @pytest.mark.parametrize("max_abs", [0.0, math.inf, math.nan])
-def test_values_without_a_scale_are_refused_by_name(max_abs: float) -> None:
+def test_values_without_a_scale_are_refused_by_name(max_abs):
     with pytest.raises(UserError, match=r"the weights of fc1 have no int8 scale"):
         symmetric_scale(max_abs, "the weights of fc1")
 
 
-def test_a_requantization_is_within_2_to_the_minus_22_of_its_factor_and_has_22_bits() -> None:
+def test_a_requantization_is_within_2_to_the_minus_22_of_its_factor_and_has_22_bits():
     factors = torch.tensor([1.27e-3, 0.5, 1 - 2**-30, 3e-9, 777.7], dtype=torch.float64)
     rule = Requantization.nearest(factors, INT8, "fc1")
     assert rule.multiplier.max() < 2**22 and rule.multiplier.min() >= 2**21
@@ -52,15 +52,15 @@ def test_a_requantization_is_within_2_to_the_minus_22_of_its_factor_and_has_22_b
 
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, math.nan, math.inf, 2.0**20])
-def test_a_factor_that_no_shift_can_stand_for_is_refused(factor: float) -> None:
+def test_a_factor_that_no_shift_can_stand_for_is_refused(factor):
     with pytest.raises(UserError, match="the outputs of fc1 cannot be brought to few bits"):
         Requantization.nearest(torch.tensor([factor], dtype=torch.float64), INT32, "fc1")
 
 
 @pytest.mark.parametrize("factor", [1.27e-3, 2.0**-7, 0.5, 1.75, 6e-6, 1e-14])
 def test_requantization_in_integers_and_in_float64_is_the_exact_product_rounded_half_to_even(
-    factor: float,
-) -> None:
+    factor,
+):
     generator = torch.Generator().manual_seed(0)
     spread = torch.randint(-(2**31), 2**31, (4000,), generator=generator)
     near = torch.arange(-400, 401) * 64  # with a factor of 2^-7 every other one is a half
@@ -75,7 +75,7 @@ def test_requantization_in_integers_and_in_float64_is_the_exact_product_rounded_
     assert wide(accumulator.double().unsqueeze(1)).flatten().tolist() == products
 
 
-def test_each_channel_has_its_own_requantization() -> None:
+def test_each_channel_has_its_own_requantization():
     rule = Requantization.nearest(torch.tensor([0.5, 0.25], dtype=torch.float64), INT8, "conv1")
     accumulator = torch.full((1, 2, 1, 2), 100, dtype=torch.int32)
     for values, dtype in ((accumulator, torch.int8), (accumulator.double(), torch.float64)):

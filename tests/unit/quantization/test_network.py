@@ -23,34 +23,34 @@ from scaling.quantization.rounding import LayerInputs, round_layer
 PLAIN = Scheme()
 
 
-def calibrated(network: nn.Sequential, images: Tensor) -> Calibration:
+def calibrated(network, images):
     found = calibrate(network, [images], observer_points(network, "relu"))
     count_magnitudes(network, [images], found)
     return found
 
 
-def integers(network: nn.Sequential, images: Tensor, scheme: Scheme = PLAIN) -> nn.Sequential:
+def integers(network, images, scheme=PLAIN):
     return quantize(network, scheme, calibrated(network, images), LayerInputs([images]))[0]
 
 
-def float_layer(bias: tuple[float, float] = (0.3, -0.1)) -> nn.Sequential:
+def float_layer(bias=(0.3, -0.1)):
     layer = nn.Linear(2, 2)
     layer.weight.data = torch.tensor([[1.27, -0.5], [0.0, 0.2]])
     layer.bias.data = torch.tensor(bias)
     return nn.Sequential(layer)
 
 
-def hand_layer(scheme: Scheme = PLAIN, bias: tuple[float, float] = (0.3, -0.1)) -> nn.Sequential:
+def hand_layer(scheme=PLAIN, bias=(0.3, -0.1)):
     """A 2→2 layer with weight scale 100, image scale 100 (so S = 10,000) and output range ±2.54."""
     ranges = Calibration({IMAGES: Range(-1.0, 1.27), "0": Range(-0.3, 2.54)})
     return quantize(float_layer(bias), scheme, ranges)[0]
 
 
-def layers_of(quantized: nn.Sequential) -> list[QuantizedLayer]:
+def layers_of(quantized):
     return [module for module in quantized if isinstance(module, QuantizedLayer)]
 
 
-def test_one_layer_computes_what_the_formulas_say() -> None:
+def test_one_layer_computes_what_the_formulas_say():
     quantized = hand_layer()
     (layer,) = layers_of(quantized)
     assert layer.rounded.weight.tolist() == [[127, -50], [0, 20]]
@@ -73,7 +73,7 @@ def test_one_layer_computes_what_the_formulas_say() -> None:
     assert (layer.rounded.packed_bytes(8), layer.rounded.packed_bytes(4)) == (4 + 12, 2 + 12)
 
 
-def test_a_scale_for_each_channel_uses_all_levels_in_each_row_and_four_bits_have_few() -> None:
+def test_a_scale_for_each_channel_uses_all_levels_in_each_row_and_four_bits_have_few():
     quantized = hand_layer(Scheme(weight_scales="channel"))
     (layer,) = layers_of(quantized)
     assert layer.rounded.weight.tolist() == [[127, -50], [0, 127]]
@@ -87,7 +87,7 @@ def test_a_scale_for_each_channel_uses_all_levels_in_each_row_and_four_bits_have
     assert layers_of(quantized)[0].levels == INT8  # logits are int8
 
 
-def test_a_bias_is_rounded_in_the_scale_of_the_accumulator_or_left_a_float() -> None:
+def test_a_bias_is_rounded_in_the_scale_of_the_accumulator_or_left_a_float():
     bias = 0.00123, -0.00166
     assert layers_of(hand_layer(bias=bias))[0].bias.tolist() == [12, -17]
     floats = layers_of(hand_layer(Scheme(bias="float"), bias))[0].bias.tolist()
@@ -95,7 +95,7 @@ def test_a_bias_is_rounded_in_the_scale_of_the_accumulator_or_left_a_float() -> 
 
 
 @pytest.mark.parametrize(("more", "exact"), [(0, True), (1, False)])
-def test_float32_is_exact_up_to_2_to_the_24_and_not_beyond(more: int, exact: bool) -> None:
+def test_float32_is_exact_up_to_2_to_the_24_and_not_beyond(more, exact):
     # So many inputs of -128 by weights of 127 add up to just less than 2^24, and one more does not.
     count = 2**24 // (127 * 128) + more
     layer = nn.Linear(count, 1)
@@ -114,14 +114,12 @@ def test_float32_is_exact_up_to_2_to_the_24_and_not_beyond(more: int, exact: boo
     assert (in_float32 == true) is exact
 
 
-def test_a_bias_too_large_for_an_int32_accumulator_is_refused() -> None:
+def test_a_bias_too_large_for_an_int32_accumulator_is_refused():
     with pytest.raises(UserError, match=r"0 could add up to 2\.15e\+09, more than an int32 holds"):
         hand_layer(bias=(1e6, 0.0))
 
 
-def test_a_layer_of_zeros_is_refused_by_name_and_a_row_of_zeros_stays(
-    network: nn.Sequential, images: Tensor
-) -> None:
+def test_a_layer_of_zeros_is_refused_by_name_and_a_row_of_zeros_stays(network, images):
     calibration, fc2 = calibrated(network, images), layers(network)["fc2"]
     fc2.weight.data[3] = 0
     scheme = Scheme(weight_scales="channel", weight_range="mse")
@@ -134,9 +132,7 @@ def test_a_layer_of_zeros_is_refused_by_name_and_a_row_of_zeros_stays(
             quantize(network, Scheme.of(changed), calibration)
 
 
-def test_ranges_are_those_after_relu_and_magnitudes_those_after_pooling(
-    network: nn.Sequential, images: Tensor
-) -> None:
+def test_ranges_are_those_after_relu_and_magnitudes_those_after_pooling(network, images):
     calibration = calibrated(network, images)
     with torch.no_grad():
         first = network.relu1(network.conv1(images))
@@ -150,7 +146,7 @@ def test_ranges_are_those_after_relu_and_magnitudes_those_after_pooling(
     assert not any(module._forward_hooks for module in network.modules())
 
 
-def test_each_scale_is_the_product_of_all_before_it(network: nn.Sequential, images: Tensor) -> None:
+def test_each_scale_is_the_product_of_all_before_it(network, images):
     calibration = calibrated(network, images)
     scale = 127 / images.abs().max().item()
     for layer in layers_of(integers(network, images)):
@@ -178,9 +174,7 @@ SCHEMES = [
 
 @torch.no_grad()
 @pytest.mark.parametrize("scheme", SCHEMES, ids=str)
-def test_integers_alone_give_the_logits_of_the_simulation_bit_for_bit(
-    network: nn.Sequential, images: Tensor, scheme: Scheme
-) -> None:
+def test_integers_alone_give_the_logits_of_the_simulation_bit_for_bit(network, images, scheme):
     quantized = integers(network, images, scheme)
     received: dict[torch.dtype, list[Tensor]] = {torch.float64: [], torch.int8: []}
     for layer in layers_of(quantized):
@@ -201,7 +195,7 @@ def test_integers_alone_give_the_logits_of_the_simulation_bit_for_bit(
     assert (found.logits, found.differing) == (800, 1)
 
 
-def test_the_sums_are_those_of_int64_arithmetic(network: nn.Sequential, images: Tensor) -> None:
+def test_the_sums_are_those_of_int64_arithmetic(network, images):
     quantized = integers(network, images)
     conv1, fc1 = quantized.conv1, quantized.fc1
     entered = quantized.quantize(images[:2]).to(torch.int8)
@@ -218,13 +212,11 @@ def test_the_sums_are_those_of_int64_arithmetic(network: nn.Sequential, images: 
 
 @torch.no_grad()
 @pytest.mark.parametrize("bits", [{"activation_bits": None}, {"activation_bits": 3}])
-def test_gptq_and_a_corrected_bias_bring_the_outputs_of_few_bits_closer(
-    network: nn.Sequential, images: Tensor, bits: dict[str, int | None]
-) -> None:
+def test_gptq_and_a_corrected_bias_bring_the_outputs_of_few_bits_closer(network, images, bits):
     """Layers are rounded for what the layers before, quantized already, really pass on."""
     exact = network(images).double()
 
-    def error(**options: object) -> float:
+    def error(**options):
         if bits["activation_bits"]:
             options |= {"unsigned": True, "logits": "float"}
         scheme = Scheme.of({"weight_bits": 3, **bits, **options})
@@ -237,13 +229,13 @@ def test_gptq_and_a_corrected_bias_bring_the_outputs_of_few_bits_closer(
 
 @pytest.mark.parametrize("weight_scales", ["tensor", "channel"])
 def test_a_range_by_the_output_error_gives_no_larger_one_than_other_ranges(
-    network: nn.Sequential, images: Tensor, weight_scales: str
-) -> None:
+    network, images, weight_scales
+):
     fc3 = layers(network)["fc3"]
     inputs = LayerInputs([torch.rand(300, 84, generator=torch.Generator().manual_seed(0))])
     moments = inputs.moments(fc3)
 
-    def error(weight_range: str) -> float:
+    def error(weight_range):
         options = {"weight_bits": 3, "weight_scales": weight_scales, "weight_range": weight_range}
         rounded = round_layer("fc3", fc3, Scheme.of(options), moments)
         difference = rounded.weight / rounded.scales.unsqueeze(1) - fc3.weight.detach()

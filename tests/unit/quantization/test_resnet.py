@@ -1,10 +1,8 @@
 """ResNet-18 on integers: folding, two branches at one scale, and integers against floats."""
 
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
@@ -22,12 +20,12 @@ from scaling.quantization.resnet import (
 
 
 @pytest.fixture(scope="module")
-def images() -> Tensor:
+def images():
     return torch.randn(16, 3, 32, 32, generator=torch.Generator().manual_seed(1))
 
 
 @pytest.fixture(scope="module")
-def network(images: Tensor) -> ResNet18:
+def network(images):
     """A narrow ResNet-18 whose batch norms have seen images and have learned factors and shifts."""
     torch.manual_seed(0)
     made = ResNet18(width=4)
@@ -42,19 +40,17 @@ def network(images: Tensor) -> ResNet18:
 
 
 @pytest.fixture(scope="module")
-def folded(network: ResNet18) -> ResNet18:
+def folded(network):
     return fold(network)
 
 
-def quantized(folded: ResNet18, images: Tensor, **options: Any) -> nn.Module:
+def quantized(folded, images, **options):
     calibration = calibrate(folded, images.split(10), observer_points(folded))
     return quantize(folded, Scheme(**options), calibration)
 
 
 @torch.no_grad()
-def test_folding_leaves_the_function_and_no_batch_norm(
-    network: ResNet18, folded: ResNet18, images: Tensor
-) -> None:
+def test_folding_leaves_the_function_and_no_batch_norm(network, folded, images):
     assert not [each for each in folded.modules() if isinstance(each, nn.BatchNorm2d)]
     assert len(folded_layers(folded)) == 1 + 8 * 2 + 3 + 1
     torch.testing.assert_close(folded(images), network(images), rtol=1e-4, atol=1e-4)
@@ -64,9 +60,7 @@ def test_folding_leaves_the_function_and_no_batch_norm(
 @pytest.mark.parametrize(
     "options", [{}, {"weight_scales": "channel", "logits": "float"}, {"bias": "float"}]
 )
-def test_integers_alone_give_the_logits_of_the_simulation(
-    folded: ResNet18, images: Tensor, options: dict[str, Any]
-) -> None:
+def test_integers_alone_give_the_logits_of_the_simulation(folded, images, options):
     made, beyond_calibration = quantized(folded, images, **options), 1.5 * images
     simulated = made(beyond_calibration)
     assert torch.equal(simulated, in_integers(made, beyond_calibration).double())
@@ -74,7 +68,7 @@ def test_integers_alone_give_the_logits_of_the_simulation(
 
 
 @torch.no_grad()
-def test_quantized_logits_are_near_the_float_ones(folded: ResNet18, images: Tensor) -> None:
+def test_quantized_logits_are_near_the_float_ones(folded, images):
     exact = folded(images).double()
     found = []
     for bits in (8, 4):
@@ -85,9 +79,7 @@ def test_quantized_logits_are_near_the_float_ones(folded: ResNet18, images: Tens
 
 
 @torch.no_grad()
-def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(
-    folded: ResNet18, images: Tensor
-) -> None:
+def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(folded, images):
     ranges = calibrate(folded, [images], observer_points(folded)).ranges
     values, before, index = images, "stem", 0
     for module in quantized(folded, images, weight_scales="channel").children():
@@ -111,8 +103,6 @@ def test_both_branches_meet_at_one_scale_and_its_sum_fills_int8(
     assert index == 8
 
 
-def test_options_that_it_does_not_have_are_refused_by_name(
-    folded: ResNet18, images: Tensor
-) -> None:
+def test_options_that_it_does_not_have_are_refused_by_name(folded, images):
     with pytest.raises(UserError, match="ResNet-18 is not quantized with rounding gptq"):
         quantized(folded, images, rounding="gptq")

@@ -1,8 +1,5 @@
 """ResNet-18 from its training to the table of stages, as the rules run them, at a small width."""
 
-from pathlib import Path
-from typing import Any
-
 import pandas as pd
 import pytest
 
@@ -14,7 +11,7 @@ from scaling.core.errors import UserError
 MODEL = {"model": "resnet18-cifar", "model_width": 2}
 
 
-def train(folder: Path, name: str, **changes: Any) -> None:
+def train(folder, name, **changes):
     options = {"epochs": 2, "batch_size": 20, "learning_rate": 0.05, "weight_decay": 5e-4}
     options |= {"crop_padding": 0, "horizontal_flip": False}
     options["recipe_options"] = {"loader_workers": 0}
@@ -22,7 +19,7 @@ def train(folder: Path, name: str, **changes: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(tmp_path_factory):
     """A folder with some digits, a narrow ResNet-18 trained on them, its stages and their table."""
     folder = tmp_path_factory.mktemp("study")
     examples.write_images(folder, examples.some_digits(300, 100))
@@ -32,7 +29,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_trained_network_keeps_what_it_learned_through_the_stages(study: Path) -> None:
+def test_the_trained_network_keeps_what_it_learned_through_the_stages(study):
     table = pd.read_csv(study / "quantization_resnet.csv")
     summary, record = (examples.document(study, name) for name in ("weights.pt", "resnet"))
     for each in (summary, record):
@@ -55,8 +52,8 @@ def test_the_trained_network_keeps_what_it_learned_through_the_stages(study: Pat
 
 
 def test_the_same_seed_gives_the_same_weights_and_one_that_diverges_says_what_to_do(
-    study: Path,
-) -> None:
+    study,
+):
     train(study, "again.pt")
     assert (study / "again.pt").read_bytes() == (study / "weights.pt").read_bytes()
     with pytest.raises(UserError, match=r"diverged in epoch \d; lower --learning-rate, now 1e\+20"):

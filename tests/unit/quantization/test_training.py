@@ -1,7 +1,6 @@
 """The training of the network that is quantized, as the rule runs it."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,8 +14,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_a_seed_gives_the_same_weights_bit_for_bit_and_another_seed_others(
-    quantized_digits: Path,
-) -> None:
+    quantized_digits,
+):
     weights = []
     for name, seed in (("one.pt", 3), ("again.pt", 3), ("other.pt", 4)):
         train(quantized_digits, name, seed=seed)
@@ -38,16 +37,14 @@ def test_a_seed_gives_the_same_weights_bit_for_bit_and_another_seed_others(
         ({"model": "vgg"}, "'vgg' is no quantized model; choose one of resnet18-cifar, tutorial"),
     ],
 )
-def test_training_that_cannot_work_says_why(
-    quantized_digits: Path, changes: dict[str, Any], complaint: str
-) -> None:
+def test_training_that_cannot_work_says_why(quantized_digits, changes, complaint):
     with pytest.raises(UserError, match=complaint):
         train(quantized_digits, "never.pt", **changes)
     assert not (quantized_digits / "never.pt").exists()
 
 
 @pytest.mark.parametrize(("part", "script"), [("training", "train"), ("evaluation", "evaluate")])
-def test_the_code_behind_one_model_is_no_part_of_another(part: str, script: str) -> None:
+def test_the_code_behind_one_model_is_no_part_of_another(part, script):
     main = ROOT / f"workflow/scripts/quantize_{script}.py"
     module = getattr(QUANTIZED_MODELS.find("tutorial-cnn"), part).module
     files_behind = code_digest.files_of(main, module)

@@ -1,7 +1,6 @@
 """Variants of a network trained on digits, the known mistakes, and what gives each of them away."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ Records = dict[str | None, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def records(quantized_digits: Path) -> Records:
+def records(quantized_digits):
     """The record of the plain variant (None), and of each mistaken one."""
     paths = quantized_digits / "images.npz", quantized_digits / "manifest.json"
     training, test, _ = read_images(*paths, torch.device("cpu"))
@@ -33,7 +32,7 @@ def records(quantized_digits: Path) -> Records:
     return {name: measure(network, each, chosen, test) for name, each in variants.items()}
 
 
-def test_no_stage_costs_more_than_a_point_on_a_network_that_works(quantized_digits: Path) -> None:
+def test_no_stage_costs_more_than_a_point_on_a_network_that_works(quantized_digits):
     for name in STAGES:
         record = document(quantized_digits, name)
         assert_made_here(record["environment"])
@@ -52,7 +51,7 @@ def test_no_stage_costs_more_than_a_point_on_a_network_that_works(quantized_digi
     assert agreement == pytest.approx(record["agreement_percent"])
 
 
-def test_the_histograms_count_every_value_of_every_layer(quantized_digits: Path) -> None:
+def test_the_histograms_count_every_value_of_every_layer(quantized_digits):
     entries = {
         (entry["layer"], entry["quantity"]): entry
         for entry in document(quantized_digits)["histograms"]
@@ -72,7 +71,7 @@ def test_the_histograms_count_every_value_of_every_layer(quantized_digits: Path)
             assert lowest * entry["scale"] == pytest.approx(-0.5)
 
 
-def test_what_cannot_be_evaluated_is_refused(quantized_digits: Path) -> None:
+def test_what_cannot_be_evaluated_is_refused(quantized_digits):
     for changes, complaint in (
         ({"calibration_images": 501}, "501 images cannot be drawn from 500"),
         ({"weights": quantized_digits / "manifest.json"}, "is missing, damaged, or of another"),
@@ -81,7 +80,7 @@ def test_what_cannot_be_evaluated_is_refused(quantized_digits: Path) -> None:
             evaluate(quantized_digits, "never.json", **changes)
 
 
-def test_the_sound_variant_keeps_every_invariant(records: Records) -> None:
+def test_the_sound_variant_keeps_every_invariant(records):
     sound = records[None]
     json.dumps(sound, allow_nan=False)
     assert sound["input"]["clipped_share_calibration"] == 0
@@ -109,7 +108,7 @@ def test_the_sound_variant_keeps_every_invariant(records: Records) -> None:
         ("test_data", {"calibration checksum"}),
     ],
 )
-def test_every_mistake_is_revealed(records: Records, mistake: str, expected: set[str]) -> None:
+def test_every_mistake_is_revealed(records, mistake, expected):
     wrong, sound = records[mistake], records[None]
     # It makes no integer pipeline disagree.
     assert wrong["exactness"] == {"logits": 1500, "differing": 0}
@@ -119,8 +118,8 @@ def test_every_mistake_is_revealed(records: Records, mistake: str, expected: set
 
 
 def test_as_many_test_images_are_told_by_their_checksum_and_where_the_data_differ(
-    records: Records,
-) -> None:
+    records,
+):
     wrong, sound = records["test_data"], records[None]
     assert wrong["calibration_images"] == sound["calibration_images"] == 150
     assert wrong["training_checksum"] == sound["calibration_checksum"]

@@ -1,9 +1,7 @@
 """The table scripts as a rule calls them: folders in, folders out, one sentence if they cannot."""
 
 import json
-from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import tables_derived
@@ -38,7 +36,7 @@ PEAKS = {"rows": [PRODUCT | {"seconds": [1e-2, 2e-2]}], "environment": {"topolog
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Path:
+def study(tmp_path):
     """A folder with records: b=128 measured, b=8192 out of memory, a sweep and peaks."""
     for cell in CELLS:
         if cell.batch_size == 8192:
@@ -58,7 +56,7 @@ def study(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def tables(folder: Path, *options: str, sweeps: tuple[str, ...] = ("sweep.json",), **changes):
+def tables(folder, *options, sweeps=("sweep.json",), **changes):
     """Make the tables of the study in `folder`; returns a function that reads one by its name."""
     made = folder / "tables"
     own = ["--study", "mine", "--tables", str(made)]
@@ -68,13 +66,13 @@ def tables(folder: Path, *options: str, sweeps: tuple[str, ...] = ("sweep.json",
     tables_limits.main([*measured, "--peaks", str(folder / "peaks.json"), *own[2:]])
     tables_derived.main([*own, "--manifest", str(folder / "manifest.json")])
 
-    def read(name: str) -> pd.DataFrame:
+    def read(name):
         return schema.read(name, schema.TABLES[name].path(made, "mine"))
 
     return read
 
 
-def test_every_table_follows_from_the_records_the_sweep_and_the_peaks(study: Path):
+def test_every_table_follows_from_the_records_the_sweep_and_the_peaks(study):
     table = tables(study)
     for kind in schema.made_by("tables_runs", "tables_limits", "tables_derived"):
         assert table(kind.name).columns.tolist() == list(kind.types)
@@ -105,7 +103,7 @@ def test_every_table_follows_from_the_records_the_sweep_and_the_peaks(study: Pat
     assert lines[2] == "course,ddp,1,8192,oom,,,,,,,,,,,no room" + "," * 7
 
 
-def test_a_study_may_lack_records_where_it_is_partial(study: Path):
+def test_a_study_may_lack_records_where_it_is_partial(study):
     for cell in CELLS[4:6]:
         cell.record_path(study / "runs").unlink()
     with pytest.raises(UserError) as refused:
@@ -124,14 +122,14 @@ def test_a_study_may_lack_records_where_it_is_partial(study: Path):
         assert (table(name).status == "missing").sum() == 2
 
 
-def test_a_record_of_another_run_is_refused(study: Path):
+def test_a_record_of_another_run_is_refused(study):
     one, other = CELLS[0], CELLS[4]
     one.record_path(study / "runs").write_bytes(other.record_path(study / "runs").read_bytes())
     with pytest.raises(UserError, match=r"record of .*'gpus': 4.*, not of course/ddp, 1 GPU"):
         tables(study)
 
 
-def test_without_a_sweep_and_on_one_gpu_there_are_bandwidths_of_nothing(study: Path):
+def test_without_a_sweep_and_on_one_gpu_there_are_bandwidths_of_nothing(study):
     table = tables(study, sweeps=())
     assert table("interconnect").empty and table("interconnect_fit").empty
     rates = table("bandwidth")

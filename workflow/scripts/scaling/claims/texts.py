@@ -76,21 +76,16 @@ def spread(row: Any, quantity: str = "test_accuracy") -> str:
     return f"{fmt.significant(mean)} %{ends}"
 
 
-FILTERS: dict[str, Callable[..., str]] = {
+FILTERS: dict[str, Callable[..., str]] = fmt.FILTERS | {
     "batch": batch,
     "count": lambda value: f"{value:,}",
-    "data": fmt.data,
     "difference": difference,
-    "estimate": fmt.estimate,
     "figure": figure,
-    "percent": fmt.percent,
     "plural": lambda count, noun: fmt.plural(int(count), noun),
     "seconds": fmt.seconds,
     "shares": shares,
-    "significant": fmt.significant,
     "span": fmt.span,
     "spread": spread,
-    "times": fmt.times,
 }
 ENVIRONMENT = Environment(undefined=StrictUndefined)
 ENVIRONMENT.filters |= FILTERS

@@ -1,7 +1,7 @@
 """How numbers and cells are written in the report."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pandas as pd
@@ -127,3 +127,9 @@ def cell_name(row: Any) -> str:
 def estimate(name: str) -> str:
     """An estimate of the communication as words."""
     return name.replace("_", " ")
+
+
+FILTERS: dict[str, Callable[..., str]] = {
+    write.__name__: write for write in (data, estimate, percent, significant, times)
+}
+"""What templates of sentences and of tables both write."""

@@ -54,9 +54,8 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
         seconds = {"iterations": traced.iterations, "seconds": median(in_memory["seconds"])}
         found["device_time"] = {**own, **seconds, **trace.busiest()}
     if gpus > 1:
-        by_trace = _missing("profiler", "the trace shows no communication")
-        if spans := trace.communicating():
-            by_trace = _measured("profiler", traced.iterations, *spans)
+        spans, told = trace.communicating(), "the trace shows no communication"
+        by_trace = _reading("profiler", traced.iterations, spans, told)
         found["readings"] = [own | by_trace, own | _ddp_log(trainer, train, limit)]
     return found
 
@@ -87,7 +86,7 @@ def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Measuremen
     """
     model = trainer.model
     if not isinstance(model, DistributedDataParallel):
-        return _missing("ddp_log", "the cell does not use DistributedDataParallel")
+        return _reading("ddp_log", 0, None, "the cell does not use DistributedDataParallel")
     model._set_ddp_runtime_logging_sample_rate(1)
     iterations = train(limit).iterations
     logged = []
@@ -98,20 +97,17 @@ def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Measuremen
         sum(float(entry.get(name, 0)) for entry in logged) * NANOSECOND
         for name in ("backward_comm_time", "backward_compute_comm_overlap_time")
     )
-    if total <= 0:
-        return _missing("ddp_log", "DistributedDataParallel logged no communication time")
-    return _measured("ddp_log", iterations, total, hidden)
+    told = "DistributedDataParallel logged no communication time"
+    return _reading("ddp_log", iterations, (total, hidden) if total > 0 else None, told)
 
 
-def _measured(estimate: str, iterations: int, total: float, hidden: float) -> Measurement:
-    return {
-        "estimate": estimate,
-        "iterations": iterations,
-        "communication_seconds": total,
-        "exposed_seconds": total - hidden,
-        "overlapped_seconds": hidden,
-    }
-
-
-def _missing(estimate: str, note: str) -> Measurement:
-    return {"estimate": estimate, "iterations": 0, "note": note}
+def _reading(
+    estimate: str, iterations: int, spans: tuple[float, float] | None, note: str
+) -> Measurement:
+    """The seconds of all communication and of its hidden part, or a note where there is none."""
+    if spans is None:
+        return {"estimate": estimate, "iterations": 0, "note": note}
+    total, hidden = spans
+    seconds = {"communication_seconds": total, "exposed_seconds": total - hidden}
+    seconds["overlapped_seconds"] = hidden
+    return {"estimate": estimate, "iterations": iterations, **seconds}

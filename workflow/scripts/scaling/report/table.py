@@ -233,19 +233,14 @@ def _unless_empty(write: Callable[..., str]) -> Callable[..., str | None]:
     return lambda value, *options: None if value is None else write(value, *options)
 
 
-FILTERS: dict[str, Callable[..., str]] = {
+FILTERS: dict[str, Callable[..., str]] = fmt.FILTERS | {
     "count": lambda value: f"{int(value):,}",
-    "data": fmt.data,
-    "estimate": fmt.estimate,
     "fixed": lambda value, digits=2: f"{value:.{digits}f}".replace("-", "−"),
     "gpus": fmt.gpus,
     "int": fmt.integer,
-    "percent": fmt.percent,
     "points": lambda share: fmt.points(100 * share),
     "rate": fmt.rate,
     "share": lambda value: "< 0.001 %" if 0 < value < 1e-5 else f"{100 * value:.3g} %",
-    "significant": fmt.significant,
-    "times": fmt.times,
     "words": lambda name: str(name).replace("_", " "),
 }
 _ENVIRONMENT = jinja2.Environment(undefined=jinja2.StrictUndefined)
