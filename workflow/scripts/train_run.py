@@ -14,20 +14,17 @@ from pathlib import Path
 
 from scaling.core import command_line
 from scaling.core.errors import UserError, program
+from scaling.core.training_options import DataOptions
 from scaling.launch import launcher, supervisor
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.startup_clock import StartupClock
 
 
-@dataclass(frozen=True)
-class Command:
+@dataclass(frozen=True, kw_only=True)
+class Command(DataOptions):
     """A run, the data it trains on, and where its record goes."""
 
     run: RunSpec
-    dataset: Path
-    """images.npz, made by dataset_prepare.py."""
-    manifest: Path
-    """Its manifest.json."""
     output: Path
     """The record to write."""
 
@@ -46,15 +43,8 @@ def main(argv: list[str] | None = None) -> None:
 
         worker.load(spec)
         clock.end("imports")
-        job = (
-            spec,
-            command.dataset,
-            command.manifest,
-            ranks_folder,
-            clock,
-            communication.measure_all,
-        )
-        ranks.start(spec.processes, worker.run, *job)
+        job = (spec, command.dataset, command.manifest, ranks_folder, clock)
+        ranks.start(spec.processes, worker.run, *job, communication.measure_all)
         return
     if launcher.under_torchrun():
         raise UserError("start train_run.py with python: it starts its processes itself")

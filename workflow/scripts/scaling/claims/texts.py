@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -76,7 +76,8 @@ def spread(row: Any, quantity: str = "test_accuracy") -> str:
     return f"{fmt.significant(mean)} %{ends}"
 
 
-FILTERS: dict[str, Callable[..., str]] = fmt.FILTERS | {
+ENVIRONMENT = Environment(undefined=StrictUndefined)
+ENVIRONMENT.filters |= fmt.FILTERS | {
     "batch": batch,
     "count": lambda value: f"{value:,}",
     "difference": difference,
@@ -87,8 +88,6 @@ FILTERS: dict[str, Callable[..., str]] = fmt.FILTERS | {
     "span": fmt.span,
     "spread": spread,
 }
-ENVIRONMENT = Environment(undefined=StrictUndefined)
-ENVIRONMENT.filters |= FILTERS
 
 
 @cache

@@ -1,7 +1,18 @@
 """The options that every training of a model has."""
 
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """Which images."""
+
+    dataset: Path
+    """images.npz, made by dataset_prepare.py."""
+    manifest: Path
+    """Its manifest.json."""
 
 
 @dataclass(frozen=True, kw_only=True)

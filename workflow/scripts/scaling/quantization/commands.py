@@ -14,6 +14,7 @@ from torch import nn
 from scaling.core import command_line, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
+from scaling.core.training_options import DataOptions
 from scaling.data.batches import Images
 from scaling.launch import gpu_lease
 from scaling.registry.quantized_model import QUANTIZED_MODELS
@@ -22,13 +23,9 @@ DEFAULT = "tutorial-cnn"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class Command(DataOptions):
     """One network of Part B, on one device."""
 
-    dataset: Path
-    """images.npz, made by dataset_prepare.py."""
-    manifest: Path
-    """Its manifest.json."""
     seed: int
     """Of the first weights, the order of the images and the choice of calibration images."""
     output: Path

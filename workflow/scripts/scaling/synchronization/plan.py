@@ -7,7 +7,7 @@ from typing import Any, Literal
 from scaling.core import environment, files
 from scaling.core.environment import Device
 from scaling.core.grid import Cell
-from scaling.core.training_options import TrainingOptions
+from scaling.core.training_options import DataOptions, TrainingOptions
 from scaling.launch.run_spec import RunSpec
 
 Buffers = Literal["broadcast", "local", "sync_batch_norm"]
@@ -25,14 +25,10 @@ class Training:
     seed: int
 
 
-@dataclass(frozen=True)
-class Plan(TrainingOptions):
+@dataclass(frozen=True, kw_only=True)
+class Plan(DataOptions, TrainingOptions):
     """Options of the synchronization experiments; all trainings share them but for the seed."""
 
-    dataset: Path
-    """images.npz, made by dataset_prepare.py."""
-    manifest: Path
-    """Its manifest.json."""
     tuned_options: dict[str, Any]
     """Options of recipe tuned, of which only the messages are recorded."""
     output: Path
