@@ -26,8 +26,7 @@ if "replay" in config:
 
     configfile: REPLAY / stored.CONFIG
 
-    if stored.is_before_variants(REPLAY):
-        config["quantization"]["variants"] = []
+    stored.leave_out_later(REPLAY, config)
     del config["replay"]
 
 

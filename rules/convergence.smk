@@ -3,42 +3,50 @@ from scaling.core.records import CONVERGENCE_PATTERN
 from scaling.config.technique import by_name
 
 REMEDIES = by_name(config["convergence"]["remedies"])
+# What of the section no training depends on.
+OTHERS_KEYS = ["global_batches", "remedies", "accuracy_margin", "accuracies"]
 CONVERGENCE = [str(Path(RECORDS, path)) for path in stored.convergence_records(config)]
 
 
-if not REPLAY:
+if REMEDIES and not REPLAY:
 
-    # Not timed: jobs may share the machine, and wait for a GPU each with their images read.
+    # All remedies of a global batch in one job, as they share runs. Not timed: jobs may share the
+    # machine, and wait for a GPU each with their images read.
     rule convergence_train:
         input:
             **CHECKED,
             images=ancient(f"{DATASET}/images.npz"),
             manifest=f"{DATASET}/manifest.json",
         output:
-            f"<records>/convergence/{CONVERGENCE_PATTERN}/runs.json",
+            expand(
+                f"<records>/convergence/{CONVERGENCE_PATTERN}/runs.json",
+                remedy=REMEDIES,
+                allow_missing=True,
+            ),
         log:
-            f"logs/convergence_train/{CONVERGENCE_PATTERN}.log",
+            "logs/convergence_train/global_batch~{global_batch}.log",
         conda:
             "../workflow/envs/study.yaml"
         threads: config["machine"]["cpu_threads"]
         resources:
             gpu=1,
-            runtime=TIMED["runtime"],
+            runtime=TIMED["runtime"] * len(REMEDIES),
         params:
             code=digest("convergence_train"),
-            remedy=lambda wildcards: json.dumps(
-                {wildcards.remedy: REMEDIES[wildcards.remedy]}
-            ),
+            remedies=json.dumps(REMEDIES),
             records=subpath(output[0], ancestor=3),
             convergence=options(
-                config["convergence"],
-                *("reference_batch", "gpus", "epochs", "max_epochs", "seeds"),
-                *("factors", "precision", "train_images"),
+                {
+                    key: value
+                    for key, value in config["convergence"].items()
+                    if key not in OTHERS_KEYS
+                }
             ),
             training=options(TRAINING),
             machine=options(config["machine"], "cpu_threads"),
         shell:
-            "python workflow/scripts/convergence_train.py --remedies {params.remedy:q}"
+            "python workflow/scripts/convergence_train.py --remedies {params.remedies:q}"
             " --global-batches {wildcards.global_batch} --dataset {input.images}"
             " --manifest {input.manifest} {params.convergence} {params.training}"
-            " {params.machine} --records {params.records} > {log} 2>&1"
+            " {params.machine} --cache resources/trained --records {params.records}"
+            " > {log} 2>&1"

@@ -132,6 +132,9 @@ rule tables_comparison:
 rule tables_convergence:
     input:
         records=lambda wildcards: records_there(CONVERGENCE),
+        trainings=lambda wildcards: records_there(
+            [f"{RECORDS}/{path}" for path in stored.full_training_records(config)]
+        ),
         timing=f"<results>/tables/{STUDY}/timing.csv",
         costs=f"<results>/tables/{STUDY}/costs.csv",
     output:
@@ -146,10 +149,13 @@ rule tables_convergence:
         study=STUDY,
         tables=subpath(output[0], parent=True),
         margin=config["convergence"]["accuracy_margin"],
+        accuracies=config["convergence"].get("accuracies", []),
+        target=config.get("time_to_accuracy", {}).get("accuracy", 1.0),
     shell:
         "python workflow/scripts/tables_convergence.py --records {input.records}"
         " --study {params.study} --tables {params.tables} --margin {params.margin}"
-        " > {log} 2>&1"
+        " --accuracies {params.accuracies} --trainings {input.trainings}"
+        " --target {params.target} > {log} 2>&1"
 
 
 rule tables_synchronization:

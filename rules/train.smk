@@ -35,6 +35,36 @@ rule train_run:
         " --output {output} > {log} 2>&1"
 
 
+# Trainings to their end for an accuracy: as many epochs as were chosen, none to settle.
+FULL = config.get("time_to_accuracy", {"gpus": []})
+if FULL["gpus"]:
+
+    use rule train_run as train_to_accuracy with:
+        output:
+            f"<records>/to_accuracy/{grid.RUN_PATTERN}/run.json",
+        log:
+            f"logs/train_to_accuracy/{grid.RUN_PATTERN}.log",
+        benchmark:
+            f"benchmarks/train_to_accuracy/{grid.RUN_PATTERN}.tsv"
+        params:
+            code=lambda wildcards: cell_code(wildcards.recipe, wildcards.strategy),
+            nodes=TIMED["nodes"],
+            repeat=0,
+            training=options(
+                TRAINING
+                | MODEL
+                | {"warmup_epochs": 1, "measured_epochs": FULL["epochs"] - 1}
+                | {
+                    "instrumented_iterations": 0,
+                    "learning_rate": FULL["learning_rate"],
+                }
+            ),
+            recipe=options(
+                {"recipe_options": config["recipes"]["tuned"] | FULL["update"]}
+            ),
+            machine=options(config["machine"], *LIMITS),
+
+
 # One GPU is one plain process for every strategy: it is measured once, as ddp where that is asked.
 MEASURED, *SHARING = sorted(
     config["grid"]["strategies"], key=lambda name: name != "ddp"

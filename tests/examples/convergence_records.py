@@ -9,7 +9,7 @@ from scaling.config.technique import Technique
 from scaling.convergence.plan import Study
 from scaling.core.records import ConvergenceRecord
 from scaling.tables import schema
-from scaling.tables.experiments import convergence, remedies
+from scaling.tables.experiments import convergence, images_to_accuracy, remedies
 from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
 
 STUDY = Study(
@@ -89,6 +89,7 @@ def record(
         "updates_per_epoch": 5,
         "reference_updates": 10,
         "runs": [{"learning_rate": rate * each["factor"], **each} for each in runs],
+        "longer": [],
     }
     return ConvergenceRecord(
         remedy=remedy,
@@ -161,4 +162,7 @@ def tables(
         "loss_curves": convergence.curves(found),
         "remedies": remedies.remedies(runs, MARGIN),
         "time_to_accuracy": time_to_accuracy(runs, epochs, timing, time_margin),
+        "images_to_accuracy": images_to_accuracy.images_to_accuracy(found, [0.4, 0.6, 0.9]),
+        "noise_scale": images_to_accuracy.noise_scale(found),
+        "full_trainings": schema.frame("full_trainings"),
     }

@@ -19,7 +19,8 @@ STUDY = Study(
     crop_padding=real.PADDING,
     model_width=real.WIDTH,
 )
-RUN = Run(real.SEED, real.EPOCHS, tuple(real.RATES), Technique())
+RATES = tuple(real.RATES)
+RUN = Run(real.SEED, real.EPOCHS, RATES, RATES, real.MOMENTUM, Technique())
 
 
 def engine(study=STUDY, device="cpu", global_batch=real.GLOBAL_BATCH):

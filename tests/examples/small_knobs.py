@@ -11,7 +11,7 @@ from scaling.tables.experiments.knobs import knobs
 ASKED = {
     "iterations": 2,
     "repeats": 3,
-    "told": [
+    "variants": [
         {"bucket_cap_mb": 0.005, "gradient_as_bucket_view": True, "static_graph": True},
         {"bf16_compression": True},
         {"powersgd_rank": 1},

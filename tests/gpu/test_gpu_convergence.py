@@ -28,11 +28,17 @@ def engine(monkeypatch):
 
 
 @pytest.mark.parametrize("gpus", [1, 2])
-@pytest.mark.parametrize("option", [{}, {"lars": 0.01}, {"label_smoothing": 0.1}])
+@pytest.mark.parametrize(
+    "option",
+    [
+        *({}, {"lars": 0.01}, {"label_smoothing": 0.1}, {"nesterov": True, "ghost_batch": 4}),
+        *({"decay_batch_norm": False}, {"muon": 1.0}),
+    ],
+)
 def test_a_captured_update_is_what_its_launches_give(gpus, option, engine, monkeypatch):
     run = RUN.with_options(**option)
     captured, epochs = trained(run, engine(gpus))
-    monkeypatch.setattr(Engine, "_capture", lambda self, size, lars: None)
+    monkeypatch.setattr(Engine, "_capture", lambda self, size, update: None)
     launched, expected = trained(run, engine(gpus))
     assert distance(captured, launched) < 1e-3
     losses = [loss for epoch in epochs for loss in epoch.losses]
@@ -47,12 +53,12 @@ def test_one_engine_serves_run_after_run(engine):
     assert distance(first, again) < 1e-3
 
 
-def test_precise_statistics_change_no_training_of_captured_updates(engine):
+def test_the_noise_scale_and_precise_statistics_change_no_training_of_captured_updates(engine):
     made = engine(2)
     plain, _ = trained(RUN, made)
-    precise, epochs = trained(RUN.with_options(precise_batch_norm=True), made)
-    assert distance(plain, precise) < 1e-3
-    assert all(epoch.precise != epoch.test for epoch in epochs)
+    measured, epochs = trained(RUN.with_options(noise_scale=True), made)
+    assert distance(plain, measured) < 1e-3
+    assert all(epoch.precise != epoch.running and epoch.noise for epoch in epochs)
 
 
 def test_cudnn_searches_for_the_main_size_alone(monkeypatch):

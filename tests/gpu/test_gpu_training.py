@@ -74,7 +74,16 @@ def test_capturing_a_step_leaves_the_model_as_it_was():
 STEADY_RATE = 1e-4
 
 
-@pytest.mark.parametrize("options", [{}, {"compile": True}, {"precision": "bf16"}])
+SCHEDULED = {"nesterov": True, "warmup_share": 0.2, "decay": "linear"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({}, {"compile": True}, {"precision": "bf16"}, SCHEDULED),
+        *(SCHEDULED | {"muon": STEADY_RATE, "compile": compile} for compile in (False, True)),
+    ],
+)
 def test_captured_steps_train_as_launched_ones_do_tail_included(options):
     moved = []
     for captured in (False, True):

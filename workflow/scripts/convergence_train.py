@@ -13,9 +13,10 @@ device; a global batch of several GPUs is emulated there.
 from scaling.config.technique import uneven
 from scaling.convergence.plan import Session
 from scaling.core import command_line
-from scaling.core.errors import UserError, run_script
+from scaling.core.errors import UserError, program
 
 
+@program
 def main(argv: list[str] | None = None) -> None:
     """Write runs.json of every technique at every global batch."""
     session = command_line.parse(Session, argv, __doc__)
@@ -28,7 +29,3 @@ def main(argv: list[str] | None = None) -> None:
     from scaling.convergence import experiment
 
     experiment.run(session)
-
-
-if __name__ == "__main__":
-    run_script(main)

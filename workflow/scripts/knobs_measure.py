@@ -7,19 +7,16 @@ from typing import Any
 from scaling.config.knobs import Knobs
 from scaling.core import command_line, files
 from scaling.core.errors import UserError, program
+from scaling.core.training_options import DataOptions
 from scaling.launch import launcher, measure, supervisor
 from scaling.launch.run_spec import RunSpec
 
 
-@dataclass(frozen=True)
-class Command:
+@dataclass(frozen=True, kw_only=True)
+class Command(DataOptions):
     """A cell, the data it trains on, what is tried, and where the record goes."""
 
     run: RunSpec
-    dataset: Path
-    """images.npz, made by dataset_prepare.py."""
-    manifest: Path
-    """Its manifest.json."""
     knobs: dict[str, Any]
     """Section `knobs` of the configuration."""
     output: Path
@@ -40,8 +37,7 @@ def main(argv: list[str] | None = None) -> None:
         ranks.start(spec.processes, worker.run, *job)
         return
     dataset = files.read_json(command.manifest)
-    most = max(told.get("accumulated_batches", 1) for told in knobs.named.values())
-    largest = replace(spec.cell, batch_size=most * spec.cell.batch_size)
+    largest = replace(spec.cell, batch_size=knobs.most_batches * spec.cell.batch_size)
     advice = "set knobs.batch_sizes or accumulated_batches to smaller values"
     if reason := supervisor.infeasible_reason(replace(spec, cell=largest), dataset["train_images"]):
         raise UserError(f"{reason}: {advice}")

@@ -15,40 +15,12 @@ import yaml
 
 from scaling.config import stored
 from scaling.core import command_line, environment, files, grid
-from scaling.core.errors import UserError, run_script
+from scaling.core.errors import UserError
 from scaling.core.records import read_record
 from scaling.launch.gpu_lease import WAITS
 
 RESULTS, LOGS = Path("results"), Path("logs")
 CONFIG = RESULTS / stored.CONFIG
-
-
-@command_line.script
-def main(config: Path = Path("config/config.yaml")) -> None:
-    """Print it; `config` is read where results/ has not kept its own yet."""
-    source = CONFIG if CONFIG.exists() else config
-    study = yaml.safe_load(source.read_text(encoding="utf-8"))
-    limit = study["machine"]["time_limit_seconds"]
-    processes = [found.info for found in psutil.process_iter(["cmdline", "cwd"])]
-    here = [found for found in processes if found["cwd"] == str(Path.cwd())]
-    commands = "\n".join(" ".join(found["cmdline"] or ()) for found in here)
-    rows, errors = [], []
-    for cell in grid.expand(**study["grid"]):
-        log = cell.log_path(LOGS)
-        state, error = _state(cell.record_path(RESULTS / "runs"), log, commands, limit)
-        rows.append({**vars(cell), "state": state})
-        errors += [f"{log}\n  {error}"] if error else []
-    runs = pd.DataFrame(rows).rename(columns={"gpus": "GPUs"})
-    print(f"{study['study']} ({source}), {_counted(runs['state'], 0)}\n")
-    table = runs.pivot_table(
-        "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False
-    )
-    print(table.reset_index().rename_axis(columns=None).to_string(index=False))
-    others = [*stored.other_records(study), *stored.convergence_records(study)]
-    others += [*stored.synchronization_records(study), *stored.knobs_records(study)]
-    there = sum((RESULTS / path).exists() for path in others)
-    print(f"\nOther measurements: {there} of {len(others)} done")
-    print("\n".join(errors).encode("ascii", "replace").decode())
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
@@ -81,5 +53,30 @@ def _reports_elsewhere(folder: Path, limit: float) -> bool:
     return False
 
 
-if __name__ == "__main__":
-    run_script(main)
+@command_line.script
+def main(config: Path = Path("config/config.yaml")) -> None:
+    """Print it; `config` is read where results/ has not kept its own yet."""
+    source = CONFIG if CONFIG.exists() else config
+    study = yaml.safe_load(source.read_text(encoding="utf-8"))
+    limit = study["machine"]["time_limit_seconds"]
+    processes = [found.info for found in psutil.process_iter(["cmdline", "cwd"])]
+    here = [found for found in processes if found["cwd"] == str(Path.cwd())]
+    commands = "\n".join(" ".join(found["cmdline"] or ()) for found in here)
+    rows, errors = [], []
+    for cell in grid.expand(**study["grid"]):
+        log = cell.log_path(LOGS)
+        state, error = _state(cell.record_path(RESULTS / "runs"), log, commands, limit)
+        rows.append({**vars(cell), "state": state})
+        errors += [f"{log}\n  {error}"] if error else []
+    runs = pd.DataFrame(rows).rename(columns={"gpus": "GPUs"})
+    print(f"{study['study']} ({source}), {_counted(runs['state'], 0)}\n")
+    table = runs.pivot_table(
+        "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False
+    )
+    print(table.reset_index().rename_axis(columns=None).to_string(index=False))
+    others = [*stored.other_records(study), *stored.convergence_records(study)]
+    others += [*stored.synchronization_records(study), *stored.knobs_records(study)]
+    others += stored.full_training_records(study)
+    there = sum((RESULTS / path).exists() for path in others)
+    print(f"\nOther measurements: {there} of {len(others)} done")
+    print("\n".join(errors).encode("ascii", "replace").decode())

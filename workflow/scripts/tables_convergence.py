@@ -4,24 +4,43 @@ from pathlib import Path
 
 from scaling.core import command_line, files
 from scaling.core.grid import CELL_KEYS
+from scaling.core.records import read_record
 from scaling.tables import schema
 from scaling.tables.experiments import convergence
+from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
+from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
 from scaling.tables.experiments.remedies import remedies
 from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
 
 
 @command_line.script
-def main(study: str, tables: Path, margin: float, records: tuple[Path, ...] = ()) -> None:
-    """Write the tables of convergence; a loss of less than `margin` closes a gap."""
+def main(
+    study: str,
+    tables: Path,
+    margin: float,
+    records: tuple[Path, ...] = (),
+    accuracies: tuple[float, ...] = (),
+    trainings: tuple[Path, ...] = (),
+    target: float = 1.0,
+) -> None:
+    """Write the tables of convergence; a loss of less than `margin` closes a gap.
+
+    `trainings` are records of full trainings towards a test accuracy of `target`.
+    """
     documents = [files.read_json(path) for path in records]
     runs, epochs = convergence.runs(documents), convergence.epochs(documents)
     timing, costs = schema.read_all(["timing", "costs"], tables, study).values()
     timing = timing.merge(costs[[*CELL_KEYS, "watt_hours_per_epoch"]], on=CELL_KEYS)
+    full = full_trainings([read_record(path) for path in trainings], target)
     found = {
         "convergence": runs,
         "convergence_epochs": epochs,
         "loss_curves": convergence.curves(documents),
         "remedies": remedies(runs, margin),
         "time_to_accuracy": time_to_accuracy(runs, epochs, timing, margin),
+        "images_to_accuracy": images_to_accuracy(documents, accuracies),
+        "noise_scale": noise_scale(documents),
+        "full_trainings": full,
+        "trained_to_accuracy": trained_to_accuracy(full),
     }
     schema.write_all(found, tables)

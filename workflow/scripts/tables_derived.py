@@ -25,8 +25,7 @@ def main(
     found = schema.read_all(["timing", *MEASURED], tables, study)
     timing = found.pop("timing")
     gradient_bytes = swept_gradient_bytes(found["interconnect"])
-    nodes = (gpus_per_node, between_nodes_gb_per_s)
-    derived = tables_of_times(timing, gradient_bytes, found, nodes)
+    derived = tables_of_times(timing, gradient_bytes, found, gpus_per_node, between_nodes_gb_per_s)
     measured = [files.read_json(path) for path in knobs]
     derived["knobs"] = table_of_knobs(measured, found["interconnect_fit"])
     checked = ("speedup", "communication", "bandwidth", "utilization")

@@ -4,8 +4,12 @@ import pytest
 
 from examples import remedy_claims
 from examples.convergence_records import record, swept
+from examples.records import full_training
 from examples.remedy_claims import few
 from scaling.claims import time_to_accuracy
+from scaling.claims.claim_tables import ClaimTables
+from scaling.tables import schema
+from scaling.tables.experiments import full_trainings
 
 LARS = {"scaling": "sqrt", "lars": 0.1}
 CELLS = [(1, 128, 4.0), (4, 128, 1.0)]
@@ -51,6 +55,50 @@ def test_the_reference_time_is_that_of_the_best_technique_there():
     assert known["base_remedy"] == "best"
     assert (known["reference_seconds"], known["plain_reference_seconds"]) == (4.0, 8.0)
     assert (known["speedup"], known["plain_speedup"]) == (2.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("needed", "noise", "verdict"),
+    [
+        ({128: 5, 512: 6, 2048: 15}, (600, 1500), "supported"),
+        ({128: 5, 512: 12, 2048: 15}, (600, 1500), "refuted"),
+        ({128: 5, 512: 6, 2048: 8}, (600, 1500), "refuted"),
+        ({128: 5, 512: 6}, (600, 1500), "unclear"),
+    ],
+)
+def test_the_noise_scale_foretells_where_twice_the_images_are_needed(needed, noise, verdict):
+    rows = [
+        {"accuracy": 0.8, "global_batch": batch, "epochs": epochs, "images": 50_000 * epochs}
+        for batch, epochs in needed.items()
+    ]
+    low, high = noise
+    measured = {"noise_scale": 1000.0, "noise_scale_low": low, "noise_scale_high": high}
+    found = {"images_to_accuracy": rows, "noise_scale": [measured]}
+    frames = {name: schema.frame(name, own) for name, own in found.items()}
+    (claim,) = time_to_accuracy.claims(ClaimTables("demo", frames))
+    assert (claim.id, claim.verdict) == ("Q4.2-noise-scale", verdict)
+    assert "1,000 images (600–1,500). To 80 % test accuracy" in claim.sentence
+
+
+@pytest.mark.parametrize(
+    ("seconds", "accuracy", "verdict"),
+    [
+        ((3.0, 3.1, 3.2), 0.9, "supported"),
+        ((5.0, 6.0, 7.0), 0.9, "unclear"),
+        ((8.0, 8.1, 8.2), 0.9, "refuted"),
+        ((3.0, 3.1, 3.2), 0.8, "refuted"),
+    ],
+)
+def test_trainings_run_to_their_end_tell_whether_more_gpus_are_there_sooner(
+    seconds, accuracy, verdict
+):
+    one = [full_training(1, seed, time, 0.9) for seed, time in enumerate((6.0, 6.1, 6.2))]
+    two = [full_training(2, seed, time, accuracy) for seed, time in enumerate(seconds)]
+    full = full_trainings.full_trainings([*one, *two], 0.89)
+    found = {"trained_to_accuracy": full_trainings.trained_to_accuracy(full)}
+    (claim,) = time_to_accuracy.claims(ClaimTables("demo", found))
+    assert (claim.id, claim.verdict) == ("Q4.2-trained-tuned-ddp", verdict)
+    assert "3 of 3 reach 89 % on 1 GPU, in 6–6.20 s and 400 J" in claim.sentence
 
 
 def test_without_a_timed_large_batch_it_was_not_measured():

@@ -10,6 +10,7 @@ from scaling.core.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 README = run_path(str(ROOT / "docs/config_keys.py"))
+LARGE_BATCHES = "large-batches.yaml"
 SHIPPED = ["config.yaml", "demo.yaml"]
 
 
@@ -26,6 +27,15 @@ def changed(path, value):
         section = section[parent]
     section[last] = value
     return document
+
+
+def test_the_study_of_large_batches_alone_is_valid():
+    """It says what differs from config.yaml, as Snakemake's --configfile has it."""
+    asked = shipped("config.yaml")
+    for section, values in shipped(LARGE_BATCHES).items():
+        asked[section] = asked[section] | values if isinstance(values, dict) else values
+    config.check(asked, reads_images=False)
+    assert len(asked["convergence"]["seeds"]) >= 5
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -56,9 +66,9 @@ def test_a_shipped_configuration_is_valid(name):
         ),
         ("knobs", {"gpus": [4], "batch_sizes": [32]}, "knobs.gpus has 4 (allowed: those of grid.g"),
         (
-            "knobs.told",
+            "knobs.variants",
             [{"static": True}],
-            "knobs.told[0] has the unknown key static, perhaps static_g",
+            "knobs.variants[0] has the unknown key static, perhaps static_g",
         ),
         ("synchronization.seeds", [0, 1], "it should have at least 3 seeds, or none"),
         ("convergence.global_batches", [32, 65], "global_batches has 65 and convergence.gpus is 2"),
@@ -70,7 +80,7 @@ def test_a_shipped_configuration_is_valid(name):
         (
             "convergence.remedies",
             [{"name": "fast", "speed": 2}],
-            "convergence.remedies[0] has the unknown key speed (allowed: scaling, ",
+            "convergence.remedies[0] has the unknown key speed (allowed: nesterov, ",
         ),
         ("training.weight_decay", "5e-4", "YAML reads 5e-4 as text, and 5.0e-4 as a number"),
         ("training.momentum", float("nan"), "momentum is nan: it should be a finite number"),

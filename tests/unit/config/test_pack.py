@@ -79,7 +79,7 @@ def test_a_remedy_with_other_options_than_the_study_asks_for_is_refused(folder):
 
 
 def test_what_ddp_was_told_is_packed_and_refused_where_the_study_asks_for_something_else(folder):
-    asked = {"gpus": [2], "batch_sizes": [128], "told": [{"powersgd_rank": 1}]}
+    asked = {"gpus": [2], "batch_sizes": [128], "variants": [{"powersgd_rank": 1}]}
     finished_study.make(folder, knobs=asked)
     path = "experiments/gpus~2/batch_size~128/knobs.json"
     with pytest.raises(UserError, match=f"lacks 1 of its .* files, the first is results/{path};"):
@@ -91,7 +91,7 @@ def test_what_ddp_was_told_is_packed_and_refused_where_the_study_asks_for_someth
     pack()
     stored.check(folder / "studies/mine", packing.read_config(folder / "results/config.yaml"))
     assert (folder / "studies/mine" / path).exists()
-    document["knobs"]["told"][0]["powersgd_rank"] = 2
+    document["knobs"]["variants"][0]["powersgd_rank"] = 2
     files.write_json(folder / "results" / path, document)
     with pytest.raises(UserError, match=r"knobs.json was made with knobs .*rank': 2.* asks for"):
         pack("--force")

@@ -138,6 +138,10 @@ def test_a_study_from_before_quantized_variants_has_one_record_of_them_a_seed(st
         stored.check(study, older)
     (study / "quantization/seed~0/stages.json").write_text("{}")
     stored.check(study, older)
-    for section, before in (("{seeds: [0]}", True), ("{seeds: [0], variants: []}", False)):
+    for section, left in (("{seeds: [0]}", []), ("{seeds: [0], variants: [1]}", [1])):
         (study / "config.yaml").write_text(f"quantization: {section}")
-        assert stored.is_before_variants(study) == before
+        asked = {"quantization": {"variants": [1]}, "convergence": {"accuracies": [0.7]}}
+        asked["time_to_accuracy"] = {"gpus": [1]}
+        stored.leave_out_later(study, asked)
+        assert asked["quantization"]["variants"] == left
+        assert asked["convergence"]["accuracies"] == asked["time_to_accuracy"]["gpus"] == []

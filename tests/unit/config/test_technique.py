@@ -13,7 +13,7 @@ def test_the_rules_of_the_rate_are_those_of_the_papers():
 
 
 def test_an_unknown_option_is_named_with_those_there_are():
-    with pytest.raises(UserError, match=r"remedy fast has .* speed \(allowed: scaling, "):
+    with pytest.raises(UserError, match=r"remedy fast has .* speed \(allowed: nesterov, "):
         Technique.of({"speed": 2}, "remedy fast")
     assert by_name([{"name": "a", "lars": 0.1}, {"name": "b"}]) == {"a": {"lars": 0.1}, "b": {}}
 

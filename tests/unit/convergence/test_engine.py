@@ -36,6 +36,11 @@ def test_a_run_does_not_depend_on_those_before_it_but_on_each_option():
         RUN.with_options(decay_batch_norm=False),
         RUN.with_options(label_smoothing=0.2),
         RUN.with_options(lars=0.01),
+        RUN.with_options(nesterov=True),
+        RUN.with_options(muon=1.0),
+        replace(RUN.with_options(muon=1.0), rest=(0.0,) * 6),
+        RUN.with_options(ghost_batch=4),
+        replace(RUN, momentum=0.5),
         replace(RUN, rates=tuple(reversed(real.RATES[:3])) * 2),
         replace(RUN, seed=5),
     ):
@@ -46,21 +51,39 @@ def test_a_run_does_not_depend_on_those_before_it_but_on_each_option():
 
 
 def test_precise_statistics_are_those_of_the_training_images_and_change_no_training():
-    made = engine()
-    plain, plain_epochs = trained(RUN, made)
-    state, epochs = trained(RUN.with_options(precise_batch_norm=True), made)
-    assert distance(state, plain) == 0
-    assert [replace(epoch, precise=None) for epoch in epochs] == plain_epochs
+    _, epochs = trained(RUN, engine())
     # Six updates leave the running statistics far from those of the images.
-    assert all(epoch.precise.loss != epoch.test.loss for epoch in epochs)
+    assert all(epoch.precise.loss != epoch.running.loss for epoch in epochs)
     # With one batch of all images and momentum 1, running statistics are those of the images.
     made = engine(replace(STUDY, gpus=1), global_batch=43)
     for module in made.model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = 1.0
-    still = replace(RUN, epochs=1, rates=(0.0,)).with_options(precise_batch_norm=True)
-    _, (epoch,) = trained(still, made)
-    assert epoch.precise == pytest.approx(epoch.test, rel=1e-4)
+    _, (epoch,) = trained(replace(RUN, epochs=1, rates=(0.0,)), made)
+    assert epoch.precise == pytest.approx(epoch.running, rel=1e-4)
+
+
+def test_a_ghost_batch_of_all_images_is_a_plain_one_and_parts_are_normalised_by_themselves():
+    made = engine(replace(STUDY, gpus=1))
+    one_epoch = replace(RUN, epochs=1)
+    plain, _ = trained(one_epoch, made)
+    whole, _ = trained(one_epoch.with_options(ghost_batch=16), made)
+    assert distance(plain, whole) == 0
+    norm, images = made.model.stem[1], torch.randn(6, real.WIDTH, 4, 4)
+    made.start(RUN.with_options(ghost_batch=3))
+    norm.train()
+    found = norm(images)
+    fresh = torch.nn.BatchNorm2d(real.WIDTH)
+    assert torch.allclose(found, torch.cat([fresh(part) for part in images.split(3)]))
+    assert torch.allclose(norm.running_mean, fresh.running_mean)
+
+
+def test_measuring_the_noise_scale_changes_no_training():
+    made = engine(replace(STUDY, gpus=1))
+    plain, epochs = trained(RUN, made)
+    state, measured = trained(RUN.with_options(noise_scale=True), made)
+    assert distance(plain, state) == 0 and epochs[0].noise is None
+    assert all(0 < noise.low <= noise.images <= noise.high for noise in (e.noise for e in measured))
 
 
 def test_zero_gamma_makes_every_block_its_shortcut_at_the_start():

@@ -6,6 +6,8 @@ import pytest
 
 import convergence_train
 from examples import ddp_training
+from scaling.convergence.experiment import losses
+from scaling.convergence.plan import choose
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.records import convergence_path
@@ -59,11 +61,10 @@ def test_each_remedy_and_batch_has_its_sweep_and_the_chosen_rates_seeds(train, c
     assert sum(line.endswith("shared") for line in lines if line.startswith("linear, ")) >= 3
 
 
-def test_precise_batch_norms_are_another_evaluation_of_a_training_and_records_may_be_kept(
-    train, capsys
-):
+def test_precise_batch_norms_are_another_evaluation_of_a_training(train, tmp_path, capsys):
     precise = {"precise_batch_norm": True}
-    records = train({"none": {}, "precise": precise}, 16)
+    cache = ["--cache", str(tmp_path / "trained")]
+    records = train({"none": {}, "precise": precise}, 16, options=cache)
     paths = {name: convergence_path(records, name, 16) for name in ("none", "precise")}
     plain, other = (files.read_json(path)["result"]["runs"] for path in paths.values())
     assert [run["losses"] for run in plain] == [run["losses"] for run in other]
@@ -72,12 +73,37 @@ def test_precise_batch_norms_are_another_evaluation_of_a_training_and_records_ma
         assert all((a["epochs"][0][quantity] == b["epochs"][0][quantity]) == same for a, b in pairs)
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.endswith("shared") for line in lines) == 3
-    # A record without is no stand-in for one with it.
-    paths["none"].write_text("{}")
-    paths["precise"].unlink()
-    train({"none": {}, "precise": precise}, 16, options=["--keep", "yes"])
-    again = files.read_json(paths["precise"])["result"]["runs"]
-    assert again[0]["epochs"] == other[0]["epochs"] and paths["none"].read_text() == "{}"
+    # What was trained once is not trained again by another process, nor for other seeds beside it.
+    always = ["--precise-batch-norm", "yes", "--seeds", "0", "1", "2"]
+    train({"none": {}}, 16, options=[*cache, *always])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.endswith("shared") for line in lines] == [True, True, True, False]
+    again = files.read_json(paths["none"])["result"]["runs"]
+    assert again[0]["epochs"] == other[0]["epochs"]
+    assert again[0]["epochs"][0]["running_test_loss"] == plain[0]["epochs"][0]["test_loss"]
+
+
+def test_held_out_images_choose_the_rate_and_all_are_trained_on_afterwards(train):
+    options = ["--held-out-images", "11", "--more-factors", "2", "--factors", "2", "4"]
+    remedies = {"muon": {"muon": 0.02, "noise_scale": True, "lengths": [2]}}
+    records = train(remedies, 8, options=options)
+    result = files.read_json(convergence_path(records, "muon", 8))["result"]
+    sweep = [run for run in result["runs"] if run["held_out"]]
+    assert len(sweep) == 4 and not any(run["chosen"] for run in sweep)
+    judged = losses({run["factor"]: run for run in sweep})
+    assert result["chosen_factor"] == choose(judged)
+    last = {"validation_loss": 0.5, "train_loss": 0.1}
+    assert losses({1.0: {"diverged": "", "held_out": True, "epochs": [last]}}) == {1.0: 0.5}
+    assert all(run["epochs"][-1]["test_accuracy"] is None for run in sweep)
+    assert not any(
+        "test" in key and row[key] for run in sweep for row in run["epochs"] for key in row
+    )
+    seeds = [run for run in result["runs"] if run["chosen"]]
+    assert [run["seed"] for run in seeds] == [0, 1]
+    # 32 images are left to a sweep, 43 afterwards.
+    assert {run["updates"] for run in sweep} == {4} and {run["updates"] for run in seeds} == {6}
+    assert [(len(run["epochs"]), run["updates"]) for run in result["longer"]] == [(2, 12)] * 2
+    assert len(seeds[0]["epochs"][0]["noise_scale"]) == 3
 
 
 def test_a_batch_that_cannot_be_trained_is_a_record_that_says_so_or_refused(train):

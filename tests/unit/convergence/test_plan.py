@@ -6,7 +6,14 @@ import pytest
 
 from examples.convergence_records import STUDY
 from scaling.config.technique import Technique
-from scaling.convergence.plan import choose, epochs_of, rates, reference_updates, run_of
+from scaling.convergence.plan import (
+    choose,
+    epochs_of,
+    next_factor,
+    rates,
+    reference_updates,
+    run_of,
+)
 
 
 def test_the_rate_rises_update_by_update_from_the_base_rate_and_falls_to_zero():
@@ -48,7 +55,31 @@ def test_equal_updates_train_longer_up_to_the_bound():
 
 
 def test_the_rate_with_the_lowest_training_loss_is_chosen():
-    assert choose([0.25, 1.0, 4.0], [1.0, 0.8, 0.9]) == 1.0
-    assert choose([0.25, 1.0, 4.0], [1.0, None, None]) == 0.25
+    assert choose({0.25: 1.0, 1.0: 0.8, 4.0: 0.9}) == 1.0
+    assert choose({0.25: 1.0, 1.0: None, 4.0: None}) == 0.25
     # All diverged: the rule's own rate shows it.
-    assert choose([0.25, 1.0, 4.0], [None, None, None]) == 1.0
+    assert choose(dict.fromkeys([0.25, 1.0, 4.0])) == 1.0
+
+
+@pytest.mark.parametrize(("best", "tried"), [(0.06, 6), (0.9, 5), (20.0, 6)])
+def test_a_sweep_goes_on_until_its_best_rate_is_inside_to_a_factor_of_2(best, tried):
+    found = {factor: abs(math.log(factor / best)) for factor in (0.25, 1.0, 4.0)}
+    while (factor := next_factor(found)) is not None:
+        assert factor not in found
+        found[factor] = abs(math.log(factor / best))
+    chosen, order = choose(found), sorted(found)
+    place = order.index(chosen)
+    assert order[place + 1] / order[place - 1] == pytest.approx(4)
+    assert abs(math.log2(chosen / best)) <= 1 / 2 and len(found) == tried
+    # Where all diverged a smaller one may not.
+    assert next_factor({1.0: None, 2.0: None}) == 0.5
+
+
+def test_muon_sweeps_its_own_rate_and_the_rest_follows_its_schedule():
+    muon = Technique(muon=0.2, warmup_share=0.2, decay="linear", scaled_momentum=True)
+    run = run_of(STUDY, muon, 512, 640, 2.0, 0, epochs=5)
+    shares = [1 / 3, 2 / 3, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]
+    assert run.rates == pytest.approx([0.4 * share for share in shares])
+    assert run.rest == pytest.approx([0.1 * share for share in shares])
+    assert run.momentum == pytest.approx(1 - 0.1 / 4)
+    assert Technique(decay="linear").shares(4) == [1, 0.75, 0.5, 0.25]

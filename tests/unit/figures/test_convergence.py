@@ -3,7 +3,7 @@
 import pandas as pd
 
 from examples.drawn import words
-from scaling.figures.convergence import draw_remedies
+from scaling.figures.convergence import draw_images_to_accuracy, draw_remedies
 
 
 def test_the_first_technique_and_those_best_at_a_batch_are_named_the_others_grey():
@@ -20,3 +20,21 @@ def test_the_first_technique_and_those_best_at_a_batch_are_named_the_others_grey
     assert {"none", "lars", "other techniques"} <= set(found) and "warm up" not in found
     reference = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
     assert list(reference[0].get_ydata()) == [70, 70]
+
+
+def test_images_to_an_accuracy_have_a_line_for_each_that_was_reached_beside_the_noise_scale():
+    needed = {0.7: (1.0, 2.0), 0.9: (4.0, float("inf"))}
+    rows = [
+        {"accuracy": accuracy, "global_batch": batch, "remedy": "muon", "epochs": epochs}
+        | {"epochs_min": epochs, "epochs_max": epochs, "images": 50_000 * epochs}
+        for accuracy, values in needed.items()
+        for batch, epochs in zip((128, 512), values, strict=True)
+    ]
+    noise = pd.DataFrame([{"noise_scale_low": 200.0, "noise_scale_high": 300.0}])
+    figure = draw_images_to_accuracy(pd.DataFrame(rows), noise)
+    assert {"70 %", "90 %", "gradient noise scale"} <= set(words(figure))
+    drawn = {tuple(line.get_ydata()) for line in figure.axes[0].lines}
+    assert {(5e4, 1e5), (2e5,)} <= drawn
+    none = draw_images_to_accuracy(pd.DataFrame(rows), noise.iloc[:0])
+    assert "gradient noise scale" not in words(none)
+    assert draw_images_to_accuracy(pd.DataFrame(rows[-1:]), noise) is None

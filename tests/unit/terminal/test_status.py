@@ -13,7 +13,7 @@ import study_status
 STORED = Path(__file__).parents[3] / "studies/h200x2"
 
 
-def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypatch, capsys):
+def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(STORED / "runs/recipe~course", "results/runs/recipe~course")
     config = yaml.safe_load((STORED / "config.yaml").read_text())
@@ -39,9 +39,9 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
     log.write_text("waits for GPUs, 2 of 2: GPU-a is held by process 7 of user 0 (python)\n")
     waiting = [sys.executable, "-c", "input()", "--output", str(here)]
     with subprocess.Popen(waiting, stdin=subprocess.PIPE) as process:
-        study_status.main([])
+        command = [sys.executable, study_status.__file__]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         process.communicate(b"\n")
-    said = capsys.readouterr().out
     counts = "6 done, 1 oom, 1 failed, 1 missing, 2 running, 1 infeasible"
     assert said.startswith(f"h200x2 (results/config.yaml), {counts}\n")
     rows = [line.split() for line in said.splitlines() if line.startswith("course")]

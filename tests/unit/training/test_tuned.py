@@ -11,6 +11,7 @@ from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
 from scaling.training import tuned
 from scaling.training.trainer import TrainingData
+from scaling.training.update import Update
 from training_runs import TUNED, arguments, spec_of
 
 
@@ -31,12 +32,38 @@ def test_a_last_batch_is_prepared_from_a_twentieth_of_the_images_on(samples, bat
     assert tuned._worth_preparing(sizes) == prepared
 
 
+def made(images, folder, **options):
+    """A trainer of 40 images in batches of 30 over four epochs, and its model."""
+    told = json.dumps({**json.loads(TUNED["recipe-options"]), **options})
+    asked = {**TUNED, "batch-size": 30, "recipe-options": told}
+    spec = spec_of(arguments(images, folder / "run.json", **asked))
+    data = TrainingData(dataset.load(images / "images.npz"), np.full(3, 0.5), np.full(3, 0.25))
+    model = ResNet18(1, 2)
+    return tuned.Tuned(spec, Rank(0, 0, 1, torch.device("cpu")), model, data), model
+
+
+def test_a_schedule_spans_the_epochs_and_muon_keeps_the_norm_of_hidden_convolutions(
+    images, tmp_path, monkeypatch
+):
+    options = {"muon": 0.2, "warmup_share": 0.25, "decay": "linear", "label_smoothing": 0.1}
+    trainer, model = made(images, tmp_path, **options)
+    assert trainer.applied["muon"] == 0.2 and "lars" not in trainer.applied
+    seen = []
+    set_rates = Update.set_rates
+    monkeypatch.setattr(
+        Update, "set_rates", lambda self, *rates: seen.append(rates) or set_rates(self, *rates)
+    )
+    for number in range(1, 6):
+        trainer.run_epoch(number)
+    shares = [1 / 3, 2 / 3, *(1 - update / 6 for update in range(6))]
+    assert seen == [pytest.approx((0.2 * share, 0.1 * share)) for share in shares]
+    _, *hidden = (one for one in model.modules() if isinstance(one, torch.nn.Conv2d))
+    at_least = [one.weight.norm() > 0.5 * len(one.weight) ** 0.5 for one in hidden]
+    assert all(at_least) and len(hidden) == 19
+
+
 def test_a_run_says_which_batches_were_compiled(images, tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda function, dynamic: function)
-    options = {**json.loads(TUNED["recipe-options"]), "compile": True}
-    asked = {**TUNED, "batch-size": 30, "recipe-options": json.dumps(options)}
-    spec = spec_of(arguments(images, tmp_path / "run.json", **asked))
-    data = TrainingData(dataset.load(images / "images.npz"), np.full(3, 0.5), np.full(3, 0.25))
-    trainer = tuned.Tuned(spec, Rank(0, 0, 1, torch.device("cpu")), ResNet18(1, 2), data)
+    trainer, _ = made(images, tmp_path, compile=True)
     assert trainer.compiled_batch_sizes == [30, 10]
     assert trainer.run_epoch(1).samples == 40

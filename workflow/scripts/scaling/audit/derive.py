@@ -33,12 +33,13 @@ def tables_of_times(
     timing: pd.DataFrame,
     gradient_bytes: float,
     measured: Mapping[str, pd.DataFrame],
-    nodes: tuple[int | None, float | None] = (None, None),
+    gpus_per_node: int | None = None,
+    between_nodes_gb_per_s: float | None = None,
 ) -> dict[str, pd.DataFrame]:
     """The tables that follow from `timing`, by their names.
 
     `gradient_bytes` is K, NaN where it is not known; `measured` has the tables `MEASURED`, or none
-    of a published study, which then has no utilization; `nodes` are the last two of `predict`.
+    of a published study, which then has no utilization; the last two are those of `predict`.
     """
     found = {name: schema.frame(name) for name in MEASURED} | dict(measured)
     parts = communication(timing, measured.get("readings"), measured.get("in_memory"))
@@ -49,7 +50,13 @@ def tables_of_times(
         "speedup": speedup(timing),
         "communication": parts,
         "bandwidth": bandwidth(timing, parts, found["interconnect"], gradient_bytes),
-        **predict(times, found["interconnect_fit"], gradient_bytes, *nodes),
+        **predict(
+            times,
+            found["interconnect_fit"],
+            gradient_bytes,
+            gpus_per_node,
+            between_nodes_gb_per_s,
+        ),
     }
     if measured:
         limits = utilization(timing, epochs, found["peaks"], found["costs"])

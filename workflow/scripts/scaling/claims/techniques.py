@@ -5,8 +5,12 @@ What each technique gains, and the verdict on it, is in remedies.csv.
 
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
+from scaling.core import statistics
 from scaling.core.statistics import Difference
 from scaling.tables.experiments import best_remedy, same_runs
 from scaling.tables.experiments.same_runs import BEHIND, CLOSED, gap
@@ -25,8 +29,11 @@ def claims(tables: ClaimTables) -> list[Claim]:
     trained = table.loc[table["planned_updates"].notna(), "global_batch"]
     larger = sorted({int(batch) for batch in trained if batch > plain.global_batch})
     there = best_remedy.best(table, plain.global_batch)
+    sgd = best_remedy.best(table, plain.global_batch, sgd=True)
     best = {batch: best_remedy.best(table, batch) for batch in larger}
     gaps = [_closes("Q4.2-gap", batch, row, there, tables) for batch, row in best.items()]
+    if sgd and there and sgd.remedy != there.remedy:
+        gaps += [_closes("Q4.2-best-sgd", batch, row, sgd, tables) for batch, row in best.items()]
     return [*gaps, *_equal_updates(plain, tables), *_running_statistics(larger, tables)]
 
 
@@ -56,6 +63,8 @@ def _closes(kind: str, batch: int, own: Any, there: Any, tables: ClaimTables) ->
     if own is None or there is None:
         return tables.claim(kind, about, case="not_learned")
     found, margin = difference(own, there, tables), float(own.accuracy_margin)
+    base = best_remedy.base_rate(tables["remedies"], chosen=False)
+    lab = next(base[base["global_batch"] == there.global_batch].itertuples(), None)
     tells, at_end = gap(found.low, found.high, margin), bool(own.at_edge or there.at_edge)
     return tables.claim(
         kind,
@@ -68,6 +77,7 @@ def _closes(kind: str, batch: int, own: Any, there: Any, tables: ClaimTables) ->
         there=there,
         test_accuracy=found,
         accuracy_margin=margin,
+        lab=difference(own, lab, tables) if lab and lab.remedy != there.remedy else None,
         at_end=at_end,
     )
 
@@ -86,6 +96,18 @@ def _equal_updates(plain: Any, tables: ClaimTables) -> list[Claim]:
     return made or [tables.missing(kind)]
 
 
+def _gain_anew(rows: pd.DataFrame, plain: Any, tables: ClaimTables) -> Difference | None:
+    """What statistics computed anew change for plain SGD: in its own runs, else in its twin's."""
+    runs = tables["convergence"]
+    own = runs[runs["chosen"].eq(True) & (runs["remedy"] == plain.remedy)]
+    own = own[own["global_batch"] == plain.global_batch]
+    pair = [own[f"{kind}_test_accuracy"].tolist() for kind in ("running", "precise")]
+    if own["precise_test_accuracy"].notna().all() and len(own) > 1:
+        return statistics.difference(np.subtract(*reversed(pair)).tolist())
+    anew: Any = best_remedy.evaluated_best(rows, plain)
+    return None if anew.remedy == plain.remedy else difference(anew, plain, tables)
+
+
 def _running_statistics(larger: list[int], tables: ClaimTables) -> list[Claim]:
     """That the start of the running statistics lowers test accuracy after few updates."""
     kind, table = "Q4.2-running-statistics", tables["remedies"]
@@ -98,10 +120,9 @@ def _running_statistics(larger: list[int], tables: ClaimTables) -> list[Claim]:
         if weight <= NOTABLE:
             continue
         few, plain = True, best_remedy.plain_sweep(table, batch)
-        anew: Any = best_remedy.evaluated_best(rows, plain) if plain else plain
-        if plain is None or anew.remedy == plain.remedy:
+        gain, about = plain and _gain_anew(rows, plain, tables), f"global batch {batch}"
+        if gain is None:
             continue
-        gain, about = difference(anew, plain, tables), f"global batch {batch}"
         facts: dict[str, Any] = {"updates": updates, "weight_of_start": weight, "gain": gain}
         facts |= {"holds": gain.above, "fails": gain.below, "ratios": of_difference(gain)}
         made.append(tables.claim(kind, about, **facts))

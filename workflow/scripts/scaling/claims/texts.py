@@ -59,14 +59,14 @@ def figure(low: float, high: float | None = None) -> str:
     return "–".join(dict.fromkeys(text.removesuffix(".00") for text in texts))
 
 
-def difference(found: Difference) -> str:
+def difference(found: Difference, unit: str = " points", of: str = "95 % interval ") -> str:
     """In percentage points: `−3.10 points (95 % interval −4.00 to −2.20)`."""
     if math.isnan(found.mean):
         return "unknown (a loss is not finite)"
     if math.isnan(found.low):
-        return f"{fmt.points(100 * found.mean)} points (no interval)"
+        return f"{fmt.points(100 * found.mean)}{unit} (no interval)"
     ends = f"{fmt.points(100 * found.low)} to {fmt.points(100 * found.high)}"
-    return f"{fmt.points(100 * found.mean)} points (95 % interval {ends})"
+    return f"{fmt.points(100 * found.mean)}{unit} ({of}{ends})"
 
 
 def spread(row: Any, quantity: str = "test_accuracy") -> str:

@@ -1,4 +1,4 @@
-"""Question 4.2: the speedup that is left when the accuracy has to be the same."""
+"""Question 4.2: how soon an accuracy is reached, in images, in seconds, on more GPUs."""
 
 import math
 from typing import Any
@@ -16,9 +16,64 @@ COLUMNS = [
     *("epoch_speedup", "plain_reference_seconds", "plain_speedup"),
 ]
 """Of the cell that reaches the accuracy first."""
+TWICE = 2
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
+    """What is left of a speedup, what foretells it, and trainings run to their end."""
+    return [*_speedup_left(tables), *_knee(tables), *_run_to_their_end(tables)]
+
+
+def _knee(tables: ClaimTables) -> list[Claim]:
+    """That a batch needs twice the fewest images just beyond the gradient noise scale.
+
+    So McCandlish et al. 2018 (equation 2.11) foretell it: twice at the noise scale itself.
+    """
+    images, noise = tables["images_to_accuracy"], tables["noise_scale"]
+    reached = images[images["images"] < math.inf]
+    known = reached[reached.groupby("accuracy")["global_batch"].transform("size") > 1]
+    if known.empty or noise.empty:
+        return []
+    fewest = known.groupby("accuracy")["images"].transform("min")
+    known = known.assign(more=known["images"] / fewest)
+    middle, low, high = (noise[f"noise_scale{end}"].median() for end in ("", "_low", "_high"))
+    below = known.loc[known["global_batch"] <= low, "more"] <= TWICE
+    above = known.loc[known["global_batch"] >= high, "more"] > TWICE
+    last = known[known["accuracy"] == known["accuracy"].max()]
+    return [
+        tables.claim(
+            "Q4.2-noise-scale",
+            holds=len(below) and len(above) and below.all() and above.all(),
+            fails=not (below.all() and above.all()),
+            noise_scale=middle,
+            noise_scale_low=low,
+            noise_scale_high=high,
+            accuracy=last["accuracy"].iloc[0],
+            needed=list(last[["global_batch", "more"]].itertuples(index=False, name=None)),
+        )
+    ]
+
+
+def _run_to_their_end(tables: ClaimTables) -> list[Claim]:
+    """That more GPUs come to an accuracy sooner, in trainings of as many epochs."""
+    rows = list(tables["trained_to_accuracy"].sort_values("gpus").itertuples())
+    return [
+        tables.claim(
+            "Q4.2-trained",
+            f"{row.recipe}/{row.strategy}, {fmt.gpus(row.gpus)}",
+            holds=row.speedup_low > 1 and min(row.reached, rows[0].reached) > row.seeds / 2,
+            fails=row.speedup_high < 1 or row.reached == 0,
+            first=rows[0],
+            row=row,
+            speedup=row.speedup,
+            speedup_low=row.speedup_low,
+            speedup_high=row.speedup_high,
+        )
+        for row in rows[1:]
+    ]
+
+
+def _speedup_left(tables: ClaimTables) -> list[Claim]:
     """A claim for each recipe and strategy that has times of such global batches."""
     plain, table = reference(tables), tables["time_to_accuracy"]
     if plain is None:

@@ -36,8 +36,12 @@ def _across_keys(
         if not hasattr(plugins.load(Path(path)), "ENTRY"):
             yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
     grid, per_node = config.grid, config.machine.gpus_per_node
+    full = config.time_to_accuracy
+    used = [*grid.recipes, *(["tuned"] if full.gpus else [])]
+    recipes = {name: values["recipes"][name] for name in used}
+    if max(grid.gpus) > 1:
+        yield from devices.need_own_updates(grid.strategies, recipes)
     if config.device == "cpu":
-        recipes = {name: values["recipes"][name] for name in grid.recipes}
         for said in devices.need_gpus(grid.strategies, recipes, max(grid.gpus)):
             yield f"{said}, and device is cpu"
     uneven = [n for n in grid.gpus if per_node and n > per_node and n % per_node]
@@ -53,6 +57,11 @@ def _across_keys(
         if not any(repeats_of(wanted.model_dump(), *cell) for cell in cells):
             yield f"grid.repeats[{place}] is of no cell (allowed: values of the grid's own lists)"
     yield from _remedies(config.convergence)
+    if uneven := [gpus for gpus in full.gpus if full.global_batch % gpus]:
+        yield (
+            f"time_to_accuracy.gpus has {', '.join(map(str, uneven))} and time_to_accuracy."
+            f"global_batch is {full.global_batch} (allowed: numbers that divide it)"
+        )
     if config.quantization.seeds and (config.quantization.variants or reads_images):
         yield from _variants(config.quantization)
     for name in ("peers", "resnet18"):

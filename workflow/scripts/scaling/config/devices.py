@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
+from scaling.registry.update_rule import UpdateRule
 
 
 def need_gpus(
@@ -25,6 +27,22 @@ def need_gpus(
         for switch in RECIPES.find(name).gpu_options:
             if options[switch]:
                 yield f"recipes.{name}.{switch} is true, which needs a GPU"
+
+
+def need_own_updates(
+    strategies: Iterable[str], recipes: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    """Say which strategies update the weights themselves, by SGD, where a recipe asks for more."""
+    asks = {key: plain for key, plain in UpdateRule() if key != "label_smoothing"}
+    for (name, options), strategy in product(recipes.items(), strategies):
+        own = RECIPES.find(name).sweep_kinds
+        if strategy in own or STRATEGIES.find(strategy).processes(2) == 1:
+            continue
+        for key in [key for key, plain in asks.items() if options.get(key, plain) != plain][:1]:
+            yield (
+                f"recipes.{name}.{key} is {options[key]}, and strategy {strategy} updates the "
+                f"weights by plain SGD (allowed: strategies {', '.join(own)})"
+            )
 
 
 def refuse_bf16(device: str, sections: Mapping[str, Mapping[str, Any]]) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Gt, Le
 from pydantic import AfterValidator, Field, StringConstraints
 
 from scaling.config.key_types import (
@@ -17,6 +17,7 @@ from scaling.config.key_types import (
 from scaling.config.scheme import Scheme
 from scaling.config.technique import Technique
 from scaling.core.section import Section
+from scaling.registry.update_rule import UpdateRule
 
 
 class Remedy(Technique):
@@ -41,10 +42,22 @@ class Convergence(Section):
     """Of the learning rate that a remedy's sweep chose. The sweep itself has the first of them."""
     factors: Some[AboveZero]
     """The sweep: multiples of the learning rate that a remedy's rule gives. The one with the lowest
-    training loss is chosen; the test set has no say. A remedy with a sweep is judged against plain
-    SGD (`scaling` alone) with the widest sweep, so give all of them the same `scaling` and with it
-    the same rates; a best rate at an end of its sweep, beyond which a better one may be, blocks the
-    verdict that this could overturn."""
+    loss on images held out, or without any in training, is chosen; the test set has no say. A
+    remedy with a sweep is judged against plain SGD (`scaling` alone) with the widest sweep; a best
+    rate at an end of its sweep, beyond which a better one may be, blocks the verdict that this
+    could overturn."""
+    more_factors: Count = 0
+    """How many factors a sweep may add: beyond the end at which its best one lies, then beside it,
+    until it is inside and its neighbours are a factor of 2 away. May be left out, like the next
+    three."""
+    held_out_images: Count = 0
+    """Training images that a sweep does not train on: they judge its rates, and techniques beside
+    one another. All images are trained on with the rate chosen. 0: the training loss judges."""
+    precise_batch_norm: bool = False
+    """Test figures of all remedies are by batch norms' statistics computed anew from training
+    images; those by running statistics stand beside them."""
+    accuracies: Distinct[Annotated[float, Gt(0), Le(1)]] = Field(default=[0.7, 0.8, 0.85, 0.89])
+    """Test accuracies for which the study tells the images needed at each global batch."""
     precision: Precision
     """Of convolutions and matrix products: `float32`, `tf32` or `bf16`."""
     train_images: Positive | None
@@ -56,6 +69,25 @@ class Convergence(Section):
     remedies: list[Remedy]
     """A list of remedies: a `name` and the options below, without which it is plain SGD. An empty
     list leaves the experiment out."""
+
+
+class TimeToAccuracy(Section):
+    """Trainings by recipe `tuned`, strategy ddp, to their end; the section may be left out."""
+
+    accuracy: Annotated[float, Gt(0), Le(1)] = 0.89
+    """The test accuracy that trainings are for: their seconds and joules are told with how many
+    reached it. 0.89 is for CIFAR-10 of lossy images; of the original 0.94 can be asked for."""
+    gpus: Distinct[Positive] = Field(default_factory=list)
+    """Numbers of GPUs; `[]` leaves the trainings out."""
+    global_batch: Positive = 1024
+    """Images of one update, shared by the GPUs, so that all train alike."""
+    epochs: Annotated[int, Ge(2)] = 10
+    """Of each training, chosen beforehand."""
+    seeds: Some[Count] = Field(default=[0, 1, 2, 3, 4])
+    """A training each; 5 or more for an interval worth the name."""
+    learning_rate: AboveZero = 0.1
+    """The peak of SGD's."""
+    update: UpdateRule = Field(default_factory=UpdateRule)
 
 
 def _none_or_three(seeds: list[int]) -> list[int]:

@@ -2,10 +2,12 @@
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from annotated_types import Ge, Gt, Lt, MinLen
+from annotated_types import Ge, Gt, MinLen
 from pydantic import AfterValidator
 
 from scaling.registry.registry import Registry
+from scaling.registry.update_rule import Fraction as Fraction
+from scaling.registry.update_rule import NotNegative as NotNegative
 
 T = TypeVar("T")
 
@@ -31,8 +33,6 @@ def one_of(registry: Registry[Any]) -> AfterValidator:
 Count = Annotated[int, Ge(0)]
 Positive = Annotated[int, Ge(1)]
 AboveZero = Annotated[float, Gt(0)]
-NotNegative = Annotated[float, Ge(0)]
-Fraction = Annotated[float, Ge(0), Lt(1)]
 Distinct = Annotated[list[T], AfterValidator(_each_once)]
 Some = Annotated[Distinct[T], MinLen(1)]
 Precision = Literal["float32", "tf32", "bf16"]

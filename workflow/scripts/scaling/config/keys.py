@@ -5,7 +5,12 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le, MinLen, MultipleOf
 from pydantic import BeforeValidator, Field, StringConstraints, create_model
 
-from scaling.config.experiment_keys import Convergence, Quantization, Synchronization
+from scaling.config.experiment_keys import (
+    Convergence,
+    Quantization,
+    Synchronization,
+    TimeToAccuracy,
+)
 from scaling.config.key_types import (
     AboveZero,
     Count,
@@ -219,6 +224,7 @@ class Configuration(Section):
     peaks: Peaks
     cost: Cost = Field(default_factory=Cost)
     convergence: Convergence
+    time_to_accuracy: TimeToAccuracy = Field(default_factory=TimeToAccuracy)
     synchronization: Synchronization
     knobs: Knobs = Field(default_factory=Knobs)
     quantization: Quantization

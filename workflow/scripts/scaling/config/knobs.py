@@ -9,7 +9,7 @@ from scaling.config.key_types import AboveZero, Distinct, Positive
 from scaling.core.section import Section
 
 
-class Told(Section):
+class Variant(Section):
     bucket_cap_mb: AboveZero | None = None
     """MiB of a bucket, a message of gradients; a plain one has 25."""
     gradient_as_bucket_view: bool = False
@@ -35,8 +35,8 @@ class Knobs(Section):
     """Steps that are timed together, or as many as the training set has."""
     repeats: Annotated[int, Ge(3)] = 5
     """Of each time, in turn with the plain one, which is timed once more."""
-    told: list[Told] = Field(default_factory=list)
-    """A list of what it is told, each with one of the options below or several."""
+    variants: list[Variant] = Field(default_factory=list)
+    """What it is told, each time one of the options below or several."""
 
     @property
     def what(self) -> dict[str, Any]:
@@ -46,9 +46,14 @@ class Knobs(Section):
     @property
     def named(self) -> dict[str, dict[str, Any]]:
         """What it is told, by names; at first nothing: two plain ones differ by noise alone."""
-        options = [told.model_dump(exclude_defaults=True) for told in self.told]
+        options = [one.model_dump(exclude_defaults=True) for one in self.variants]
         names = [
             " + ".join(key if value is True else f"{key} {value:g}" for key, value in one.items())
             for one in options
         ]
         return {"plain DDP": {}, **dict(zip(names, options, strict=True))}
+
+    @property
+    def most_batches(self) -> int:
+        """The most batches whose gradients are sent at once."""
+        return max(one.accumulated_batches or 1 for one in [Variant(), *self.variants])

@@ -35,10 +35,11 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
     is missing, or that was not made with this configuration, is a UserError.
     """
     records = [*stored.run_records(config), *stored.convergence_records(config)]
+    full = stored.full_training_records(config)
     others = [Path(CONFIG), *stored.other_records(config), *stored.optional_records(config)]
     if config["partial"]:
         records = [path for path in records if (results / path).exists()]
-    found = {path: results / path for path in [*records, *others]}
+    found = {path: results / path for path in [*records, *full, *others]}
     found[Path(MANIFEST)] = datasets / stored.dataset_folder(config) / MANIFEST
     missing = [source for source in found.values() if not source.exists()]
     if missing:
@@ -63,7 +64,7 @@ def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
     if "remedy" in record:
         options = by_name(config["convergence"]["remedies"])[record["remedy"]]
         asked |= config["convergence"] | {"options": Technique.of(options).model_dump()}
-        used["options"] = record["options"]
+        used["options"] = Technique().model_dump() | record["options"]
     else:
         wanted = config["recipes"][record["cell"]["recipe"]]
         asked |= config["machine"] | {"recipe_options": wanted}

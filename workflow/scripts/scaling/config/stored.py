@@ -17,7 +17,7 @@ CONFIG = "config.yaml"
 MANIFEST = "manifest.json"
 RECORDS = [
     *("runs", "interconnect", "quantization", "peaks", "experiments", "convergence", "logs"),
-    "machine",
+    *("machine", "to_accuracy"),
 ]
 """Folders of what was measured, named and laid out as below results/."""
 KNOBS = "experiments/gpus~{gpus}/batch_size~{batch_size}/knobs.json"
@@ -75,10 +75,16 @@ def quantization_records(config: dict[str, Any]) -> list[Path]:
     ]
 
 
-def is_before_variants(folder: Path) -> bool:
-    """Whether the study in `folder` was made when a seed had one record of its four stages."""
-    config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
-    return "variants" not in config.get("quantization", {})
+def leave_out_later(folder: Path, config: dict[str, Any]) -> None:
+    """Take out of `config`, which extends the default one, what is newer than a stored study.
+
+    Variants of quantization, accuracies that images are counted to, trainings to an accuracy.
+    """
+    own = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+    later = [("quantization", "variants"), ("convergence", "accuracies")]
+    for section, key in [*later, ("time_to_accuracy", "gpus")]:
+        if key not in own.get(section, {}):
+            config[section] |= {key: []}
 
 
 def synchronization_records(config: dict[str, Any]) -> list[Path]:
@@ -116,6 +122,21 @@ def convergence_records(config: dict[str, Any]) -> list[Path]:
     ]
 
 
+def full_trainings(config: dict[str, Any]) -> list[grid.Cell]:
+    """List the trainings that are run to their end for an accuracy; older studies have none."""
+    section = config.get("time_to_accuracy", {"gpus": []})
+    return [
+        grid.Cell("tuned", "ddp", gpus, section["global_batch"] // gpus, seed)
+        for gpus in section["gpus"]
+        for seed in section["seeds"]
+    ]
+
+
+def full_training_records(config: dict[str, Any]) -> list[Path]:
+    """The record of each of these trainings, from the study's folder."""
+    return [cell.record_path(Path("to_accuracy")) for cell in full_trainings(config)]
+
+
 def optional_records(config: dict[str, Any]) -> list[Path]:
     """What a study that was stored before there was such a measurement lacks.
 
@@ -151,6 +172,7 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     """
     runs, others = run_records(config), [Path(CONFIG), Path(MANIFEST), *other_records(config)]
     runs += convergence_records(config) if (folder / "convergence").exists() else []
+    runs += full_training_records(config)
     there = own_files(folder)
     needed = others if config["partial"] else [*runs, *others]
     missing = [path for path in needed if path not in there]

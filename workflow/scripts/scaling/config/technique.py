@@ -5,54 +5,68 @@ A technique is a set of independent options, named in the configuration (where i
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import ConfigDict
+from pydantic import model_validator
 
-from scaling.config.key_types import AboveZero, Fraction, NotNegative, Some
-from scaling.core.section import Section
+from scaling.config.key_types import AboveZero, Count, Fraction, NotNegative, Positive, Some
+from scaling.registry.update_rule import UpdateRule
 
 
-class Technique(Section):
+class Technique(UpdateRule):
     """The options of one technique; without any it is plain SGD at the base rate.
 
     When the global batch is k times the reference batch, `scaling` takes the rate to base · k
     (linear: Goyal et al. 2017, arXiv:1706.02677) or base · √k (sqrt: Krizhevsky 2014,
-    arXiv:1404.5997). `warmup_epochs` and `zero_gamma` are of Goyal et al. too, `label_smoothing` of
-    Szegedy et al. 2016 (arXiv:1512.00567), `lars` of You et al. 2017 (arXiv:1708.03888), the cosine
-    of Loshchilov and Hutter 2017 (arXiv:1608.03983), and `precise_batch_norm`, which leaves the
-    training the same, of Wu and Johnson 2021 (arXiv:2105.07576).
+    arXiv:1404.5997). `warmup_epochs` and `zero_gamma` are of Goyal et al. too, `scaled_momentum` of
+    Smith et al. 2018 (arXiv:1711.00489), `ghost_batch` of Hoffer et al. 2017 (arXiv:1705.08741) and
+    `precise_batch_norm`, which leaves the training the same, of Wu and Johnson 2021
+    (arXiv:2105.07576); `noise_scale` of McCandlish et al. 2018 (arXiv:1812.06162).
     """
 
-    model_config = ConfigDict(frozen=True)
-
     scaling: Literal["none", "linear", "sqrt"] = "none"
-    """Rule of the learning rate in the global batch: `none`, `linear` or `sqrt`."""
+    """Rule of the learning rate in the global batch, with `muon` of Muon's: `none`, `linear` or
+    `sqrt`."""
     warmup_epochs: NotNegative = 0.0
-    """Gradual warm-up from the base rate, per update; none where the peak is no higher."""
+    """Gradual warm-up from the base rate, per update; none where the peak is no higher. For one
+    from zero see `warmup_share`."""
+    momentum: Fraction | None = None
+    """Of its SGD; null: the study's."""
+    scaled_momentum: bool = False
+    """1 − momentum is divided by the ratio of the global batch to the reference batch."""
+    ghost_batch: Count = 0
+    """Batch norms see so many images at a time; 0: all that a GPU has of a batch."""
     zero_gamma: bool = False
     """The last batch-norm scale of each residual block starts at 0."""
-    decay_batch_norm: bool = True
-    """Weight decay on batch norms and biases as well."""
-    label_smoothing: Fraction = 0.0
-    """Share of the labels that is spread over all classes."""
-    lars: NotNegative = 0.0
-    """Trust coefficient of LARS, which leaves batch norms and biases to plain SGD; 0 is plain
-    SGD."""
-    decay: Literal["none", "linear", "cosine"] = "none"
-    """How the learning rate falls to zero after the warm-up: `none`, `linear` or `cosine`."""
     equal_updates: bool = False
     """As many updates as the reference batch has, instead of as many epochs."""
     precise_batch_norm: bool = False
-    """A pass over the training images before each evaluation, for the statistics of the batch
-    norms."""
+    """Statistics of the batch norms are computed anew from training images before each evaluation.
+    For all techniques: `convergence.precise_batch_norm`."""
+    noise_scale: bool = False
+    """Measures the gradient noise scale after each epoch."""
+    lengths: Some[Positive] | None = None
+    """Other numbers of epochs for which the chosen rate is trained too, from every seed, to find
+    the images that an accuracy needs. The schedule spans them all."""
     factors: Some[AboveZero] | None = None
     """A sweep of its own; `[1]` takes the rule at its word, which is judged against the base
     rate."""
 
+    @model_validator(mode="after")
+    def _one_warmup(self) -> Self:
+        if self.warmup_epochs and self.warmup_share:
+            raise ValueError("warmup_epochs starts at the base rate, warmup_share at 0: give one")
+        return self
+
     def rate(self, base: float, scale: float) -> float:
-        """Return the rule's rate when the global batch is `scale` times the reference batch."""
-        return base * {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}[self.scaling]
+        """Return the rule's rate at `scale` times the reference batch, of Muon where it is used."""
+        rules = {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}
+        return (self.muon or base) * rules[self.scaling]
+
+    def momentum_of(self, base: float, scale: float) -> float:
+        """Return its momentum when the global batch is `scale` times the reference batch."""
+        momentum = base if self.momentum is None else self.momentum
+        return 1 - (1 - momentum) / scale if self.scaled_momentum else momentum
 
 
 def by_name(configured: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:

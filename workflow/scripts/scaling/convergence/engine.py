@@ -14,20 +14,29 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim.swa_utils import update_bn
 
-from scaling.convergence.flat_optimizer import FlatOptimizer
+from scaling.config.technique import Technique
+from scaling.convergence.noise_scale import NoiseScale, noise_scale
 from scaling.convergence.plan import Run, Study
 from scaling.data.resident import ResidentImages
 from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training.captured_steps import CapturedSteps
 from scaling.training.evaluation import normalized
+from scaling.training.flat_weights import FlatWeights, views_of
+from scaling.training.step import losses
 from scaling.training.trainer import TrainingData
+from scaling.training.update import Update
 
 BATCH_SIZE = 2000
 """The most images of an evaluation's batch."""
+NOISE_BATCHES = 64
+"""The most reference batches whose gradients tell the noise scale."""
+PRECISE_IMAGES = 10_000
+"""The most images for precise statistics: Wu and Johnson 2021 (arXiv:2105.07576, section 3) need
+1,000 to 10,000."""
 
 
 class Quality(NamedTuple):
@@ -41,16 +50,16 @@ class Quality(NamedTuple):
 class Epoch:
     """Means over an epoch's images, and the test set after it; losses are plain cross-entropy.
 
-    A loss may be infinite or NaN; accuracies are fractions. `losses` is one per update. `test` is
-    by the batch norms' running statistics, `precise` by those of a pass over the training images,
-    None for runs that were not asked for it.
+    A loss may be infinite or NaN; accuracies are fractions. `losses` is one per update. `running`
+    is by the batch norms' running statistics, `precise` by those of training images after it.
     """
 
     losses: list[float]
     train_loss: float
     train_accuracy: float
-    test: Quality
-    precise: Quality | None
+    running: Quality
+    precise: Quality
+    noise: NoiseScale | None = None
 
 
 class Engine:
@@ -93,10 +102,14 @@ class Engine:
         self._format = torch.channels_last if on_gpu else torch.contiguous_format
         self.model = ResNet18(study.model_width, self.classes).to(device)
         self.model.to(memory_format=self._format)
-        self._optimizer = FlatOptimizer(self.model, study.momentum, study.weight_decay)
+        parameters = list(self.model.parameters())
+        flat = FlatWeights(parameters)
+        self._optimizer = Update(self.model, flat, parameters)
+        self._gradients = flat.gradients
+        for parameter, view in zip(parameters, views_of(flat.gradients, parameters), strict=True):
+            parameter.grad = view
         self._buffers = list(self.model.buffers())
         self._of_rank_0 = [buffer.clone() for buffer in self._buffers]
-        self._smoothing = torch.zeros((), device=device)
         self._losses = torch.zeros(len(self._sizes), device=device)
         self._update = torch.zeros(1, dtype=torch.long, device=device)
         self._loss_sum = torch.zeros((), device=device)
@@ -106,18 +119,22 @@ class Engine:
 
     def start(self, run: Run) -> None:
         """Begin a run: fresh weights, momenta and order."""
+        technique, decay = run.technique, self.study.weight_decay
+        for module in self.model.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.__dict__["forward"] = partial(_in_parts, module, technique.ghost_batch)
+        self._optimizer.reset(technique, run.momentum, decay)
         if self._device.type == "cuda":
             for size in sorted(set(self._sizes), reverse=True):
-                self._capture(size, run.technique.lars)
+                self._capture(size, run.update)
         if run.seed not in self._fresh:
             torch.manual_seed(run.seed)
             self._fresh[run.seed] = ResNet18(self.study.model_width, self.classes).state_dict()
         self.model.load_state_dict(self._fresh[run.seed])
         for module in self.model.modules():
-            if run.technique.zero_gamma and isinstance(module, BasicBlock):
+            if technique.zero_gamma and isinstance(module, BasicBlock):
                 torch.nn.init.zeros_(module.bn2.weight)
-        self._optimizer.reset(run.technique.decay_batch_norm)
-        self._smoothing.fill_(run.technique.label_smoothing)
+        self._optimizer.reset(technique, run.momentum, decay)
         for shard in self._shards:
             shard.seed = run.seed
 
@@ -127,17 +144,18 @@ class Engine:
         self._loss_sum.zero_()
         self._correct.zero_()
         self._draw(epoch)
-        first, lars = (epoch - 1) * len(self._sizes), run.technique.lars
-        for rate, size in zip(run.rates[first:], self._sizes, strict=False):
-            self._optimizer.rate.fill_(rate)
-            self._captured.run((size, lars), partial(self._launch, size, lars))
+        first, update = (epoch - 1) * len(self._sizes), run.update
+        for rate, rest, size in zip(run.rates[first:], run.rest[first:], self._sizes, strict=False):
+            self._optimizer.set_rates(rate, rest)
+            self._captured.run((size, update), partial(self._launch, size, update))
         images = self._gpus * sum(self._sizes)
         return Epoch(
             losses=self._losses.tolist(),
             train_loss=self._loss_sum.item() / images,
             train_accuracy=self._correct.item() / images,
-            test=self._evaluate(),
-            precise=self._precise(epoch) if run.technique.precise_batch_norm else None,
+            running=self._evaluate(),
+            precise=self._precise(epoch),
+            noise=self._noise_scale(epoch) if run.technique.noise_scale else None,
         )
 
     @torch.no_grad()
@@ -167,42 +185,55 @@ class Engine:
         return found
 
     def _training_images(self) -> Iterator[Tensor]:
-        """Yield the images of an epoch that `_draw` began, in batches of one size, less a few."""
+        """Yield `PRECISE_IMAGES` of an epoch that `_draw` began, less a few, in equal batches."""
         for shard in self._shards:
-            batches = math.ceil(shard.samples / BATCH_SIZE)
+            wanted = min(shard.samples, math.ceil(PRECISE_IMAGES / self._gpus))
+            batches = math.ceil(wanted / BATCH_SIZE)
             for _ in range(batches):
-                images, _labels = shard.next_batch(shard.samples // batches)
+                images, _labels = shard.next_batch(wanted // batches)
                 yield images.contiguous(memory_format=self._format)
 
-    def _launch(self, size: int, lars: float) -> None:
+    def _noise_scale(self, epoch: int) -> NoiseScale | None:
+        """Estimate the gradient noise scale, of 3 batches at least; the model stays as it is."""
+        running = [buffer.clone() for buffer in self._buffers]
+        self.model.train()
+        self._draw(epoch)
+        size, gradients = self.study.reference_batch, []
+        for _ in range(min(NOISE_BATCHES, self._shards[0].samples // size)):
+            self._gradients.zero_()
+            images, labels = self._shards[0].next_batch(size)
+            losses(self._logits(images), labels, 0.0)[0].backward()
+            gradients.append(self._gradients.clone())
+        torch._foreach_copy_(self._buffers, running)
+        return noise_scale(torch.stack(gradients), size) if len(gradients) > 2 else None
+
+    def _launch(self, size: int, update: Technique) -> None:
         """Launch one update on `size` images of each rank."""
-        self._optimizer.zero_grad()
+        self._gradients.zero_()
         mean_loss = torch.zeros((), device=self._device)
         for rank, shard in enumerate(self._shards):
             images, labels = shard.next_batch(size)
-            logits = self._logits(images)
-            loss, smooth = _losses(logits, labels)
-            objective = loss + self._smoothing * (smooth - loss)
+            objective, loss, correct = losses(self._logits(images), labels, update.label_smoothing)
             (objective / self._gpus).backward()
             mean_loss += loss.detach() / self._gpus
-            self._correct += (logits.detach().argmax(1) == labels).sum()
+            self._correct += correct
             if rank == 0 and self._gpus > 1:
                 torch._foreach_copy_(self._of_rank_0, self._buffers)
         if self._gpus > 1:
             torch._foreach_copy_(self._buffers, self._of_rank_0)
-        self._optimizer.step(lars)
+        self._optimizer.step()
         self._loss_sum += mean_loss * (size * self._gpus)
         self._losses.index_copy_(0, self._update, mean_loss.unsqueeze(0))
         self._update += 1
 
-    def _capture(self, size: int, lars: float) -> None:
+    def _capture(self, size: int, update: Technique) -> None:
         """Record the update as a CUDA graph, unless there is one; weights are lost."""
-        if (size, lars) in self._captured:
+        if (size, update) in self._captured:
             return
         self.model.train()
         with algorithm_search(size == self._sizes[0]):
-            update = partial(self._launch, size, lars)
-            self._captured.capture((size, lars), partial(self._draw, 0), update)
+            launch = partial(self._launch, size, update)
+            self._captured.capture((size, update), partial(self._draw, 0), launch)
 
     def _draw(self, epoch: int) -> None:
         """Begin an epoch: its order and crops, its first update."""
@@ -233,7 +264,8 @@ def algorithm_search(on: bool) -> Iterator[None]:
         torch.backends.cudnn.benchmark = before
 
 
-def _losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the mean cross-entropy with the labels, and with all classes alike (for smoothing)."""
-    log_shares = functional.log_softmax(logits, dim=1)
-    return functional.nll_loss(log_shares, labels), -log_shares.mean()
+def _in_parts(norm: nn.BatchNorm2d, size: int, images: Tensor) -> Tensor:
+    """Normalise each `size` images by themselves in training; 0 is all at once."""
+    if not size or not norm.training:
+        return nn.BatchNorm2d.forward(norm, images)
+    return torch.cat([nn.BatchNorm2d.forward(norm, part) for part in images.split(size)])

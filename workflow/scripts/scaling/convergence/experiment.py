@@ -3,6 +3,7 @@
 All runs of one process follow one another on one device.
 """
 
+import gc
 import math
 import os
 import time
@@ -15,8 +16,17 @@ import torch
 
 from scaling.config.devices import refuse_bf16
 from scaling.config.technique import Technique
+from scaling.convergence.cache import Cache
 from scaling.convergence.engine import Engine, Epoch
-from scaling.convergence.plan import Run, Session, Study, choose, reference_updates, run_of
+from scaling.convergence.plan import (
+    Run,
+    Session,
+    Study,
+    choose,
+    next_factor,
+    reference_updates,
+    run_of,
+)
 from scaling.core import environment, files
 from scaling.core.environment import Device
 from scaling.core.records import convergence_path
@@ -43,12 +53,8 @@ def run(session: Session) -> None:
     study = replace(session.study, precision=precision)
     with _device(kind) as (device, host_info):
         for global_batch in session.global_batches:
-            paths = {
-                name: convergence_path(session.records, name, global_batch) for name in techniques
-            }
-            kept = {name for name, path in paths.items() if session.keep and path.exists()}
-            wanted = {name: each for name, each in techniques.items() if name not in kept}
-            for name, found in _results(study, wanted, global_batch, dataset, device):
+            cache = Cache(session.cache, study, global_batch, facts, device)
+            for name, found in _results(study, techniques, global_batch, dataset, device, cache):
                 document = {
                     "remedy": name,
                     "global_batch": global_batch,
@@ -58,7 +64,8 @@ def run(session: Session) -> None:
                     **found,
                     "environment": host_info | {"ended": environment.now()},
                 }
-                files.write_json(paths[name], document)
+                files.write_json(convergence_path(session.records, name, global_batch), document)
+                host_info["started"] = environment.now()
 
 
 @contextmanager
@@ -81,59 +88,92 @@ def _results(
     global_batch: int,
     dataset: TrainingData,
     device: torch.device,
+    cache: Cache,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each technique's name and the part of its record that the runs decide.
 
-    Where the device has no room for one technique it has none for the others. Those with precise
-    batch norms go first, as their trainings serve those without.
+    Sweeps go first where they have images of their own: one engine at a time has room. Where the
+    device has no room for one technique it has none for those after it.
     """
-    status, message = "ok", None
-    if global_batch > (there := len(dataset.data.train_labels)):
+    status, message, done = "ok", None, set[str]()
+    there = len(dataset.data.train_labels) - study.held_out_images
+    if global_batch > there:
         status = "infeasible"
         message = f"the global batch is larger than the {there} training images"
-    experiment: Experiment | None = None
-    for name in sorted(techniques, key=lambda name: not techniques[name].precise_batch_norm):
-        result = None
-        if status == "ok":
-            try:
-                if experiment is None:
-                    experiment = Experiment(Engine(study, dataset, global_batch, device))
+    parts = [dataset]
+    if study.held_out_images:
+        parts.insert(0, dataset.judged_by(study.held_out_images))
+    sweeps: dict[str, dict[float, dict[str, Any]]] = {}
+    try:
+        for data in parts if status == "ok" else []:
+            experiment = Experiment(Engine(study, data, global_batch, device), cache)
+            for name, technique in techniques.items():
                 label = f"{name}, global batch {global_batch}"
-                result = experiment.result(techniques[name], label)
-            except Exception as error:
-                lack = outcome.classify(error)
-                if lack is None:
-                    raise
-                status, message = lack, outcome.first_sentence(error)
-        yield name, {"status": status, "message": message, "result": result}
+                if data is parts[0]:
+                    sweeps[name] = experiment.sweep(technique, label, data is not dataset)
+                if data is dataset:
+                    result = experiment.result(technique, sweeps[name], label)
+                    yield name, {"status": status, "message": message, "result": result}
+                    done.add(name)
+            del experiment
+            gc.collect()
+    except Exception as error:
+        lack = outcome.classify(error)
+        if lack is None:
+            raise
+        status, message = lack, outcome.first_sentence(error)
+    for name in techniques.keys() - done:
+        yield name, {"status": status, "message": message, "result": None}
 
 
 class Experiment:
-    """Trains all runs at one global batch; a run that two techniques share is trained once.
+    """Trains all runs at one global batch that an engine's images are for."""
 
-    With and without `precise_batch_norm` it is the same training, if the first to train it asks
-    for precise statistics.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine, self._study = engine, engine.study
+    def __init__(self, engine: Engine, cache: Cache) -> None:
+        self._engine, self._study, self._cache = engine, engine.study, cache
         sizes = engine.study.batch_sizes(engine.train_images, engine.global_batch)
         self._updates_per_epoch = len(sizes)
-        self._done: dict[Run, tuple[dict[str, Any], list[Epoch]]] = {}
 
-    def result(self, technique: Technique, label: str) -> dict[str, Any]:
-        """Train the runs of `technique`, printing a line for each that begins with `label`.
+    def sweep(
+        self, technique: Technique, label: str, held_out: bool
+    ) -> dict[float, dict[str, Any]]:
+        """Train the first seed at each factor, and at more until the best lies inside.
 
-        Returns the record's `result`: `runs`, each as `_train` describes it, with its `epochs`,
-        `factor`, `learning_rate` and `chosen`. The sweep has the first seed. `at_edge`: the chosen
-        factor is the least or greatest of several.
+        `held_out` images, where there are any, are what the engine has for test images: they judge
+        the factors instead of the training loss. Prints a line for each run, as `result` does.
         """
         study = self._study
-        factors = sorted(technique.factors or study.factors)
-        sweep = [self._run(technique, factor, study.seeds[0], label) for factor in factors]
-        losses = [None if run["diverged"] else run["epochs"][-1]["train_loss"] for run in sweep]
-        chosen = choose(factors, losses)
-        seeds = [self._run(technique, chosen, seed, label) for seed in study.seeds[1:]]
+        runs: dict[float, dict[str, Any]] = {}
+        wanted = list(technique.factors or study.factors)
+        more = study.more_factors if len(wanted) > 1 else 0
+        while wanted:
+            factor = wanted.pop(0)
+            runs[factor] = self._run(technique, factor, study.seeds[0], label, held_out=held_out)
+            if not wanted and more and (following := next_factor(losses(runs))):
+                wanted, more = [following], more - 1
+        return dict(sorted(runs.items()))
+
+    def result(
+        self, technique: Technique, sweep: dict[float, dict[str, Any]], label: str
+    ) -> dict[str, Any]:
+        """Train the runs of `technique` that a sweep asks for.
+
+        Returns the record's `result`: `runs`, each as `_train` describes it, with its `epochs`,
+        `factor`, `learning_rate`, `held_out` and `chosen`; `longer`, the same of other lengths.
+        `at_edge`: the chosen factor is the least or greatest of several.
+        """
+        study, factors = self._study, list(sweep)
+        chosen = choose(losses(sweep))
+        swept = [{**run, "chosen": False} for run in sweep.values()]
+        if not study.held_out_images:
+            swept = [{**run, "chosen": run["factor"] == chosen} for run in swept]
+        left = study.seeds if study.held_out_images else study.seeds[1:]
+        seeds = [self._run(technique, chosen, seed, label) for seed in left]
+        longer = [
+            self._run(technique, chosen, seed, label, epochs=epochs)
+            for epochs in technique.lengths or []
+            for seed in study.seeds
+        ]
         scale = self._engine.global_batch / study.reference_batch
         return {
             "gpus": study.gpus_of(self._engine.global_batch),
@@ -142,52 +182,63 @@ class Experiment:
             "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
             "updates_per_epoch": self._updates_per_epoch,
             "reference_updates": reference_updates(study, self._engine.train_images),
-            "runs": [{**run, "chosen": run["factor"] == chosen} for run in [*sweep, *seeds]],
+            "runs": [*swept, *({**run, "chosen": True} for run in seeds)],
+            "longer": [{**run, "chosen": True} for run in longer],
         }
 
-    def _run(self, technique: Technique, factor: float, seed: int, label: str) -> dict[str, Any]:
-        images, global_batch = self._engine.train_images, self._engine.global_batch
-        run = run_of(self._study, technique, global_batch, images, factor, seed)
-        trained_alike = [run, run.with_options(precise_batch_norm=True)]
-        trained = next((one for one in trained_alike if one in self._done), None)
-        if trained is None:
-            self._done[run] = self._train(run)
-        found, epochs = self._done[trained or run]
+    def _run(
+        self,
+        technique: Technique,
+        factor: float,
+        seed: int,
+        label: str,
+        *,
+        epochs: int | None = None,
+        held_out: bool = False,
+    ) -> dict[str, Any]:
+        run = run_of(
+            *(self._study, technique, self._engine.global_batch, self._engine.train_images),
+            *(factor, seed),
+            epochs=epochs,
+            held_out=held_out,
+        )
+        found, there = self._cache.result(run, self._train)
+        precise = technique.precise_batch_norm or self._study.precise_batch_norm
         rows = [
-            {"epoch": number, "updates": number * self._updates_per_epoch}
-            | _figures(epoch, run.technique.precise_batch_norm)
-            for number, epoch in enumerate(epochs, start=1)
+            _told(row, "precise" if precise else "running", held_out) for row in found["epochs"]
         ]
-        last, spent = rows[-1], "shared" if trained else f"{found['seconds']:.2f} s"
+        last, spent = rows[-1], "shared" if there else f"{found['seconds']:.2f} s"
+        figures = ", ".join(f"{key} {value}" for key, value in last.items() if "_" in key)
         print(
-            f"{label}, factor {factor:g} rate {max(run.rates):g} seed {seed}: "
-            f"loss {last['train_loss']} train {last['train_accuracy']} "
-            f"test {last['test_accuracy']} {found['diverged']} {spent}",
+            f"{label}, factor {factor:g} rate {max(run.rates):g} seed {seed} epochs {run.epochs}: "
+            f"{figures} {found['diverged']} {spent}",
             flush=True,
         )
-        return {"factor": factor, "learning_rate": max(run.rates), **found, "epochs": rows}
+        of_run = {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out}
+        return {**of_run, **found, "epochs": rows}
 
-    def _train(self, run: Run) -> tuple[dict[str, Any], list[Epoch]]:
+    def _train(self, run: Run) -> dict[str, Any]:
         """Train one run to its end, or to the end of the epoch in which its loss diverges.
 
-        Returns its epochs, and for the record `updates`; `planned_epochs` and `planned_updates`,
-        which a run that diverged may not have reached; `losses` (means over `updates_per_point`
-        updates, of six digits each; null where not finite); `diverged`, "" or why: a loss that was
-        "not finite" in an update, or on the test set after the last one, which ends the run after
-        that epoch, and whose number from 1 is `diverged_update`; or "at chance": the training loss
-        of the last epoch is no better than the same answer for every image gives, ln(classes).
+        Returns its `epochs`, each with figures by both statistics of the batch norms; `updates`;
+        `planned_epochs` and `planned_updates`, which a run that diverged may not have reached;
+        `losses` (means over `updates_per_point` updates, of six digits each; null where not
+        finite); `diverged`, "" or why: a loss that was "not finite" in an update, or on the test
+        set after the last one, which ends the run after that epoch, and whose number from 1 is
+        `diverged_update`; or "at chance": the training loss of the last epoch is no better than the
+        same answer for every image gives, ln(classes).
         """
         started = time.perf_counter()
         self._engine.start(run)
-        epochs: list[Epoch] = []
+        rows: list[dict[str, Any]] = []
         losses: list[float] = []
         diverged, diverged_update = "", None
         for number in range(1, run.epochs + 1):
             epoch = self._engine.train_epoch(run, number)
-            epochs.append(epoch)
+            rows.append(_figures(number, number * self._updates_per_epoch, epoch))
             losses += epoch.losses
             bad = [index for index, loss in enumerate(losses, start=1) if not math.isfinite(loss)]
-            if bad or not math.isfinite(epoch.test.loss):
+            if bad or not math.isfinite(epoch.running.loss):
                 diverged, diverged_update = NOT_FINITE, (bad or [len(losses)])[0]
                 break
         if not diverged and epoch.train_loss >= math.log(self._engine.classes):
@@ -205,16 +256,36 @@ class Experiment:
             "updates_per_point": stretch,
             "losses": [float(f"{mean:.6g}") if math.isfinite(mean) else None for mean in means],
             "seconds": round(time.perf_counter() - started, 3),
-        }, epochs
+            "epochs": rows,
+        }
 
 
-def _figures(epoch: Epoch, precise: bool) -> dict[str, Any]:
-    """Return the figures of an epoch; those of weights that are not finite are null."""
-    test = epoch.precise if precise and epoch.precise else epoch.test
-    sound = math.isfinite(epoch.train_loss) and math.isfinite(test.loss)
+def losses(runs: dict[float, dict[str, Any]]) -> dict[float, float | None]:
+    """Return what judges each factor's run: None where it diverged."""
     return {
-        "train_loss": finite(epoch.train_loss),
-        "train_accuracy": epoch.train_accuracy if sound else None,
-        "test_loss": finite(test.loss),
-        "test_accuracy": test.accuracy if sound else None,
+        factor: None
+        if run["diverged"]
+        else run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]
+        for factor, run in runs.items()
     }
+
+
+def _figures(number: int, updates: int, epoch: Epoch) -> dict[str, Any]:
+    """Return the figures of an epoch; those of weights that are not finite are null."""
+    row: dict[str, Any] = {"epoch": number, "updates": updates}
+    sound = math.isfinite(epoch.train_loss) and math.isfinite(epoch.running.loss)
+    row["train_loss"] = finite(epoch.train_loss)
+    row["train_accuracy"] = epoch.train_accuracy if sound else None
+    for kind, test in (("running", epoch.running), ("precise", epoch.precise)):
+        row[f"{kind}_test_loss"] = finite(test.loss)
+        row[f"{kind}_test_accuracy"] = test.accuracy if sound else None
+    noise = epoch.noise
+    return row | ({"noise_scale": [finite(value) for value in noise]} if noise else {})
+
+
+def _told(row: dict[str, Any], kind: str, held_out: bool) -> dict[str, Any]:
+    """Return an epoch's row as records have it: by one kind of statistics, of held-out images."""
+    split = "validation" if held_out else "test"
+    told = {key: value for key, value in row.items() if not (held_out and "_test_" in key)}
+    own = {f"{split}_{what}": row[f"{kind}_test_{what}"] for what in ("loss", "accuracy")}
+    return told | {"test_loss": None, "test_accuracy": None} | own

@@ -1,10 +1,11 @@
 """Which runs a technique needs at a global batch: a sweep of the rate, then the best rate's seeds.
 
-The rate is chosen by the training loss of the last epoch, never by the test set. Needs no torch.
+The rate is chosen by images held out of the training set, or by the training loss where there are
+none, never by the test set. Needs no torch.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -36,6 +37,12 @@ class Study(TrainingOptions):
     """Precision of convolutions and matrix products."""
     train_images: int | None = None
     """How many images are trained on, the first ones (default: all)."""
+    held_out_images: int = 0
+    """Of these so many are kept from the sweep, which they judge; all are trained on afterwards."""
+    more_factors: int = 0
+    """By how many factors a sweep may be widened, or refined, until its best one is inside."""
+    precise_batch_norm: bool = False
+    """Whether all techniques are evaluated by statistics computed anew."""
 
     def gpus_of(self, global_batch: int) -> int:
         """Return over how many GPUs a global batch is spread."""
@@ -69,8 +76,8 @@ class Session:
     device: Device = "auto"
     cpu_threads: int = 1
     """Threads of the process."""
-    keep: bool = False
-    """Leave existing records alone."""
+    cache: Path | None = None
+    """Folder of finished trainings, so that none is done again."""
 
     @property
     def techniques(self) -> dict[str, Technique]:
@@ -84,21 +91,34 @@ class Session:
 class Run:
     """All that decides the outcome of one run at a global batch; equal runs are the same run.
 
-    `technique` is without the options that `epochs` and `rates` have settled. With precise batch
-    norms it is evaluated in two ways, and trains as it would without.
+    `rates` are those of the updates, with Muon its own, and `rest` those of all it leaves to SGD.
+    `technique` is without the options that the other fields have settled. `held_out`: it trains
+    without the images that judge a sweep, and is evaluated by them.
     """
 
     seed: int
     epochs: int
     rates: tuple[float, ...]
+    rest: tuple[float, ...]
+    momentum: float
     technique: Technique
+    held_out: bool = False
 
     def with_options(self, **options: Any) -> "Run":
         """Change options of the technique."""
         return replace(self, technique=self.technique.model_copy(update=options))
 
+    @property
+    def update(self) -> Technique:
+        """What of the technique a captured update depends on."""
+        plain = {"zero_gamma": False, "noise_scale": False}
+        return self.technique.model_copy(update=plain)
 
-SETTLED = ("scaling", "warmup_epochs", "decay", "equal_updates", "factors")
+
+SETTLED = [
+    *("scaling", "warmup_epochs", "warmup_share", "decay", "equal_updates", "momentum"),
+    *("scaled_momentum", "lengths", "precise_batch_norm", "factors"),
+]
 
 
 def run_of(
@@ -108,14 +128,22 @@ def run_of(
     train_images: int,
     factor: float,
     seed: int,
+    *,
+    epochs: int | None = None,
+    held_out: bool = False,
 ) -> Run:
-    """Make the run of `technique` at `factor` times the rate of its rule."""
-    epochs = epochs_of(study, technique, global_batch, train_images)
+    """Make the run of `technique` at `factor` times the rate of its rule, on `train_images`."""
+    epochs = epochs or epochs_of(study, technique, global_batch, train_images)
     updates = len(study.batch_sizes(train_images, global_batch))
-    peak = factor * technique.rate(study.learning_rate, global_batch / study.reference_batch)
-    found = tuple(rates(technique, study.learning_rate, peak, updates, epochs))
+    base, scale = study.learning_rate, global_batch / study.reference_batch
+    peak = factor * technique.rate(base, scale)
+    found = tuple(rates(technique, technique.rate(base, 1.0), peak, updates, epochs))
+    rest = tuple(base * rate / peak for rate in found) if technique.muon else found
     plain = {name: getattr(Technique(), name) for name in SETTLED}
-    return Run(seed, epochs, found, technique.model_copy(update=plain))
+    plain |= {"muon": float(technique.muon > 0)}
+    momentum = technique.momentum_of(study.momentum, scale)
+    settled = technique.model_copy(update=plain)
+    return Run(seed, epochs, found, rest, momentum, settled, held_out)
 
 
 def epochs_of(study: Study, technique: Technique, global_batch: int, train_images: int) -> int:
@@ -144,24 +172,32 @@ def rates(
     updates = updates_per_epoch * epochs
     warmup = min(updates, round(technique.warmup_epochs * updates_per_epoch)) if peak > base else 0
     rising = [base + (peak - base) * update / warmup for update in range(warmup)]
-    left = updates - warmup
-    # The share of the peak that is left after so much of the updates, from 0 to 1.
-    remaining: Callable[[float], float] = {
-        "none": lambda progress: 1.0,
-        "linear": lambda progress: 1 - progress,
-        "cosine": lambda progress: (1 + math.cos(math.pi * progress)) / 2,
-    }[technique.decay]
-    return rising + [peak * remaining(update / left) for update in range(left)]
+    return rising + [peak * share for share in technique.shares(updates - warmup)]
 
 
-def choose(factors: Sequence[float], losses: Sequence[float | None]) -> float:
-    """Return the factor whose run has the lowest training loss in its last epoch.
+def choose(found: Mapping[float, float | None]) -> float:
+    """Return the factor whose run has the lowest loss in its last epoch.
 
-    `losses` are None for runs that diverged. When all did, it is the one nearest to the rule's.
+    `found` are the losses of all factors tried: None for runs that diverged. When all did, it is
+    the one nearest to the rule's.
     """
-    finished = [
-        (loss, factor) for factor, loss in zip(factors, losses, strict=True) if loss is not None
-    ]
+    finished = [(loss, factor) for factor, loss in found.items() if loss is not None]
     if not finished:
-        return min(factors, key=lambda factor: abs(math.log(factor)))
+        return min(found, key=lambda factor: abs(math.log(factor)))
     return min(finished)[1]
+
+
+def next_factor(found: Mapping[float, float | None]) -> float | None:
+    """Return the factor that a sweep lacks; None where its best one is inside, to a factor of 2.
+
+    Beyond the end at which the best lies, twice as far; else midway, in the logarithm, to the
+    neighbour that is more than a factor of 2 away.
+    """
+    tried, best = sorted(found), choose(found)
+    if all(loss is None for loss in found.values()):
+        return tried[0] / 2
+    if best in (tried[0], tried[-1]):
+        return best / 2 if best == tried[0] else best * 2
+    place = tried.index(best)
+    far = [one for one in (tried[place - 1], tried[place + 1]) if abs(math.log2(one / best)) > 1.01]
+    return math.sqrt(best * far[0]) if far else None

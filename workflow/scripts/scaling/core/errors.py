@@ -12,16 +12,14 @@ class UserError(Exception):
 
 
 def program(main: Main) -> Main:
-    """Run a script's main(), the last of its module, where that is what was started."""
+    """Run a script's main(), the last of its module, where that is what was started.
+
+    A UserError ends it with its one sentence and exit status 1.
+    """
     if main.__module__ == "__main__":
-        run_script(main)
+        try:
+            main()
+        except UserError as error:
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(1)
     return main
-
-
-def run_script(main: Callable[[], None]) -> None:
-    """Run a script's main(); a UserError ends it with its one sentence and exit status 1."""
-    try:
-        main()
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)

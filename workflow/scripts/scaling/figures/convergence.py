@@ -1,8 +1,9 @@
-"""Draw how techniques for large batches learn: accuracy over the global batch."""
+"""Draw what large batches cost: accuracy, and images to an accuracy, over the global batch."""
 
 import pandas as pd
 from matplotlib.figure import Figure
 
+from scaling.core import numbers as fmt
 from scaling.figures import style
 
 FAINT = "#b8b8b8"
@@ -38,4 +39,35 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
     style.log2_axis(axes.xaxis, sorted(known["global_batch"].unique()))
     others = style.line_handle("other techniques", color=FAINT, linewidth=0.8)
     style.legend(figure, [name.replace("_", " ") for name in named], others)
+    return figure
+
+
+def draw_images_to_accuracy(images: pd.DataFrame, noise: pd.DataFrame) -> Figure | None:
+    """Draw the images needed over the global batch, a line for each accuracy that was reached.
+
+    A point is the median over the seeds, its bar their range. The band is the gradient noise scale:
+    the medians of its interval's ends over the training.
+    """
+    known = images[images["images"] < float("inf")]
+    if known.empty:
+        return None
+    title = "Images to a test accuracy"
+    figure, (axes,) = style.panels([title], "global batch", "images")
+    per_epoch = known["images"] / known["epochs"]
+    known = known.assign(
+        images_min=known["epochs_min"] * per_epoch,
+        images_max=(known["epochs_max"] * per_epoch).where(known["epochs_max"] < float("inf")),
+        name=known["remedy"] + ", global batch " + known["global_batch"].astype(str),
+    )
+    groups = {fmt.percent(key): rows for key, rows in known.groupby("accuracy")}
+    style.lines(axes, groups.values(), "global_batch", "images", "images_to_accuracy")
+    axes.set_yscale("log")
+    style.log2_axis(axes.xaxis, sorted(images["global_batch"].unique()))
+    handles = []
+    ends = noise[["noise_scale_low", "noise_scale_high"]].median()
+    if ends.notna().all() and ends.iloc[0] < float("inf"):
+        right = min(ends.iloc[1], 2 * images["global_batch"].max())
+        axes.axvspan(ends.iloc[0], right, color=FAINT, alpha=0.4, zorder=0)
+        handles = [style.line_handle("gradient noise scale", color=FAINT, linewidth=6)]
+    style.legend(figure, list(groups), *handles)
     return figure

@@ -44,12 +44,16 @@ def _last_epochs(accuracy: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_pareto(
-    accuracy: pd.DataFrame, timing: pd.DataFrame, remedies: pd.DataFrame, times: pd.DataFrame
+    accuracy: pd.DataFrame,
+    timing: pd.DataFrame,
+    remedies: pd.DataFrame,
+    times: pd.DataFrame,
+    full: pd.DataFrame,
 ) -> Figure | None:
-    """Draw test accuracy over the seconds of training: the grid's cells, and the techniques.
+    """Draw test accuracy over the seconds of training: cells, techniques, trainings to an accuracy.
 
-    Seconds are epochs times the cell's epoch; a technique has the fastest cell of its batch. The
-    line joins what nothing else beats in both.
+    Seconds are epochs times the cell's epoch; a technique has the fastest cell of its batch. Those
+    of `full` trainings were really run. The line joins what nothing else beats in both.
     """
     runs = _last_epochs(accuracy).groupby(CELL_KEYS, as_index=False)
     cells = runs[["epoch", "test_accuracy"]].mean().merge(timing, on=CELL_KEYS)
@@ -61,7 +65,8 @@ def draw_pareto(
     trained = remedies[[*keys, "epochs", "test_accuracy"]].merge(quickest, on=keys)
     trained["seconds"] = trained["epochs"] * trained["epoch_seconds"]
     trained["group"] = "techniques"
-    points = pd.concat([cells, trained], ignore_index=True)
+    full = full.rename(columns={"training_seconds": "seconds"}).assign(group="run to the end")
+    points = pd.concat([cells, trained, full], ignore_index=True)
     points = points.dropna(subset=["seconds", "test_accuracy"])
     if points.empty:
         return None

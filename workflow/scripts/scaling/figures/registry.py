@@ -22,7 +22,9 @@ class FigureSpec:
 
 _SCALING, _MACHINE = "scaling.figures.scaling", "scaling.figures.machine"
 _LEARNING, _PART_B = "scaling.figures.learning", "scaling.figures.quantization"
+_LARGE = "scaling.figures.convergence"
 _INT8 = "Int8 quantization"
+_LEARNED = ("accuracy", "timing", "remedies", "time_to_accuracy")
 FIGURES = {
     "epoch_time": FigureSpec(_SCALING, "Timing", ("timing",)),
     "memory": FigureSpec(_SCALING, "Timing", ("costs", "timing")),
@@ -33,10 +35,9 @@ FIGURES = {
     "bandwidth": FigureSpec(_MACHINE, "Communication", ("interconnect", "bandwidth")),
     "collectives": FigureSpec("scaling.figures.synchronization", "Communication", ("collectives",)),
     "learning": FigureSpec(_LEARNING, "Accuracy", ("accuracy",)),
-    "pareto": FigureSpec(
-        _LEARNING, "Accuracy", ("accuracy", "timing", "remedies", "time_to_accuracy")
-    ),
-    "remedies": FigureSpec("scaling.figures.convergence", "Accuracy", ("remedies",)),
+    "pareto": FigureSpec(_LEARNING, "Accuracy", (*_LEARNED, "full_trainings")),
+    "remedies": FigureSpec(_LARGE, "Accuracy", ("remedies",)),
+    "images_to_accuracy": FigureSpec(_LARGE, "Accuracy", ("images_to_accuracy", "noise_scale")),
     "quantization_histograms": FigureSpec(_PART_B, _INT8, ("quantization_histograms",)),
     "quantization_layers": FigureSpec(_PART_B, _INT8, ("quantization_histograms",)),
     "quantization_sizes": FigureSpec(_PART_B, _INT8, ("quantization",)),

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -103,14 +102,17 @@ def collectives(messages: Messages) -> Iterator[None]:
 
     A communication hook's later all-reduces are sent by threads of gloo, which no mode sees.
     """
-    original = dist.all_reduce
+    name, original = "all_reduce", dist.all_reduce
 
     def all_reduce(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
         if _get_current_dispatch_mode() is None:
-            messages.add("all_reduce", [tensor])
+            messages.add(name, [tensor])
         return original(tensor, *args, **kwargs)
 
-    with patch.object(dist, "all_reduce", all_reduce), _Collectives(messages):
+    with ExitStack() as restored:
+        restored.callback(setattr, dist, name, original)
+        setattr(dist, name, all_reduce)
+        restored.enter_context(_Collectives(messages))
         yield
 
 

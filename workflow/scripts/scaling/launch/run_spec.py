@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from scaling.config.devices import need_gpus, refuse_bf16
+from scaling.config.devices import need_gpus, need_own_updates, refuse_bf16
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
@@ -78,8 +78,11 @@ class RunSpec(TrainingOptions):
         STRATEGIES.find(self.cell.strategy)
         recipe.options.of(self.recipe_options, "--recipe-options")
         device = environment.resolve_device(self.device)
+        recipes = {recipe.name: self.recipe_options}
+        if self.cell.gpus > 1:
+            for said in need_own_updates([self.cell.strategy], recipes):
+                raise UserError(said)
         if device == "cpu":
-            recipes = {recipe.name: self.recipe_options}
             for said in need_gpus([self.cell.strategy], recipes, self.cell.gpus):
                 raise UserError(f"{said}, and there is none")
         refuse_bf16(device, {f"recipes.{recipe.name}": self.recipe_options})

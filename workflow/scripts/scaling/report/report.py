@@ -43,7 +43,7 @@ QUESTIONS = [
         "Q4",
         "What do large batches cost, and what helps?",
         "convergence.remedies",
-        ("remedies", "learning", "pareto"),
+        ("remedies", "images_to_accuracy", "learning", "pareto"),
     ),
     Question("Q5", "What does set_epoch do?", "synchronization"),
     Question("Q6", "What travels in a step?", "synchronization", ("collectives",)),

@@ -36,8 +36,7 @@ def run(spec: RunSpec, knobs: Knobs, images: Path, manifest: Path, log_folder: P
     with measure.joined(log_folder, spec.device, spec.cpu_threads, timeout) as (rank, log):
         dataset = TrainingData.read(images, manifest)
         whole = len(dataset.data.train_labels) // spec.cell.global_batch_size
-        most = max(told.get("accumulated_batches", 1) for told in knobs.named.values())
-        limit = min(max(knobs.iterations, most), whole)
+        limit = min(max(knobs.iterations, knobs.most_batches), whole)
         plain = Steps(spec, rank, dataset, limit)
         for name, told in knobs.named.items():
             batches = told.get("accumulated_batches", 1)

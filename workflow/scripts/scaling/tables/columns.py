@@ -110,7 +110,8 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             status:text message:text reference:truth rule_rate at_edge:truth seed:whole factor
             learning_rate chosen:truth epochs:whole updates:whole planned_epochs planned_updates
             updates_per_epoch:whole reference_updates:whole diverged:text diverged_update:whole
-            {_LEARNING}""",
+            {_LEARNING} held_out:truth validation_loss validation_accuracy running_test_accuracy
+            precise_test_accuracy""",
         "convergence_epochs": f"{_RUN} epoch:whole updates:whole {_LEARNING}",
         "loss_curves": f"{_RUN} update:whole train_loss",
         "remedies": """remedy:text options:text global_batch:whole gpus:whole batch_size:whole
@@ -122,12 +123,23 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             train_difference train_low train_high train_verdict:text test_difference test_low
             test_high test_verdict:text accuracy_margin same_runs_as:text compared_with:text
             compared_at_edge:truth same_as_compared:truth nothing_to_warm_up:truth gain gain_low
-            gain_high gain_high_to_refute confidence_to_refute helps:text""",
+            gain_high gain_high_to_refute confidence_to_refute helps:text helps_here:text
+            validation_accuracy""",
         "time_to_accuracy": f"""remedy:text global_batch:whole best:truth target_accuracy
             seeds:whole reached:whole epochs_to_accuracy epochs_to_accuracy_min
             epochs_to_accuracy_max updates_to_accuracy epochs_to_train_accuracy {_CELL}
             same_split:truth epoch_seconds epoch_speedup seconds reference_seconds speedup
             plain_reference_seconds plain_speedup watt_hours""",
+        "images_to_accuracy": """accuracy global_batch:whole remedy:text planned_epochs:whole
+            seeds:whole reached:whole epochs epochs_min epochs_max updates images""",
+        "noise_scale": f"""{_RUN} epoch:whole updates:whole noise_scale noise_scale_low
+            noise_scale_high""",
+        "full_trainings": f"""{_CELL} seed:whole global_batch:whole status:text target_accuracy
+            epochs:whole test_accuracy reached:truth training_seconds run_seconds joules""",
+        "trained_to_accuracy": f"""{_CELL} global_batch:whole target_accuracy epochs:whole
+            seeds:whole reached:whole test_accuracy test_accuracy_min test_accuracy_max
+            training_seconds training_seconds_min training_seconds_max run_seconds run_seconds_min
+            run_seconds_max joules joules_min joules_max speedup speedup_low speedup_high""",
     },
     ("tables_synchronization", "experiment"): {
         "sampler": """sampler:text gpus:whole set_epoch:truth trained:truth seed:whole epoch:whole

@@ -30,7 +30,7 @@ class Progress(logging.Handler):
         self._workflow, self._config = workflow, config
         self._records, self._results = Path(records), Path(results)
         self._jobs: dict[int, Any] = {}
-        self._places: dict[int, Path] = {}
+        self._places: dict[int, list[Path]] = {}
         self._known: dict[str, estimate.Times] = {}
         self._done: list[int] = []
         self._started = time.time()
@@ -58,8 +58,8 @@ class Progress(logging.Handler):
         """Note the jobs of this run; end it with one sentence when they cannot run here."""
         workflow, dag = self._workflow, self._workflow.dag
         self._jobs = {dag.jobid(job): job for job in dag.needrun_jobs()}
-        found = {number: self._place(job) for number, job in self._jobs.items()}
-        self._places = {number: place for number, place in found.items() if place}
+        found = {number: self._of_job(job) for number, job in self._jobs.items()}
+        self._places = {number: places for number, places in found.items() if places}
         wanted = max(int(job.resources.get("gpu", 0)) for job in self._jobs.values())
         granted = workflow.global_resources.get("gpu")
         # A dry run of jobs that would run elsewhere is here; only its threads tell.
@@ -75,19 +75,20 @@ class Progress(logging.Handler):
             self._on_cpu = config["device"] == "cpu" or (here and not environment.visible_gpus())
             self._known = estimate.sources(config, self._records, Path("studies"), self._on_cpu)
 
-    def _place(self, job: Any) -> Path | None:
-        """Where a job puts its record, from the folder of records; None for what measures none."""
+    def _of_job(self, job: Any) -> list[Path]:
+        """Where a job puts its records, from their folder; nowhere where it measures none."""
         paths = [Path(output) for output in job.output if output.endswith(".json")]
         if job.rule.name == "train_single" or not paths or self._records not in paths[0].parents:
-            return None
-        place = paths[0].relative_to(self._records)
-        return place if place.parts[0] in stored.RECORDS else None
+            return []
+        places = [path.relative_to(self._records) for path in paths]
+        return [place for place in places if place.parts[0] in stored.RECORDS]
 
     def _plan(self) -> str:
         """How much a run is going to do, how long and with how much disk."""
         names = [job.rule.name for job in self._jobs.values()]
-        places = list(self._places.values())
-        said = [f"{fmt.plural(len(names) - len(places), 'job')} for tables, figures and report"]
+        places = [place for own in self._places.values() for place in own]
+        others = len(names) - len(self._places)
+        said = [f"{fmt.plural(others, 'job')} for tables, figures and report"]
         if places:
             gpus = sorted({int(place.parts[3][5:]) for place in places if place.name == "run.json"})
             trainings = names.count("train_run")
@@ -107,7 +108,10 @@ class Progress(logging.Handler):
         if number not in self._places:
             return
         self._done.append(number)
-        cost = {n: estimate.seconds(place, self._known)[0] for n, place in self._places.items()}
+        cost = {
+            number: sum(estimate.seconds(place, self._known)[0] for place in places)
+            for number, places in self._places.items()
+        }
         done = sum(cost[one] for one in self._done)
         left = (sum(cost.values()) / (done or 1) - 1) * (time.time() - self._started)
         of = len(self._places)
@@ -116,7 +120,7 @@ class Progress(logging.Handler):
 
     def _outcome(self, number: int) -> str:
         """What a measurement found, in a few words."""
-        job, place = self._jobs[number], self._places[number]
+        job, (place, *_) = self._jobs[number], self._places[number]
         if place.name != "run.json":
             return " ".join([job.rule.name, *map(" ".join, job.wildcards.items())])
         record = read_record(self._records / place)

@@ -17,10 +17,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.hooks import RemovableHandle
 
 from scaling.models.parts import backward_groups
+from scaling.registry.update_rule import UpdateRule
 from scaling.training.flat_weights import FlatWeights, room_of, views_of
+from scaling.training.update import Update
 
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
 """Modules whose parameters stay float32 whatever the precision of products."""
+PLAIN = UpdateRule()
 
 
 @dataclass
@@ -34,7 +37,7 @@ class Bucket:
 
 
 class FlatSGD:
-    """SGD with momentum and weight decay, as torch.optim.SGD defines them, for `model`.
+    """Updates `model` by `rule`, by default SGD with momentum as torch.optim.SGD defines it.
 
     The parameters of `model` become float32 views of one array. `trained` is what to run forward
     and backward: `model` itself, or with `working_dtype` a copy that shares its norms and holds all
@@ -52,9 +55,9 @@ class FlatSGD:
         ranks: int,
         working_dtype: torch.dtype | None,
         compiled: bool,
+        rule: UpdateRule = PLAIN,
     ) -> None:
         self.enabled = ranks > 1
-        self._rates = (learning_rate, momentum, weight_decay)
         self._sent: list[dist.Work] = []
         self._hooks: list[RemovableHandle] = []
         self._more = False
@@ -73,10 +76,11 @@ class FlatSGD:
             for parameter, mine, view in zip(order, own, views, strict=True):
                 if mine is not parameter:
                     mine.data = view
-        self._update, self._collect = _update, _collect
-        if compiled:
-            self._update = torch.compile(_update, dynamic=False)
-            self._collect = torch.compile(_collect, dynamic=False)
+        self._collect = torch.compile(_collect, dynamic=False) if compiled else _collect
+        self._update = Update(model, self._flat, order, self._working, compiled)
+        self._update.reset(rule, momentum, weight_decay)
+        self._peaks = (rule.muon or learning_rate), learning_rate
+        self.follow(1.0)
         parts = self._flat.gradients.split([sum(map(room_of, group)) for group in groups])
         self._buckets = [
             Bucket(group, views_of(flat, group), flat, len(group))
@@ -90,12 +94,16 @@ class FlatSGD:
     @property
     def state(self) -> list[Tensor]:
         """Weights and momenta; after changing them by other means, `refresh`."""
-        return [self._flat.values, self._flat.momenta]
+        return [self._flat.values, *self._update.momenta]
 
     def refresh(self) -> None:
         """Copy the weights to `trained`."""
         if self._working is not None:
             self._working.copy_(self._flat.values)
+
+    def follow(self, share: float) -> None:
+        """Take updates to come at this share of the peak rate."""
+        self._update.set_rates(*(share * peak for peak in self._peaks))
 
     def accumulate(self, more: bool) -> None:
         """Say whether `more` backward passes of the same update follow the next one."""
@@ -111,8 +119,7 @@ class FlatSGD:
         for work in self._sent:
             work.wait()
         self._sent.clear()
-        flat = self._flat
-        self._update(flat.values, flat.momenta, flat.gradients, self._working, *self._rates)
+        self._update.step()
 
     def _arrival(self, bucket: Bucket) -> Callable[[Tensor], None]:
         def arrived(parameter: Tensor) -> None:
@@ -140,21 +147,6 @@ class FlatSGD:
             work = dist.all_reduce(bucket.flat, async_op=True)
             assert work is not None
             self._sent.append(work)
-
-
-def _update(
-    weights: Tensor,
-    momenta: Tensor,
-    gradients: Tensor,
-    working: Tensor | None,
-    learning_rate: float,
-    momentum: float,
-    weight_decay: float,
-) -> None:
-    momenta.mul_(momentum).add_(gradients + weight_decay * weights)
-    weights.sub_(learning_rate * momenta)
-    if working is not None:
-        working.copy_(weights)
 
 
 def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:

@@ -54,10 +54,10 @@ class Step:
         self._model, self._trained, self._images = model, trained, images
         self._optimizer, self._options, self._ranks = optimizer, options, ranks
         self._prepared, self._micro_batches = prepared, micro_batches
-        self._next_batch, self._losses = images.next_batch, _losses
+        self._next_batch, self._losses = images.next_batch, losses
         if options.compile:
             self._next_batch = torch.compile(images.next_batch, dynamic=False)
-            self._losses = torch.compile(_losses, dynamic=False)
+            self._losses = torch.compile(losses, dynamic=False)
         self.loss_sum = torch.zeros((), device=device)
         self.correct = torch.zeros((), device=device, dtype=torch.long)
         self._captured = CapturedSteps()
@@ -121,8 +121,11 @@ class Step:
                 if not self._options.channels_last:
                     images = images.contiguous()
                 self._optimizer.accumulate(left > 0)
-                loss, correct = self._losses(self._trained(images), labels)
-                (loss * (part / size / self._ranks)).backward()
+                logits = self._trained(images)
+                objective, loss, correct = self._losses(
+                    logits, labels, self._options.label_smoothing
+                )
+                (objective * (part / size / self._ranks)).backward()
                 self.loss_sum += loss.detach() * part
                 self.correct += correct
             self._optimizer.step()
@@ -140,7 +143,11 @@ def _as_it_comes() -> Iterator[None]:
         torch.backends.cudnn.benchmark = searching
 
 
-def _losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropy and number of right answers."""
+def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what to minimise, the mean cross-entropy without smoothing, and the right answers."""
     logits = logits.float()
-    return functional.cross_entropy(logits, labels), (logits.detach().argmax(1) == labels).sum()
+    loss = functional.cross_entropy(logits, labels)
+    objective = loss
+    if smoothing:
+        objective = functional.cross_entropy(logits, labels, label_smoothing=smoothing)
+    return objective, loss, (logits.detach().argmax(1) == labels).sum()

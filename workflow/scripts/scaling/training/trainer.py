@@ -35,6 +35,19 @@ class TrainingData:
         )
         return cls(data, np.array(described["mean"]), np.array(described["std"]))
 
+    def judged_by(self, images: int) -> "TrainingData":
+        """Hold out so many training images, an equal share of each class, as the test images."""
+        data, there = self.data, len(self.data.train_labels)
+        kept = np.ones(there, dtype=bool)
+        by_class = np.argsort(data.train_labels, kind="stable")
+        kept[by_class[np.arange(images) * there // images]] = False
+        split = ImageDataset(
+            *(data.train_images[kept], data.train_labels[kept]),
+            *(data.train_images[~kept], data.train_labels[~kept]),
+            data.classes,
+        )
+        return replace(self, data=split)
+
 
 @dataclass(frozen=True)
 class EpochResult:

@@ -34,6 +34,7 @@ from scaling.models.resnet import ResNet18
 from scaling.registry.recipe import RECIPES
 from scaling.registry.recipes.tuned import Options
 from scaling.registry.strategy import STRATEGIES
+from scaling.registry.update_rule import UpdateRule
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
 from scaling.training.step import InPrecision, Step
 from scaling.training.trainer import EpochResult, TrainingData, TrainIterations, finite
@@ -52,15 +53,17 @@ PREPARED_SHARE = 0.05
 class Tuned:
     """Training at the GPUs' pace; see `recipes.trainer.Trainer`.
 
-    Model, schedule and distribution of the augmentation are those of `course`; the last, smaller
-    batch of an epoch is trained on as well. `loader_seconds` is the host time of drawing the
-    epoch's order, and of waiting for images that do not fit the GPU.
+    Model and distribution of the augmentation are those of `course`, the schedule too unless the
+    options have another. That one spans the epochs asked for; later ones keep its last rate. The
+    last, smaller batch of an epoch is trained on as well. `loader_seconds` is the host time of
+    drawing the epoch's order, and of waiting for images that do not fit the GPU.
     """
 
     def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData) -> None:
         options = Options(**spec.recipe_options)
         cell = spec.cell
         self._spec, self._rank, self._model = spec, rank, model
+        self._rule: UpdateRule = options
         replicated = rank.processes == 1 and cell.gpus > 1
         streams = streamed.needed(dataset.data, spec.crop_padding, rank.device)
         self._images = (StreamedImages if streams else ResidentImages)(
@@ -92,11 +95,12 @@ class Tuned:
             self._wrapped = WrappedSGD(spec, rank, model)
         options, notes = self._prepared(_possible(options, model, rank, cell, own_messages))
         self.applied = {
-            **options.model_dump(),
+            **options.model_dump(exclude_defaults=True),
             "precision": environment.applied_precision(options.precision, rank.device.type),
             "images": "streamed" if streams else "resident",
             "notes": notes,
         }
+        self._shares = options.shares(spec.epochs * len(self._sizes))
         self.compiled_batch_sizes = _worth_preparing(self._sizes) if options.compile else []
         self._captured, self._captured_local = options.cuda_graph, False
         self.progress: StepProgress | None = None
@@ -146,6 +150,7 @@ class Tuned:
                 rank.processes,
                 torch.bfloat16 if in_bf16 else None,
                 options.compile,
+                self._rule,
             )
             trained = _forward_pass(self._optimizer.trained, options)
         self.model: nn.Module = InPrecision(trained, options.precision == "bf16")
@@ -206,7 +211,10 @@ class Tuned:
         waited, started = self._images.waited, perf_counter()
         self._images.draw(epoch)
         drawn = perf_counter()
+        before = (epoch - 1) * len(self._sizes)
         for step, size in enumerate(sizes, start=1):
+            if 0 <= before < len(self._shares):
+                self._optimizer.follow(self._shares[before + step - 1])
             self._step.run(size)
             if progress:
                 progress.launch(step)

@@ -46,6 +46,9 @@ class WrappedSGD:
         """Forget the momenta of steps that did not count."""
         self._optimizer = self.wrapped.optimizer(self._options)
 
+    def follow(self, share: float) -> None:
+        """Keep the rate: other schedules are refused before (`devices.need_own_updates`)."""
+
     def accumulate(self, more: bool) -> None:
         self.wrapped.accumulate(more)
 

@@ -4,13 +4,13 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from scaling.core.section import Section
 from scaling.registry.recipe import Recipe
 from scaling.registry.registry import Reference
+from scaling.registry.update_rule import UpdateRule
 
 
-class Options(Section):
-    """The options of recipe `tuned`."""
+class Options(UpdateRule):
+    """The options of recipe `tuned`; those of the update may be left out."""
 
     precision: Literal["float32", "tf32", "bf16"]
     """Of convolutions and matrix products: `float32`, `tf32` or `bf16`. Weights and the update are

@@ -17,9 +17,13 @@ def beside_the_rate(options: str) -> list[str]:
     return [option for option in _parts(options) if not option.startswith("scaling ")]
 
 
-def base_rate(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs of all seeds with plain SGD at the base rate, whatever the batch."""
-    plain = runs[(runs["options"] == "") & (runs["factor"] == 1) & runs["chosen"].eq(True)]
+def base_rate(runs: pd.DataFrame, chosen: bool = True) -> pd.DataFrame:
+    """The runs of all seeds with plain SGD at the base rate, whatever the batch.
+
+    Those `chosen` of convergence.csv; not so, the rows of remedies.csv.
+    """
+    plain = runs[(runs["options"] == "") & (runs["factor"] == 1)]
+    plain = plain[plain["chosen"].eq(True)] if chosen else plain
     return plain[plain["remedy"] == plain["remedy"].iloc[0]] if len(plain) else plain
 
 
@@ -38,17 +42,22 @@ def reference_epochs(remedies: pd.DataFrame) -> float:
     return float(remedies.loc[remedies["reference"].eq(True), "planned_epochs"].max())
 
 
-def best(remedies: pd.DataFrame, global_batch: int) -> Any | None:
-    """The row with the highest mean training accuracy at equal epochs; None without any.
+def best(remedies: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
+    """The row with the highest accuracy at equal epochs; None without any.
 
-    By the training set, so that the test set may judge the choice; see `evaluated_best`. Equal are
-    as many as the reference has; no seed diverged.
+    On held-out images where they were evaluated, else on the training images (see
+    `evaluated_best`), so that the test set may judge the choice. Equal are as many as the reference
+    has; no seed diverged. `sgd` leaves out Muon and LARS.
     """
     equal = remedies["planned_epochs"] == reference_epochs(remedies)
     trained = remedies["train_accuracy"].notna() & (remedies["diverged_seeds"] == 0)
     rows = remedies[equal & trained & (remedies["global_batch"] == global_batch)]
+    if sgd:
+        rows = rows[~rows["options"].str.contains("muon |lars ")]
     if rows.empty:
         return None
+    if rows["validation_accuracy"].notna().any():
+        return next(rows.loc[[rows["validation_accuracy"].idxmax()]].itertuples())
     return evaluated_best(rows, next(rows.loc[[rows["train_accuracy"].idxmax()]].itertuples()))
 
 

@@ -15,12 +15,14 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     """One row per run, figures after its last epoch, NaN where not finite.
 
     A remedy that could not run keeps one row with its `status` and `message`. `chosen` runs have
-    the rate with the lowest training loss; the chosen ones of `reference` are what every other is
-    compared with: the reference batch on one GPU, plain SGD, with the widest sweep of the rate
-    there is. `options` are those of the remedy that differ from plain SGD's, "scaling linear" say,
-    "" for none. `factor` 1 is the rate of the remedy's rule, `rule_rate`; `at_edge`: the sweep
-    found its best rate at one of its ends. A run that diverged may have fewer `epochs` and
-    `updates` than `planned_…`.
+    the rate with the lowest loss, of held-out images or else in training; the chosen ones of
+    `reference` are what every other is compared with: the reference batch on one GPU, plain SGD,
+    with the widest sweep of the rate there is. `options` are those of the remedy that differ from
+    plain SGD's, "scaling linear" say, "" for none. `factor` 1 is the rate of the remedy's rule,
+    `rule_rate`; `at_edge`: the sweep found its best rate at one of its ends. Runs with images
+    `held_out` have figures of these, `validation_…`, and none of the test set, whose figures are by
+    the statistics of batch norms that the technique or the study asks for; by either they stand
+    beside them. A run that diverged may have fewer `epochs` and `updates` than `planned_…`.
     """
     reference = _reference(records)
     rows = []
@@ -80,13 +82,13 @@ def _reference(records: Sequence[ConvergenceRecord]) -> ConvergenceRecord | None
 
 
 def _options(record: ConvergenceRecord) -> str:
-    """The options that differ from plain SGD's, but for the sweep, each in words."""
-    plain = Technique().model_dump(exclude={"factors"})
+    """The options that differ from plain SGD's and change a run, each in words."""
+    plain = Technique().model_dump(exclude={"factors", "lengths", "noise_scale"})
     changed = {name: value for name, value in record["options"].items() if name in plain}
     return ", ".join(
         (name if value else f"no {name}")
         if isinstance(value, bool)
         else f"{name} {value if isinstance(value, str) else format(value, 'g')}"
         for name, value in changed.items()
-        if value != plain[name]
+        if value != plain[name] and value is not None
     )

@@ -17,8 +17,9 @@ from scaling.tables.experiments.same_runs import difference, same_runs
 COLUMNS = [
     *("compared_with", "compared_at_edge", "same_as_compared", "nothing_to_warm_up"),
     *("gain", "gain_low", "gain_high", "gain_high_to_refute", "confidence_to_refute", "helps"),
+    "helps_here",
 ]
-NONE = {"compared_with": "", "helps": ""} | dict.fromkeys(COLUMNS[1:4], False)
+NONE = {"compared_with": "", "helps": "", "helps_here": ""} | dict.fromkeys(COLUMNS[1:4], False)
 SWEPT, AT_BASE_RATE = "plain SGD with its rate swept alike", "plain SGD at the base rate"
 
 
@@ -38,7 +39,8 @@ def with_gains(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     0 at all of them, none has the same runs, and at none is plain SGD's best rate at an end of its
     sweep, beyond which plain SGD may be better. Refuted: the wide interval is below 0 at one where
     the technique's best rate is not at an end, beyond which the technique may be better. It is ""
-    for what is no technique at equal epochs.
+    for what is no technique at equal epochs. `helps_here` is that at this global batch alone, by
+    the 95 % interval in both directions.
     """
     chosen = runs[runs["chosen"].eq(True)]
     reference = chosen[chosen["reference"].eq(True)]
@@ -91,6 +93,7 @@ def _gains(
             "gain_high": gain.high,
             "gain_high_to_refute": wide.high,
             "confidence_to_refute": confidence,
+            "helps_here": judge(above[-1], gain.below and not own["at_edge"].eq(True).any()),
         }
     helps = judge(0 < len(pairs) == len(found) and all(above), any(below))
     return {row: found.get(row, {}) | {"helps": helps} for row in rows.index}

@@ -17,7 +17,8 @@ def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
     """One row per remedy and global batch of the table of `runs`.
 
     Mean, minimum and maximum over the seeds of the chosen rate, of `rates` that were tried;
-    `rule_…` is the first seed at the rate of the rule. `epochs` and `updates` are those done,
+    `rule_…` is the first seed at the rate of the rule, `validation_accuracy` that of its sweep on
+    held-out images. `epochs` and `updates` are those done,
     `planned_…` those asked for. `train_difference` and `test_difference`: mean accuracy minus the
     reference's, a fraction, with Welch's 95 % interval (`statistics.difference`) and what
     it tells (`gap.gap`, `accuracy_margin` being `margin`): within the margin, behind or undecided;
@@ -45,6 +46,7 @@ def _row(
     group: pd.DataFrame, chosen: pd.DataFrame, reference: pd.DataFrame, margin: float
 ) -> dict[str, Any]:
     same = ("remedy", "options", "global_batch", "gpus", "batch_size", "status", "message")
+    group = group.assign(held_out=group["held_out"].eq(True))
     row = dict(group.iloc[0][[*same, "reference", "rule_rate", "at_edge"]])
     if chosen.empty:
         return row
@@ -54,8 +56,11 @@ def _row(
         "rates": group["learning_rate"].nunique(),
         "seeds": len(chosen),
         "diverged_seeds": int((chosen["diverged"] != "").sum()),
+        "validation_accuracy": group.loc[
+            group["held_out"] & (group["factor"] == row["factor"]), "validation_accuracy"
+        ].mean(),
     }
-    for rule in group[group["factor"] == 1].head(1).itertuples():
+    for rule in group[group["factor"] == 1].sort_values("held_out").head(1).itertuples():
         row |= {"rule_test_accuracy": rule.test_accuracy, "rule_diverged": rule.diverged}
     for quantity in QUANTITIES:
         values = chosen[quantity]

@@ -40,11 +40,11 @@ def time_to_accuracy(
         return schema.frame("time_to_accuracy")
     targets = {split: reference[f"{split}_accuracy"].mean() - margin for split in ("train", "test")}
     groups = epochs[epochs["chosen"].eq(True)].groupby(_PLACE, sort=False)
-    needed = [
+    rows = [
         dict(zip(_PLACE, place, strict=True)) | _needed(group, targets) for place, group in groups
     ]
-    known = pd.DataFrame(needed).merge(remedies(runs, margin), on=_PLACE, suffixes=("", "_table"))
-    best = {batch: _best(rows) for batch, rows in known.groupby("global_batch")}
+    known = pd.DataFrame(rows).merge(remedies(runs, margin), on=_PLACE, suffixes=("", "_table"))
+    best = {batch: _best(own) for batch, own in known.groupby("global_batch")}
     plain, size = reference["remedy"].iloc[0], reference["global_batch"].iloc[0]
 
     timed = timing[timing["epoch_seconds"].notna()]
@@ -53,7 +53,7 @@ def time_to_accuracy(
     single = timed[(timed["gpus"] == 1) & (timed["batch_size"] == size)]
     single = single.rename(columns={"epoch_seconds": "single"})[["recipe", "strategy", "single"]]
     split = runs.drop_duplicates(_PLACE)[[*_PLACE, "gpus"]].rename(columns={"gpus": "split"})
-    table = pd.DataFrame(needed).merge(split, on=_PLACE).merge(cells, "left", on="global_batch")
+    table = pd.DataFrame(rows).merge(split, on=_PLACE).merge(cells, "left", on="global_batch")
     table = table.merge(single, "left", on=["recipe", "strategy"])
     on_one = table[table["global_batch"] == size].drop_duplicates("remedy").set_index("remedy")
     table["best"] = table["remedy"] == table["global_batch"].map(best)
@@ -71,33 +71,32 @@ def time_to_accuracy(
 
 def _needed(epochs: pd.DataFrame, targets: dict[str, float]) -> dict[str, Any]:
     """What the seeds of a remedy at a global batch need to the targets."""
-    test, train = (
-        _first(epochs, f"{split}_accuracy", targets[split]) for split in ("test", "train")
-    )
-    to_train = _median(train["epoch"])
+    to_train = needed(epochs, "train_accuracy", targets["train"])["epochs"]
     then = epochs["epoch"] == min(to_train, epochs["epoch"].max())
     return {
         "target_accuracy": targets["test"],
-        "seeds": len(test),
-        "reached": int((test["epoch"] < math.inf).sum()),
-        "epochs_to_accuracy": _median(test["epoch"]),
-        "epochs_to_accuracy_min": test["epoch"].min(),
-        "epochs_to_accuracy_max": test["epoch"].max(),
-        "updates_to_accuracy": _median(test["updates"]),
+        **needed(epochs, "test_accuracy", targets["test"], "_to_accuracy"),
         "epochs_to_train_accuracy": to_train,
         "train_accuracy_then": epochs.loc[then, "train_accuracy"].mean(),
     }
 
 
-def _first(epochs: pd.DataFrame, quantity: str, target: float) -> pd.DataFrame:
-    """Epoch and updates at which each seed's accuracy first is the target's; or infinity."""
+def needed(epochs: pd.DataFrame, quantity: str, target: float, of: str = "") -> dict[str, Any]:
+    """Return the epochs and updates until each seed first is at the target, or infinity.
+
+    Of both the middle value, the higher of two: there is nothing between 3 and infinity.
+    """
     reached = epochs[epochs[quantity] >= target].groupby("seed")[["epoch", "updates"]].min()
-    return reached.astype(float).reindex(epochs["seed"].unique(), fill_value=math.inf)
-
-
-def _median(values: pd.Series) -> float:
-    """The middle value, of an even number the higher of the two: nothing between 3 and infinity."""
-    return float(values.sort_values().iloc[len(values) // 2])
+    first = reached.astype(float).reindex(epochs["seed"].unique(), fill_value=math.inf)
+    middle = first.apply(lambda values: sorted(values)[len(values) // 2])
+    return {
+        "seeds": len(first),
+        "reached": len(reached),
+        f"epochs{of}": middle["epoch"],
+        f"epochs{of}_min": first["epoch"].min(),
+        f"epochs{of}_max": first["epoch"].max(),
+        f"updates{of}": middle["updates"],
+    }
 
 
 def _best(rows: pd.DataFrame) -> str | None:

@@ -1,0 +1,60 @@
+"""Images to an accuracy, and trainings run to their end."""
+
+import math
+
+import pytest
+
+from examples.convergence_records import record, seeds
+from examples.records import full_training
+from scaling.tables.experiments import convergence
+from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
+from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
+
+
+def test_each_batch_has_the_technique_and_length_that_need_the_fewest_images():
+    """Two epochs end at this accuracy, 0.2 higher than the first; 640 images an epoch."""
+    slow, fast = record("slow", 512, seeds(0.5, 0.6, 0.7)), record("fast", 512, seeds(0.7, 0.8))
+    fast["result"]["longer"] = seeds(0.9, 0.95, epochs=3)
+    found = images_to_accuracy([slow, fast, record("slow", 128, seeds(0.4))], [0.55, 0.75, 0.99])
+    rows = found.set_index(["global_batch", "accuracy"])
+    early = rows.loc[512, 0.55]
+    assert (early["remedy"], early["planned_epochs"], early["epochs"]) == ("fast", 3, 1)
+    assert (early["images"], early["updates"], early["epochs_max"]) == (640, 5, 1)
+    late = rows.loc[512, 0.75]
+    assert (late["planned_epochs"], late["epochs"], late["epochs_min"]) == (3, 3, 1)
+    assert (late["images"], late["seeds"], late["reached"]) == (3 * 640, 2, 2)
+    assert rows.loc[(512, 0.99), "images"] == rows.loc[(128, 0.55), "images"] == math.inf
+    assert rows.loc[(512, 0.99), "reached"] == 0
+
+
+def test_the_noise_scale_is_that_of_chosen_runs_and_infinite_without_a_signal():
+    measured = record("plain", 128, seeds(0.5))
+    for run in measured["result"]["runs"]:
+        run["epochs"][0]["noise_scale"] = [100.0, 80.0, None]
+    found = noise_scale([measured, record("other", 128, seeds(0.5))])
+    assert found["remedy"].tolist() == ["plain"] and found["epoch"].tolist() == [1]
+    assert found[["noise_scale", "noise_scale_high"]].iloc[0].tolist() == [100.0, math.inf]
+
+
+def test_a_full_training_counts_its_slowest_ranks_and_all_gpus_joules():
+    one = [full_training(1, seed, seconds, 0.9) for seed, seconds in enumerate((6.0, 6.2, 7.0))]
+    two = [full_training(2, seed, seconds, 0.9) for seed, seconds in enumerate((3.0, 3.1, 3.5))]
+    two[0]["evaluation"] = {"test_accuracy": 0.5}
+    two[1]["epochs"][0]["gpu_readings"][0]["energy_joules"] = None
+    table = full_trainings([*one, *two], 0.89)
+    assert table["training_seconds"].tolist() == pytest.approx([6.0, 6.2, 7.0, 3.0, 3.1, 3.5])
+    assert table["joules"].tolist()[:4] == [400, 400, 400, 800]
+    assert math.isnan(table["joules"].iloc[4])
+    assert table["reached"].tolist() == [True, True, True, False, True, True]
+    on_one, on_two = trained_to_accuracy(table).to_dict("records")
+    assert (on_one["training_seconds"], on_one["run_seconds_max"]) == (6.2, 27)
+    assert math.isnan(on_one["speedup"]) and on_two["reached"] == 2
+    assert on_two["speedup"] == pytest.approx(2) and on_two["speedup_low"] < 2
+    (alone,) = trained_to_accuracy(full_trainings(two[:1], 0.89)).to_dict("records")
+    assert math.isnan(alone["speedup"])
+
+
+def test_plain_sgd_whose_noise_scale_is_measured_is_the_reference():
+    measured = record("plain", 128, seeds(0.5, 0.6), noise_scale=True, lengths=[4])
+    found = convergence.runs([measured])
+    assert found["options"].tolist() == ["", ""] and found["reference"].all()

@@ -1,0 +1,48 @@
+"""Estimate the gradient noise scale, beyond which larger batches hardly save updates."""
+
+from typing import NamedTuple
+
+import torch
+from scipy.special import stdtrit
+from torch import Tensor
+
+from scaling.core.statistics import CONFIDENCE
+
+
+class NoiseScale(NamedTuple):
+    """tr(Σ) / |G|² in images, and its confidence interval; infinite where |G|² may be 0."""
+
+    images: float
+    low: float
+    high: float
+
+
+def noise_scale(gradients: Tensor, batch: int) -> NoiseScale:
+    """Compute it from the `gradients` [n, parameters] of n ≥ 3 batches of so many images each.
+
+    McCandlish et al. 2018 (arXiv:1812.06162, appendix A.1) with the two batch sizes b and n·b, the
+    larger one's gradient being the mean: unbiased estimates of |G|² and tr(Σ), and their ratio. The
+    interval is the jackknife's (Tukey 1958) of |G|²/tr(Σ), which stays finite, turned over.
+    """
+    n = len(gradients)
+    mean = gradients.mean(0)
+    squares = torch.stack([one.square().sum() for one in gradients]).double()
+    products = torch.stack([(one * mean).sum() for one in gradients]).double()
+    square = mean.square().sum().double()
+    # The same with each batch left out: of the mean without it, |mean|² follows from products.
+    left_out = (n**2 * square - 2 * n * products + squares) / (n - 1) ** 2
+    inverse = _inverse(squares.mean(), square, n, batch)
+    others = _inverse((squares.sum() - squares) / (n - 1), left_out, n - 1, batch)
+    error = ((n - 1) / n * (others - others.mean()).square().sum()).sqrt()
+    off = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * error
+    images, low, high = (
+        float(1 / one) if one > 0 else torch.inf for one in (inverse, inverse + off, inverse - off)
+    )
+    return NoiseScale(images, low, high)
+
+
+def _inverse(small: Tensor, large: Tensor, n: int, batch: int) -> Tensor:
+    """Return |G|²/tr(Σ) from the mean |gradient|² of small batches, and that of all n together."""
+    signal = (n * large - small) / (n - 1)
+    noise = (small - large) * batch / (1 - 1 / n)
+    return signal / noise

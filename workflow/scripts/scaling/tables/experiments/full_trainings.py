@@ -1,0 +1,69 @@
+"""Trainings run to their end for an accuracy: their seconds and joules, and how they scale."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from scaling.core.grid import CELL_KEYS
+from scaling.core.records import RunRecord
+from scaling.core.statistics import difference
+from scaling.tables import schema
+from scaling.tables.runs import ranks_by_epoch
+
+SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
+
+
+def full_trainings(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
+    """One row per training of a number of epochs chosen beforehand, towards a test `accuracy`.
+
+    `training_seconds`: all its epochs, the first included, each as long as its slowest rank's;
+    `run_seconds`: the whole command, with start-up, evaluation and shut-down. `joules` of all its
+    GPUs over these epochs, empty where not all were read.
+    """
+    rows = []
+    for record in records:
+        epochs = ranks_by_epoch(record, "warmup", "measured")
+        test = (record["evaluation"] or {}).get("test_accuracy", math.nan)
+        read = [rank["gpu_readings"] for ranks in epochs for rank in ranks]
+        joules = [gpu["energy_joules"] for gpus in read for gpu in gpus]
+        known = bool(read) and all(read) and None not in joules
+        rows.append(
+            {
+                **record["cell"],
+                "global_batch": record["cell"]["gpus"] * record["cell"]["batch_size"],
+                "status": record["status"],
+                "target_accuracy": accuracy,
+                "epochs": len(epochs),
+                "test_accuracy": test,
+                "reached": record["status"] == "ok" and test >= accuracy,
+                "training_seconds": sum(max(one["seconds"] for one in ranks) for ranks in epochs),
+                "run_seconds": record["run_seconds"],
+                "joules": sum(filter(None, joules)) if known else math.nan,
+            }
+        )
+    return schema.arrange("full_trainings", rows)
+
+
+def trained_to_accuracy(trainings: pd.DataFrame) -> pd.DataFrame:
+    """One row per cell of full_trainings.csv: medians over its seeds, `…_min` and `…_max`.
+
+    `reached` of its `seeds` came to the accuracy. `speedup` is in training seconds, against the
+    fewest GPUs, with the 95 % interval of the ratio of geometric means (`difference` of the
+    logarithms); without one, with fewer than 2 seeds.
+    """
+    rows, base = [], None
+    for _, runs in trainings.groupby(CELL_KEYS):
+        spread = runs[SPREAD].agg(["median", "min", "max"])
+        row = dict(runs.iloc[0]) | {"seeds": len(runs), "reached": int(runs["reached"].sum())}
+        for end, values in zip(("", "_min", "_max"), spread.itertuples(index=False), strict=True):
+            row |= {name + end: value for name, value in zip(SPREAD, values, strict=True)}
+        logs = np.log(runs["training_seconds"])
+        if base is not None:
+            found = difference(logs.tolist(), base.tolist())
+            ends = {"": found.mean, "_low": found.low, "_high": found.high}
+            row |= {f"speedup{name}": math.exp(end) for name, end in ends.items()}
+        base = logs if base is None else base
+        rows.append(row)
+    return schema.frame("trained_to_accuracy", rows)

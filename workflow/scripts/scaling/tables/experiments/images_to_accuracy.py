@@ -1,0 +1,66 @@
+"""How many images each global batch needs to an accuracy, and what foretells it."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from scaling.core.records import ConvergenceRecord
+from scaling.tables import schema
+from scaling.tables.experiments.time_to_accuracy import needed
+
+_OF_AN_EPOCH = ["seed", "epoch", "updates", "test_accuracy", "train_images"]
+
+
+def images_to_accuracy(
+    records: Sequence[ConvergenceRecord], accuracies: Sequence[float]
+) -> pd.DataFrame:
+    """One row per test accuracy (a fraction) and global batch: what needs the fewest images to it.
+
+    Of all techniques, at all the lengths (`planned_epochs`) that they were trained for: epochs
+    until test accuracy first is as high, the median over the seeds of the chosen rate, `…_min` and
+    `…_max`; infinite where it never is. `images` and `updates` are those of the median. As MLPerf's
+    reference points, it is the best that was found, chosen by these very figures.
+    """
+    keys = ["global_batch", "remedy", "planned_epochs"]
+    trained = pd.DataFrame(_epochs(records, "runs", "longer"), columns=[*keys, *_OF_AN_EPOCH])
+    rows = [
+        dict(zip(keys, names, strict=True))
+        | needed(epochs, "test_accuracy", accuracy)
+        | {"accuracy": accuracy, "images": epochs["train_images"].iloc[0]}
+        for names, epochs in trained.groupby(keys, sort=False)
+        for accuracy in accuracies
+    ]
+    found = schema.frame("images_to_accuracy", rows)
+    found["images"] *= found["epochs"]
+    order = ["global_batch", "accuracy", "epochs", "epochs_max", "epochs_min"]
+    return found.sort_values(order, kind="stable").drop_duplicates(order[:2], ignore_index=True)
+
+
+def _epochs(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str, Any]]:
+    """Return the epochs of these kinds of runs at a chosen rate, each beside its run and record."""
+    return [
+        {**record, **run, **epoch}
+        | {"train_images": record["training"]["train_images"] or record["dataset"]["train_images"]}
+        for record in records
+        for kind in kinds
+        for run in (record["result"] or {}).get(kind, [])
+        for epoch in run["epochs"]
+        if run["chosen"]
+    ]
+
+
+def noise_scale(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
+    """One row per run that measured it and epoch: the noise scale in images, with its interval.
+
+    Of runs at a chosen rate and the study's length; see `convergence.noise_scale`. Infinite where
+    no signal was seen.
+    """
+    names = ("noise_scale", "noise_scale_low", "noise_scale_high")
+    rows = [
+        epoch | dict(zip(names, epoch["noise_scale"], strict=True))
+        for epoch in _epochs(records, "runs")
+        if epoch.get("noise_scale")
+    ]
+    return schema.frame("noise_scale", rows).fillna(dict.fromkeys(names, math.inf))
