@@ -15,28 +15,12 @@ from scaling.instruments.messages import Messages, collectives
 from scaling.models.resnet import ResNet18
 from scaling.synchronization.knobs import Steps
 
-GB_PER_S = 0.1e-3
+GB_PER_S = 0.06e-3
 
 
 @pytest.fixture(scope="module")
 def table(images, tmp_path_factory):
-    """All all-reduces wait as long as a link of `GB_PER_S` would take; plain ones by a hook too."""
-    send, make = dist.all_reduce, Steps.__init__
-
-    def slow(tensor, *args, **kwargs):
-        time.sleep(tensor.numel() * tensor.itemsize / GB_PER_S / 1e9)
-        return send(tensor, *args, **kwargs)
-
-    def hooked(self, *args, **told):
-        make(self, *args, **told)
-        if not {"bf16_compression", "powersgd_rank"} & set(told):
-            self._trainer.model.register_comm_hook(None, default_hooks.allreduce_hook)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(dist, "all_reduce", slow)
-        patched.setattr(Steps, "__init__", hooked)
-        output = tmp_path_factory.mktemp("knobs") / "knobs.json"
-        yield measure(images, output, link_gb_per_s=GB_PER_S)
+    return measure(images, tmp_path_factory.mktemp("knobs") / "knobs.json")
 
 
 def test_every_knob_is_timed_beside_a_plain_one(table):
@@ -63,10 +47,33 @@ def test_bytes_are_those_that_were_sent(table):
     assert 0 < low_rank < whole / 2
 
 
-def test_on_a_slow_link_what_sends_less_saves_and_what_sends_the_same_does_not(table):
+@pytest.fixture
+def slow_link(monkeypatch):
+    """All all-reduces wait as long as a link of `GB_PER_S` would take; plain ones by a hook too."""
+    send, make = dist.all_reduce, Steps.__init__
+
+    def slow(tensor, *args, **kwargs):
+        time.sleep(tensor.numel() * tensor.itemsize / GB_PER_S / 1e9)
+        return send(tensor, *args, **kwargs)
+
+    def hooked(self, *args, **told):
+        make(self, *args, **told)
+        if not {"bf16_compression", "powersgd_rank"} & set(told):
+            self._trainer.model.register_comm_hook(None, default_hooks.allreduce_hook)
+
+    monkeypatch.setattr(dist, "all_reduce", slow)
+    monkeypatch.setattr(Steps, "__init__", hooked)
+
+
+@pytest.mark.flaky(reruns=2)  # Another process may disturb what is timed.
+@pytest.mark.usefixtures("slow_link")
+def test_on_a_slow_link_what_sends_less_saves_and_what_sends_the_same_does_not(images, tmp_path):
+    asked = ASKED | {"variants": [{"gradient_as_bucket_view": True}, {"powersgd_rank": 1}]}
+    output = tmp_path / "knobs.json"
+    table = measure(images, output, link_gb_per_s=GB_PER_S, knobs=asked)
     least = table.loc["powersgd_rank 1"]
     assert least["verdict"] == "saves" and least["pays_below_gb_per_s"] > GB_PER_S
-    assert table["pays_below_gb_per_s"].iloc[:2].isna().all()
+    assert table.loc[["plain DDP", "gradient_as_bucket_view"], "pays_below_gb_per_s"].isna().all()
 
 
 def test_all_reduces_of_every_thread_are_recorded_once(tmp_path):
