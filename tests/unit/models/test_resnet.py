@@ -1,7 +1,27 @@
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from scaling.models.resnet import ResNet18
+
+TRAINING = """
+import sys
+import torch
+from scaling.models.resnet import ResNet18
+torch.set_num_threads(1)
+model = ResNet18(int(sys.argv[1])).to(memory_format=torch.channels_last)
+for _ in range(60):
+    model(torch.randn(6, 32, 32, 3).permute(0, 3, 1, 2)).square().sum().backward()
+"""
+# Where the C library has them, its checks find each write beyond an array when that is freed.
+CHECKED = {
+    "PYTHONPATH": os.pathsep.join(sys.path),
+    "LD_PRELOAD": "libc_malloc_debug.so.0",
+    "MALLOC_CHECK_": "3",
+}
 
 
 def test_the_model_of_the_literature_has_11173962_parameters():
@@ -11,3 +31,16 @@ def test_the_model_of_the_literature_has_11173962_parameters():
 @pytest.mark.parametrize(("width", "classes"), [(1, 10), (4, 3)])
 def test_ten_logits_for_each_image_at_any_width(width, classes):
     assert ResNet18(width, classes)(torch.zeros(2, 3, 32, 32)).shape == (2, classes)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_narrow_networks_train_on_channels_last_images_in_their_own_memory(width):
+    """Strided 1×1 convolutions of few channels used to corrupt the heap."""
+    made = subprocess.run([sys.executable, "-c", TRAINING, str(width)], env=os.environ | CHECKED)
+    assert made.returncode == 0
+
+
+def test_strides_taken_first_give_what_strides_in_the_convolution_give():
+    shortcut, images = ResNet18(4).stages[1][0].shortcut[0], torch.randn(2, 4, 6, 6)
+    plain = torch.nn.functional.conv2d(images, shortcut.weight, stride=2)
+    torch.testing.assert_close(shortcut(images), plain)

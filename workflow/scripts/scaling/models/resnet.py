@@ -4,6 +4,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
+class NarrowConv2d(nn.Conv2d):
+    """A 1×1 convolution without bias that takes its strides before it multiplies.
+
+    With strides of its own, channels-last images and fewer than `NARROW` channels, PyTorch's
+    oneDNN writes beyond its memory on a CPU without AVX-512 (seen with PyTorch 2.15).
+    """
+
+    NARROW = 8
+
+    def forward(self, x: Tensor) -> Tensor:
+        down, right = self.stride
+        return functional.conv2d(x[:, :, ::down, ::right], self.weight)
+
+
 class BasicBlock(nn.Module):
     """Two 3×3 convolutions and a shortcut (He et al. 2016, arXiv:1512.03385, figure 2)."""
 
@@ -15,8 +29,9 @@ class BasicBlock(nn.Module):
         self.bn2 = nn.BatchNorm2d(channels_out)
         self.shortcut = nn.Sequential()
         if stride != 1 or channels_in != channels_out:
+            convolution = NarrowConv2d if channels_in < NarrowConv2d.NARROW else nn.Conv2d
             self.shortcut = nn.Sequential(
-                nn.Conv2d(channels_in, channels_out, 1, stride, bias=False),
+                convolution(channels_in, channels_out, 1, stride, bias=False),
                 nn.BatchNorm2d(channels_out),
             )
 
