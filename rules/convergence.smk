@@ -3,8 +3,8 @@ from scaling.core.records import CONVERGENCE_PATTERN
 from scaling.config.technique import by_name
 
 REMEDIES = by_name(config["convergence"]["remedies"])
-# What of the section no training depends on.
-OTHERS_KEYS = ["global_batches", "remedies", "accuracy_margin", "accuracies"]
+# Keys of the section that no training depends on.
+NOT_OF_A_TRAINING = ["global_batches", "remedies", "accuracy_margin", "accuracies"]
 CONVERGENCE = [str(Path(RECORDS, path)) for path in stored.convergence_records(config)]
 
 
@@ -39,7 +39,7 @@ if REMEDIES and not REPLAY:
                 {
                     key: value
                     for key, value in config["convergence"].items()
-                    if key not in OTHERS_KEYS
+                    if key not in NOT_OF_A_TRAINING
                 }
             ),
             training=options(TRAINING),

@@ -1,5 +1,7 @@
 """Trainings of a small network at one global batch by the emulation of several GPUs."""
 
+from dataclasses import replace
+
 import torch
 
 from examples import ddp_training as real
@@ -21,6 +23,10 @@ STUDY = Study(
 )
 RATES = tuple(real.RATES)
 RUN = Run(real.SEED, real.EPOCHS, RATES, RATES, real.MOMENTUM, Technique())
+
+
+def with_options(**options):
+    return replace(RUN, technique=Technique(**options))
 
 
 def engine(study=STUDY, device="cpu", global_batch=real.GLOBAL_BATCH):

@@ -7,7 +7,7 @@ import torch
 import torch.multiprocessing as mp
 
 from examples import ddp_training as real
-from examples.small_convergence import RUN, STUDY, distance, engine, trained
+from examples.small_convergence import RUN, STUDY, distance, engine, trained, with_options
 from scaling.models.resnet import BasicBlock
 
 
@@ -32,14 +32,14 @@ def test_a_run_does_not_depend_on_those_before_it_but_on_each_option():
     mean = sum(loss * size for loss, size in zip(epoch.losses, [16, 16, 12], strict=True)) / 44
     assert epoch.train_loss == pytest.approx(mean, rel=1e-5)
     for run in (
-        RUN.with_options(zero_gamma=True),
-        RUN.with_options(decay_batch_norm=False),
-        RUN.with_options(label_smoothing=0.2),
-        RUN.with_options(lars=0.01),
-        RUN.with_options(nesterov=True),
-        RUN.with_options(muon=1.0),
-        replace(RUN.with_options(muon=1.0), rest=(0.0,) * 6),
-        RUN.with_options(ghost_batch=4),
+        with_options(zero_gamma=True),
+        with_options(decay_batch_norm=False),
+        with_options(label_smoothing=0.2),
+        with_options(lars=0.01),
+        with_options(nesterov=True),
+        with_options(muon=1.0),
+        replace(with_options(muon=1.0), rest=(0.0,) * 6),
+        with_options(ghost_batch=4),
         replace(RUN, momentum=0.5),
         replace(RUN, rates=tuple(reversed(real.RATES[:3])) * 2),
         replace(RUN, seed=5),
@@ -65,12 +65,11 @@ def test_precise_statistics_are_those_of_the_training_images_and_change_no_train
 
 def test_a_ghost_batch_of_all_images_is_a_plain_one_and_parts_are_normalised_by_themselves():
     made = engine(replace(STUDY, gpus=1))
-    one_epoch = replace(RUN, epochs=1)
-    plain, _ = trained(one_epoch, made)
-    whole, _ = trained(one_epoch.with_options(ghost_batch=16), made)
+    plain, _ = trained(replace(RUN, epochs=1), made)
+    whole, _ = trained(replace(with_options(ghost_batch=16), epochs=1), made)
     assert distance(plain, whole) == 0
     norm, images = made.model.stem[1], torch.randn(6, real.WIDTH, 4, 4)
-    made.start(RUN.with_options(ghost_batch=3))
+    made.start(with_options(ghost_batch=3))
     norm.train()
     found = norm(images)
     fresh = torch.nn.BatchNorm2d(real.WIDTH)
@@ -81,7 +80,7 @@ def test_a_ghost_batch_of_all_images_is_a_plain_one_and_parts_are_normalised_by_
 def test_measuring_the_noise_scale_changes_no_training():
     made = engine(replace(STUDY, gpus=1))
     plain, epochs = trained(RUN, made)
-    state, measured = trained(RUN.with_options(noise_scale=True), made)
+    state, measured = trained(with_options(noise_scale=True), made)
     assert distance(plain, state) == 0 and epochs[0].noise is None
     assert all(0 < noise.low <= noise.images <= noise.high for noise in (e.noise for e in measured))
 
@@ -89,7 +88,7 @@ def test_measuring_the_noise_scale_changes_no_training():
 def test_zero_gamma_makes_every_block_its_shortcut_at_the_start():
     made = engine()
     blocks = [module for module in made.model.modules() if isinstance(module, BasicBlock)]
-    made.start(RUN.with_options(zero_gamma=True))
+    made.start(with_options(zero_gamma=True))
     assert not any(block.bn2.weight.any() for block in blocks) and len(blocks) == 8
     made.start(RUN)
     assert all(block.bn2.weight.all() for block in blocks)

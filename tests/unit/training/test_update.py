@@ -22,13 +22,13 @@ def gradients(model, step):
     return [torch.randn_like(parameter) for parameter in model.parameters()]
 
 
-def made(model, **rule):
+def made(model, working=None, **rule):
     """An optimizer of `model` by this rule whose gradients are those of the parameters."""
     parameters = list(model.parameters())
     flat = FlatWeights(parameters)
     for parameter, view in zip(parameters, views_of(flat.gradients, parameters), strict=True):
         parameter.grad = view
-    found = Update(model, flat, parameters)
+    found = Update(model, flat, parameters, working)
     found.reset(UpdateRule(**rule), momentum=0.9, weight_decay=0.1)
     return found
 
@@ -136,3 +136,18 @@ def test_muon_moves_hidden_convolutions_by_orthogonal_momentum_and_the_rest_by_s
         torch.testing.assert_close(parameter, expected)
     muon.reset(UpdateRule(muon=1.0), 0.9, 0.1)
     assert len(muon.momenta) == 2 and not any(one.any() for one in muon.momenta)
+
+
+@pytest.mark.parametrize("hidden", [0, 1])
+def test_with_muon_the_working_copy_follows_whether_or_not_it_moves_any_convolution(hidden):
+    convolutions = [nn.Conv2d(2, 2, 1, bias=False) for _ in range(hidden)]
+    model = nn.Sequential(nn.Conv2d(2, 2, 1), *convolutions, nn.Flatten(), nn.Linear(8, 2))
+    working = torch.zeros(FlatWeights(list(model.parameters())).values.numel())
+    flat = made(model, working, muon=1.0)
+    flat.set_rates(0.1, 0.1)
+    put(model, 0)
+    flat.step()
+    for parameter, copied in zip(
+        model.parameters(), views_of(working, list(model.parameters())), strict=True
+    ):
+        torch.testing.assert_close(parameter.detach(), copied)

@@ -6,7 +6,7 @@ none, never by the test set. Needs no torch.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -103,10 +103,6 @@ class Run:
     momentum: float
     technique: Technique
     held_out: bool = False
-
-    def with_options(self, **options: Any) -> "Run":
-        """Change options of the technique."""
-        return replace(self, technique=self.technique.model_copy(update=options))
 
     @property
     def update(self) -> Technique:
