@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 
 from examples import report_tables
+from examples.records import full_training
 from scaling.report import answers, frames, overview, provenance
 from scaling.report.frames import audit_counts
 from scaling.tables import schema
+from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,21 @@ def test_the_time_to_an_accuracy_that_every_seed_reached_goes_before(cells, stud
     card, *_ = overview.cards(told, frames.cells(told))
     assert card.headline.endswith("× 2048")
     assert "70 % test accuracy soonest, in 2.00 s (lars, 3 seeds)" in card.text
+
+
+def test_trainings_that_came_to_the_accuracy_go_before_all_that_is_inferred(cells, study):
+    one = [full_training(1, seed, seconds, 0.9) for seed, seconds in enumerate((6.0, 6.2))]
+    two = [full_training(2, seed, seconds, 0.9) for seed, seconds in enumerate((3.0, 3.1))]
+    four = [full_training(4, seed, 2.0, 0.88 + seed / 50) for seed in (0, 1)]
+    table = trained_to_accuracy(full_trainings([*one, *two, *four], 0.89))
+    told = replace(study, found=dict(study.found) | {"trained_to_accuracy": table})
+    card, *_ = overview.cards(told, cells)
+    # On four GPUs one seed of two falls short.
+    assert card.headline == "tuned/ddp, 2 × 512"
+    assert card.text == (
+        "89 % test accuracy soonest: 3.00–3.10 s of training in 4 epochs, 2 seeds; 2.00× as fast "
+        "as 1 GPU (95 %: 1.81–2.21)."
+    )
 
 
 def test_a_study_of_which_nothing_was_timed_has_no_cards(study, cells):

@@ -73,7 +73,7 @@ def label(row: Any) -> str:
 
 def fastest(cells: pd.DataFrame) -> Any | None:
     """The cell with the shortest epoch; None without any."""
-    timed = cells[(cells["status"] == "ok") & cells["epoch_seconds"].notna()]
+    timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
     return next(timed.sort_values("epoch_seconds").itertuples(), None)
 
 
@@ -95,7 +95,8 @@ def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """The four cards; a study without a timed cell has none."""
     if fastest(cells) is None:
         return []
-    return [_run_this(cells), _it_scales(cells), _the_limit(cells), _trust(tables, cells)]
+    run_this = _trained_soonest(tables) or _run_this(cells)
+    return [run_this, _it_scales(cells), _the_limit(cells), _trust(tables, cells)]
 
 
 def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
@@ -117,6 +118,22 @@ def seeds(count: float) -> str:
     return "one seed" if count == 1 else fmt.plural(count, "seed")
 
 
+def _trained_soonest(tables: StudyTables) -> Card | None:
+    """The cell whose trainings to an accuracy took least; None where none had all seeds there."""
+    trained = tables.experiment("trained_to_accuracy")
+    there = trained[(trained["reached"] == trained["seeds"]) & (trained["seeds"] > 1)]
+    best: Any = next(there.sort_values("training_seconds").itertuples(), None)
+    if best is None:
+        return None
+    text = f"{fmt.percent(best.target_accuracy)} test accuracy soonest: "
+    text += f"{fmt.span(best.training_seconds_min, best.training_seconds_max)} s of training "
+    text += f"in {fmt.plural(best.epochs, 'epoch')}, {seeds(best.seeds)}"
+    if pd.notna(best.speedup):
+        text += f"; {fmt.times(best.speedup)} as fast as {fmt.gpus(trained['gpus'].min())}"
+        text += f" (95 %: {fmt.span(best.speedup_low, best.speedup_high)})"
+    return Card("Run this", label(best), "", f"{text}.")
+
+
 def _run_this(cells: pd.DataFrame) -> Card:
     quickest: Any = fastest(cells)
     chosen: Any = recommended(cells)
@@ -135,8 +152,8 @@ def _run_this(cells: pd.DataFrame) -> Card:
         text += f"{seeds(chosen.test_accuracy_count)}{proof})."
     if chosen.Index != quickest.Index:
         text += f" Fastest of all: {label(quickest)}, {fmt.seconds(quickest.epoch_seconds)}"
-        known = pd.notna(quickest.test_accuracy)
-        text += f", but {fmt.percent(quickest.test_accuracy)}." if known else ", accuracy unknown."
+        learned = quickest.test_accuracy
+        text += ", accuracy unknown." if pd.isna(learned) else f", but {fmt.percent(learned)}."
     return Card("Run this", label(chosen), "", text)
 
 
@@ -269,8 +286,7 @@ def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """Where the epoch of each timed cell goes: its parts in percent of the epoch, in order."""
     made = []
     for row in frames.shown_once(cells[cells["status"] == "ok"]).itertuples():
-        shares = [max(0.0, getattr(row, part) or 0.0) for part in PARTS]
-        shares = [0.0 if math.isnan(share) else share for share in shares]
+        shares = [share if (share := getattr(row, part)) > 0 else 0.0 for part in PARTS]
         whole = max(1.0, sum(shares))
         if pd.notna(row.utilization):
             made.append(
