@@ -5,7 +5,7 @@ from torch.nn import functional
 
 
 class NarrowConv2d(nn.Conv2d):
-    """A 1×1 convolution without bias that takes its strides before it multiplies.
+    """A 1×1 convolution that takes its strides before it multiplies.
 
     With strides of its own, channels-last images and fewer than `NARROW` channels, PyTorch's
     oneDNN writes beyond its memory on a CPU without AVX-512 (seen with PyTorch 2.15).
@@ -15,7 +15,7 @@ class NarrowConv2d(nn.Conv2d):
 
     def forward(self, x: Tensor) -> Tensor:
         down, right = self.stride
-        return functional.conv2d(x[:, :, ::down, ::right], self.weight)
+        return functional.conv2d(x[:, :, ::down, ::right], self.weight, self.bias)
 
 
 class BasicBlock(nn.Module):
