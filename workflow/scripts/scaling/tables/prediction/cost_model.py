@@ -77,7 +77,7 @@ class CostModel:
 def fit(cells: pd.DataFrame, strategy: Strategy, allreduce: AllReduce) -> CostModel | None:
     """The model of the timed cells of one recipe and strategy; None for fewer than 3 times.
 
-    Least squares of relative errors (scipy's `curve_fit`), over the times with and without loading.
+    Least squares of relative errors over the times with and without loading, no parameter below 0.
     These two of one cell are the same epochs, so their errors go together: each has half of the
     cell's weight, and the degrees of freedom are cells less parameters.
     A parameter that the times do not determine is left out, the last of `PARAMETERS` first: on one
@@ -86,7 +86,7 @@ def fit(cells: pd.DataFrame, strategy: Strategy, allreduce: AllReduce) -> CostMo
     if len(cells) < 3:
         return None
     # Here, as its import takes longer than many a script that only reads these tables.
-    from scipy.optimize import curve_fit
+    from scipy.optimize import nnls
     from scipy.special import stdtrit
 
     terms = np.array(
@@ -105,21 +105,16 @@ def fit(cells: pd.DataFrame, strategy: Strategy, allreduce: AllReduce) -> CostMo
     # In relative error every time counts the same.
     names = _determined(rows / times[:, None])
     chosen = rows[:, [PARAMETERS.index(name) for name in names]]
-    values, unscaled = curve_fit(
-        lambda terms, *parameters: terms @ np.array(parameters),
-        chosen,
-        times,
-        p0=np.full(len(names), 1e-4),
-        sigma=deviations,
-        absolute_sigma=True,
-        bounds=(0, np.inf),
-    )
+    weighted = chosen / deviations[:, None]
+    scale = np.linalg.norm(weighted, axis=0)
+    values = nnls(weighted / scale, times / deviations)[0] / scale
+    inverse = np.linalg.pinv(weighted / scale) / scale[:, None]
     freedom = len(cells) - len(names)
     variance, quantile = math.nan, math.nan
     if freedom > 0:
         variance = float(np.sum(((times - chosen @ values) / deviations) ** 2)) / freedom
         quantile = float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
-    covariance = variance * unscaled
+    covariance = variance * inverse @ inverse.T
     return CostModel(strategy, allreduce, names, values, covariance, math.sqrt(variance), quantile)
 
 
