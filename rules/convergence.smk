@@ -1,5 +1,5 @@
 # Remedies for large batches: each at every global batch, its tables and its figures.
-from scaling.core.records import CONVERGENCE_PATTERN
+from scaling.core.records.convergence import CONVERGENCE_PATTERN
 from scaling.config.technique import by_name
 
 REMEDIES = by_name(config["convergence"]["remedies"])

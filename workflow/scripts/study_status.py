@@ -16,7 +16,7 @@ import yaml
 from scaling.config import stored
 from scaling.core import command_line, environment, files, grid
 from scaling.core.errors import UserError
-from scaling.core.records import read_record
+from scaling.core.records.run import RUN
 from scaling.launch.gpu_lease import WAITS
 
 RESULTS, LOGS = Path("results"), Path("logs")
@@ -33,7 +33,7 @@ def _state(record: Path, log: Path, commands: str, limit: float) -> tuple[str, s
     """The state of the run that makes `record`, and what its log says of an error or a wait."""
     if record.exists():
         try:
-            return read_record(record)["status"].replace("ok", "done"), None
+            return RUN.read(record)["status"].replace("ok", "done"), None
         except UserError as error:
             return "failed", str(error)
     end = files.log_end(log).splitlines() if log.exists() else []

@@ -11,7 +11,7 @@ import yaml
 
 from scaling.core import grid
 from scaling.core.errors import UserError
-from scaling.core.records import convergence_path
+from scaling.core.records.convergence import convergence_path
 
 CONFIG = "config.yaml"
 MANIFEST = "manifest.json"
