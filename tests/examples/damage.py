@@ -3,7 +3,7 @@
 import copy
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 STRANGE: list[Any] = [None, True, -1, 0, 0.5, 2**64, 10**400, -2.5, "", "x", "\ud800", [], {}, [1]]
@@ -22,7 +22,9 @@ def places(document: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def values(document: Any, number: int, seed: int) -> Iterator[Any]:
+def values(
+    document: Any, number: int, seed: int, strange: Sequence[Any] = STRANGE
+) -> Iterator[Any]:
     """Copies of `document`, each with one place changed, renamed, doubled or gone."""
     chance = random.Random(seed)
     for _ in range(number):
@@ -42,7 +44,7 @@ def values(document: Any, number: int, seed: int) -> Iterator[Any]:
             there, other = chance.choice(places(made))
             container[key] = copy.deepcopy(there[other])
         else:
-            container[key] = chance.choice(STRANGE)
+            container[key] = chance.choice(strange)
         yield made
 
 

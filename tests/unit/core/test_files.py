@@ -47,7 +47,7 @@ def test_what_is_no_document_is_one_sentence(tmp_path):
     made = tmp_path / "run.json"
 
     def refused(sentence):
-        with pytest.raises(UserError, match=rf"^(cannot read )?{made}.*{sentence}") as caught:
+        with pytest.raises(UserError, match=rf"^{made} .*{sentence}") as caught:
             files.read_json(made)
         assert "\n" not in str(caught.value)
         made.unlink() if not made.is_dir() else made.rmdir()
@@ -62,7 +62,7 @@ def test_what_is_no_document_is_one_sentence(tmp_path):
         file.truncate(100_000_000)
     refused("is no file of at most 50,000,000 bytes")
     for content, sentence in (
-        ('{"a": 1}'.encode("utf-16"), "is not UTF-8 text"),
+        ('{"a": 1}'.encode("utf-16"), "cannot be read as UTF-8 text"),
         (b"[" * 100_000, "is not valid JSON"),
         (b'{"a": NaN}', "is not valid JSON"),
         (b'{"a": 1e999}', "is not valid JSON"),

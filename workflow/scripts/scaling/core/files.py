@@ -62,10 +62,8 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
         return source.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise UserError(f"{source} does not exist") from error
-    except OSError as error:
-        raise UserError(f"cannot read {source}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{source} is not UTF-8 text; write it so, or make it again") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{source} cannot be read as UTF-8 text ({error})") from error
 
 
 def read_json(source: Path) -> Any:

@@ -32,7 +32,8 @@ WORDS: dict[str, Any] = {
     "capacity_bytes": Annotated[_Float, Ge(0)],
     r"rank|gpus|seeds?|repeat|epoch|iterations|samples|batch_size|kernels|gained|lost|unseen|"
     r"matrix_size|updates\w*|\w+_(bytes|images|epochs|updates|batch|sizes|shape|threads)": _Whole
-    | list[_Whole],
+    | list[_Whole]
+    | list[Row],
     r"seconds|seconds_without\w*|run_seconds": _Seconds
     | Annotated[list[_Seconds], Len(1)]
     | dict[str, list[_Seconds]],
@@ -48,7 +49,7 @@ WORDS: dict[str, Any] = {
     r"correct|chosen|at_edge|held_out|set_epoch|ranks_agree|settled": Annotated[bool, Strict()],
     r"remedy|variant|stage|backend|quantity|layer|knob|estimate|message|topology|"
     r"device|note|started|ended|diverged": _Text,
-    r"hosts|device_\w+s|slurm_gpus|parameters_sha256": list[_Text] | _Text,
+    r"hosts|device_\w+s|slurm_gpus|parameters_sha256": list[_Text] | list[Row] | _Text,
     r"rows|readings|in_memory|stages|layers|findings|trainings|messages|runs": list[Row],
     r"cell|training|communication|environment|evaluation|result|memory|settling|startup": Row,
 }
@@ -110,11 +111,8 @@ class Kind(Generic[Record]):
     def _rows(self, value: Any, place: str = "") -> Iterator[str]:
         """What is wrong with the rows in `value`, each for itself."""
         for row in value if isinstance(value, list) else ():
-            if isinstance(row, dict | list):
-                yield from self._rows(row, place)
+            yield from self._rows(row, place)
         if not isinstance(value, dict):
-            if not place:
-                yield "it is no dictionary"
             return
         for word in self.needs.get(place, "").split():
             if word.rstrip("?") not in value or (word[-1] != "?" and value[word] is None):
@@ -125,7 +123,7 @@ class Kind(Generic[Record]):
                     meaning.validate_python(inner)
                 except ValidationError as error:
                     yield f"{f'{place}.{word}'.lstrip('.')}: {error.errors()[0]['msg']}"
-            if isinstance(inner, dict | list) and not word.endswith("options"):
+            if not word.endswith("options"):
                 yield from self._rows(inner, f"{place}.{word}".lstrip("."))
 
 

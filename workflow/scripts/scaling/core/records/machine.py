@@ -13,18 +13,9 @@ PEAKS = Kind[Row](
 )
 KNOBS = Kind[Row](
     "what DistributedDataParallel was told",
-    {
-        "": "cell training dataset rows environment",
-        "rows": "knob batches iterations messages plain own",
-        "rows.plain": "seconds seconds_without_exchange",
-        "rows.own": "seconds seconds_without_exchange",
-    },
+    {"": "cell rows environment", "rows": "knob batches iterations messages plain own"},
 )
 SYNCHRONIZATION = Kind[Row](
     "what ranks share",
-    {
-        "": "gpus backend parameters model permutations steps trainings environment",
-        "model": "parameter_bytes buffer_bytes",
-        "trainings": "buffers set_epoch seed epochs orders ranks",
-    },
+    {"": "gpus backend model permutations steps trainings", "trainings": "buffers epochs ranks"},
 )

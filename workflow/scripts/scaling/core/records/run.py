@@ -56,17 +56,13 @@ class RunRecord(TypedDict):
     """The record of one run of the grid, `run.json`.
 
     `cell` the fields of `grid.Cell`; `message` one sentence for a status other than
-    ok, else null; `dataset` source, checksum, train_images, test_images, image_shape; `model` name,
-    width, options, parameters, gradient_bytes, flops_per_image and activation_bytes_per_image (as
-    `training.evaluation` counts them; null before the end), parameters_sha256 (of each rank's
-    trained parameters; equal where gradients were averaged); `training` every parameter the run
-    used, and in `recipe_applied` the recipe's options as they could be applied (null before the
-    end); `evaluation` test_loss, test_accuracy or null, after as many epochs as `training` asks for
-    at least; `settling` drift and settled of the measured epochs (`drift`; drift null for too few);
-    `memory` kind (device or host), peak_bytes (one per rank, may be empty), capacity_bytes;
-    `communication` backend, bucket_bytes (of each message of gradients in a step, may be empty),
-    readings (of each rank, as `scaling.instruments` describes them); `environment` as
-    `scaling.environment` describes it, with the names and UUIDs of the GPUs the run had.
+    ok, else null; `model` with flops_per_image and activation_bytes_per_image (as
+    `training.evaluation` counts them) and parameters_sha256 (of each rank's trained parameters);
+    `training` every parameter the run used, and in `recipe_applied` the recipe's options as they
+    could be applied; `evaluation` after as many epochs as `training` asks for at least; `settling`
+    the `drift` of the measured epochs (null for too few); `memory` of each rank; `communication`
+    with the bytes of each message of gradients in a step and `readings` of each rank, as
+    `scaling.instruments` describes them; `environment` as `core.environment` does.
 
     `training` also says for which `compiled_batch_sizes` steps were compiled (null before the end);
     in records made before it did, it was the whole batches, not the last of an epoch.
@@ -186,8 +182,6 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
         yield f"status {status} without its message, or with epochs"
     if complete and not any(row["role"] == "measured" for row in rows):
         yield f"status {status} without a measured epoch"
-    if complete and processes not in (1, cell["gpus"]):
-        yield f"{processes} ranks on {cell['gpus']} GPUs"
     places = [(row["epoch"], row["rank"]) for row in rows]
     last = max(places, default=(0, 0))[0]
     wanted = sorted(set(places))
