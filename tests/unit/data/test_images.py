@@ -183,7 +183,7 @@ def test_sixteen_bit_colours_are_refused_as_sixteen_bit_grays_are(folder):
 
 def test_too_many_pixels_are_not_decoded(folder):
     (folder / "train/cat/1.png").write_bytes(png(20_000, 8, b""))
-    with pytest.raises(UserError, match=r"1\.png has more than 50,000,000 pixels; save it smaller"):
+    with pytest.raises(UserError, match=r"1\.png .*more than 50,000,000 pixels; save it smaller"):
         read(folder)
 
 
@@ -225,15 +225,15 @@ def test_a_name_that_is_no_utf_8_is_refused(folder):
         read(folder)
 
 
-def test_a_single_class_is_nothing_to_learn(folder):
-    for split in ("train", "test"):
-        shutil.rmtree(folder / split / "dog")
-    with pytest.raises(UserError, match="mine has one class, or"):
-        read(folder)
-
-
-def test_images_without_any_difference_are_refused_at_the_start(folder):
+def test_one_class_or_images_without_a_difference_are_refused_at_the_start(folder):
     for file in folder.glob("*/*/*.png"):
         Image.new("RGB", (32, 32), (10, 20, 30)).save(file)
-    with pytest.raises(UserError, match="or one value of a colour everywhere"):
-        checksum(read(folder))
+    refused = pytest.raises(UserError, match="mine has one class, or one value of a colour")
+    with refused:
+        read(folder)
+    for dogs in folder.glob("*/dog"):
+        shutil.rmtree(dogs)
+    for number, file in enumerate(folder.glob("*/*/*.png")):
+        Image.new("RGB", (32, 32), (number, number, number)).save(file)
+    with refused:
+        read(folder)

@@ -15,7 +15,6 @@ from scaling.core.errors import UserError
 from scaling.core.grid import repeats_of
 from scaling.registry.dataset import DATASETS
 
-TAKEN = (".csv", ".html", ".json", ".txt")
 LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
 
 
@@ -34,7 +33,7 @@ def _across_keys(
 ) -> Iterator[str]:
     """What is wrong although each key is right: paths exist, and one key fits another."""
     yield from _path(config.dataset, reads_images)
-    if config.study in ("published", "replay") or Path(config.study).suffix in TAKEN:
+    if config.study in ("published", "replay") or Path(config.study).suffix in (".csv", ".json"):
         yield f"study is {config.study} (allowed: no name of a file or folder in results/)"
     for path in config.plugins:
         if not hasattr(plugins.load(Path(path)), "ENTRY"):

@@ -1,7 +1,6 @@
 """How a file of configuration is read: what YAML leaves open is refused."""
 
 import math
-from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,7 @@ MOST_BYTES, MOST_VALUES = 1_000_000, 100_000
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read the configuration in `path`.
-
-    Raises UserError where there is none, a key is there twice, or aliases make it grow too large.
-    """
+    """Read the configuration in `path`; UserError where YAML leaves open what it is."""
     try:
         loader = yaml.SafeLoader(files.read_text(path, MOST_BYTES))
         node = loader.get_single_node()
@@ -37,12 +33,12 @@ def _values(node: Any, known: dict[Any, float]) -> float:
     """Count the values below `node`, aliases written out; ValueError for a key there twice."""
     if isinstance(node, yaml.CollectionNode) and node not in known:
         known[node] = math.inf  # of one that has itself inside
-        inside: Iterable[Any] = node.value
+        inside = node.value
         if isinstance(node, yaml.MappingNode):
             keys = {str(key.value): key for key, _ in node.value}
             for key in {key for key, _ in node.value} - set(keys.values()):
                 line = key.start_mark.line + 1
                 raise ValueError(f"line {line} has the key {key.value}, as another line has")
-            inside = chain(*node.value)
+            inside = list(chain(*node.value))
         known[node] = 1 + sum(_values(inner, known) for inner in inside)
     return known.get(node, 1)

@@ -67,10 +67,7 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
 
 
 def read_json(source: Path) -> Any:
-    """The JSON document in `source`; a missing or broken file is a UserError that names it.
-
-    So is what JSON has no word for, or two of: NaN, infinity, half of a character, a key twice.
-    """
+    """The JSON document in `source`; UserError for a missing one, for NaN, or for a key twice."""
     try:
         document = json.loads(read_text(source), object_pairs_hook=_once, parse_constant=float)
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()

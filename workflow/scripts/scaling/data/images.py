@@ -18,8 +18,7 @@ from scaling.data.dataset import ImageDataset, Request
 
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
-MOST_BYTES, MOST_PIXELS = 100_000_000, 50_000_000
-"""Of one image: more are not decoded."""
+MOST_BYTES, MOST_PIXELS = 100_000_000, 50_000_000  # of one image
 Image.MAX_IMAGE_PIXELS = None  # Pillow would warn of some of them.
 TO_DO = f"save it smaller, or raise the limits in {Path(__file__).name}"
 
@@ -109,20 +108,18 @@ def _visible(folder: Path) -> list[Path]:
 
 def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:
     """Read an image as uint8 [side, side, 3], and say whether it had to be resized (bilinearly)."""
+    if not file.is_file() or file.stat().st_size > MOST_BYTES:
+        raise UserError(f"{name} is no file of at most {MOST_BYTES:,} bytes; {TO_DO}")
     try:
-        if not file.is_file() or file.stat().st_size > MOST_BYTES:
-            raise UserError(f"{name} is no file of at most {MOST_BYTES:,} bytes; {TO_DO}")
         with Image.open(file) as image:
             if math.prod(image.size) > MOST_PIXELS:
-                raise UserError(f"{name} has more than {MOST_PIXELS:,} pixels; {TO_DO}")
+                raise ValueError(f"more than {MOST_PIXELS:,} pixels; {TO_DO}")
             # Pillow reads 16 bits of a colour as 8, and says so here alone.
             codings = [str(tile[3]) for tile in image.tile]
             deep = any(";16" in coding and "BGR" not in coding for coding in codings)
             mode, pixels = image.mode, image.convert("RGB")
-    except UserError:
-        raise
     except Exception as error:  # Pillow's readers raise nearly anything for a damaged file.
-        raise UserError(f"{name} cannot be read as an image: fix or remove it") from error
+        raise UserError(f"{name} cannot be read as an image ({error}): fix or remove it") from error
     if deep or mode.startswith(("I", "F")):
         raise UserError(f"{name} has more than 8 bits per channel; save it with 8 bits")
     resized = pixels.size != (side, side)

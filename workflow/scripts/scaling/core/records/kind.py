@@ -26,24 +26,20 @@ Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]
 _Whole = Annotated[int, Strict(), Interval(ge=0, lt=2**63)]
 _Float = Annotated[float, Strict(), AllowInfNan(False)]
+_Amount = Annotated[_Float, Ge(0)]
 _Seconds = Annotated[_Float, Gt(0)]
+_Wholes = _Whole | list[_Whole] | list[Row]
+_Times = _Seconds | Annotated[list[_Seconds], Len(1)] | dict[str, list[_Seconds]]
 _Text = Annotated[str, Strict()]
 WORDS: dict[str, Any] = {
-    "capacity_bytes": Annotated[_Float, Ge(0)],
+    "capacity_bytes": _Amount,
     r"rank|gpus|seeds?|repeat|epoch|iterations|samples|batch_size|kernels|gained|lost|unseen|"
-    r"matrix_size|updates\w*|\w+_(bytes|images|epochs|updates|batch|sizes|shape|threads)": _Whole
-    | list[_Whole]
-    | list[Row],
-    r"seconds|seconds_without\w*|run_seconds": _Seconds
-    | Annotated[list[_Seconds], Len(1)]
-    | dict[str, list[_Seconds]],
-    r"(loader|busy|communication|overlapped)_seconds|\w+_(loss|rate|joules|factor)|momentum": (
-        Annotated[_Float, Ge(0)]
-    ),
-    r"losses|\w+_(mhz|per_image)": Annotated[_Float, Ge(0)] | list[_Float | None],
+    r"matrix_size|updates\w*|\w+_(bytes|images|epochs|updates|batch|sizes|shape|threads)": _Wholes,
+    r"seconds|seconds_without\w*|run_seconds": _Times,
+    r"(loader|busy|communication|overlapped)_seconds|\w+_(loss|rate|joules|factor)": _Amount,
+    r"losses|\w+_(mhz|per_image)": _Amount | list[_Float | None],
     r"\w+_accuracy": Annotated[_Float, Interval(ge=0, le=1)],
     r"\w+_percent": Annotated[_Float, Interval(ge=0, le=100)],
-    r"exposed_seconds|shutdown_seconds|difference_points": _Float,
     "role": Role,
     "status": Status | Literal["measured", "not installed", "failed"],
     r"correct|chosen|at_edge|held_out|set_epoch|ranks_agree|settled": Annotated[bool, Strict()],
@@ -64,10 +60,7 @@ def _meaning(word: str) -> TypeAdapter[Any] | None:
 
 @dataclass(frozen=True)
 class Kind(Generic[Record]):
-    """A kind of record: what its rows need (by place, "result.runs" say), and may not contradict.
-
-    `upgrade` gives an older record what it lacks. What ends with "?" may be null.
-    """
+    """A kind of record: what its rows need, by place (with "?" null too), and what contradicts."""
 
     what: str
     needs: Mapping[str, str]
@@ -75,10 +68,7 @@ class Kind(Generic[Record]):
     contradictions: Callable[[Any], Iterator[str]] = lambda _: iter(())
 
     def read(self, path: Path) -> Record:
-        """Read the record at `path`, upgraded where it is older.
-
-        Raises UserError where it is missing, damaged, of another place, or cannot be.
-        """
+        """Read the record at `path`, upgraded; UserError where it is missing or not sound."""
         record = files.read_json(path)
         signed = isinstance(record, dict) and not record.keys().isdisjoint(("version", "sha256"))
         if signed and record.pop("sha256", None) != _checksum(record):

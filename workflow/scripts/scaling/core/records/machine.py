@@ -4,12 +4,10 @@ from scaling.core.records.kind import Kind, Row
 
 CHECK = Kind[Row]("the look at a machine", {"": "findings", "findings": "severity host message"})
 SWEEP = Kind[Row](
-    "an all-reduce sweep",
-    {"": "gpus backend rows environment", "rows": "kind message_bytes seconds correct"},
+    "a sweep", {"": "gpus backend rows environment", "rows": "kind message_bytes seconds correct"}
 )
 PEAKS = Kind[Row](
-    "a machine's limits",
-    {"": "gpus rows environment", "environment": "topology?", "rows": "quantity seconds"},
+    "peaks", {"": "gpus rows environment", "environment": "topology?", "rows": "quantity seconds"}
 )
 KNOBS = Kind[Row](
     "what DistributedDataParallel was told",

@@ -15,8 +15,7 @@ Document = Row
 VARIANT = Kind[Row](
     "quantize_evaluate.py, of the tutorial CNN",
     {
-        "": "seed variant scheme float32 accuracy_percent test_images classes packed_bytes "
-        "float32_bytes exactness? input? layers calibration_images",
+        "": "seed variant scheme float32 accuracy_percent test_images classes layers",
         "classes": "labels float32 variant",
         "layers": "layer",
     },

@@ -55,28 +55,15 @@ class EpochRow(TypedDict):
 class RunRecord(TypedDict):
     """The record of one run of the grid, `run.json`.
 
-    `cell` the fields of `grid.Cell`; `message` one sentence for a status other than
-    ok, else null; `model` with flops_per_image and activation_bytes_per_image (as
-    `training.evaluation` counts them) and parameters_sha256 (of each rank's trained parameters);
-    `training` every parameter the run used, and in `recipe_applied` the recipe's options as they
-    could be applied; `evaluation` after as many epochs as `training` asks for at least; `settling`
-    the `drift` of the measured epochs (null for too few); `memory` of each rank; `communication`
-    with the bytes of each message of gradients in a step and `readings` of each rank, as
-    `scaling.instruments` describes them; `environment` as `core.environment` does.
-
-    `training` also says for which `compiled_batch_sizes` steps were compiled (null before the end);
-    in records made before it did, it was the whole batches, not the last of an epoch.
-    `in_memory` and `device_time` of each rank are as `scaling.instruments.communication` describes
-    them; `samples` are null in records made before they were kept.
-
-    What the run cost besides its epochs: `startup` seconds of each phase of
-    `scaling.launch.startup_clock` and their total (null where a rank did not reach its first
-    epoch); `run_seconds` from the start of the command to the end of its last process, without the
-    wait for free GPUs before it (null for a run that was not started); `shutdown_seconds` the part
-    of them after the last rank's last report (null without reports).
-
-    `measured_as` is the strategy of the run that this one shares its measurement with, absent from
-    a measurement of its own.
+    `cell` as `grid.Cell`; `message` one sentence for a status other than ok; `model` with what
+    `training.evaluation` counts, and the SHA-256 of each rank's parameters; `training` every
+    parameter, in `recipe_applied` the recipe's options as they could be applied; `settling` as
+    `drift` says; `communication` with the bytes of each message of gradients; `readings`,
+    `in_memory` and `device_time` of each rank as `scaling.instruments.communication` has them;
+    `environment` as `core.environment` has it. `startup`: seconds of `PHASES` and their total.
+    `run_seconds`: from the start of the command to the end of its last process, without the wait
+    for GPUs; `shutdown_seconds` of them after the last report. Null is what a run did not reach.
+    `measured_as`: the strategy of the run that this one shares its measurement with.
     """
 
     cell: dict[str, Any]
@@ -226,4 +213,3 @@ RUN = Kind[RunRecord](
     upgrade,
     _contradictions,
 )
-"""The kind of `run.json`."""
