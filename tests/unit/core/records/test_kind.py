@@ -124,6 +124,13 @@ def test_what_no_machine_does_is_refused(kind, path, place, value, tmp_path):
         kind.read(tmp_path / path.name)
 
 
+def test_a_run_that_ended_when_one_rank_had_reported_is_a_record(tmp_path):
+    record = run.RUN.read(RUN_PATH)
+    ended = {"status": "oom", "message": "no room", "epochs": record["epochs"][:1]}
+    run.RUN.write(tmp_path / "run.json", record | ended)
+    assert run.RUN.read(tmp_path / "run.json")["epochs"] == record["epochs"][:1]
+
+
 def test_a_newer_record_is_left_to_newer_code(tmp_path, monkeypatch):
     record = run.RUN.read(RUN_PATH)
     monkeypatch.setattr("scaling.core.records.kind.VERSION", 2)

@@ -185,7 +185,7 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
             yield f"epoch {row['epoch']} waits for longer than it takes"
         if status == "ok" and row["train_loss"] is None:
             yield f"the loss of epoch {row['epoch']} is not finite, and the status ok"
-        if whole and row["iterations"] != math.ceil(row["samples"] / share):
+        if complete and whole and row["iterations"] != math.ceil(row["samples"] / share):
             yield f"epoch {row['epoch']} has other iterations than its samples make"
         samples[row["epoch"]] += row["samples"] if whole else images
     # The sampler gives all ranks as many, so some images twice.
