@@ -19,8 +19,8 @@ rule claims_evaluate:
         code=digest("claims_evaluate"),
         study=STUDY,
     shell:
-        "python workflow/scripts/claims_evaluate.py --study {params.study}"
-        " --tables {input.tables} --output {output} > {log} 2>&1"
+        "python workflow/scripts/claims_evaluate.py --study {params.study:q}"
+        " --tables {input.tables:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule claims:

@@ -10,8 +10,6 @@ from shutil import which
 import psutil
 from snakemake.logging import logger
 
-sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
-
 from scaling.config import stored
 from scaling.core import plugins
 from scaling.core.errors import UserError

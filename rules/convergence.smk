@@ -1,5 +1,5 @@
 # Remedies for large batches: each at every global batch, its tables and its figures.
-from scaling.core.records import CONVERGENCE_PATTERN
+from scaling.core.records.convergence import CONVERGENCE_PATTERN
 from scaling.config.technique import by_name
 
 REMEDIES = by_name(config["convergence"]["remedies"])
@@ -46,7 +46,7 @@ if REMEDIES and not REPLAY:
             machine=options(config["machine"], "cpu_threads"),
         shell:
             "python workflow/scripts/convergence_train.py --remedies {params.remedies:q}"
-            " --global-batches {wildcards.global_batch} --dataset {input.images}"
-            " --manifest {input.manifest} {params.convergence} {params.training}"
+            " --global-batches {wildcards.global_batch:q} --dataset {input.images:q}"
+            " --manifest {input.manifest:q} {params.convergence} {params.training}"
             " {params.machine} --cache resources/trained --records {params.records}"
-            " > {log} 2>&1"
+            " > {log:q} 2>&1"

@@ -18,4 +18,4 @@ rule peaks_measure:
         machine=options(config["machine"], "cpu_threads", "time_limit_seconds"),
     shell:
         "python workflow/scripts/peaks_measure.py --gpus {params.gpus} --device {params.device}"
-        " {params.peaks} {params.machine} --output {output} > {log} 2>&1"
+        " {params.peaks} {params.machine} --output {output:q} > {log:q} 2>&1"

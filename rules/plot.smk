@@ -30,5 +30,5 @@ for name, figure in FIGURES.items():
             results=subpath(output[0], ancestor=3),
         shell:
             "python workflow/scripts/plot.py --figure {params.figure}"
-            " --study {wildcards.study} --tables {params.results}/tables"
-            " --output {output} > {log} 2>&1"
+            " --study {wildcards.study:q} --tables {params.results:q}/tables"
+            " --output {output:q} > {log:q} 2>&1"

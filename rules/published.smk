@@ -21,6 +21,6 @@ rule published_render:
         folders=published_folders(),
         tables=lambda _, output: Path(output[0]).parent / "tables",
     shell:
-        "python workflow/scripts/published_render.py --folders {params.folders}"
-        " --tables {params.tables} --figure {input.figure}"
-        " --template report/published.html.j2 --output {output} > {log} 2>&1"
+        "python workflow/scripts/published_render.py --folders {params.folders:q}"
+        " --tables {params.tables:q} --figure {input.figure:q}"
+        " --template report/published.html.j2 --output {output:q} > {log:q} 2>&1"

@@ -18,9 +18,9 @@ rule quantize_train:
         ),
     shell:
         "python workflow/scripts/quantize_train.py --model {params.model}"
-        " --dataset {input.images} --manifest {input.manifest} --seed {wildcards.seed}"
+        " --dataset {input.images:q} --manifest {input.manifest:q} --seed {wildcards.seed:q}"
         " {params.training}"
-        " --output {output.weights} --summary {output.summary} > {log} 2>&1"
+        " --output {output.weights:q} --summary {output.summary:q} > {log:q} 2>&1"
 
 
 use rule quantize_train as quantize_train_resnet with:
@@ -62,9 +62,9 @@ rule quantize_evaluate:
         own=variant_options,
     shell:
         "python workflow/scripts/quantize_evaluate.py --model {params.model}"
-        " --dataset {input.images} --manifest {input.manifest} --weights {input.weights}"
-        " --seed {wildcards.seed} --calibration-images {params.calibration_images}"
-        " --device {params.device} {params.own} --output {output} > {log} 2>&1"
+        " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
+        " --seed {wildcards.seed:q} --calibration-images {params.calibration_images}"
+        " --device {params.device} {params.own} --output {output:q} > {log:q} 2>&1"
 
 
 use rule quantize_evaluate as quantize_evaluate_resnet with:
@@ -104,7 +104,7 @@ rule quantize_peers:
         calibration_images=config["quantization"]["calibration_images"],
         cpu_threads=config["machine"]["cpu_threads"],
     shell:
-        "python workflow/scripts/quantize_peers.py --dataset {input.images}"
-        " --manifest {input.manifest} --weights {input.weights} --seed {wildcards.seed}"
+        "python workflow/scripts/quantize_peers.py --dataset {input.images:q}"
+        " --manifest {input.manifest:q} --weights {input.weights:q} --seed {wildcards.seed:q}"
         " --calibration-images {params.calibration_images} --peers {params.peers}"
-        " --threads {params.cpu_threads} --output {output} > {log} 2>&1"
+        " --threads {params.cpu_threads} --output {output:q} > {log:q} 2>&1"

@@ -46,7 +46,7 @@ rule report_render:
         results=subpath(output[0], parent=True),
         runs=f"{RECORDS}/runs",
     shell:
-        "python workflow/scripts/report_render.py --study {params.study}"
-        " --results {params.results} --manifest {input.manifest} --runs {params.runs}"
+        "python workflow/scripts/report_render.py --study {params.study:q}"
+        " --results {params.results:q} --manifest {input.manifest:q} --runs {params.runs:q}"
         " --template report/report.html.j2"
-        " {params.remarks} --output {output.page} --answers {output.answers} > {log} 2>&1"
+        " {params.remarks} --output {output.page:q} --answers {output.answers:q} > {log:q} 2>&1"

@@ -12,4 +12,4 @@ rule study_config:
         config=json.dumps(config),
     shell:
         "python workflow/scripts/study_config.py --config {params.config:q}"
-        " --output {output} > {log} 2>&1"
+        " --output {output:q} > {log:q} 2>&1"

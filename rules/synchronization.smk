@@ -29,8 +29,8 @@ if not REPLAY:
             tuned_options=json.dumps(config["recipes"]["tuned"]),
             machine=options(config["machine"], *LIMITS),
         shell:
-            "python workflow/scripts/synchronization_measure.py --gpus {wildcards.gpus}"
-            " --world-sizes {params.world_sizes} --dataset {input.images}"
-            " --manifest {input.manifest} {params.synchronization} {params.training}"
+            "python workflow/scripts/synchronization_measure.py --gpus {wildcards.gpus:q}"
+            " --world-sizes {params.world_sizes} --dataset {input.images:q}"
+            " --manifest {input.manifest:q} {params.synchronization} {params.training}"
             " --tuned-options {params.tuned_options:q} {params.machine}"
-            " --output {output} > {log} 2>&1"
+            " --output {output:q} > {log:q} 2>&1"

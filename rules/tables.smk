@@ -23,9 +23,9 @@ rule tables_runs:
         study=STUDY,
         tables=subpath(output[0], ancestor=2),
     shell:
-        "python workflow/scripts/tables_runs.py --grid {params.grid:q} --runs {params.runs}"
-        " {params.partial} {params.cost} --study {params.study} --tables {params.tables}"
-        " --cells {output.cells} > {log} 2>&1"
+        "python workflow/scripts/tables_runs.py --grid {params.grid:q} --runs {params.runs:q}"
+        " {params.partial} {params.cost} --study {params.study:q} --tables {params.tables:q}"
+        " --cells {output.cells:q} > {log:q} 2>&1"
 
 
 rule tables_limits:
@@ -45,8 +45,8 @@ rule tables_limits:
         code=digest("tables_limits"),
         tables=subpath(output[0], parent=True),
     shell:
-        "python workflow/scripts/tables_limits.py --sweeps {input.sweeps} --peaks {input.peaks}"
-        " --machine {input.machine} --tables {params.tables} > {log} 2>&1"
+        "python workflow/scripts/tables_limits.py --sweeps {input.sweeps:q} --peaks {input.peaks:q}"
+        " --machine {input.machine:q} --tables {params.tables:q} > {log:q} 2>&1"
 
 
 rule tables_derived:
@@ -75,9 +75,9 @@ rule tables_derived:
         node=options(config["machine"], "gpus_per_node"),
         between=options(config["interconnect"], "between_nodes_gb_per_s"),
     shell:
-        "python workflow/scripts/tables_derived.py --study {params.study}"
-        " --tables {params.tables} --manifest {input.manifest} {params.node} {params.between}"
-        " --knobs {input.knobs} > {log} 2>&1"
+        "python workflow/scripts/tables_derived.py --study {params.study:q}"
+        " --tables {params.tables:q} --manifest {input.manifest:q} {params.node} {params.between}"
+        " --knobs {input.knobs:q} > {log:q} 2>&1"
 
 
 # The same tables, from what a published study prints.
@@ -100,9 +100,9 @@ rule tables_published:
         train_images=CIFAR10_TRAIN_IMAGES,
         tables=subpath(output[0], ancestor=2),
     shell:
-        "python workflow/scripts/tables_published.py --folder {params.folder}"
-        " --study {wildcards.study} --train-images {params.train_images}"
-        " --tables {params.tables} > {log} 2>&1"
+        "python workflow/scripts/tables_published.py --folder {params.folder:q}"
+        " --study {wildcards.study:q} --train-images {params.train_images}"
+        " --tables {params.tables:q} > {log:q} 2>&1"
 
 
 rule tables_comparison:
@@ -125,8 +125,8 @@ rule tables_comparison:
         ),
         folders=published_folders(),
     shell:
-        "python workflow/scripts/tables_comparison.py --tables {params.tables}"
-        " {params.measured} --folders {params.folders} --output {output} > {log} 2>&1"
+        "python workflow/scripts/tables_comparison.py --tables {params.tables:q}"
+        " {params.measured} --folders {params.folders:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule tables_convergence:
@@ -152,10 +152,10 @@ rule tables_convergence:
         accuracies=config["convergence"].get("accuracies", []),
         target=config.get("time_to_accuracy", {}).get("accuracy", 1.0),
     shell:
-        "python workflow/scripts/tables_convergence.py --records {input.records}"
-        " --study {params.study} --tables {params.tables} --margin {params.margin}"
-        " --accuracies {params.accuracies} --trainings {input.trainings}"
-        " --target {params.target} > {log} 2>&1"
+        "python workflow/scripts/tables_convergence.py --records {input.records:q}"
+        " --study {params.study:q} --tables {params.tables:q} --margin {params.margin}"
+        " --accuracies {params.accuracies} --trainings {input.trainings:q}"
+        " --target {params.target} > {log:q} 2>&1"
 
 
 rule tables_synchronization:
@@ -172,8 +172,8 @@ rule tables_synchronization:
         code=digest("tables_synchronization"),
         tables=subpath(output[0], parent=True),
     shell:
-        "python workflow/scripts/tables_synchronization.py --records {input.records}"
-        " --tables {params.tables} > {log} 2>&1"
+        "python workflow/scripts/tables_synchronization.py --records {input.records:q}"
+        " --tables {params.tables:q} > {log:q} 2>&1"
 
 
 # Of a study stored before there were any, the other quantizers' and ResNet-18's that it has.
@@ -200,5 +200,5 @@ rule tables_quantization:
         code=digest("tables_quantization"),
         folder=subpath(output[0], parent=True),
     shell:
-        "python workflow/scripts/tables_quantization.py --records {input.records}"
-        " --peers {input.peers} --stages {input.stages} --tables {params.folder} > {log} 2>&1"
+        "python workflow/scripts/tables_quantization.py --records {input.records:q}"
+        " --peers {input.peers:q} --stages {input.stages:q} --tables {params.folder:q} > {log:q} 2>&1"

@@ -27,12 +27,12 @@ rule train_run:
         "TORCHINDUCTOR_CACHE_DIR=${{TORCHINDUCTOR_CACHE_DIR:-$PWD/resources/compiled}}"
         " TRITON_CACHE_DIR=${{TRITON_CACHE_DIR:-$PWD/resources/compiled/triton}}"
         " python workflow/scripts/train_run.py"
-        " --recipe {wildcards.recipe} --strategy {wildcards.strategy} --gpus {wildcards.gpus}"
-        " --nodes {params.nodes} --batch-size {wildcards.batch_size} --seed {wildcards.seed}"
+        " --recipe {wildcards.recipe:q} --strategy {wildcards.strategy:q} --gpus {wildcards.gpus:q}"
+        " --nodes {params.nodes} --batch-size {wildcards.batch_size:q} --seed {wildcards.seed:q}"
         " --repeat {params.repeat}"
-        " --dataset {input.images} --manifest {input.manifest}"
+        " --dataset {input.images:q} --manifest {input.manifest:q}"
         " {params.training} {params.recipe} {params.machine}"
-        " --output {output} > {log} 2>&1"
+        " --output {output:q} > {log:q} 2>&1"
 
 
 # Trainings to their end for an accuracy: as many epochs as were chosen, none to settle.
@@ -88,5 +88,5 @@ if SHARING:
         params:
             code=digest("train_single"),
         shell:
-            "python workflow/scripts/train_single.py --record {input.record}"
-            " --strategy {wildcards.strategy} --output {output} > {log} 2>&1"
+            "python workflow/scripts/train_single.py --record {input.record:q}"
+            " --strategy {wildcards.strategy:q} --output {output:q} > {log:q} 2>&1"

@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests/slurm")]
 import cluster  # noqa: E402
 
 from scaling.core import files, grid  # noqa: E402
+from scaling.core.records.run import RUN  # noqa: E402
 
 Folders = Iterator[Path]
 
@@ -68,7 +69,7 @@ def no_op_seconds(folder: Path, cells: int) -> float:
     (study / "bench.yaml").write_text(yaml.safe_dump(config))
     seconds_of(command, study)
     first = grid.expand(**config["grid"])[0].record_path(study / "results/runs")
-    record = json.loads(first.read_text())
+    record = RUN.read(first)
     config = grid_of(cells)
     for run in grid.expand(**config["grid"]):
         record["cell"] = vars(run)

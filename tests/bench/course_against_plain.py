@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 from scaling.core import environment, files  # noqa: E402
-from scaling.core.records import read_record  # noqa: E402
+from scaling.core.records.run import RUN  # noqa: E402
 
 CELL = ["gpus", "batch_size"]
 
@@ -82,7 +82,7 @@ def course_seconds(args: argparse.Namespace, gpus: int, batch_size: int) -> list
         path = Path(folder, "run.json")
         script = str(ROOT / "workflow/scripts/train_run.py")
         output_of([script, *flat(options | {"--output": path})])
-        record = read_record(path)
+        record = RUN.read(path)
     if record["status"] not in ("ok", "diverged"):
         raise RuntimeError(f"{record['status']}: {record['message']}")
     slowest: dict[int, float] = {}

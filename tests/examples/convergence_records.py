@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling.config.technique import Technique
 from scaling.convergence.plan import Study
-from scaling.core.records import ConvergenceRecord
+from scaling.core.records.convergence import ConvergenceRecord
 from scaling.tables import schema
 from scaling.tables.experiments import convergence, images_to_accuracy, remedies
 from scaling.tables.experiments.time_to_accuracy import time_to_accuracy

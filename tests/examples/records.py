@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core import files
 from scaling.core.grid import Cell
-from scaling.core.records import EpochRow, Role, RunRecord, Status, upgrade
+from scaling.core.records.kind import Role, Status
+from scaling.core.records.run import RUN, EpochRow, RunRecord, upgrade
 from scaling.tables import schema
 
 TRAIN_IMAGES = 50_000
@@ -42,6 +42,17 @@ def epoch(
         power_capped_seconds=None,
         gpu_readings=[],
     )
+
+
+def epochs(cell: Cell, *seconds: float) -> list[EpochRow]:
+    """Measured epochs of so many seconds, each of all 50,000 images, by the ranks of DDP."""
+    own = -(-TRAIN_IMAGES // cell.gpus)
+    shares = {"samples": own, "iterations": -(-own // cell.batch_size)}
+    return [
+        epoch(number, each, rank=rank, **shares)
+        for number, each in enumerate(seconds, start=1)
+        for rank in range(cell.gpus)
+    ]
 
 
 def record(
@@ -88,7 +99,7 @@ def record(
 
 def save(folder: Path, made: RunRecord) -> None:
     """Put `made` where the tables look for it below the folder of run records."""
-    files.write_json(Cell(**made["cell"]).record_path(folder), made)
+    RUN.write(Cell(**made["cell"]).record_path(folder), made)
 
 
 def timing_row(

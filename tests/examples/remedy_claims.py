@@ -5,7 +5,7 @@ from collections.abc import Callable
 from examples.convergence_records import MARGIN, study, tables, timed
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
-from scaling.core.records import ConvergenceRecord
+from scaling.core.records.convergence import ConvergenceRecord
 from scaling.tables.experiments import convergence, remedies
 
 Cell = tuple[int, int, float]

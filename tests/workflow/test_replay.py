@@ -1,6 +1,5 @@
 """A finished study kept as data, and its tables and report made again from there."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -9,6 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from scaling.core.records.run import RUN
 from small_study import forked
 
 MEASURING = {"dataset_prepare", "train_run", "interconnect_sweep"}
@@ -80,10 +80,10 @@ def test_an_edited_record_changes_the_tables_that_depend_on_it(clone):
     assert clone.snakemake("--", speedup).returncode == 0
     before = (clone.folder / speedup).read_text()
     record = clone.folder / RECORD
-    document = json.loads(record.read_text())
+    document = RUN.read(record)
     for epoch in document["epochs"]:
         epoch["seconds"] += 100
-    record.write_text(json.dumps(document))
+    RUN.write(record, document)
     edited = clone.snakemake("--", speedup)
     assert edited.returncode == 0, edited.stdout
     assert "rule tables_limits" not in edited.stdout

@@ -4,8 +4,9 @@ Besides the sizes asked for it measures the gradients of the study's model as on
 of the buckets in which DistributedDataParallel and recipe tuned send them. Every sum is checked.
 """
 
-from scaling.core import command_line, environment, files
+from scaling.core import command_line, environment
 from scaling.core.errors import program
+from scaling.core.records.machine import SWEEP
 from scaling.instruments.options import Sweep
 from scaling.launch import launcher, measure
 
@@ -41,4 +42,4 @@ def main(argv: list[str] | None = None) -> None:
         "rows": [line["row"] for line in found.of("row")],
         "environment": found.environment,
     }
-    files.write_json(sweep.output, document)
+    SWEEP.write(sweep.output, document)

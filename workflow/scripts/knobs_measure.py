@@ -7,6 +7,7 @@ from typing import Any
 from scaling.config.knobs import Knobs
 from scaling.core import command_line, files
 from scaling.core.errors import UserError, program
+from scaling.core.records.machine import KNOBS
 from scaling.core.training_options import DataOptions
 from scaling.launch import launcher, measure, supervisor
 from scaling.launch.run_spec import RunSpec
@@ -65,4 +66,4 @@ def main(argv: list[str] | None = None) -> None:
         "seconds": found.seconds,
         "environment": found.environment,
     }
-    files.write_json(command.output, document)
+    KNOBS.write(command.output, document)

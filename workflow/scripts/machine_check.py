@@ -4,8 +4,9 @@ Of a CPU: load and governor. Of GPUs besides: other processes, free memory, erro
 all of them multiplying matrices at once.
 """
 
-from scaling.core import command_line, environment, files
+from scaling.core import command_line, environment
 from scaling.core.errors import UserError, program
+from scaling.core.records.machine import CHECK
 from scaling.instruments import machine
 from scaling.instruments.options import MachineCheck
 from scaling.launch import launcher, measure
@@ -49,4 +50,4 @@ def main(argv: list[str] | None = None) -> None:
         raise UserError(f"{'; '.join(said[:bad])} (machine.check: warn measures all the same)")
     document = {"check": check.check, "hosts": hosts, "gpus": gpus, "findings": findings}
     surroundings["ended"] = environment.now()
-    files.write_json(check.output, document | {"environment": surroundings})
+    CHECK.write(check.output, document | {"environment": surroundings})

@@ -5,8 +5,9 @@ and bf16, copies within the first GPU and between every two. On a CPU: float32, 
 within the host's memory, by one process.
 """
 
-from scaling.core import command_line, environment, files
+from scaling.core import command_line, environment
 from scaling.core.errors import program
+from scaling.core.records.machine import PEAKS
 from scaling.instruments.options import Probe
 from scaling.launch import launcher, measure
 
@@ -41,4 +42,4 @@ def main(argv: list[str] | None = None) -> None:
         "rows": [line["row"] for line in found.of("row")],
         "environment": found.environment,
     }
-    files.write_json(probe.output, document)
+    PEAKS.write(probe.output, document)

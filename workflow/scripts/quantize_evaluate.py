@@ -2,8 +2,9 @@
 
 import torch
 
-from scaling.core import environment, files
+from scaling.core import environment
 from scaling.core.errors import program
+from scaling.core.records.quantization import STAGED, VARIANT
 from scaling.data.batches import read_images
 from scaling.quantization import commands
 from scaling.quantization.commands import Evaluation
@@ -26,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
             **command.evaluate(device, chosen, test),
             "environment": {**host_info, "ended": environment.now()},
         }
-    files.write_json(command.output, record)
+    (STAGED if "stages" in record else VARIANT).write(command.output, record)
     for row in record.get("stages", [record]):
         print(
             f"{row.get('stage', row.get('variant'))} {row.get('weight_scales', '')}: accuracy "

@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 
 from scaling.config.scheme import Scheme
-from scaling.core import command_line, environment, files
+from scaling.core import command_line, environment
+from scaling.core.records.quantization import BACKENDS
 from scaling.data.batches import read_images
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization import backends, variant
@@ -48,7 +49,7 @@ def main(
         document = backends.measure(name, network, chosen, test, references, threads)
         print(f"{name}: {document['status']}, {document['note'] or document['options']}")
         documents.append(document)
-    files.write_json(
+    BACKENDS.write(
         output,
         {
             "seed": seed,

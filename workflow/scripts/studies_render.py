@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims import claim
-from scaling.config import packing, stored
+from scaling.config import stored
+from scaling.config.config_file import read_config
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
 from scaling.report import frames, overview, page, provenance
@@ -21,7 +22,7 @@ COLUMNS = ["headline", "cells", "run", "scales", "verdicts", "CPU", "Commit", "m
 def _row(config: Path, shared: Path) -> dict[str, Any]:
     """What the index says of a study, from its tables and claims."""
     counts = Counter(claim.verdict for claim in claim.read(shared / "claims.json"))
-    name = packing.read_config(config)["study"]
+    name = read_config(config)["study"]
     study = schema.read_study(name, shared / name, shared, config.parent / stored.MANIFEST)
     measured = study.provenance[study.provenance["status"] != "missing"]
     row = dict(provenance.run_facts(measured)) | {

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from scaling.config import packing
+from scaling.config.config_file import read_config
 from scaling.config.stored import CONFIG
 from scaling.core.errors import UserError, program
 
@@ -17,7 +18,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--study", required=True, help="name of the study (safety check)")
     parser.add_argument("--force", action="store_true", help="replace a stored one that differs")
     args = parser.parse_args(argv)
-    config = packing.read_config(RESULTS / CONFIG)
+    config = read_config(RESULTS / CONFIG)
     if config["study"] != args.study:
         raise UserError(
             f"{RESULTS} holds the study {config['study']}, not {args.study!r}: pack it by that name"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pandas as pd
 import psutil
-import yaml
 
 from scaling.config import stored
+from scaling.config.config_file import read_config
 from scaling.core import command_line, environment, files, grid
 from scaling.core.errors import UserError
-from scaling.core.records import read_record
+from scaling.core.records.run import RUN
 from scaling.launch.gpu_lease import WAITS
 
 RESULTS, LOGS = Path("results"), Path("logs")
@@ -33,7 +33,7 @@ def _state(record: Path, log: Path, commands: str, limit: float) -> tuple[str, s
     """The state of the run that makes `record`, and what its log says of an error or a wait."""
     if record.exists():
         try:
-            return read_record(record)["status"].replace("ok", "done"), None
+            return RUN.read(record)["status"].replace("ok", "done"), None
         except UserError as error:
             return "failed", str(error)
     end = files.log_end(log).splitlines() if log.exists() else []
@@ -57,7 +57,7 @@ def _reports_elsewhere(folder: Path, limit: float) -> bool:
 def main(config: Path = Path("config/config.yaml")) -> None:
     """Print it; `config` is read where results/ has not kept its own yet."""
     source = CONFIG if CONFIG.exists() else config
-    study = yaml.safe_load(source.read_text(encoding="utf-8"))
+    study = read_config(source)
     limit = study["machine"]["time_limit_seconds"]
     processes = [found.info for found in psutil.process_iter(["cmdline", "cwd"])]
     here = [found for found in processes if found["cwd"] == str(Path.cwd())]

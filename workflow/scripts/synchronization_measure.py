@@ -5,8 +5,9 @@ Messages: every collective of a training step of DDP, of recipe tuned and, on GP
 Buffers: trainings with running statistics broadcast, kept by each rank and, on GPUs, synchronized.
 """
 
-from scaling.core import command_line, files
+from scaling.core import command_line
 from scaling.core.errors import UserError, program
+from scaling.core.records.machine import SYNCHRONIZATION
 from scaling.launch import launcher, measure, supervisor
 from scaling.synchronization.plan import Plan
 
@@ -55,4 +56,4 @@ def main(argv: list[str] | None = None) -> None:
         "seconds": found.seconds,
         "environment": found.environment,
     }
-    files.write_json(plan.output, document)
+    SYNCHRONIZATION.write(plan.output, document)

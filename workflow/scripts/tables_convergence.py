@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from scaling.core import command_line, files
+from scaling.core import command_line
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records import read_record
+from scaling.core.records.convergence import CONVERGENCE
+from scaling.core.records.run import RUN
 from scaling.tables import schema
 from scaling.tables.experiments import convergence
 from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
@@ -27,11 +28,11 @@ def main(
 
     `trainings` are records of full trainings towards a test accuracy of `target`.
     """
-    documents = [files.read_json(path) for path in records]
+    documents = [CONVERGENCE.read(path) for path in records]
     runs, epochs = convergence.runs(documents), convergence.epochs(documents)
     timing, costs = schema.read_all(["timing", "costs"], tables, study).values()
     timing = timing.merge(costs[[*CELL_KEYS, "watt_hours_per_epoch"]], on=CELL_KEYS)
-    full = full_trainings([read_record(path) for path in trainings], target)
+    full = full_trainings([RUN.read(path) for path in trainings], target)
     found = {
         "convergence": runs,
         "convergence_epochs": epochs,

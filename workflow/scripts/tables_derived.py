@@ -6,6 +6,7 @@ from scaling.audit.checks import audit
 from scaling.audit.derive import MEASURED, tables_of_times
 from scaling.audit.finding import Study
 from scaling.core import command_line, files
+from scaling.core.records.machine import KNOBS
 from scaling.tables import schema
 from scaling.tables.bandwidth import swept_gradient_bytes
 from scaling.tables.experiments.knobs import knobs as table_of_knobs
@@ -26,7 +27,7 @@ def main(
     timing = found.pop("timing")
     gradient_bytes = swept_gradient_bytes(found["interconnect"])
     derived = tables_of_times(timing, gradient_bytes, found, gpus_per_node, between_nodes_gb_per_s)
-    measured = [files.read_json(path) for path in knobs]
+    measured = [KNOBS.read(path) for path in knobs]
     derived["knobs"] = table_of_knobs(measured, found["interconnect_fit"])
     checked = ("speedup", "communication", "bandwidth", "utilization")
     known = {name: derived[name] for name in checked} | {"ranks": found["ranks"]}

@@ -6,7 +6,7 @@ A table that no record belongs to has no rows.
 from pathlib import Path
 
 from scaling.core import command_line
-from scaling.core.quantization_records import read_backends, read_resnets, read_variants
+from scaling.core.records.quantization import BACKENDS, STAGED, VARIANT, read
 from scaling.tables import schema
 from scaling.tables.experiments import quantization, quantization_backends
 
@@ -18,13 +18,13 @@ def main(
     peers: tuple[Path, ...] = (),
     stages: tuple[Path, ...] = (),
 ) -> None:
-    variants, backends, resnets = read_variants(records), read_backends(peers), read_resnets(stages)
+    variants, backends = read(VARIANT, records), read(BACKENDS, peers)
     found = {
         "quantization": quantization.variants(variants),
         "quantization_layers": quantization.layers(variants),
         "quantization_histograms": quantization.histograms(variants),
         "quantization_paired": quantization.paired(variants),
         "quantization_peers": quantization_backends.backends(backends),
-        "quantization_resnet": quantization_backends.resnet(resnets),
+        "quantization_resnet": quantization_backends.resnet(read(STAGED, stages)),
     }
     schema.write_all(found, tables)

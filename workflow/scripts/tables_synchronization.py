@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from scaling.core import command_line, files
+from scaling.core import command_line
+from scaling.core.records.machine import SYNCHRONIZATION
 from scaling.tables import schema
 from scaling.tables.experiments import synchronization
 
@@ -18,5 +19,5 @@ MAKERS = {
 @command_line.script
 def main(records: tuple[Path, ...], tables: Path) -> None:
     """Write the five tables; without a record they have no rows."""
-    documents = [files.read_json(path) for path in records]
+    documents = [SYNCHRONIZATION.read(path) for path in records]
     schema.write_all({name: make(documents) for name, make in MAKERS.items()}, tables)

@@ -7,10 +7,10 @@ baselines that differ by noise.
 from dataclasses import fields
 from pathlib import Path
 
-from scaling.core import command_line, files
+from scaling.core import command_line
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
-from scaling.core.records import RunRecord, read_record
+from scaling.core.records.run import RUN, RunRecord
 from scaling.launch.run_spec import RunSpec
 from scaling.registry.strategy import STRATEGIES
 
@@ -36,4 +36,4 @@ def as_strategy(record: RunRecord, strategy: str) -> RunRecord:
 
 @command_line.script
 def main(record: Path, strategy: str, output: Path) -> None:
-    files.write_json(output, as_strategy(read_record(record), strategy))
+    RUN.write(output, as_strategy(RUN.read(record), strategy))

@@ -10,7 +10,7 @@ from scaling.convergence.experiment import losses
 from scaling.convergence.plan import choose
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.records import convergence_path
+from scaling.core.records.convergence import convergence_path
 from scaling.data import dataset
 
 OPTIONS = [

@@ -1,4 +1,5 @@
 import errno
+import os
 
 import pytest
 
@@ -40,3 +41,34 @@ def test_a_broken_record_says_what_to_do(tmp_path):
 def test_a_missing_record_is_named(tmp_path):
     with pytest.raises(UserError, match=r"run\.json does not exist"):
         files.read_json(tmp_path / "run.json")
+
+
+def test_what_is_no_document_is_one_sentence(tmp_path):
+    made = tmp_path / "run.json"
+
+    def refused(sentence):
+        with pytest.raises(UserError, match=rf"^{made} .*{sentence}") as caught:
+            files.read_json(made)
+        assert "\n" not in str(caught.value)
+        made.unlink() if not made.is_dir() else made.rmdir()
+
+    made.mkdir()
+    refused("is no file of at most")
+    os.mkfifo(made)
+    refused("is no file of at most")
+    made.symlink_to(made)
+    refused("symbolic links")
+    with made.open("wb") as file:
+        file.truncate(100_000_000)
+    refused("is no file of at most 50,000,000 bytes")
+    for content, sentence in (
+        ('{"a": 1}'.encode("utf-16"), "cannot be read as UTF-8 text"),
+        (b"[" * 100_000, "is not valid JSON"),
+        (b'{"a": NaN}', "is not valid JSON"),
+        (b'{"a": 1e999}', "is not valid JSON"),
+        (b'{"a": "\\ud800"}', "is not valid JSON"),
+        (b"9" * 5000, "is not valid JSON"),
+        (b'{"a": 1, "a": 2}', "a key twice among a, a"),
+    ):
+        made.write_bytes(content)
+        refused(sentence)

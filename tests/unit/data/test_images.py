@@ -1,8 +1,11 @@
 """A user's own images, in a folder or a tar archive."""
 
 import hashlib
+import os
 import shutil
+import struct
 import tarfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -153,3 +156,84 @@ def test_an_archive_writes_nowhere_else_and_no_devices(folder, name, kind):
 def test_no_path_or_one_that_does_not_exist_is_said_in_one_sentence(path):
     with pytest.raises(UserError, match=r"(absent|--path) does not exist; give a folder or tar of"):
         read(path)
+
+
+def chunk(kind, content):
+    return (
+        struct.pack(">I", len(content))
+        + kind
+        + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+    )
+
+
+def png(side, depth, content):
+    """A PNG of so many bits a colour, which Pillow cannot write."""
+    header = struct.pack(">IIBBBBB", side, side, depth, 2, 0, 0, 0)
+    parts = [(b"IHDR", header), (b"IDAT", zlib.compress(content)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
+
+
+def test_sixteen_bit_colours_are_refused_as_sixteen_bit_grays_are(folder):
+    deep = png(8, 16, (b"\0" + b"\x12\x34" * 24) * 8)
+    (folder / "train/cat/1.png").write_bytes(deep)
+    with pytest.raises(UserError, match=r"train/cat/1\.png has more than 8 bits per channel"):
+        read(folder)
+
+
+def test_too_many_pixels_are_not_decoded(folder):
+    (folder / "train/cat/1.png").write_bytes(png(20_000, 8, b""))
+    with pytest.raises(UserError, match=r"1\.png .*more than 50,000,000 pixels; save it smaller"):
+        read(folder)
+
+
+def test_a_large_file_is_not_read_nor_unpacked(folder):
+    with (folder / "train/cat/1.png").open("ab") as file:
+        file.truncate(100_000_001)
+    for path in (folder, archive_of(folder, "tar.gz")):
+        with pytest.raises(UserError, match=r"100,000,00[01] bytes; save it smaller, or raise"):
+            read(path)
+
+
+def test_what_lies_beside_the_splits_is_not_unpacked(folder, monkeypatch):
+    before = checksum(read(folder))
+    (folder / "extra").mkdir()
+    (folder / "extra/large").write_bytes(b"")
+    unpacked = []
+    plain = images._image
+    monkeypatch.setattr(images, "_image", lambda *one: unpacked.append(plain(*one)) or unpacked[-1])
+    assert checksum(read(archive_of(folder))) == before
+    kept = {member.name.split("/")[0] for member in unpacked if member}
+    assert kept == {"train", "test"} and None in unpacked
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "loop", "missing"])
+def test_what_is_no_file_is_not_waited_for(folder, kind):
+    place = folder / "train/cat/1.png"
+    place.unlink()
+    if kind == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to({"device": "/dev/zero", "loop": place, "missing": "nowhere"}[kind])
+    with pytest.raises(UserError, match=r"train/cat/1\.png is no file of at most"):
+        read(folder)
+
+
+def test_a_name_that_is_no_utf_8_is_refused(folder):
+    os.rename(folder / "train/cat", os.fsencode(folder / "train") + b"/c\xe9t")  # noqa: PTH104
+    with pytest.raises(UserError, match=r"'c\\udce9t' is no name of printable characters"):
+        read(folder)
+
+
+def test_one_class_or_images_without_a_difference_are_refused_at_the_start(folder):
+    for file in folder.glob("*/*/*.png"):
+        Image.new("RGB", (32, 32), (10, 20, 30)).save(file)
+    refused = pytest.raises(UserError, match="mine has one class, or one value of a colour")
+    with refused:
+        read(folder)
+    for dogs in folder.glob("*/dog"):
+        shutil.rmtree(dogs)
+    for number, file in enumerate(folder.glob("*/*/*.png")):
+        Image.new("RGB", (32, 32), (number, number, number)).save(file)
+    with refused:
+        read(folder)

@@ -7,8 +7,10 @@ import pytest
 import train_single
 from examples import records
 from scaling.core.errors import UserError
-from scaling.core.records import read_record
+from scaling.core.records.run import RUN
 from training_runs import arguments, spec_of
+
+NOT_KNOWN = {"recipe_applied": None, "compiled_batch_sizes": None}
 
 
 def measured(tmp_path, gpus):
@@ -16,9 +18,9 @@ def measured(tmp_path, gpus):
     argv = arguments(tmp_path, tmp_path / "run.json", gpus=gpus)
     spec = spec_of(argv)
     record = records.record(
-        spec.cell, [records.epoch(1, 2.5)], environment={"config_digest": spec.digest()}
+        spec.cell, records.epochs(spec.cell, 2.5), environment={"config_digest": spec.digest()}
     )
-    return spec, {**record, "training": {**spec.parameters(), "recipe_applied": None}}
+    return spec, {**record, "training": {**spec.parameters(), **NOT_KNOWN}}
 
 
 def test_the_same_measurement_stands_under_both_strategies(tmp_path):
@@ -27,7 +29,7 @@ def test_the_same_measurement_stands_under_both_strategies(tmp_path):
     output = tmp_path / "dp" / "run.json"
     path = spec.cell.record_path(tmp_path)
     train_single.main(["--record", str(path), "--strategy", "dp", "--output", str(output)])
-    shared = read_record(output)
+    shared = RUN.read(output)
     assert shared["cell"] == {**record["cell"], "strategy": "dp"}
     assert shared["measured_as"] == "ddp"
     assert shared["epochs"] == record["epochs"]

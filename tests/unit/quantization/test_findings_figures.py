@@ -5,7 +5,7 @@ from pathlib import Path
 
 from examples.findings import section
 from scaling.core import numbers as fmt
-from scaling.core.quantization_records import read_backends, read_variants
+from scaling.core.records.quantization import BACKENDS, VARIANT, read
 from scaling.tables.experiments import quantization, quantization_backends
 from scaling.tables.experiments.quantization_cost import cost
 
@@ -16,7 +16,7 @@ INT8 = "weights+activations+bias"
 
 
 def test_every_figure_of_the_readme_is_that_of_the_records():
-    table = quantization.variants(read_variants(sorted(STUDY.glob("quantization/*/*/*.json"))))
+    table = quantization.variants(read(VARIANT, sorted(STUDY.glob("quantization/*/*/*.json"))))
     compared = table["logits_compared"].sum()
     assert f"Each of the {compared:,.0f} logits" in section("quantization-cifar10")
     lines = ROW.findall(section("quantization-cifar10"))
@@ -32,7 +32,7 @@ def test_every_figure_of_the_readme_is_that_of_the_records():
 
 def test_the_readme_names_the_peers_by_the_records():
     paths = sorted(STUDY.glob("quantization/*/peers.json"))
-    peers = quantization_backends.backends(read_backends(paths))
+    peers = quantization_backends.backends(read(BACKENDS, paths))
     words = " ".join(section("quantization-cifar10").split())
     assert len(paths) == 3 and set(peers["threads"]) == {1}
     for engine in ("onnxruntime", "torchao"):

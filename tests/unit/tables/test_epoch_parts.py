@@ -13,7 +13,7 @@ from scaling.audit.finding import Study
 from scaling.audit.limits import slow_rank
 from scaling.core import plugins
 from scaling.core.grid import Cell
-from scaling.core.records import read_record, upgrade
+from scaling.core.records.run import RUN, upgrade
 from scaling.tables import schema
 from scaling.tables.communication import communication
 from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
@@ -103,7 +103,7 @@ def delayed(tmp_path, monkeypatch):
         path = tmp_path / "run.json"
         changed = {"recipe": "delayed", "strategy": "ddp", "gpus": 2}
         run(tmp_path, path, **changed, **{"recipe-options": json.dumps(options)})
-        made = read_record(path)
+        made = RUN.read(path)
         return [(Cell("delayed", "ddp", 2, 10, 0), made)]
 
     return make

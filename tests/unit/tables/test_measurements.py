@@ -6,7 +6,7 @@ import pytest
 
 from examples.records import GRADIENT_BYTES, epoch, record
 from scaling.core.grid import Cell
-from scaling.core.records import upgrade
+from scaling.core.records.run import upgrade
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
 from scaling.tables.epoch_parts import in_memory

@@ -6,7 +6,7 @@ import pytest
 
 from examples.records import epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
-from scaling.core.records import upgrade
+from scaling.core.records.run import upgrade
 from scaling.tables import limits as peaks
 from scaling.tables import schema
 from scaling.tables.communication import communication as communicate

@@ -5,7 +5,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from scaling.core.records import PHASES
+from scaling.core.records.run import PHASES
 from scaling.launch import supervisor
 from scaling.models.resnet import ResNet18
 from scaling.training import evaluation

@@ -10,5 +10,5 @@ from scaling.core.errors import UserError
 def test_a_file_of_another_script_is_refused(tmp_path):
     path = tmp_path / "stranger.json"
     files.write_json(path, {"seed": 0})
-    with pytest.raises(UserError, match=r"was not written by quantize_evaluate\.py"):
+    with pytest.raises(UserError, match=r"stranger\.json is no sound record of quantize_ev"):
         tables_quantization.main(["--records", str(path), "--tables", str(tmp_path)])

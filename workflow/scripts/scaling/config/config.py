@@ -1,5 +1,6 @@
 """The configuration, checked before anything runs."""
 
+import os
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -32,6 +33,8 @@ def _across_keys(
 ) -> Iterator[str]:
     """What is wrong although each key is right: paths exist, and one key fits another."""
     yield from _path(config.dataset, reads_images)
+    if config.study in ("published", "replay") or Path(config.study).suffix in (".csv", ".json"):
+        yield f"study is {config.study} (allowed: no name of a file or folder in results/)"
     for path in config.plugins:
         if not hasattr(plugins.load(Path(path)), "ENTRY"):
             yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
@@ -103,7 +106,8 @@ def _path(dataset: Dataset, reads_images: bool) -> Iterator[str]:
             yield f"dataset.path is null (allowed for {source.name}: a folder or tar of {layout})"
     elif "path" not in source.options:
         yield f"dataset.path is {path!r} (allowed for {source.name}: null)"
-    elif reads_images and not Path(path).expanduser().exists():
+    # Path.exists raises errors for a path that is too long, or of no user.
+    elif reads_images and not os.path.exists(os.path.expanduser(path)):  # noqa: PTH110, PTH111
         yield f"dataset.path is {path!r}, which does not exist from where Snakemake works"
 
 

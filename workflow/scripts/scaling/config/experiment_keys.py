@@ -21,7 +21,7 @@ from scaling.registry.update_rule import UpdateRule
 
 
 class Remedy(Technique):
-    name: Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]*$")]
+    name: Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]*$", max_length=100)]
     """Of the remedy, in tables, figures and paths."""
 
 
@@ -113,7 +113,7 @@ class Synchronization(Section):
 
 
 class Variant(Scheme):
-    name: Annotated[str, StringConstraints(pattern=r"^[\w.+-]+$")]
+    name: Annotated[str, StringConstraints(pattern=r"^\w[\w.+-]*$", max_length=100)]
     """Of the variant, in tables, figures and paths."""
     seeds: Some[Count] = Field(default_factory=list)
     """Limits it to some of the section's seeds."""

@@ -1,8 +1,9 @@
 """The types that keys of a configuration have."""
 
+from collections import Counter
 from typing import Annotated, Any, Literal, TypeVar
 
-from annotated_types import Ge, Gt, MinLen
+from annotated_types import Interval, Len
 from pydantic import AfterValidator
 
 from scaling.registry.registry import Registry
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 
 def _each_once(values: list[T]) -> list[T]:
-    twice = sorted({str(value) for value in values if values.count(value) > 1})
+    twice = sorted(text for text, times in Counter(map(str, values)).items() if times > 1)
     if twice:
         raise ValueError(f"{', '.join(twice)} is there more than once")
     return values
@@ -30,9 +31,10 @@ def one_of(registry: Registry[Any]) -> AfterValidator:
     return AfterValidator(check)
 
 
-Count = Annotated[int, Ge(0)]
-Positive = Annotated[int, Ge(1)]
-AboveZero = Annotated[float, Gt(0)]
+Count = Annotated[int, Interval(ge=0, lt=2**32)]
+Positive = Annotated[int, Interval(ge=1, lt=2**40)]
+Few = Annotated[int, Interval(ge=1, le=2**16)]
+AboveZero = Annotated[float, Interval(gt=0, le=1e9)]
 Distinct = Annotated[list[T], AfterValidator(_each_once)]
-Some = Annotated[Distinct[T], MinLen(1)]
+Some = Annotated[Distinct[T], Len(1, 1000)]
 Precision = Literal["float32", "tf32", "bf16"]

@@ -15,6 +15,7 @@ from scaling.config.key_types import (
     AboveZero,
     Count,
     Distinct,
+    Few,
     Fraction,
     NotNegative,
     Positive,
@@ -55,7 +56,7 @@ class Model(Section):
     """`resnet18-cifar`, a classification model of torchvision by its name (`resnet50`, `vit_b_16`),
     or a function of yours that takes the number of classes and returns the network:
     `path/to/file.py:function` or `module:function`. May be left out."""
-    width: Positive = 64
+    width: Few = 64
     """For `resnet18-cifar`: channels of its first stage. 64 is the model of the literature with
     11,173,962 parameters."""
     options: dict[str, Any] = Field(default_factory=dict)
@@ -68,7 +69,7 @@ class Repeats(Section):
     repeats: Positive
     recipes: Some[str] | None = None
     strategies: Some[str] | None = None
-    gpus: Some[Positive] | None = None
+    gpus: Some[Few] | None = None
     batch_sizes: Some[Positive] | None = None
 
 
@@ -85,7 +86,7 @@ class Grid(Section):
     DistributedDataParallel in recipe `course`, by its own in `tuned`; `fsdp` one a GPU that keeps
     its part of the model (fully_shard, each block for itself), `zero1` one that keeps its part of
     the optimizer's state. One GPU is one plain process for all, measured once."""
-    gpus: Some[Positive]
+    gpus: Some[Few]
     """Numbers of GPUs. 1 is needed for every speedup."""
     batch_sizes: Some[Positive]
     """Samples **per GPU** and step. What does not fit into memory is recorded as `oom`, what is
@@ -143,10 +144,10 @@ class Machine(Section):
     share: bool
     """`true` lets timed jobs run side by side on one machine. Their times then say little; for
     convergence runs."""
-    gpus_per_node: Positive | None
+    gpus_per_node: Few | None
     """On a cluster: GPUs of one node. A run on more GPUs is spread over several nodes, all of whose
     GPUs it uses, so their number must divide. `null`: every run is on one node."""
-    cpu_threads: Positive
+    cpu_threads: Few
     """Threads of each training process."""
     time_limit_seconds: AboveZero
     """A run that takes longer is stopped and recorded as `timeout`. One that waits longer for GPUs
@@ -202,7 +203,7 @@ class Cost(Section):
 
 
 class Configuration(Section):
-    study: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    study: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
     """Name of the study. Its tables lie in `results/tables/{study}`, its figures in
     `results/figures/{study}`."""
     device: Literal["auto", "cpu", "cuda"]

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from scaling.config import stored
 from scaling.config.config import model_options
 from scaling.config.knobs import Knobs
@@ -15,15 +13,6 @@ from scaling.config.stored import CONFIG, MANIFEST
 from scaling.config.technique import Technique, by_name
 from scaling.core import files
 from scaling.core.errors import UserError
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """The configuration a study was made with, as the workflow wrote it to `path`."""
-    try:
-        config: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist: run a study first, then pack it") from error
-    return config
 
 
 def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path, Path]:

@@ -7,11 +7,10 @@ the folders of records are the study's own.
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from scaling.config.config_file import read_config
 from scaling.core import grid
 from scaling.core.errors import UserError
-from scaling.core.records import convergence_path
+from scaling.core.records.convergence import convergence_path
 
 CONFIG = "config.yaml"
 MANIFEST = "manifest.json"
@@ -80,10 +79,10 @@ def leave_out_later(folder: Path, config: dict[str, Any]) -> None:
 
     Variants of quantization, accuracies that images are counted to, trainings to an accuracy.
     """
-    own = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+    own = read_config(folder / CONFIG)
     later = [("quantization", "variants"), ("convergence", "accuracies")]
     for section, key in [*later, ("time_to_accuracy", "gpus")]:
-        if key not in own.get(section, {}):
+        if isinstance(config.get(section), dict) and key not in (own.get(section) or {}):
             config[section] |= {key: []}
 
 

@@ -29,7 +29,7 @@ from scaling.convergence.plan import (
 )
 from scaling.core import environment, files
 from scaling.core.environment import Device
-from scaling.core.records import convergence_path
+from scaling.core.records.convergence import CONVERGENCE, convergence_path
 from scaling.launch import gpu_lease, outcome
 from scaling.training.trainer import TrainingData, finite
 
@@ -55,7 +55,7 @@ def run(session: Session) -> None:
         for global_batch in session.global_batches:
             cache = Cache(session.cache, study, global_batch, facts, device)
             for name, found in _results(study, techniques, global_batch, dataset, device, cache):
-                document = {
+                document: Any = {
                     "remedy": name,
                     "global_batch": global_batch,
                     "options": techniques[name].model_dump(),
@@ -64,7 +64,8 @@ def run(session: Session) -> None:
                     **found,
                     "environment": host_info | {"ended": environment.now()},
                 }
-                files.write_json(convergence_path(session.records, name, global_batch), document)
+                path = convergence_path(session.records, name, global_batch)
+                CONVERGENCE.write(path, document)
                 host_info["started"] = environment.now()
 
 

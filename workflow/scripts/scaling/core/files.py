@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from scaling.core.errors import UserError
@@ -52,14 +53,33 @@ def write_json(target: Path, document: Any) -> None:
     write_text(target, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
-def read_json(source: Path) -> Any:
-    """The JSON document in `source`; a missing or broken file is a UserError that names it."""
+def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
+    """The text of a file; one that is missing, none, too large or not UTF-8 is a UserError."""
     try:
-        return json.loads(source.read_text(encoding="utf-8"))
+        found = source.stat()
+        if not S_ISREG(found.st_mode) or found.st_size > most_bytes:
+            raise UserError(f"{source} is no file of at most {most_bytes:,} bytes; give one")
+        return source.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise UserError(f"{source} does not exist") from error
-    except json.JSONDecodeError as error:
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{source} cannot be read as UTF-8 text ({error})") from error
+
+
+def read_json(source: Path) -> Any:
+    """The JSON document in `source`; UserError for a missing one, for NaN, or for a key twice."""
+    try:
+        document = json.loads(read_text(source), object_pairs_hook=_once, parse_constant=float)
+        json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError) as error:
         raise UserError(
-            f"{source} is not valid JSON (line {error.lineno}: {error.msg}); "
-            "delete it so that it is made again"
+            f"{source} is not valid JSON ({error}); delete it so that it is made again"
         ) from error
+    return document
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"a key twice among {', '.join(key for key, _ in pairs)[:100]}")
+    return found

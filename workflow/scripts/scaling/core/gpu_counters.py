@@ -6,7 +6,7 @@ from typing import Any
 import pynvml
 
 from scaling.core.environment import ask_nvml, gpu_handle
-from scaling.core.records import GpuReading
+from scaling.core.records.run import GpuReading
 
 REASONS = {
     "power_cap": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP,

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scaling.core.errors import UserError
 
-LONGEST_SHOWN = 60
+LONGEST_SHOWN, MOST_SAID = 60, 10
 
 
 class Section(BaseModel):
@@ -23,7 +23,7 @@ class Section(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as invalid:
-            sentences = [cls._sentence(error, name) for error in invalid.errors()]
+            sentences = [cls._sentence(error, name) for error in invalid.errors()[:MOST_SAID]]
         raise UserError(f"{name} is wrong: {'; '.join(sorted(sentences))}")
 
     @classmethod
@@ -45,7 +45,10 @@ class Section(BaseModel):
             return said
         if error["type"].startswith("float") and isinstance(error["input"], str):
             said += ", with a decimal point: YAML reads 5e-4 as text, and 5.0e-4 as a number"
-        shown = repr(error["input"])
+        try:
+            shown = repr(error["input"])
+        except ValueError:  # Python writes no integer of more than 4,300 digits.
+            shown = "a number of thousands of digits"
         shown = shown[:LONGEST_SHOWN] + "…" if len(shown) > LONGEST_SHOWN else shown
         return f"{key_name(error['loc'])} is {shown}: {said}"
 

@@ -1,11 +1,12 @@
 """Image files sorted into folders, train/<class>/* and test/<class>/*, or a tar archive of them."""
 
 import hashlib
+import math
 import tarfile
 import tempfile
 import zlib
 from lzma import LZMAError
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from scaling.data.dataset import ImageDataset, Request
 
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
+MOST_BYTES, MOST_PIXELS = 100_000_000, 50_000_000  # of one image
+Image.MAX_IMAGE_PIXELS = None  # Pillow would warn of some of them.
+TO_DO = f"save it smaller, or raise the limits in {Path(__file__).name}"
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
@@ -48,12 +52,22 @@ def read(request: Request) -> tuple[ImageDataset, str]:
 def _unpack(path: Path, folder: str) -> None:
     try:
         with tarfile.open(path) as archive:
-            archive.extractall(folder, filter="data")
+            archive.extractall(folder, filter=_image)
     except (tarfile.TarError, OSError, EOFError, zlib.error, LZMAError) as error:
         raise UserError(
             f"{path} is not a tar archive that can be unpacked ({error}); fetch it again, or make "
             "it of the files themselves (tar --dereference --hard-dereference)"
         ) from error
+
+
+def _image(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+    """Let `member` be unpacked where it lies in a split; UserError where it is too large."""
+    safe = tarfile.data_filter(member, folder)
+    if PurePath(member.name).parts[:1] not in {(split,) for split in SPLITS}:
+        return None
+    if member.size > MOST_BYTES:
+        raise UserError(f"{member.name!r} has {member.size:,} bytes; {TO_DO}")
+    return safe
 
 
 def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
@@ -80,21 +94,33 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
         labels = [sorted(classes).index(file.parent.name) for file in files[split]]
         arrays[f"{split}_images"] = images
         arrays[f"{split}_labels"] = np.array(labels, dtype=np.int64)
+    if len(classes) < 2 or not np.ptp(arrays["train_images"], axis=(0, 1, 2)).all():
+        raise UserError(f"{path} has one class, or one value of a colour everywhere; give others")
     return ImageDataset(**arrays, classes=sorted(classes)), resized
 
 
 def _visible(folder: Path) -> list[Path]:
-    return [place for place in folder.glob("*") if not place.name.startswith(".")]
+    found = [place for place in folder.glob("*") if not place.name.startswith(".")]
+    if odd := [place.name for place in found if not place.name.isprintable()]:
+        raise UserError(f"{odd[0]!r} is no name of printable characters in UTF-8; rename it")
+    return found
 
 
 def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:
     """Read an image as uint8 [side, side, 3], and say whether it had to be resized (bilinearly)."""
+    if not file.is_file() or file.stat().st_size > MOST_BYTES:
+        raise UserError(f"{name} is no file of at most {MOST_BYTES:,} bytes; {TO_DO}")
     try:
         with Image.open(file) as image:
+            if math.prod(image.size) > MOST_PIXELS:
+                raise ValueError(f"more than {MOST_PIXELS:,} pixels; {TO_DO}")
+            # Pillow reads 16 bits of a colour as 8, and says so here alone.
+            codings = [str(tile[3]) for tile in image.tile]
+            deep = any(";16" in coding and "BGR" not in coding for coding in codings)
             mode, pixels = image.mode, image.convert("RGB")
     except Exception as error:  # Pillow's readers raise nearly anything for a damaged file.
-        raise UserError(f"{name} cannot be read as an image: fix or remove it") from error
-    if mode.startswith(("I", "F")):
+        raise UserError(f"{name} cannot be read as an image ({error}): fix or remove it") from error
+    if deep or mode.startswith(("I", "F")):
         raise UserError(f"{name} has more than 8 bits per channel; save it with 8 bits")
     resized = pixels.size != (side, side)
     return np.asarray(pixels.resize((side, side), Image.Resampling.BILINEAR)), resized

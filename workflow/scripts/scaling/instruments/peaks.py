@@ -13,7 +13,7 @@ import torch
 
 from scaling.core import environment
 from scaling.core.environment import Device
-from scaling.core.records import drift
+from scaling.core.records.run import drift
 from scaling.instruments.options import Probe
 from scaling.launch import measure
 

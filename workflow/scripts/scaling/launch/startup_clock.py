@@ -10,7 +10,7 @@ compiled and searched for in capturing CUDA graphs. Without a graph that is in t
 import time
 from itertools import pairwise
 
-from scaling.core.records import PHASES
+from scaling.core.records.run import PHASES
 
 
 class StartupClock:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from scaling.core import environment, files
-from scaling.core.records import RunRecord, settling
+from scaling.core.records.run import RUN, RunRecord, settling
 from scaling.launch import rank_log, startup_clock
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.measure import launch_ranks
@@ -37,7 +37,7 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
             spec.time_limit_seconds,
         )
     record = assemble(spec, dataset, host_info, lines, result, reason)
-    files.write_json(output, record)
+    RUN.write(output, record)
     return record
 
 

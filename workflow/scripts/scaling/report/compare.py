@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
-from scaling.config import packing, stored
+from scaling.config import stored
+from scaling.config.config_file import read_config
 from scaling.core import grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -77,10 +77,10 @@ def _measured(name: str, folder: Path) -> Side:
     """The study in `folder`: from its records, or without any from its tables."""
     path = folder / stored.CONFIG
     try:
-        config = packing.read_config(path)
+        config = read_config(path)
         cells, data, study = grid.expand(**config["grid"]), config["dataset"], config["study"]
         keys = pd.json_normalize(config | {"study": ""}).iloc[0]
-    except (yaml.YAMLError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (UserError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is no configuration of a study ({error!r})") from error
     runs = read_runs(cells, folder / "runs", partial=True)
     if recorded := [record for _, record in runs if record]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from scaling.core import statistics
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records import EpochRow
+from scaling.core.records.run import EpochRow
 from scaling.core.statistics import margin
 from scaling.tables import schema
 from scaling.tables.runs import Run, ranks_by_epoch

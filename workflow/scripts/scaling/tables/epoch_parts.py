@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records import RunRecord
+from scaling.core.records.run import RunRecord
 from scaling.tables import noise, schema
 from scaling.tables.communication import first_estimates
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells

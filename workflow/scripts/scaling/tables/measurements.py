@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records import EpochRow, RunRecord
+from scaling.core.records.run import EpochRow, RunRecord
 from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import TIMED, Epoch, epochs

@@ -9,7 +9,8 @@ import pandas as pd
 
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS, Cell
-from scaling.core.records import EpochRow, Role, RunRecord, read_record
+from scaling.core.records.kind import Role
+from scaling.core.records.run import RUN, EpochRow, RunRecord
 from scaling.registry.model import MODELS
 from scaling.tables import schema
 
@@ -29,15 +30,13 @@ _FIELDS = [
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
     """Every run of `cells` with its record below `folder`.
 
-    With `partial` a run may have no record (None); without, that is a UserError, as is a record
-    that says it belongs to another run.
+    With `partial` a run may have no record (None); without, that is a UserError, as is always a
+    record that is damaged or another run's.
     """
     found: list[Run] = []
     for cell in cells:
         path = cell.record_path(folder)
-        record = read_record(path) if path.exists() else None
-        if record is not None and not asdict(cell).items() <= record["cell"].items():
-            raise UserError(f"{path} is the record of {record['cell']}, not of {cell}; delete it")
+        record = RUN.read(path) if path.exists() else None
         found.append((cell, record))
     absent = [cell for cell, record in found if record is None]
     if absent and not partial:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core.records import PHASES, Role, RunRecord
+from scaling.core.records.kind import Role
+from scaling.core.records.run import PHASES, RunRecord
 from scaling.tables.runs import Run, Seeds, ranks_by_epoch, table_of_cells, worst_status
 
 TIMED = ("ok", "diverged")

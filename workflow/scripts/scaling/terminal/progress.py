@@ -15,7 +15,7 @@ from scaling.core import environment
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.grid import RUN_KEYS, Cell
-from scaling.core.records import read_record
+from scaling.core.records.run import RUN
 from scaling.tables import timing
 from scaling.terminal import estimate
 
@@ -123,7 +123,7 @@ class Progress(logging.Handler):
         job, (place, *_) = self._jobs[number], self._places[number]
         if place.name != "run.json":
             return " ".join([job.rule.name, *map(" ".join, job.wildcards.items())])
-        record = read_record(self._records / place)
+        record = RUN.read(self._records / place)
         epochs = [epoch.seconds for epoch in timing.epochs(record)]
         cell = Cell(**{key: record["cell"][key] for key in RUN_KEYS})
         return f"{cell}: {f'{median(epochs):.3g} s an epoch' if epochs else record['status']}"

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.config.technique import Technique
-from scaling.core.records import ConvergenceRecord
+from scaling.core.records.convergence import ConvergenceRecord
 from scaling.tables import schema
 from scaling.tables.experiments.best_remedy import is_plain
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records import RunRecord
+from scaling.core.records.run import RunRecord
 from scaling.core.statistics import difference
 from scaling.tables import schema
 from scaling.tables.runs import ranks_by_epoch

@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling.config.scheme import STAGES
 from scaling.core.paired_accuracy import Classes, decode, mean_difference
-from scaling.core.quantization_records import Document
+from scaling.core.records.quantization import Document
 from scaling.tables import schema
 from scaling.tables.experiments.quantization_diagnostics import revealed_by
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scaling.core.quantization_records import Document
+from scaling.core.records.quantization import Document
 from scaling.tables import schema
 
 OURS = "this study"

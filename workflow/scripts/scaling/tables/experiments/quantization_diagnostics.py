@@ -6,7 +6,7 @@ Accuracy alone passes several of the published mistakes; the figures of the laye
 from collections.abc import Callable
 
 from scaling.core.paired_accuracy import decode, mean_difference
-from scaling.core.quantization_records import Document
+from scaling.core.records.quantization import Document
 
 SQNR_DROP_DB = 3.0
 """A layer this much noisier than the correct one's has at least twice its noise."""

@@ -1,20 +1,16 @@
-"""The records of measurements: statuses, fields, and where they lie. Needs no torch."""
+"""The record of a run of the grid: its fields, and what they may not contradict."""
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, get_args
 
-from scaling.core import files
+from scaling.core.records.kind import Kind, Role, Status
 
-Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
-Role = Literal["warmup", "measured", "instrumented"]
 PHASES = ["launch", "imports", "join", "dataset", "recipe"]
 """The phases of a run's start-up; see `scaling.launch.startup_clock`."""
-CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 STEADY = 0.02
 """The largest drift, as a share, of epochs that have settled whatever their noise."""
 CAPACITY = r"total capacity of ([\d.]+) GiB"
@@ -59,32 +55,15 @@ class EpochRow(TypedDict):
 class RunRecord(TypedDict):
     """The record of one run of the grid, `run.json`.
 
-    `cell` the fields of `grid.Cell`; `message` one sentence for a status other than
-    ok, else null; `dataset` source, checksum, train_images, test_images, image_shape; `model` name,
-    width, options, parameters, gradient_bytes, flops_per_image and activation_bytes_per_image (as
-    `training.evaluation` counts them; null before the end), parameters_sha256 (of each rank's
-    trained parameters; equal where gradients were averaged); `training` every parameter the run
-    used, and in `recipe_applied` the recipe's options as they could be applied (null before the
-    end); `evaluation` test_loss, test_accuracy or null, after as many epochs as `training` asks for
-    at least; `settling` drift and settled of the measured epochs (`drift`; drift null for too few);
-    `memory` kind (device or host), peak_bytes (one per rank, may be empty), capacity_bytes;
-    `communication` backend, bucket_bytes (of each message of gradients in a step, may be empty),
-    readings (of each rank, as `scaling.instruments` describes them); `environment` as
-    `scaling.environment` describes it, with the names and UUIDs of the GPUs the run had.
-
-    `training` also says for which `compiled_batch_sizes` steps were compiled (null before the end);
-    in records made before it did, it was the whole batches, not the last of an epoch.
-    `in_memory` and `device_time` of each rank are as `scaling.instruments.communication` describes
-    them; `samples` are null in records made before they were kept.
-
-    What the run cost besides its epochs: `startup` seconds of each phase of
-    `scaling.launch.startup_clock` and their total (null where a rank did not reach its first
-    epoch); `run_seconds` from the start of the command to the end of its last process, without the
-    wait for free GPUs before it (null for a run that was not started); `shutdown_seconds` the part
-    of them after the last rank's last report (null without reports).
-
-    `measured_as` is the strategy of the run that this one shares its measurement with, absent from
-    a measurement of its own.
+    `cell` as `grid.Cell`; `message` one sentence for a status other than ok; `model` with what
+    `training.evaluation` counts, and the SHA-256 of each rank's parameters; `training` every
+    parameter, in `recipe_applied` the recipe's options as they could be applied; `settling` as
+    `drift` says; `communication` with the bytes of each message of gradients; `readings`,
+    `in_memory` and `device_time` of each rank as `scaling.instruments.communication` has them;
+    `environment` as `core.environment` has it. `startup`: seconds of `PHASES` and their total.
+    `run_seconds`: from the start of the command to the end of its last process, without the wait
+    for GPUs; `shutdown_seconds` of them after the last report. Null is what a run did not reach.
+    `measured_as`: the strategy of the run that this one shares its measurement with.
     """
 
     cell: dict[str, Any]
@@ -105,11 +84,6 @@ class RunRecord(TypedDict):
     run_seconds: float | None
     shutdown_seconds: float | None
     measured_as: NotRequired[str]
-
-
-def read_record(path: Path) -> RunRecord:
-    """Read the record at `path`; a missing or broken file is a UserError that names it."""
-    return upgrade(files.read_json(path))
 
 
 def upgrade(record: Any) -> RunRecord:
@@ -187,28 +161,55 @@ def _in_memory(record: Any) -> list[dict[str, Any]]:
     ]
 
 
-class ConvergenceRecord(TypedDict):
-    """The record of one technique ("remedy") at one global batch, `runs.json`.
+def _contradictions(record: RunRecord) -> Iterator[str]:
+    """What no run reports, each in a few words."""
+    cell, status, rows = record["cell"], record["status"], record["epochs"]
+    complete, processes = status in ("ok", "diverged"), len({row["rank"] for row in rows})
+    if (status != "ok" and not record["message"]) or (status == "infeasible" and rows):
+        yield f"status {status} without its message, or with epochs"
+    if complete and not any(row["role"] == "measured" for row in rows):
+        yield f"status {status} without a measured epoch"
+    places = [(row["epoch"], row["rank"]) for row in rows]
+    last = max(places, default=(0, 0))[0]
+    wanted = sorted(set(places))
+    if complete:
+        wanted = [(epoch, rank) for epoch in range(1, last + 1) for rank in range(processes)]
+    roles = [get_args(Role).index(row["role"]) for row in rows]
+    if places != wanted or roles != sorted(roles):
+        yield "epochs or their ranks are missing, twice, or out of order"
+    images, samples = record["dataset"]["train_images"], dict.fromkeys(range(1, last + 1), 0)
+    for row in rows:
+        share = cell["batch_size"] * cell["gpus"] // processes
+        whole = row["role"] != "instrumented"
+        if row["loader_seconds"] > row["seconds"]:
+            yield f"epoch {row['epoch']} waits for longer than it takes"
+        if status == "ok" and row["train_loss"] is None:
+            yield f"the loss of epoch {row['epoch']} is not finite, and the status ok"
+        if complete and whole and row["iterations"] != math.ceil(row["samples"] / share):
+            yield f"epoch {row['epoch']} has other iterations than its samples make"
+        samples[row["epoch"]] += row["samples"] if whole else images
+    # The sampler gives all ranks as many, so some images twice.
+    if complete and not all(0 <= found - images < max(1, processes) for found in samples.values()):
+        yield "an epoch has not the samples that the training set has"
 
-    `status` ok, oom, oom_host or infeasible, and for those but ok a `message`; `options` the
-    technique's (`config.technique`); `training` what all runs have in common (`convergence.plan`);
-    `dataset` source, checksum and numbers of images; `result` the runs, as `convergence.experiment`
-    gives them, null unless ok; `environment` as `core.environment` describes it.
-    """
 
-    remedy: str
-    global_batch: int
-    options: dict[str, Any]
-    status: str
-    message: str | None
-    training: dict[str, Any]
-    dataset: dict[str, Any]
-    result: dict[str, Any] | None
-    environment: dict[str, Any]
-
-
-def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:
-    """Return where a technique's record lies below the folder `records`."""
-    return (
-        records / CONVERGENCE_PATTERN.format(remedy=remedy, global_batch=global_batch) / "runs.json"
-    )
+RUN = Kind[RunRecord](
+    "a run",
+    {
+        "": "cell status message? dataset model training epochs memory communication environment",
+        "cell": "recipe strategy gpus batch_size seed repeat",
+        "dataset": "train_images",
+        "model": "name width parameters?",
+        "training": "learning_rate momentum weight_decay crop_padding horizontal_flip "
+        "warmup_epochs measured_epochs recipe_options cpu_threads",
+        "epochs": "epoch rank role seconds loader_seconds iterations samples train_loss? "
+        "train_accuracy?",
+        "memory": "peak_bytes",
+        "startup": " ".join([*PHASES, "total"]),
+        "communication.readings": "estimate rank iterations",
+        "in_memory": "rank iterations seconds seconds_without_exchange?",
+        "device_time": "rank iterations",
+    },
+    upgrade,
+    _contradictions,
+)

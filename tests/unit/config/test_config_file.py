@@ -1,0 +1,103 @@
+"""What YAML leaves open is refused, and damage of every kind gets one sentence."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from examples import damage
+from scaling.config import config, stored
+from scaling.config.config_file import read_config
+from scaling.core.errors import UserError
+
+DEMO = Path(__file__).parents[3] / "config/demo.yaml"
+MUTANTS = int(os.environ.get("MUTANTS", "300"))
+STRANGE = [
+    *(*damage.STRANGE, 16**5000, -(10**309), 2**31, 2**40, 1e308, [{}] * 3000, [1] * 3000),
+    *("~nouser/x", "n" * 300, "a\0b", "--help", "x\n", "{x}", {"a": {"b": [1]}}),
+]
+
+
+def test_damaged_values_are_refused_in_a_sentence_or_right():
+    accepted = 0
+    for mutant in damage.values(yaml.safe_load(DEMO.read_text()), MUTANTS, 0, STRANGE):
+        try:
+            config.check(mutant)
+            accepted += 1
+        except UserError as error:
+            said = str(error)
+            assert said.startswith(("the configuration is wrong: ", "there is no"))
+    assert 0 < accepted < MUTANTS / 2
+
+
+def test_damaged_text_is_refused_in_a_sentence_or_read(tmp_path):
+    path = tmp_path / "mine.yaml"
+    for content in damage.texts(DEMO.read_text(), MUTANTS, seed=0):
+        path.write_bytes(content)
+        try:
+            config.check(read_config(path))
+        except UserError as error:
+            said = str(error)
+            assert "\n" not in said
+
+
+BOMB = "a0: &a0 [1, 2]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: 1\nb: {c: 1, c: 2}\n", r"line 2 has the key c, as another"),
+        ("a: 1\na: 1\n", r"line 1 has the key a, as another"),
+        (BOMB, r"more than 100,000 values"),
+        ("a: &a [*a]\n", r"more than 100,000 values"),
+        ("a: " + "[" * 5000, r"is no configuration"),
+        ("a: 0x" + "f" * 5000 + "\nb: [", r"is no configuration"),
+        ("a: 2026-13-45\n", r"is no configuration"),
+        ("- a\n", r"has no keys"),
+        ("", r"has no keys"),
+        ("x" * 2_000_000, r"is no file of at most 1,000,000 bytes"),
+    ],
+)
+def test_what_is_no_configuration_is_one_sentence(tmp_path, text, sentence):
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(UserError, match=rf"mine\.yaml.*{sentence}"):
+        read_config(tmp_path / "mine.yaml")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "sentence"),
+    [
+        (["study"], "quantization.csv", "study is quantization.csv .allowed: no name of a"),
+        (["study"], "published", "study is published .allowed: no name of a"),
+        (["study"], "replay", "study is replay .allowed: no name of a"),
+        (["study"], "--help", "study is '--help': String should match"),
+        (["study"], "mine\n", "study is"),
+        (["study"], "n" * 101, "study is .* at most 100"),
+        (["grid", "seeds"], [2**32], r"grid.seeds\[0\] is 4294967296: it should be less"),
+        (["grid", "gpus"], [2**17], r"grid.gpus\[0\] is 131072: it should be less"),
+        (["grid", "seeds"], [{}] * 3000, r"grid.seeds"),
+        (["model", "width"], 10**6, "model.width is 1000000: it should be less"),
+        (["machine", "time_limit_seconds"], 1e12, "time_limit_seconds is .* less than"),
+        (["machine", "time_limit_seconds"], 16**5000, "a number of thousands of digits"),
+    ],
+    ids=map(str, range(12)),
+)
+def test_what_no_study_can_mean_is_refused(place, value, sentence):
+    document = yaml.safe_load(DEMO.read_text())
+    section = document
+    for key in place[:-1]:
+        section = section[key]
+    section[place[-1]] = value
+    with pytest.raises(UserError, match=sentence) as caught:
+        config.check(document)
+    assert len(str(caught.value)) < 2000
+
+
+def test_a_replay_with_a_wrong_section_is_left_to_the_check(tmp_path):
+    (tmp_path / "config.yaml").write_text("quantization: 3\nconvergence: [1]\n")
+    document = {"quantization": 3, "convergence": [1], "time_to_accuracy": {"gpus": [1]}}
+    stored.leave_out_later(tmp_path, document)
+    assert document["time_to_accuracy"] == {"gpus": []}
+    assert document["quantization"] == 3

@@ -1,0 +1,36 @@
+"""The records of Part B: what they need, and how they are read.
+
+Each has an `environment` as `scaling.core.environment` describes it, absent from records made
+before it was kept, as all those of studies/quantization-cifar10 and studies/h200x2 were.
+"""
+
+from collections.abc import Iterable
+from operator import itemgetter
+from pathlib import Path
+
+from scaling.core.records.kind import Kind, Row
+
+Document = Row
+
+VARIANT = Kind[Row](
+    "quantize_evaluate.py, of the tutorial CNN",
+    {
+        "": "seed variant scheme float32 accuracy_percent test_images classes layers",
+        "classes": "labels float32 variant",
+        "layers": "layer",
+    },
+)
+STAGED = Kind[Row](
+    "quantize_evaluate.py", {"": "seed stages layers", "stages": "stage accuracy_percent"}
+)
+"""Of a ResNet-18, and of all networks before there were variants: in stored studies."""
+BACKENDS = Kind[Row](
+    "quantize_peers.py",
+    {"": "seed threads ours peers environment", "peers": "peer status versions networks"},
+)
+
+
+def read(kind: Kind[Row], paths: Iterable[Path]) -> list[Document]:
+    """Read records by seed, those of a seed as given; where they are older, as `STAGED`."""
+    kinds = ((STAGED if path.name == "stages.json" else kind, path) for path in paths)
+    return sorted((one.read(path) for one, path in kinds), key=itemgetter("seed"))
