@@ -13,8 +13,9 @@ from snakemake.logging import logger
 sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 
 from scaling.config import stored
-from scaling.core import plugins
+from scaling.core import errors, plugins
 from scaling.core.errors import UserError
+from scaling.launch.lease import SHARE_VARIABLE
 
 # The folder of the stored study that is replayed, None where a study is measured.
 REPLAY = None
@@ -59,6 +60,10 @@ try:
 except UserError as error:
     sys.exit(f"error: {error}")
 
+# What jobs inherit: whom they end with, and whether those on a CPU wait for one another.
+os.environ[errors.SNAKEMAKE_VARIABLE] = errors.process_name(os.getpid())
+if config["machine"]["share"]:
+    os.environ[SHARE_VARIABLE] = "1"
 RUNS = grid.expand(**config["grid"])
 MODEL = configuration.model_options(config)
 IMAGE_SIZE = config["dataset"].get("image_size", 32)

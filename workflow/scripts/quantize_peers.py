@@ -11,6 +11,7 @@ import torch
 from scaling.config.scheme import Scheme
 from scaling.core import command_line, environment, files
 from scaling.data.batches import read_images
+from scaling.launch import lease
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization import backends, variant
 from scaling.quantization.rounding import WORD_BYTES
@@ -44,10 +45,11 @@ def main(
         "int8": WORD_BYTES + sum(each.packed_bytes(8) for each in ours.rounded.values()),
     }
     documents = []
-    for name in peers:
-        document = backends.measure(name, network, chosen, test, references, threads)
-        print(f"{name}: {document['status']}, {document['note'] or document['options']}")
-        documents.append(document)
+    with lease.cpu():
+        for name in peers:
+            document = backends.measure(name, network, chosen, test, references, threads)
+            print(f"{name}: {document['status']}, {document['note'] or document['options']}")
+            documents.append(document)
     files.write_json(
         output,
         {

@@ -1,0 +1,121 @@
+"""A lease on GPUs, or on the CPU: two timed jobs never share them, whoever started the jobs.
+
+A lease is a socket whose name, the GPU's UUID, the kernel gives away once (an abstract address, see
+`man 7 unix`). So there is no file to find or to leave behind, and users and TMPDIR do not matter;
+containers with a network of their own do not see one another. What the job starts inherits it.
+"""
+
+import errno
+import os
+import socket
+import struct
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+
+import psutil
+
+from scaling.core.environment import gpu_uuid, host
+from scaling.core.errors import UserError
+
+ADDRESS = "\0scaling-study/{}"
+POLL_SECONDS = 1.0
+PATIENCE_SECONDS = 3600.0
+"""How long a job without a time limit of its own waits."""
+WAITS = "waits for"
+"""How the line begins that says so; `make status` looks for it."""
+SHARE_VARIABLE = "SCALING_STUDY_SHARE"
+"""Set where jobs on the CPU may share it, as `machine.share` says."""
+
+
+@contextmanager
+def cpu(patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+    """Hold this machine's CPU until the end, unless jobs may share it. Otherwise as `gpus`."""
+    with ExitStack() as held:
+        if not os.environ.get(SHARE_VARIABLE):
+            held.enter_context(_of(1, {f"the CPU of {host()}": ""}, patience, ""))
+        yield
+
+
+@contextmanager
+def gpus(
+    count: int, candidates: list[str], patience: float = PATIENCE_SECONDS
+) -> Iterator[list[str]]:
+    """Yield `count` of the `candidates` (as CUDA_VISIBLE_DEVICES names them), held until the end.
+
+    All or nothing, in order; while too few are free it says once on stderr who holds them, and
+    waits for at most `patience` seconds. A lease ends with its process and those it has started,
+    however they end. Raises UserError when time is up, and when there are too few candidates.
+    """
+    if count > len(candidates):
+        raise UserError(
+            f"{count} GPUs are asked for but this job may use {len(candidates)} "
+            f"({', '.join(candidates) or 'none'}): ask the scheduler for {count}, or for fewer GPUs"
+        )
+    names = {gpu_uuid(candidate): candidate for candidate in candidates}
+    with _of(count, names, patience, ", or set CUDA_VISIBLE_DEVICES to other GPUs") as held:
+        yield held
+
+
+@contextmanager
+def _of(count: int, names: dict[str, str], patience: float, advice: str) -> Iterator[list[str]]:
+    """Hold `count` of the things of these `names`, and yield what they stand for."""
+    asked, said = time.monotonic(), False
+    while True:
+        with ExitStack() as held:
+            taken: list[str] = []
+            for name, meant in names.items():
+                if len(taken) < count and (own := _take(name)):
+                    held.enter_context(own)
+                    taken.append(meant)
+            if len(taken) == count:
+                yield taken
+                return
+        late = time.monotonic() - asked >= patience
+        if late or not said:
+            others = "; ".join(f"{name} {_holder(name)}" for name in names)
+            what = f"{count} of {len(names)} GPUs" if any(names.values()) else "the CPU"
+            if late:
+                raise UserError(
+                    f"waited {patience:g} s for {what}: {others}; run it again when they have "
+                    f"ended{advice}"
+                )
+            limit = f"for at most {patience:g} s"
+            print(f"{WAITS} {what}, {limit}: {others}", file=sys.stderr, flush=True)
+            said = True
+        time.sleep(POLL_SECONDS)
+
+
+def _take(name: str) -> socket.socket | None:
+    """The lease on what has this name, None while another process has it."""
+    own = socket.socket(socket.AF_UNIX)
+    own.set_inheritable(True)
+    try:
+        own.bind(ADDRESS.format(name))
+        own.listen(socket.SOMAXCONN)
+    except OSError as error:
+        own.close()
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return None
+    return own
+
+
+def _holder(name: str) -> str:
+    """Who holds a lease: its process, user and command, where that can be seen."""
+    command = "another user's command"
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.setblocking(False)
+        try:
+            asking.connect(ADDRESS.format(name))
+        except OSError:
+            return "is free"
+        told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, user, _ = struct.unpack("3i", told)
+    if not psutil.pid_exists(pid):
+        command = "it has ended, and what it started has not"
+    with suppress(psutil.Error):
+        command = textwrap.shorten(" ".join(psutil.Process(pid).cmdline()), 200)
+    return f"is held by process {pid} of user {user} ({command})"
