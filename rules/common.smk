@@ -5,7 +5,6 @@ import os
 import sys
 from functools import cache
 from pathlib import Path
-from shutil import which
 
 import psutil
 from snakemake.logging import logger
@@ -15,6 +14,7 @@ sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
 from scaling.config import stored
 from scaling.core import errors, plugins
 from scaling.core.errors import UserError
+from scaling.launch import slurm
 from scaling.launch.lease import SHARE_VARIABLE
 
 # The folder of the stored study that is replayed, None where a study is measured.
@@ -82,11 +82,15 @@ else:
 # Jobs that Slurm starts read this file too, on nodes where there is no sbatch.
 if workflow.is_main_process:
     named = {Path(word.rpartition("=")[2]).name for word in sys.argv}
-    if "slurm" in named and not which("sbatch"):
-        sys.exit(
-            "error: profile slurm needs sbatch, which is not on this machine's PATH: run it on a "
-            "login node of the cluster, or here with --profile profiles/local"
-        )
+    if "slurm" in named:
+        try:
+            planning = {"-n", "--dry-run", "--dryrun", "--unlock"}
+            slurm.preflight(Path.cwd(), submits=not named & planning)
+        except UserError as error:
+            sys.exit(f"error: {error}")
+        import snakemake_executor_plugin_slurm
+
+        slurm.mend(snakemake_executor_plugin_slurm)
     if not REPLAY and (MODEL["model"] != configuration.LAB_MODEL or IMAGE_SIZE != 32):
         # Not for the lab's: it imports PyTorch, which takes seconds.
         from scaling.models.check import check as check_model

@@ -175,6 +175,11 @@ def resolve_device(requested: Device) -> Device:
                 "CUDA_VISIBLE_DEVICES, or set device to cpu"
             )
         return "cuda"
+    if given := slurm_gpus():
+        raise UserError(
+            f"Slurm gave this job GPUs ({given[0]}) and none of them is visible here: look at "
+            "nvidia-smi on that node, or set device to cpu"
+        )
     if requested == "cuda":
         raise UserError(
             "device is cuda, and no GPU is visible here (nvidia-smi, CUDA_VISIBLE_DEVICES): "
