@@ -237,7 +237,9 @@ def timed_threads(wildcards):
     return wanted // node_count(wildcards)
 
 
+SLURM = {"extra": "", "gres": "", **config.get("slurm", {})}
 EXCLUSIVE = [] if config["machine"]["share"] else ["--exclusive"]
+EXCLUSIVE += [SLURM["extra"]]
 # What a timed job asks the scheduler for; on this machine only `gpu` counts. What is the same for
 # all jobs is no function: planning calls each for every job.
 TIMED = {
@@ -247,6 +249,11 @@ TIMED = {
     "slurm_extra": " ".join(EXCLUSIVE),
 }
 MOST = {"gpus": max(config["grid"]["gpus"])}
+UNTIMED = {"gpu": 1, "slurm_extra": SLURM["extra"]}
+if SLURM["gres"] and not workflow.local_exec:
+    del TIMED["gpu"], UNTIMED["gpu"]
+    TIMED["gres"] = lambda wildcards: f"{SLURM['gres']}:{gpus_of(wildcards)}"
+    UNTIMED["gres"] = f"{SLURM['gres']}:1"
 
 
 def of_most(resource):

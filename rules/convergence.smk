@@ -29,7 +29,7 @@ if REMEDIES and not REPLAY:
             "../workflow/envs/study.yaml"
         threads: config["machine"]["cpu_threads"]
         resources:
-            gpu=1,
+            **UNTIMED,
             runtime=TIMED["runtime"] * len(REMEDIES),
         params:
             code=digest("convergence_train"),

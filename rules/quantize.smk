@@ -9,6 +9,8 @@ rule quantize_train:
         "logs/quantize_train/seed~{seed}.log",
     conda:
         "../workflow/envs/study.yaml"
+    resources:
+        slurm_extra=UNTIMED["slurm_extra"],
     params:
         code=quantization_code("quantize_train", "tutorial-cnn", "training"),
         model="tutorial-cnn",
@@ -54,6 +56,8 @@ rule quantize_evaluate:
         "logs/quantize_evaluate/seed~{seed}/variant~{variant}.log",
     conda:
         "../workflow/envs/study.yaml"
+    resources:
+        slurm_extra=UNTIMED["slurm_extra"],
     params:
         code=quantization_code("quantize_evaluate", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",

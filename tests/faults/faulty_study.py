@@ -19,7 +19,7 @@ class FaultyStudy(Study):
         """Start Snakemake, as profiles/local does after a kill."""
         with (self.folder / "output.txt").open("w") as output:
             self.process = subprocess.Popen(
-                self.command(*options, "--rerun-incomplete"),
+                self.command(*options, "--ignore-incomplete"),
                 **{"cwd": self.folder, "stdout": output, "stderr": subprocess.STDOUT},
             )
         return self.process

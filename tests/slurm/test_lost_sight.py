@@ -8,7 +8,7 @@ import cluster
 import psutil
 import pytest
 
-LONG = {"dataset__train_images": 6000, "machine__check": "off", "machine__share": True}
+LONG = {"dataset__train_images": 2000, "machine__check": "off", "machine__share": True}
 SLOW, QUICK = 1, 500
 
 

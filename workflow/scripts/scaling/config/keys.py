@@ -201,6 +201,15 @@ class Cost(Section):
     known. The section may be left out."""
 
 
+class Slurm(Section):
+    extra: str = ""
+    """Options of sbatch for every job, besides those that it asks for itself: `--constraint=h100
+    --qos=short --reservation=course --mail-type=FAIL`. May be left out."""
+    gres: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_.:]*$")] = ""
+    """What GPUs are called where a cluster takes `--gres` and not `--gpus`: `gpu`, `gpu:h100`. For
+    runs on one node. May be left out."""
+
+
 class Configuration(Section):
     study: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     """Name of the study. Its tables lie in `results/tables/{study}`, its figures in
@@ -223,6 +232,7 @@ class Configuration(Section):
     interconnect: Interconnect
     peaks: Peaks
     cost: Cost = Field(default_factory=Cost)
+    slurm: Slurm = Field(default_factory=Slurm)
     convergence: Convergence
     time_to_accuracy: TimeToAccuracy = Field(default_factory=TimeToAccuracy)
     synchronization: Synchronization

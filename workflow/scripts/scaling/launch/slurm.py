@@ -1,4 +1,4 @@
-"""What Slurm's executor for Snakemake lacks: a look before the first job, and jobs it loses sight of.
+"""What Slurm's executor for Snakemake lacks: a look before the first job, and at jobs it forgets.
 
 Written for snakemake-executor-plugin-slurm 2.8.0; docs/slurm_executor.md has its faults.
 """

@@ -1,0 +1,111 @@
+"""What is made of Slurm's answers, by stand-ins for sbatch and squeue that say what it says."""
+
+import asyncio
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import slurm_submit
+from scaling.core import environment
+from scaling.core.errors import UserError
+from scaling.launch import slurm
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """A function that puts a shell script of this name on the PATH."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def make(name, text):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+
+    return make
+
+
+BUSY = """
+echo x >> {0}; [ $(wc -l < {0}) -gt 2 ] && echo 7 && exit
+echo 'sbatch: error: AssocMaxSubmitJobLimit' >&2; exit 1
+"""
+
+
+def test_a_job_that_slurm_has_no_room_for_is_submitted_again(program, tmp_path, monkeypatch):
+    monkeypatch.setattr(slurm_submit, "PAUSE_SECONDS", 0)
+    tries = tmp_path / "tries"
+    program("sbatch", BUSY.format(tries))
+    assert slurm_submit.submit([], "").stdout == "7\n"
+    assert len(tries.read_text().splitlines()) == 3
+
+
+def test_a_job_that_slurm_refuses_is_submitted_once(program, tmp_path):
+    program("sbatch", f"echo x >> {tmp_path}/tries; echo 'invalid partition' >&2; exit 1")
+    assert slurm_submit.submit([], "").stderr == "invalid partition\n"
+    assert (tmp_path / "tries").read_text() == "x\n"
+
+
+@pytest.mark.parametrize(
+    ("queue", "sentence"),
+    [
+        ("echo '7|RUNNING|/study'; echo '8|PENDING|/other'", r"queue \(7 RUNNING\): wait"),
+        ("echo 'slurm_load_jobs error: no controller' >&2; exit 1", "answer .*no controller"),
+        ("echo '7|COMPLETED|/study'; echo '9|CANCELLED|/study'", None),
+    ],
+)
+def test_a_run_begins_with_a_controller_and_without_jobs_of_an_earlier_one(
+    program, queue, sentence
+):
+    program("sbatch", "")
+    program("squeue", queue)
+    if sentence is None:
+        slurm.preflight(Path("/study"), submits=True)
+    else:
+        with pytest.raises(UserError, match=sentence):
+            slurm.preflight(Path("/study"), submits=True)
+    slurm.preflight(Path("/study"), submits=False)
+
+
+def states(program, queue, **outputs):
+    """What the executor is told of jobs with these outputs, and the watch that tells it."""
+    program("squeue", queue)
+    watch = slurm.Watch(None)
+    watch._begun = 0.0
+    for number, output in outputs.items():
+        job = SimpleNamespace(output=[output])
+        aux = {"slurm_logfile": "/nowhere"}
+        known = SimpleNamespace(job=job, aux=aux, external_jobid=number[1:])
+        watch.jobs[known.external_jobid] = known
+    found, _ = asyncio.run(watch.states("squeue --name x", logging.getLogger()))
+    return found, watch
+
+
+def test_a_job_is_done_where_its_record_is_and_failed_where_it_is_not(program, tmp_path):
+    record = tmp_path / "run.json"
+    record.touch()
+    queue = "echo '1|OUT_OF_MEMORY|OutOfMemory'; echo '2|PREEMPTED|None'; echo '3|RUNNING|None'"
+    none = tmp_path / "none.json"
+    found, watch = states(program, queue, j1=record, j2=none, j3=none, j4=record, j5=none)
+    assert found == {
+        **{"1": "COMPLETED", "2": "CANCELLED", "3": "RUNNING"},
+        **{"4": "COMPLETED", "5": "CANCELLED"},
+    }
+    reasons = {number: watch.reason(job) for number, job in watch.jobs.items()}
+    assert reasons == {
+        **dict.fromkeys(["1", "3", "4"]),
+        "2": "Slurm's job 2 failed: PREEMPTED (None)",
+        "5": "Slurm's job 5 failed: CANCELLED (not in its queue any more)",
+    }
+
+
+def test_where_slurm_does_not_answer_no_job_is_judged(program, tmp_path, caplog):
+    found, _ = states(program, "echo away >&2; exit 1", j1=tmp_path / "none.json")
+    assert found == {} and "Slurm does not answer (away)" in caplog.text
+
+
+def test_a_job_whose_gpus_cannot_be_seen_does_not_train_on_the_cpu(monkeypatch):
+    monkeypatch.setattr(environment, "visible_gpus", list)
+    monkeypatch.setenv("SLURM_STEP_GPUS", "0,1")
+    with pytest.raises(UserError, match=r"Slurm gave this job GPUs .*:0,1.* none of them is"):
+        environment.resolve_device("auto")
+    assert environment.resolve_device("cpu") == "cpu"
