@@ -61,6 +61,9 @@ class FaultyStudy(Study):
     def output(self):
         return (self.folder / "output.txt").read_text()
 
+    def logs(self):
+        return "".join(path.read_text() for path in self.folder.glob("logs/**/*.log"))
+
     def target(self, **cell):
         return str(self.record(**cell).relative_to(self.folder))
 

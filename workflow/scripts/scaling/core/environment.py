@@ -74,13 +74,18 @@ def describe_process(device: Any) -> dict[str, Any]:
 def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
     """What the processes of a run know of where they are, from their `start` lines, if any.
 
-    `hosts` and `slurm_gpus` of all nodes; `cuda` and `nccl` versions of the first process.
+    `hosts` and `slurm_gpus` of all nodes; `cuda` and `nccl` versions of the first process; over
+    several nodes each process's GPU, as the lease knows those of the first node alone.
     """
     if not starts:
         return {}
     gpus = chain.from_iterable(start["slurm_gpus"] for start in starts)
+    hosts = list(dict.fromkeys(start["host"] for start in starts))
+    known = [start["gpu"] for start in starts if start.get("gpu") and len(hosts) > 1]
+    each = {key: [gpu[key] for gpu in known] for key in ("device_names", "device_ids") if known}
     return {
-        "hosts": list(dict.fromkeys(start["host"] for start in starts)),
+        **each,
+        "hosts": hosts,
         "slurm_gpus": list(dict.fromkeys(gpus)),
         "cuda": starts[0]["cuda"],
         "nccl": starts[0]["nccl"],

@@ -168,9 +168,14 @@ def backend(device: Device) -> str:
 
 
 def versions(device: Device) -> dict[str, Any]:
-    """Where this process is, `host` and `slurm_gpus`, and what only torch knows: `cuda`, `nccl`."""
-    nccl = ".".join(map(str, torch.cuda.nccl.version())) if device == "cuda" else None
+    """Where this process is, `host`, `slurm_gpus` and `gpu`, and torch's `cuda` and `nccl`."""
+    nccl, gpu = None, None
+    if device == "cuda":
+        nccl = ".".join(map(str, torch.cuda.nccl.version()))
+        own = torch.cuda.get_device_properties(torch.cuda.current_device())
+        gpu = {"device_names": own.name, "device_ids": f"GPU-{own.uuid}"}
     return {
+        "gpu": gpu,
         "host": environment.host(),
         "slurm_gpus": environment.slurm_gpus(),
         "cuda": torch.version.cuda if device == "cuda" else None,
