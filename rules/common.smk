@@ -61,7 +61,7 @@ except UserError as error:
     sys.exit(f"error: {error}")
 
 # What jobs inherit: whom they end with, and whether those on a CPU wait for one another.
-os.environ[errors.SNAKEMAKE_VARIABLE] = errors.process_name(os.getpid())
+os.environ[errors.SNAKEMAKE_VARIABLE] = str(os.getpid())
 if config["machine"]["share"]:
     os.environ[SHARE_VARIABLE] = "1"
 RUNS = grid.expand(**config["grid"])
@@ -237,9 +237,9 @@ def timed_threads(wildcards):
     return wanted // node_count(wildcards)
 
 
-SLURM = {"extra": "", "gres": "", **config.get("slurm", {})}
+UNTIMED = {"slurm_extra": config.get("slurm", {}).get("extra", "")}
 EXCLUSIVE = [] if config["machine"]["share"] else ["--exclusive"]
-EXCLUSIVE += [SLURM["extra"]]
+EXCLUSIVE += [UNTIMED["slurm_extra"]]
 # What a timed job asks the scheduler for; on this machine only `gpu` counts. What is the same for
 # all jobs is no function: planning calls each for every job.
 TIMED = {
@@ -249,11 +249,6 @@ TIMED = {
     "slurm_extra": " ".join(EXCLUSIVE),
 }
 MOST = {"gpus": max(config["grid"]["gpus"])}
-UNTIMED = {"gpu": 1, "slurm_extra": SLURM["extra"]}
-if SLURM["gres"] and not workflow.local_exec:
-    del TIMED["gpu"], UNTIMED["gpu"]
-    TIMED["gres"] = lambda wildcards: f"{SLURM['gres']}:{gpus_of(wildcards)}"
-    UNTIMED["gres"] = f"{SLURM['gres']}:1"
 
 
 def of_most(resource):

@@ -30,6 +30,7 @@ if REMEDIES and not REPLAY:
         threads: config["machine"]["cpu_threads"]
         resources:
             **UNTIMED,
+            gpu=1,
             runtime=TIMED["runtime"] * len(REMEDIES),
         params:
             code=digest("convergence_train"),

@@ -10,7 +10,7 @@ rule quantize_train:
     conda:
         "../workflow/envs/study.yaml"
     resources:
-        slurm_extra=UNTIMED["slurm_extra"],
+        **UNTIMED,
     params:
         code=quantization_code("quantize_train", "tutorial-cnn", "training"),
         model="tutorial-cnn",
@@ -57,7 +57,7 @@ rule quantize_evaluate:
     conda:
         "../workflow/envs/study.yaml"
     resources:
-        slurm_extra=UNTIMED["slurm_extra"],
+        **UNTIMED,
     params:
         code=quantization_code("quantize_evaluate", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",

@@ -71,7 +71,7 @@ def test_the_reason_of_a_wait_is_said_and_the_jobs_name_is_its_cell(study):
         scontrol("update", f"nodename={node}", "state=drain", "reason=test")
     try:
         snakemake = study.start(study.target(batch_size=QUICK))
-        said = r"Slurm lets jobs wait: .+ \(jobs \d+\)"
+        said = r"Slurm lets jobs wait: .+ \(job \d+\)"
         cluster.wait_for(lambda: re.search(said, study.output()), "the reason")
         job = study.cell_job(1, QUICK)
         assert job["JobName"] == f"train_run_course_ddp_1_{QUICK}_0_"

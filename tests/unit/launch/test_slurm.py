@@ -1,4 +1,4 @@
-"""What is made of Slurm's answers, by stand-ins for sbatch and squeue that say what it says."""
+"""What is made of Slurm's answers, by a stand-in for squeue that says what it says."""
 
 import asyncio
 import logging
@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-import slurm_submit
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.launch import slurm
@@ -23,26 +22,6 @@ def program(tmp_path, monkeypatch):
         (tmp_path / name).chmod(0o755)
 
     return make
-
-
-BUSY = """
-echo x >> {0}; [ $(wc -l < {0}) -gt 2 ] && echo 7 && exit
-echo 'sbatch: error: AssocMaxSubmitJobLimit' >&2; exit 1
-"""
-
-
-def test_a_job_that_slurm_has_no_room_for_is_submitted_again(program, tmp_path, monkeypatch):
-    monkeypatch.setattr(slurm_submit, "PAUSE_SECONDS", 0)
-    tries = tmp_path / "tries"
-    program("sbatch", BUSY.format(tries))
-    assert slurm_submit.submit([], "").stdout == "7\n"
-    assert len(tries.read_text().splitlines()) == 3
-
-
-def test_a_job_that_slurm_refuses_is_submitted_once(program, tmp_path):
-    program("sbatch", f"echo x >> {tmp_path}/tries; echo 'invalid partition' >&2; exit 1")
-    assert slurm_submit.submit([], "").stderr == "invalid partition\n"
-    assert (tmp_path / "tries").read_text() == "x\n"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +48,7 @@ def test_a_run_begins_with_a_controller_and_without_jobs_of_an_earlier_one(
 def states(program, queue, **outputs):
     """What the executor is told of jobs with these outputs, and the watch that tells it."""
     program("squeue", queue)
-    watch = slurm.Watch(None)
+    watch = slurm.Watch()
     watch._begun = 0.0
     for number, output in outputs.items():
         job = SimpleNamespace(output=[output])

@@ -205,9 +205,6 @@ class Slurm(Section):
     extra: str = ""
     """Options of sbatch for every job, besides those that it asks for itself: `--constraint=h100
     --qos=short --reservation=course --mail-type=FAIL`. May be left out."""
-    gres: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_.:]*$")] = ""
-    """What GPUs are called where a cluster takes `--gres` and not `--gpus`: `gpu`, `gpu:h100`. For
-    runs on one node. May be left out."""
 
 
 class Configuration(Section):

@@ -6,17 +6,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import suppress
 from typing import TypeVar
 
 import psutil
 
 Main = TypeVar("Main", bound=Callable[[], None])
-
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
-"""Which Snakemake a script ends with: a `process_name`, empty for none."""
-PID_NAMESPACE = Path("/proc/self/ns/pid")
-POLL_SECONDS = 0.5
+"""The id of the Snakemake that a script ends with, empty for none."""
 
 
 class UserError(Exception):
@@ -31,8 +28,8 @@ def program(main: Main) -> Main:
     """
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):
-            watch = (snakemake, process_name(os.getppid()))
-            threading.Thread(target=_end_with, args=watch, daemon=True).start()
+            watched = (int(snakemake), os.getppid())
+            threading.Thread(target=_end_with, args=watched, daemon=True).start()
         try:
             main()
         except UserError as error:
@@ -41,22 +38,10 @@ def program(main: Main) -> Main:
     return main
 
 
-def process_name(pid: int) -> str:
-    """The name of a process that no other one has: where its number counts, and the number."""
-    return f"{PID_NAMESPACE.readlink()} {pid}" if PID_NAMESPACE.exists() else ""
-
-
-def _end_with(*names: str) -> None:
-    """Send this process SIGTERM once one of those of its own namespace has ended."""
-    here = process_name(os.getpid()).split()[:1]
-    pids = [int(name.split()[1]) for name in names if here and name.split()[:1] == here]
-    while all(map(_runs, pids)):
-        time.sleep(POLL_SECONDS)
+def _end_with(*pids: int) -> None:
+    """Send this process SIGTERM once one of those has ended."""
+    with suppress(psutil.NoSuchProcess):
+        watched = [psutil.Process(pid) for pid in pids]
+        while all(process.status() != psutil.STATUS_ZOMBIE for process in watched):
+            time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
