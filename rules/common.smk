@@ -90,7 +90,8 @@ if workflow.is_main_process:
             sys.exit(f"error: {error}")
         import snakemake_executor_plugin_slurm
 
-        slurm.mend(snakemake_executor_plugin_slurm)
+        added = config.get("slurm", {}).get("extra", "")
+        slurm.mend(snakemake_executor_plugin_slurm, added)
     if not REPLAY and (MODEL["model"] != configuration.LAB_MODEL or IMAGE_SIZE != 32):
         # Not for the lab's: it imports PyTorch, which takes seconds.
         from scaling.models.check import check as check_model
@@ -237,9 +238,7 @@ def timed_threads(wildcards):
     return wanted // node_count(wildcards)
 
 
-UNTIMED = {"slurm_extra": config.get("slurm", {}).get("extra", "")}
 EXCLUSIVE = [] if config["machine"]["share"] else ["--exclusive"]
-EXCLUSIVE += [UNTIMED["slurm_extra"]]
 # What a timed job asks the scheduler for; on this machine only `gpu` counts. What is the same for
 # all jobs is no function: planning calls each for every job.
 TIMED = {

@@ -29,7 +29,6 @@ if REMEDIES and not REPLAY:
             "../workflow/envs/study.yaml"
         threads: config["machine"]["cpu_threads"]
         resources:
-            **UNTIMED,
             gpu=1,
             runtime=TIMED["runtime"] * len(REMEDIES),
         params:

@@ -9,8 +9,6 @@ rule quantize_train:
         "logs/quantize_train/seed~{seed}.log",
     conda:
         "../workflow/envs/study.yaml"
-    resources:
-        **UNTIMED,
     params:
         code=quantization_code("quantize_train", "tutorial-cnn", "training"),
         model="tutorial-cnn",
@@ -56,8 +54,6 @@ rule quantize_evaluate:
         "logs/quantize_evaluate/seed~{seed}/variant~{variant}.log",
     conda:
         "../workflow/envs/study.yaml"
-    resources:
-        **UNTIMED,
     params:
         code=quantization_code("quantize_evaluate", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",

@@ -23,4 +23,4 @@ def test_two_studies_at_once_are_timed_one_after_another(new_study):
     (_, first_ends), (second_starts, _) = sorted(spans)
     # The record is written a moment after its processes have ended.
     assert second_starts >= first_ends - 1
-    assert sum("waits for the CPU, for at most" in study.logs() for study in studies) == 1
+    assert sum("waits for 1 of 1 CPUs, for at most" in study.logs() for study in studies) == 1

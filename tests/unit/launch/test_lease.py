@@ -102,10 +102,12 @@ def own_machine(monkeypatch):
 def test_timed_jobs_on_a_cpu_wait_for_one_another_and_say_for_whom_and_how_long(own_machine, capfd):
     with cpu_holder("with lease.cpu(): print('held', flush=True); time.sleep(600)") as holder:
         assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-        told = rf"waited 0\.1 s for the CPU: the CPU of node-.* is held by process {holder.pid} of"
+        told = (
+            rf"waited 0\.1 s for 1 of 1 CPUs: the CPU of node-.* is held by process {holder.pid} of"
+        )
         with pytest.raises(UserError, match=told), lease.cpu(0.1):
             pass
-        assert "waits for the CPU, for at most 0.1 s: the CPU of" in capfd.readouterr().err
+        assert "waits for 1 of 1 CPUs, for at most 0.1 s: the CPU of" in capfd.readouterr().err
         holder.kill()
     with lease.cpu(10):
         pass

@@ -81,10 +81,9 @@ def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
         return {}
     gpus = chain.from_iterable(start["slurm_gpus"] for start in starts)
     hosts = list(dict.fromkeys(start["host"] for start in starts))
-    known = [start["gpu"] for start in starts if start.get("gpu") and len(hosts) > 1]
-    each = {key: [gpu[key] for gpu in known] for key in ("device_names", "device_ids") if known}
+    several = ("device_names", "device_ids") if len(hosts) > 1 else ()
     return {
-        **each,
+        **{key: [one for start in starts for one in start[key]] for key in several},
         "hosts": hosts,
         "slurm_gpus": list(dict.fromkeys(gpus)),
         "cuda": starts[0]["cuda"],

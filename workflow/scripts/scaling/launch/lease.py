@@ -13,7 +13,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 
 import psutil
 
@@ -30,18 +30,15 @@ SHARE_VARIABLE = "SCALING_STUDY_SHARE"
 """Set where jobs on the CPU may share it, as `machine.share` says."""
 
 
-@contextmanager
-def cpu(patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+def cpu(patience: float = PATIENCE_SECONDS) -> AbstractContextManager[list[str]]:
     """Hold this machine's CPU until the end, unless jobs may share it. Otherwise as `gpus`."""
-    with ExitStack() as held:
-        if not os.environ.get(SHARE_VARIABLE):
-            held.enter_context(_of(1, {f"the CPU of {host()}": ""}, patience, ""))
-        yield
+    shared = os.environ.get(SHARE_VARIABLE)
+    return nullcontext([]) if shared else gpus(1, [f"the CPU of {host()}"], patience, "CPUs")
 
 
 @contextmanager
 def gpus(
-    count: int, candidates: list[str], patience: float = PATIENCE_SECONDS
+    count: int, candidates: list[str], patience: float = PATIENCE_SECONDS, kind: str = "GPUs"
 ) -> Iterator[list[str]]:
     """Yield `count` of the `candidates` (as CUDA_VISIBLE_DEVICES names them), held until the end.
 
@@ -54,33 +51,26 @@ def gpus(
             f"{count} GPUs are asked for but this job may use {len(candidates)} "
             f"({', '.join(candidates) or 'none'}): ask the scheduler for {count}, or for fewer GPUs"
         )
-    names = {gpu_uuid(candidate): candidate for candidate in candidates}
-    with _of(count, names, patience, ", or set CUDA_VISIBLE_DEVICES to other GPUs") as held:
-        yield held
-
-
-@contextmanager
-def _of(count: int, names: dict[str, str], patience: float, advice: str) -> Iterator[list[str]]:
-    """Hold `count` of the things of these `names`, and yield what they stand for."""
+    uuids = {candidate: gpu_uuid(candidate) for candidate in candidates}
     asked, said = time.monotonic(), False
     while True:
         with ExitStack() as held:
-            taken: list[str] = []
-            for name, meant in names.items():
-                if len(taken) < count and (own := _take(name)):
+            names: list[str] = []
+            for candidate, uuid in uuids.items():
+                if len(names) < count and (own := _take(uuid)):
                     held.enter_context(own)
-                    taken.append(meant)
-            if len(taken) == count:
-                yield taken
+                    names.append(candidate)
+            if len(names) == count:
+                yield names
                 return
         late = time.monotonic() - asked >= patience
         if late or not said:
-            others = "; ".join(f"{name} {_holder(name)}" for name in names)
-            what = f"{count} of {len(names)} GPUs" if any(names.values()) else "the CPU"
+            others = "; ".join(f"{uuid} {_holder(uuid)}" for uuid in uuids.values())
+            what = f"{count} of {len(uuids)} {kind}"
             if late:
                 raise UserError(
                     f"waited {patience:g} s for {what}: {others}; run it again when they have "
-                    f"ended{advice}"
+                    "ended, or, of GPUs, set CUDA_VISIBLE_DEVICES to others"
                 )
             limit = f"for at most {patience:g} s"
             print(f"{WAITS} {what}, {limit}: {others}", file=sys.stderr, flush=True)
@@ -88,12 +78,12 @@ def _of(count: int, names: dict[str, str], patience: float, advice: str) -> Iter
         time.sleep(POLL_SECONDS)
 
 
-def _take(name: str) -> socket.socket | None:
-    """The lease on what has this name, None while another process has it."""
+def _take(uuid: str) -> socket.socket | None:
+    """The lease on a GPU, None while another process has it."""
     own = socket.socket(socket.AF_UNIX)
     own.set_inheritable(True)
     try:
-        own.bind(ADDRESS.format(name))
+        own.bind(ADDRESS.format(uuid))
         own.listen(socket.SOMAXCONN)
     except OSError as error:
         own.close()
@@ -103,13 +93,13 @@ def _take(name: str) -> socket.socket | None:
     return own
 
 
-def _holder(name: str) -> str:
-    """Who holds a lease: its process, user and command, where that can be seen."""
+def _holder(uuid: str) -> str:
+    """Who holds the lease on a GPU: its process, user and command, where that can be seen."""
     command = "another user's command"
     with socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         try:
-            asking.connect(ADDRESS.format(name))
+            asking.connect(ADDRESS.format(uuid))
         except OSError:
             return "is free"
         told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))

@@ -168,14 +168,10 @@ def backend(device: Device) -> str:
 
 
 def versions(device: Device) -> dict[str, Any]:
-    """Where this process is, `host`, `slurm_gpus` and `gpu`, and torch's `cuda` and `nccl`."""
-    nccl, gpu = None, None
-    if device == "cuda":
-        nccl = ".".join(map(str, torch.cuda.nccl.version()))
-        own = torch.cuda.get_device_properties(torch.cuda.current_device())
-        gpu = {"device_names": own.name, "device_ids": f"GPU-{own.uuid}"}
+    """Where this process is, `host`, its GPUs, and what only torch knows: `cuda`, `nccl`."""
+    nccl = ".".join(map(str, torch.cuda.nccl.version())) if device == "cuda" else None
     return {
-        "gpu": gpu,
+        **environment.leased_gpus(environment.visible_gpus() if device == "cuda" else []),
         "host": environment.host(),
         "slurm_gpus": environment.slurm_gpus(),
         "cuda": torch.version.cuda if device == "cuda" else None,

@@ -28,10 +28,9 @@ def preflight(folder: Path, submits: bool) -> None:
             "node of the cluster, or here with --profile profiles/local"
         )
     jobs = _queue("%Z") if submits else {}
-    over = FAILED | {"COMPLETED", "PREEMPTED"}
-    own = {job: state for job, (state, place) in jobs.items() if place == str(folder)}
-    left = [f"{job} {state}" for job, state in own.items() if state not in over]
-    if left:
+    live = ("PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING")
+    own = [job for job, (state, place) in jobs.items() if place == str(folder) and state in live]
+    if left := [f"{job} {jobs[job][0]}" for job in own]:
         raise UserError(
             f"jobs of an earlier run of this study are in Slurm's queue ({', '.join(left)}): wait "
             "until they have ended, what they finish counts, or end them by make cancel"
@@ -51,8 +50,8 @@ def _queue(column: str) -> dict[str, list[str]]:
     return {number: told for number, *told in rows}
 
 
-def mend(executor: Any) -> None:
-    """Have the executor's module forget no job, name jobs by rule and cell, and tell reasons."""
+def mend(executor: Any, extra: str) -> None:
+    """Have the executor's module forget no job, name jobs by cell, tell reasons, add options."""
     watch, kind, submit = Watch(), executor.Executor, executor.get_submit_command
     check, fail = kind.check_active_jobs, kind.report_job_error
 
@@ -63,7 +62,7 @@ def mend(executor: Any) -> None:
 
     def get_submit_command(job: Any, params: dict[str, Any], **more: Any) -> Any:
         name = params["comment_str"].removeprefix("rule_").replace("_wildcards_", "_")
-        return submit(job, params | {"run_uuid": name}, **more)
+        return f"{submit(job, params | {'run_uuid': name}, **more)} {extra}"
 
     def report_job_error(self: Any, job: Any, msg: str | None = None, **more: Any) -> None:
         fail(self, job, msg=watch.reason(job) or msg, **more)
@@ -82,12 +81,10 @@ class Watch:
         self._waits: dict[str, str] = {}
 
     async def states(self, command: str, logger: Any) -> tuple[dict[str, str], float]:
-        """The jobs' states and the seconds it took; none where Slurm does not answer.
+        """The jobs' states, for the executor's `query_job_status`; none without an answer.
 
-        One that has ended is COMPLETED where all that it was to write is there, whatever became of
-        it afterwards. It stands for the executor's `query_job_status`.
+        One that has ended is COMPLETED where all that it was to write is there.
         """
-        asked = time.monotonic()
         try:
             queue = _queue("%r")
         except UserError as error:
@@ -100,7 +97,7 @@ class Watch:
             told = [f"{reason} (job {job})" for reason, job in waits.items()]
             logger.info(f"Slurm lets jobs wait: {', '.join(told)}")
         self._waits = waits
-        return {n: self._judge(n, *told) for n, told in found.items()}, time.monotonic() - asked
+        return {n: self._judge(n, *told) for n, told in found.items()}, 0.0
 
     def _judge(self, number: str, state: str, reason: str) -> str:
         if state not in FAILED | {"PREEMPTED"}:
