@@ -90,8 +90,7 @@ if workflow.is_main_process:
             sys.exit(f"error: {error}")
         import snakemake_executor_plugin_slurm
 
-        added = config.get("slurm", {}).get("extra", "")
-        slurm.mend(snakemake_executor_plugin_slurm, added)
+        slurm.mend(snakemake_executor_plugin_slurm, **config.get("slurm", {}))
     if not REPLAY and (MODEL["model"] != configuration.LAB_MODEL or IMAGE_SIZE != 32):
         # Not for the lab's: it imports PyTorch, which takes seconds.
         from scaling.models.check import check as check_model

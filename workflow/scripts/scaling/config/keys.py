@@ -202,7 +202,7 @@ class Cost(Section):
 
 
 class Slurm(Section):
-    extra: str = ""
+    extra: Annotated[str, StringConstraints(pattern="^[-A-Za-z0-9_=,.:/@%+ ]*$")] = ""
     """Options of sbatch for every job, besides those that it asks for itself: `--constraint=h100
     --qos=short --reservation=course --mail-type=FAIL`. May be left out."""
 

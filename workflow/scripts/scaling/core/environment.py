@@ -74,8 +74,7 @@ def describe_process(device: Any) -> dict[str, Any]:
 def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
     """What the processes of a run know of where they are, from their `start` lines, if any.
 
-    `hosts` and `slurm_gpus` of all nodes; `cuda` and `nccl` versions of the first process; over
-    several nodes each process's GPU, as the lease knows those of the first node alone.
+    `hosts` and GPUs of all nodes, where there are several; versions of the first process.
     """
     if not starts:
         return {}

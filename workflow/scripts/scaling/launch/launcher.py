@@ -54,10 +54,7 @@ def worker_folder() -> Path | None:
 
 
 def started() -> float:
-    """When the supervisor started the command of this process, by this machine's time.monotonic().
-
-    From another machine only the time of the day tells.
-    """
+    """When the supervisor, perhaps on another machine, started us, by our time.monotonic()."""
     host, monotonic, day = os.environ[STARTED_VARIABLE].split()
     if host == environment.host():
         return float(monotonic)

@@ -52,7 +52,7 @@ def gpus(
             f"({', '.join(candidates) or 'none'}): ask the scheduler for {count}, or for fewer GPUs"
         )
     uuids = {candidate: gpu_uuid(candidate) for candidate in candidates}
-    asked, said = time.monotonic(), False
+    asked, said = time.monotonic(), ""
     while True:
         with ExitStack() as held:
             names: list[str] = []
@@ -72,9 +72,8 @@ def gpus(
                     f"waited {patience:g} s for {what}: {others}; run it again when they have "
                     "ended, or, of GPUs, set CUDA_VISIBLE_DEVICES to others"
                 )
-            limit = f"for at most {patience:g} s"
-            print(f"{WAITS} {what}, {limit}: {others}", file=sys.stderr, flush=True)
-            said = True
+            said = f"{WAITS} {what}, for at most {patience:g} s: {others}"
+            print(said, file=sys.stderr, flush=True)
         time.sleep(POLL_SECONDS)
 
 
@@ -95,7 +94,6 @@ def _take(uuid: str) -> socket.socket | None:
 
 def _holder(uuid: str) -> str:
     """Who holds the lease on a GPU: its process, user and command, where that can be seen."""
-    command = "another user's command"
     with socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         try:
@@ -104,8 +102,8 @@ def _holder(uuid: str) -> str:
             return "is free"
         told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid, user, _ = struct.unpack("3i", told)
-    if not psutil.pid_exists(pid):
-        command = "it has ended, and what it started has not"
+    ended = not psutil.pid_exists(pid)
+    command = "it has ended, and what it started has not" if ended else "another user's command"
     with suppress(psutil.Error):
         command = textwrap.shorten(" ".join(psutil.Process(pid).cmdline()), 200)
     return f"is held by process {pid} of user {user} ({command})"

@@ -13,24 +13,21 @@ from typing import Any
 
 from scaling.core.errors import UserError
 
-FAILED = {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
-"""What the executor takes for a failure; it waits for ever for a job that was PREEMPTED."""
+FAILED = {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
+FAILED |= {"PREEMPTED", "TIMEOUT"}
 
 
 def preflight(folder: Path, submits: bool) -> None:
-    """Refuse a run without sbatch, and one that `submits` without controller or beside jobs here.
-
-    The jobs of a Snakemake that was killed run on, and would write what a second one writes.
-    """
+    """Refuse a run without sbatch, and one that `submits` without controller or beside others."""
     if not which("sbatch"):
         raise UserError(
             "profile slurm needs sbatch, which is not on this machine's PATH: run it on a login "
             "node of the cluster, or here with --profile profiles/local"
         )
     jobs = _queue("%Z") if submits else {}
-    live = ("PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING")
-    own = [job for job, (state, place) in jobs.items() if place == str(folder) and state in live]
-    if left := [f"{job} {jobs[job][0]}" for job in own]:
+    here = {job: state for job, (state, place) in jobs.items() if place == str(folder)}
+    over = FAILED | {"COMPLETED"}
+    if left := [f"{job} {state}" for job, state in here.items() if state not in over]:
         raise UserError(
             f"jobs of an earlier run of this study are in Slurm's queue ({', '.join(left)}): wait "
             "until they have ended, what they finish counts, or end them by make cancel"
@@ -50,7 +47,7 @@ def _queue(column: str) -> dict[str, list[str]]:
     return {number: told for number, *told in rows}
 
 
-def mend(executor: Any, extra: str) -> None:
+def mend(executor: Any, extra: str = "") -> None:
     """Have the executor's module forget no job, name jobs by cell, tell reasons, add options."""
     watch, kind, submit = Watch(), executor.Executor, executor.get_submit_command
     check, fail = kind.check_active_jobs, kind.report_job_error
@@ -81,32 +78,27 @@ class Watch:
         self._waits: dict[str, str] = {}
 
     async def states(self, command: str, logger: Any) -> tuple[dict[str, str], float]:
-        """The jobs' states, for the executor's `query_job_status`; none without an answer.
-
-        One that has ended is COMPLETED where all that it was to write is there.
-        """
+        """The jobs' states, none without an answer; what has all its output is COMPLETED."""
         try:
             queue = _queue("%r")
         except UserError as error:
             logger.warning(f"{error}; its jobs run on, it is asked again")
             return {}, 0.0
-        gone = ["CANCELLED", "not in its queue any more"]
-        found = {number: queue.get(number, gone) for number in self.jobs}
-        waits = {reason: job for job, (state, reason) in found.items() if state == "PENDING"}
+        states, waits = dict[str, str](), dict[str, str]()
+        for number, job in self.jobs.items():
+            states[number], reason = queue.get(number, ["CANCELLED", "not in the queue any more"])
+            if states[number] == "PENDING":
+                waits[reason] = number
+            elif states[number] in FAILED:
+                self._told[number] = f"{states[number]} ({reason})"
+                outputs = [Path(output) for output in job.job.output]
+                done = all(path.exists() and path.stat().st_mtime > self._begun for path in outputs)
+                states[number] = "COMPLETED" if done else "CANCELLED"
         if waits.keys() - self._waits.keys() - {"None"}:
             told = [f"{reason} (job {job})" for reason, job in waits.items()]
             logger.info(f"Slurm lets jobs wait: {', '.join(told)}")
         self._waits = waits
-        return {n: self._judge(n, *told) for n, told in found.items()}, 0.0
-
-    def _judge(self, number: str, state: str, reason: str) -> str:
-        if state not in FAILED | {"PREEMPTED"}:
-            return state
-        outputs = [Path(output) for output in self.jobs[number].job.output]
-        if all(path.exists() and path.stat().st_mtime > self._begun for path in outputs):
-            return "COMPLETED"
-        self._told[number] = f"{state} ({reason})"
-        return "CANCELLED" if state == "PREEMPTED" else state
+        return states, 0.0
 
     def reason(self, job: Any) -> str | None:
         """Why a job failed, as the queue and Slurm's own words in the job's log tell."""

@@ -12,7 +12,6 @@ from scaling.core.errors import UserError
 from scaling.tables.columns import MADE_BY, Scope
 
 FORMULA = r"^'*[=+\-@\t\r]"
-"""How a text begins that a spreadsheet would compute, after any number of apostrophes."""
 QUOTED = r"^'(?='*[=+\-@\t\r])"
 Type = Literal["text", "whole", "number", "truth"]
 """Of a column's values. Read back, an empty text is "", an empty truth False, an empty number NaN;
