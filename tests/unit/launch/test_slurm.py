@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,27 +21,6 @@ def program(tmp_path, monkeypatch):
         (tmp_path / name).chmod(0o755)
 
     return make
-
-
-@pytest.mark.parametrize(
-    ("queue", "sentence"),
-    [
-        ("echo '7|RUNNING|/study'; echo '8|PENDING|/other'", r"queue \(7 RUNNING\): wait"),
-        ("echo 'slurm_load_jobs error: no controller' >&2; exit 1", "answer .*no controller"),
-        ("echo '7|COMPLETED|/study'; echo '9|CANCELLED|/study'", None),
-    ],
-)
-def test_a_run_begins_with_a_controller_and_without_jobs_of_an_earlier_one(
-    program, queue, sentence
-):
-    program("sbatch", "")
-    program("squeue", queue)
-    if sentence is None:
-        slurm.preflight(Path("/study"), submits=True)
-    else:
-        with pytest.raises(UserError, match=sentence):
-            slurm.preflight(Path("/study"), submits=True)
-    slurm.preflight(Path("/study"), submits=False)
 
 
 def states(program, queue, **outputs):
@@ -75,11 +53,6 @@ def test_a_job_is_done_where_its_record_is_and_failed_where_it_is_not(program, t
         None,
         "Slurm's job 5 failed: CANCELLED (not in the queue any more)",
     ]
-
-
-def test_where_slurm_does_not_answer_no_job_is_judged(program, tmp_path, caplog):
-    found, _ = states(program, "echo away >&2; exit 1", j1=tmp_path / "none.json")
-    assert found == {} and "Slurm does not answer (away)" in caplog.text
 
 
 def test_a_job_whose_gpus_cannot_be_seen_does_not_train_on_the_cpu(monkeypatch):
