@@ -7,7 +7,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env named demo study status pack replay answers compare studies published audit test test-slurm test-browser lint format docs example bench bench-course lock clean
+.PHONY: help env small-env named demo study status cancel pack replay answers compare studies published audit test test-slurm test-faults test-browser lint format docs example bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -41,6 +41,10 @@ study: env ## the study of config/config.yaml on this machine
 
 status: small-env ## the state of each cell of the study in results/, while it runs or after
 	@python workflow/scripts/study_status.py $(CONFIG:%=--config %)
+
+cancel: ## end the Slurm jobs of this study, whoever submitted them, and no others
+	@squeue --noheader --user="$$(id -u)" --format='%i|%Z' \
+	  | awk -F'|' -v here="$$(pwd -P)" '$$2 == here { print $$1 }' | xargs -r scancel
 
 pack: env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
 	python workflow/scripts/study_pack.py --study "$(STUDY)" $(if $(FORCE),--force)
@@ -79,6 +83,9 @@ test: env ## all tests but those on Slurm and in a browser
 
 test-slurm: env ## the tests on a Slurm that they start on this machine; needs root
 	python -m pytest -rs tests/slurm
+
+test-faults: env ## kills, full disks and studies beside one another (KILLS=n: so many at random)
+	FAULTS_KILLS=$(or $(KILLS),20) python -m pytest -rs tests/faults
 
 test-browser: env ## reports of all stored studies in Chromium; pictures in tests/browser/output
 	python -m pytest tests/browser

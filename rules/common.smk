@@ -5,14 +5,15 @@ import os
 import sys
 from functools import cache
 from pathlib import Path
-from shutil import which
 
 import psutil
 from snakemake.logging import logger
 
 from scaling.config import stored
-from scaling.core import plugins
+from scaling.core import errors, plugins
 from scaling.core.errors import UserError
+from scaling.launch import slurm
+from scaling.launch.lease import SHARE_VARIABLE
 
 # The folder of the stored study that is replayed, None where a study is measured.
 REPLAY = None
@@ -57,6 +58,10 @@ try:
 except UserError as error:
     sys.exit(f"error: {error}")
 
+# What jobs inherit: whom they end with, and whether those on a CPU wait for one another.
+os.environ[errors.SNAKEMAKE_VARIABLE] = str(os.getpid())
+if config["machine"]["share"]:
+    os.environ[SHARE_VARIABLE] = "1"
 RUNS = grid.expand(**config["grid"])
 MODEL = configuration.model_options(config)
 IMAGE_SIZE = config["dataset"].get("image_size", 32)
@@ -75,11 +80,15 @@ else:
 # Jobs that Slurm starts read this file too, on nodes where there is no sbatch.
 if workflow.is_main_process:
     named = {Path(word.rpartition("=")[2]).name for word in sys.argv}
-    if "slurm" in named and not which("sbatch"):
-        sys.exit(
-            "error: profile slurm needs sbatch, which is not on this machine's PATH: run it on a "
-            "login node of the cluster, or here with --profile profiles/local"
-        )
+    if "slurm" in named:
+        try:
+            planning = {"-n", "--dry-run", "--dryrun", "--unlock"}
+            slurm.preflight(Path.cwd(), submits=not named & planning)
+        except UserError as error:
+            sys.exit(f"error: {error}")
+        import snakemake_executor_plugin_slurm
+
+        slurm.mend(snakemake_executor_plugin_slurm, **config.get("slurm", {}))
     if not REPLAY and (MODEL["model"] != configuration.LAB_MODEL or IMAGE_SIZE != 32):
         # Not for the lab's: it imports PyTorch, which takes seconds.
         from scaling.models.check import check as check_model

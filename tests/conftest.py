@@ -9,6 +9,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Before PyTorch is imported: workers that compute with all cores wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Tests that run side by side would wait for one another.
+os.environ.setdefault("SCALING_STUDY_SHARE", "1")
+
 from fused_kernels import interpreter  # noqa: F401  (first: it decides how Triton is imported)
 from training_runs import write_images
 

@@ -62,7 +62,10 @@ JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=1
 JobAcctGatherParams=OverMemoryKill
 AccountingStorageType=accounting_storage/none
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
 PartitionName=test Nodes=ALL Default=YES MaxTime=60
+PartitionName=urgent Nodes=ALL MaxTime=60 PriorityTier=10
 """
 NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port}"
 # Slurm runs it once for each process that it starts.

@@ -19,8 +19,8 @@ def startable():
 
 @pytest.fixture(scope="module")
 def slurm():
-    with cluster.cluster():
-        yield
+    with cluster.cluster() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="module")

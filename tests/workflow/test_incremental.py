@@ -194,7 +194,7 @@ def test_changing_the_dataset_trains_again(study):
 def test_a_killed_run_resumes_without_redoing_finished_cells(study):
     study.configure({"grid.batch_sizes": [10, 15, 20, 25]})
     new = [study.record(batch_size=size) for size in (15, 25)]
-    runs = ["--rerun-incomplete", *(str(record.relative_to(study.folder)) for record in new)]
+    runs = ["--ignore-incomplete", *(str(record.relative_to(study.folder)) for record in new)]
     killed = subprocess.Popen(
         study.command(*runs),
         cwd=study.folder,

@@ -12,6 +12,7 @@ from scaling.config.scheme import Scheme
 from scaling.core import command_line, environment
 from scaling.core.records.quantization import BACKENDS
 from scaling.data.batches import read_images
+from scaling.launch import lease
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization import backends, variant
 from scaling.quantization.rounding import WORD_BYTES
@@ -45,10 +46,11 @@ def main(
         "int8": WORD_BYTES + sum(each.packed_bytes(8) for each in ours.rounded.values()),
     }
     documents = []
-    for name in peers:
-        document = backends.measure(name, network, chosen, test, references, threads)
-        print(f"{name}: {document['status']}, {document['note'] or document['options']}")
-        documents.append(document)
+    with lease.cpu():
+        for name in peers:
+            document = backends.measure(name, network, chosen, test, references, threads)
+            print(f"{name}: {document['status']}, {document['note'] or document['options']}")
+            documents.append(document)
     BACKENDS.write(
         output,
         {

@@ -2,7 +2,7 @@
 
 A cell is what its record says (`done` where that is ok), `running` where a process of this machine
 makes it, or one of another machine has reported within the time limit, `failed` where its log has
-an error, and else `missing`. Of a running one that waits for GPUs it says who holds them.
+an error, and else `missing`. Of a running one that waits for a lease it says who has it.
 """
 
 import json
@@ -17,7 +17,7 @@ from scaling.config.config_file import read_config
 from scaling.core import command_line, environment, files, grid
 from scaling.core.errors import UserError
 from scaling.core.records.run import RUN
-from scaling.launch.gpu_lease import WAITS
+from scaling.launch.lease import WAITS
 
 RESULTS, LOGS = Path("results"), Path("logs")
 CONFIG = RESULTS / stored.CONFIG

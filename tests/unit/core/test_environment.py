@@ -159,3 +159,13 @@ def test_what_a_driver_does_not_tell_is_absent_and_no_error(
     monkeypatch.setattr(nvml, silent, lost)
     assert environment.leased_gpus(["1"]) == {"device_names": names, "device_ids": ids}
     assert (environment.gpu_names() == []) == (silent == "nvmlDeviceGetCount" or not names)
+
+
+def test_over_several_nodes_the_gpus_of_all_are_known():
+    def start(host, letter):
+        gpu = {"device_names": ["H100"], "device_ids": [f"GPU-{letter}"]}
+        return {"host": host, "slurm_gpus": [], "cuda": "13", "nccl": "2", **gpu}
+
+    seen = environment.seen_by([start("n1", "a"), start("n2", "b")])
+    assert (seen["device_names"], seen["device_ids"]) == (["H100"] * 2, ["GPU-a", "GPU-b"])
+    assert "device_ids" not in environment.seen_by([start("n1", "a"), start("n1", "b")])

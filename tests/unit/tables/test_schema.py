@@ -25,6 +25,19 @@ def test_a_broken_table_is_named(tmp_path, content, sentence):
         schema.read("timing", path)
 
 
+FORMULAS = ["=1+1", "@now", "+1", "-1", "'=1", "\t=1"]
+
+
+def test_no_text_is_a_formula_of_a_spreadsheet_and_each_is_read_as_it_was(tmp_path):
+    path = tmp_path / "timing.csv"
+    texts = [*FORMULAS, "a=1", "'quoted'"]
+    table = pd.DataFrame([KEYS | {"status": text} for text in texts])
+    schema.write("timing", table.reindex(columns=schema.columns("timing")), path)
+    written = pd.read_csv(path)["status"].tolist()
+    assert written == [*(f"'{text}" for text in FORMULAS), "a=1", "'quoted'"]
+    assert schema.read("timing", path)["status"].tolist() == texts
+
+
 def test_what_is_written_is_read_as_it_was(tmp_path):
     """Names like a number or like nothing; every digit; whole numbers beside a gap; truths."""
     path = tmp_path / "speedup.csv"

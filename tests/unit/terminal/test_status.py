@@ -36,7 +36,8 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
     here.unlink()
     log = Path("logs/train_run", *cells.parts[1:], "batch_size~2048/seed~0.log")
     log.parent.mkdir(parents=True)
-    log.write_text("waits for GPUs, 2 of 2: GPU-a is held by process 7 of user 0 (python)\n")
+    held = "GPU-a is held by process 7 of user 0 (python)"
+    log.write_text(f"waits for 2 of 2 GPUs, for at most 60 s: {held}\n")
     waiting = [sys.executable, "-c", "input()", "--output", str(here)]
     with subprocess.Popen(waiting, stdin=subprocess.PIPE) as process:
         command = [sys.executable, study_status.__file__]

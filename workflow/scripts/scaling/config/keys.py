@@ -202,6 +202,12 @@ class Cost(Section):
     known. The section may be left out."""
 
 
+class Slurm(Section):
+    extra: Annotated[str, StringConstraints(pattern="^[-A-Za-z0-9_=,.:/@%+ ]*$")] = ""
+    """Options of sbatch for every job, besides those that it asks for itself: `--constraint=h100
+    --qos=short --reservation=course --mail-type=FAIL`. May be left out."""
+
+
 class Configuration(Section):
     study: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
     """Name of the study. Its tables lie in `results/tables/{study}`, its figures in
@@ -224,6 +230,7 @@ class Configuration(Section):
     interconnect: Interconnect
     peaks: Peaks
     cost: Cost = Field(default_factory=Cost)
+    slurm: Slurm = Field(default_factory=Slurm)
     convergence: Convergence
     time_to_accuracy: TimeToAccuracy = Field(default_factory=TimeToAccuracy)
     synchronization: Synchronization

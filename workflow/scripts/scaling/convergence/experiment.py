@@ -30,7 +30,7 @@ from scaling.convergence.plan import (
 from scaling.core import environment, files
 from scaling.core.environment import Device
 from scaling.core.records.convergence import CONVERGENCE, convergence_path
-from scaling.launch import gpu_lease, outcome
+from scaling.launch import lease, outcome
 from scaling.training.trainer import TrainingData, finite
 
 CURVE_POINTS = 200
@@ -76,7 +76,7 @@ def _device(kind: Device) -> Iterator[tuple[torch.device, dict[str, Any]]]:
     if kind == "cpu":
         yield torch.device("cpu"), host_info
         return
-    with gpu_lease.lease(1, environment.visible_gpus()) as names:
+    with lease.gpus(1, environment.visible_gpus()) as names:
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(names)
         versions = {"cuda": torch.version.cuda}

@@ -74,13 +74,16 @@ def describe_process(device: Any) -> dict[str, Any]:
 def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
     """What the processes of a run know of where they are, from their `start` lines, if any.
 
-    `hosts` and `slurm_gpus` of all nodes; `cuda` and `nccl` versions of the first process.
+    `hosts` and GPUs of all nodes, where there are several; versions of the first process.
     """
     if not starts:
         return {}
     gpus = chain.from_iterable(start["slurm_gpus"] for start in starts)
+    hosts = list(dict.fromkeys(start["host"] for start in starts))
+    several = ("device_names", "device_ids") if len(hosts) > 1 else ()
     return {
-        "hosts": list(dict.fromkeys(start["host"] for start in starts)),
+        **{key: [one for start in starts for one in start[key]] for key in several},
+        "hosts": hosts,
         "slurm_gpus": list(dict.fromkeys(gpus)),
         "cuda": starts[0]["cuda"],
         "nccl": starts[0]["nccl"],
@@ -175,6 +178,11 @@ def resolve_device(requested: Device) -> Device:
                 "CUDA_VISIBLE_DEVICES, or set device to cpu"
             )
         return "cuda"
+    if given := slurm_gpus():
+        raise UserError(
+            f"Slurm gave this job GPUs ({given[0]}) and none of them is visible here: look at "
+            "nvidia-smi on that node, or set device to cpu"
+        )
     if requested == "cuda":
         raise UserError(
             "device is cuda, and no GPU is visible here (nvidia-smi, CUDA_VISIBLE_DEVICES): "

@@ -12,12 +12,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 import psutil
 
+from scaling.core import environment
 from scaling.core.errors import UserError
 
 KILL_GRACE_SECONDS = 3.0
@@ -52,14 +54,19 @@ def worker_folder() -> Path | None:
 
 
 def started() -> float:
-    """When the supervisor started the command that this process belongs to: its time.time()."""
-    return float(os.environ[STARTED_VARIABLE])
+    """When the supervisor, perhaps on another machine, started us, by our time.monotonic()."""
+    host, monotonic, day = os.environ[STARTED_VARIABLE].split()
+    if host == environment.host():
+        return float(monotonic)
+    return time.monotonic() - (time.time() - float(day))
 
 
-def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent dies, so that none is left behind."""
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies, or now if it has died already."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
@@ -115,9 +122,7 @@ def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) 
     return [*srun, "sh", "-c", agent]
 
 
-def launch(
-    command_line: list[str], environment: dict[str, str], time_limit: float
-) -> ProcessResult:
+def launch(command_line: list[str], variables: dict[str, str], time_limit: float) -> ProcessResult:
     """Run a command with its output on ours; kill it and all it started after `time_limit` s.
 
     So it does when something else ends the wait, as SIGTERM does within `terminable`.
@@ -125,10 +130,15 @@ def launch(
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
     kills_before = oom_kills_so_far()
-    start = time.time()
-    variables = {**environment, STARTED_VARIABLE: repr(start)}
+    start = time.monotonic()
+    since = f"{environment.host()} {start!r} {time.time()!r}"
     try:
-        process = subprocess.Popen(command_line, env=variables, preexec_fn=die_with_parent)
+        process = subprocess.Popen(
+            command_line,
+            env={**variables, STARTED_VARIABLE: since},
+            preexec_fn=partial(die_with, os.getpid()),
+            close_fds=False,  # A lease is what it inherits.
+        )
         returncode, timed_out = process.wait(timeout=time_limit), False
     except subprocess.TimeoutExpired:
         returncode, timed_out = -signal.SIGKILL, True
@@ -137,7 +147,7 @@ def launch(
     return ProcessResult(
         returncode,
         timed_out,
-        seconds=time.time() - start,
+        seconds=time.monotonic() - start,
         oom_kills=oom_kills_so_far() - kills_before,
     )
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from scaling.core import environment
 from scaling.core.environment import Device
-from scaling.core.errors import UserError
-from scaling.launch import gpu_lease, launcher, rank_log
+from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
+from scaling.launch import launcher, lease, rank_log
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.rank_log import RankLog
 
@@ -101,7 +101,7 @@ def launch_ranks(
     cpu_threads: int,
     time_limit: float,
 ) -> tuple[ProcessResult, list[dict[str, Any]]]:
-    """Run the processes of `command_line` on leased GPUs; return how they ended and their lines.
+    """Run the processes of `command_line` on a lease; return how they ended and their lines.
 
     `gpus` are those of this machine: on the other nodes of a Slurm job Slurm itself gives them.
     They may be waited for as long as the processes may then run, `time_limit` seconds. They report
@@ -112,6 +112,8 @@ def launch_ranks(
     prefix = f".{output.stem}.ranks."
     for left_by_killed in output.parent.glob(f"{prefix}*"):
         shutil.rmtree(left_by_killed, ignore_errors=True)
+    for left_by_killed in output.parent.glob(f".{output.name}.*"):
+        left_by_killed.unlink()
     with ExitStack() as held:
         held.enter_context(launcher.terminable())
         folder = tempfile.TemporaryDirectory(prefix=prefix, dir=output.parent)
@@ -122,11 +124,14 @@ def launch_ranks(
             "OMP_NUM_THREADS": str(cpu_threads),
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             launcher.WORKER_VARIABLE: str(ranks_folder),
+            SNAKEMAKE_VARIABLE: "",  # They end with this process.
         }
         if device == "cuda":
             there = environment.visible_gpus()
-            names = held.enter_context(gpu_lease.lease(gpus, there, time_limit))
+            names = held.enter_context(lease.gpus(gpus, there, time_limit))
             variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
+        else:
+            held.enter_context(lease.cpu(time_limit))
         result = launcher.launch(command_line, variables, time_limit)
         lines = rank_log.read_lines(ranks_folder)
     for stacks in rank_log.by_kind(lines)["stacks"]:
@@ -156,7 +161,7 @@ def rank_process(
     launcher ends the others. It ends at once: an orderly shutdown would wait for ever for a rank
     that is in a collective.
     """
-    launcher.die_with_parent()
+    launcher.die_with(os.getppid())
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
     with log.stacks_kept():
         try:

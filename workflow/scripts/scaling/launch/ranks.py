@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -65,6 +66,8 @@ GRACE_SECONDS = 5.0
 """How long the other ranks may take to fail by themselves once one has: who does not, hung."""
 
 
+STORE_VARIABLE = "SCALING_STUDY_STORE"
+"""The file descriptor of the socket that ranks on one machine meet at."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
 """Once a collective has timed out, PyTorch waits four times this before it ends the rank.
 
@@ -83,13 +86,15 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
         return
     # Ranks die with their parent: who ends them all by SIGTERM gets their last words first.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    context = start_processes(
-        _run_as_rank,
-        (processes, launcher.reserve_port(), run, arguments),
-        nprocs=processes,
-        join=False,
-        start_method="fork",
-    )
+    # Rank 0 inherits it: nobody else can have the port, and no other machine reaches it.
+    with socket.create_server(("127.0.0.1", 0), backlog=processes) as store:
+        context = start_processes(
+            _run_as_rank,
+            (processes, store, os.getpid(), run, arguments),
+            nprocs=processes,
+            join=False,
+            start_method="fork",
+        )
     try:
         while not context.join(grace_period=GRACE_SECONDS):
             pass
@@ -100,13 +105,15 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
 def _run_as_rank(
     index: int,
     processes: int,
-    port: int,
+    store: socket.socket,
+    parent: int,
     run: Callable[..., None],
     arguments: tuple[object, ...],
 ) -> None:
+    launcher.die_with(parent)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-    values = (index, index, processes, "127.0.0.1", port)
+    names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", STORE_VARIABLE)
+    values = (index, index, processes, *store.getsockname(), store.detach())
     os.environ.update(zip(names, map(str, values), strict=True))
     run(*arguments)
 
@@ -131,12 +138,28 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
         torch.cuda.set_device(own)
     if processes > 1:
         os.environ.setdefault(*QUICK_DUMPS)
+        timeout = timedelta(seconds=timeout_seconds)
         dist.init_process_group(
             backend(device),
-            timeout=timedelta(seconds=timeout_seconds),
+            timeout=timeout,
+            store=_store(index, processes, timeout),
+            rank=index,
+            world_size=processes,
             device_id=own if own.type == "cuda" else None,
         )
     return Rank(index, local_index, processes, own)
+
+
+def _store(index: int, processes: int, timeout: timedelta) -> dist.TCPStore | None:
+    """Where ranks of `start` meet: rank 0 serves the socket they inherited. None: torchrun's."""
+    fd = os.environ.get(STORE_VARIABLE)
+    if fd is None:
+        return None
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    if index == 0:
+        return dist.TCPStore(host, port, processes, True, timeout, master_listen_fd=int(fd))
+    os.close(int(fd))
+    return dist.TCPStore(host, port, processes, False, timeout)
 
 
 def backend(device: Device) -> str:
@@ -145,9 +168,10 @@ def backend(device: Device) -> str:
 
 
 def versions(device: Device) -> dict[str, Any]:
-    """Where this process is, `host` and `slurm_gpus`, and what only torch knows: `cuda`, `nccl`."""
+    """Where this process is, `host`, its GPUs, and what only torch knows: `cuda`, `nccl`."""
     nccl = ".".join(map(str, torch.cuda.nccl.version())) if device == "cuda" else None
     return {
+        **environment.leased_gpus(environment.visible_gpus() if device == "cuda" else []),
         "host": environment.host(),
         "slurm_gpus": environment.slurm_gpus(),
         "cuda": torch.version.cuda if device == "cuda" else None,

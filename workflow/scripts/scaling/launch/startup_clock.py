@@ -14,7 +14,7 @@ from scaling.core.records.run import PHASES
 
 
 class StartupClock:
-    """When one process ended each phase, in seconds since `started`, a time.time()."""
+    """When one process ended each phase, in seconds since `started`, a time.monotonic()."""
 
     def __init__(self, started: float) -> None:
         self._started = started
@@ -22,7 +22,7 @@ class StartupClock:
 
     def elapsed(self) -> float:
         """Seconds since the start."""
-        return time.time() - self._started
+        return time.monotonic() - self._started
 
     def end(self, phase: str) -> None:
         """The phase ends now."""

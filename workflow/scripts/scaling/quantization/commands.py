@@ -16,7 +16,7 @@ from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.training_options import DataOptions
 from scaling.data.batches import Images
-from scaling.launch import gpu_lease
+from scaling.launch import lease
 from scaling.registry.quantized_model import QUANTIZED_MODELS
 
 DEFAULT = "tutorial-cnn"
@@ -61,7 +61,7 @@ def leased(requested: Device) -> Iterator[torch.device]:
     device = environment.resolve_device(requested)
     with ExitStack() as held:
         if device == "cuda":
-            (name,) = held.enter_context(gpu_lease.lease(1, environment.visible_gpus()))
+            (name,) = held.enter_context(lease.gpus(1, environment.visible_gpus()))
             os.environ |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
         yield torch.device(device)
 

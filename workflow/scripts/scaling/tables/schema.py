@@ -11,6 +11,8 @@ from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.tables.columns import MADE_BY, Scope
 
+FORMULA = r"^'*[=+\-@\t\r]"
+QUOTED = r"^'(?='*[=+\-@\t\r])"
 Type = Literal["text", "whole", "number", "truth"]
 """Of a column's values. Read back, an empty text is "", an empty truth False, an empty number NaN;
 whole numbers are floats where one is empty."""
@@ -85,7 +87,10 @@ def read(name: str, path: Path) -> pd.DataFrame:
     if absent:
         raise UserError(f"{path} has no column {', '.join(absent)}; make it again or add it")
     truths = {column: table[column].eq(True) for column in kind.of_type("truth")}
-    return table.fillna(dict.fromkeys(text, "")).assign(**truths)
+    texts = {
+        column: table[column].fillna("").str.replace(QUOTED, "", regex=True) for column in text
+    }
+    return table.assign(**texts, **truths)
 
 
 _ORDER = ["recipe", "strategy", "gpus", "batch_size", "seed", "repeat", "epoch"]
@@ -101,13 +106,18 @@ def arrange(name: str, rows: Any) -> pd.DataFrame:
 def write(name: str, table: pd.DataFrame, path: Path) -> None:
     """Write the table called `name` as CSV, its columns in the order of the registry.
 
-    Floats have every digit, whole numbers are written as such, and no value is empty.
+    Floats have every digit, whole numbers are written as such, and no value is empty. A text that a
+    spreadsheet would compute begins with an apostrophe, which `read` takes away.
     """
     kind = TABLES[name]
     # A gap turns a column of whole numbers into floats; Int64 has room for both.
     whole = dict.fromkeys(kind.of_type("whole"), "Int64")
-    text = table[columns(name)].astype(whole).to_csv(index=False, lineterminator="\n")
-    files.write_text(path, text)
+    safe = {
+        column: table[column].replace(FORMULA, r"'\g<0>", regex=True)
+        for column in kind.of_type("text")
+    }
+    typed = table[columns(name)].astype(whole).assign(**safe)
+    files.write_text(path, typed.to_csv(index=False, lineterminator="\n"))
 
 
 def read_all(names: Iterable[str], tables: Path, study: str = "") -> dict[str, pd.DataFrame]:

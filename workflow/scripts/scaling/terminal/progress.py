@@ -33,7 +33,7 @@ class Progress(logging.Handler):
         self._places: dict[int, list[Path]] = {}
         self._known: dict[str, estimate.Times] = {}
         self._done: list[int] = []
-        self._started = time.time()
+        self._started = time.monotonic()
         self._on_cpu = False
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -113,7 +113,7 @@ class Progress(logging.Handler):
             for number, places in self._places.items()
         }
         done = sum(cost[one] for one in self._done)
-        left = (sum(cost.values()) / (done or 1) - 1) * (time.time() - self._started)
+        left = (sum(cost.values()) / (done or 1) - 1) * (time.monotonic() - self._started)
         of = len(self._places)
         left_said = f", about {estimate.duration(left)} left" if len(self._done) < of else ""
         say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left_said}")

@@ -1,41 +1,50 @@
-"""A lease on GPUs: two jobs on one machine never get the same one, whoever started them.
+"""A lease on GPUs, or on the CPU: two timed jobs never share them, whoever started the jobs.
 
 A lease is a socket whose name, the GPU's UUID, the kernel gives away once (an abstract address, see
 `man 7 unix`). So there is no file to find or to leave behind, and users and TMPDIR do not matter;
-containers with a network of their own do not see one another.
+containers with a network of their own do not see one another. What the job starts inherits it.
 """
 
 import errno
+import os
 import socket
 import struct
 import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 
 import psutil
 
-from scaling.core.environment import gpu_uuid
+from scaling.core.environment import gpu_uuid, host
 from scaling.core.errors import UserError
 
 ADDRESS = "\0scaling-study/{}"
 POLL_SECONDS = 1.0
 PATIENCE_SECONDS = 3600.0
 """How long a job without a time limit of its own waits."""
-WAITS = "waits for GPUs"
+WAITS = "waits for"
 """How the line begins that says so; `make status` looks for it."""
+SHARE_VARIABLE = "SCALING_STUDY_SHARE"
+"""Set where jobs on the CPU may share it, as `machine.share` says."""
+
+
+def cpu(patience: float = PATIENCE_SECONDS) -> AbstractContextManager[list[str]]:
+    """Hold this machine's CPU until the end, unless jobs may share it. Otherwise as `gpus`."""
+    shared = os.environ.get(SHARE_VARIABLE)
+    return nullcontext([]) if shared else gpus(1, [f"the CPU of {host()}"], patience, "CPUs")
 
 
 @contextmanager
-def lease(
-    count: int, candidates: list[str], patience: float = PATIENCE_SECONDS
+def gpus(
+    count: int, candidates: list[str], patience: float = PATIENCE_SECONDS, kind: str = "GPUs"
 ) -> Iterator[list[str]]:
     """Yield `count` of the `candidates` (as CUDA_VISIBLE_DEVICES names them), held until the end.
 
     All or nothing, in order; while too few are free it says once on stderr who holds them, and
-    waits for at most `patience` seconds. A lease ends with its process, however that ends. Raises
-    UserError when time is up, and when there are too few candidates.
+    waits for at most `patience` seconds. A lease ends with its process and those it has started,
+    however they end. Raises UserError when time is up, and when there are too few candidates.
     """
     if count > len(candidates):
         raise UserError(
@@ -43,7 +52,7 @@ def lease(
             f"({', '.join(candidates) or 'none'}): ask the scheduler for {count}, or for fewer GPUs"
         )
     uuids = {candidate: gpu_uuid(candidate) for candidate in candidates}
-    asked, said = time.monotonic(), False
+    asked, said = time.monotonic(), ""
     while True:
         with ExitStack() as held:
             names: list[str] = []
@@ -57,19 +66,21 @@ def lease(
         late = time.monotonic() - asked >= patience
         if late or not said:
             others = "; ".join(f"{uuid} {_holder(uuid)}" for uuid in uuids.values())
+            what = f"{count} of {len(uuids)} {kind}"
             if late:
                 raise UserError(
-                    f"waited {patience:g} s for {count} of {len(uuids)} GPUs: {others}; run it "
-                    "again when they have ended, or set CUDA_VISIBLE_DEVICES to other GPUs"
+                    f"waited {patience:g} s for {what}: {others}; run it again when they have "
+                    "ended, or, of GPUs, set CUDA_VISIBLE_DEVICES to others"
                 )
-            print(f"{WAITS}, {count} of {len(uuids)}: {others}", file=sys.stderr, flush=True)
-            said = True
+            said = f"{WAITS} {what}, for at most {patience:g} s: {others}"
+            print(said, file=sys.stderr, flush=True)
         time.sleep(POLL_SECONDS)
 
 
 def _take(uuid: str) -> socket.socket | None:
     """The lease on a GPU, None while another process has it."""
     own = socket.socket(socket.AF_UNIX)
+    own.set_inheritable(True)
     try:
         own.bind(ADDRESS.format(uuid))
         own.listen(socket.SOMAXCONN)
@@ -83,7 +94,6 @@ def _take(uuid: str) -> socket.socket | None:
 
 def _holder(uuid: str) -> str:
     """Who holds the lease on a GPU: its process, user and command, where that can be seen."""
-    command = "another user's command"
     with socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         try:
@@ -92,6 +102,8 @@ def _holder(uuid: str) -> str:
             return "is free"
         told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid, user, _ = struct.unpack("3i", told)
+    ended = not psutil.pid_exists(pid)
+    command = "it has ended, and what it started has not" if ended else "another user's command"
     with suppress(psutil.Error):
         command = textwrap.shorten(" ".join(psutil.Process(pid).cmdline()), 200)
     return f"is held by process {pid} of user {user} ({command})"

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import pytest
 
 from scaling.core.errors import UserError
-from scaling.launch import gpu_lease
+from scaling.launch import lease
 
 
 @pytest.fixture(autouse=True)
 def quick_polling(monkeypatch):
-    monkeypatch.setattr(gpu_lease, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.02)
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def gpus():
 def held_elsewhere(gpu, folder):
     """Another process, with a TMPDIR of its own, that holds the GPU."""
     program = (
-        "import sys, time; from scaling.launch import gpu_lease\n"
-        "with gpu_lease.lease(1, sys.argv[1:]): print('held', flush=True); time.sleep(600)"
+        "import sys, time; from scaling.launch import lease\n"
+        "with lease.gpus(1, sys.argv[1:]): print('held', flush=True); time.sleep(600)"
     )
     environment = {"PYTHONPATH": ":".join(sys.path), "TMPDIR": str(folder)}
     command = [sys.executable, "-c", program, gpu]
@@ -39,7 +39,7 @@ def held_elsewhere(gpu, folder):
 
 
 def test_two_jobs_on_one_machine_never_get_the_same_gpu(gpus):
-    with gpu_lease.lease(2, gpus) as first, gpu_lease.lease(1, gpus) as second:
+    with lease.gpus(2, gpus) as first, lease.gpus(1, gpus) as second:
         assert first == gpus[:2]
         assert second == gpus[2:]
 
@@ -49,21 +49,21 @@ def test_a_job_waits_for_a_while_for_a_gpu_that_another_holds_even_if_that_is_ki
 ):
     with held_elsewhere(gpus[0], tmp_path) as holder:
         told = rf"waited 0\.1 s for 1 of 1 GPUs: {gpus[0]} is held by process {holder.pid} of"
-        with pytest.raises(UserError, match=told), gpu_lease.lease(1, gpus[:1], 0.1):
+        with pytest.raises(UserError, match=told), lease.gpus(1, gpus[:1], 0.1):
             pass
 
         def kill_holder(seconds):
             holder.kill()
             holder.wait()
 
-        monkeypatch.setattr(gpu_lease.time, "sleep", kill_holder)
-        with gpu_lease.lease(2, gpus[:2]) as names:
+        monkeypatch.setattr(lease.time, "sleep", kill_holder)
+        with lease.gpus(2, gpus[:2]) as names:
             assert names == gpus[:2]
     assert holder.returncode == -9
     of = f"{gpus[0]} is held by process {holder.pid} of user {os.getuid()} ({sys.executable} -c "
     first, second = capfd.readouterr().err.splitlines()
-    assert first.startswith(f"waits for GPUs, 1 of 1: {of}")
-    assert second.startswith(f"waits for GPUs, 2 of 2: {of}")
+    assert first.startswith(f"waits for 1 of 1 GPUs, for at most 0.1 s: {of}")
+    assert second.startswith(f"waits for 2 of 2 GPUs, for at most 3600 s: {of}")
     assert second.endswith(f"; {gpus[1]} is free")
 
 
@@ -75,7 +75,7 @@ def test_a_job_that_is_ended_while_it_waits_leaves_nothing_behind(gpus, tmp_path
     )
     command = [sys.executable, "-c", program, gpus[0], str(tmp_path / "run.json")]
     environment = {"PYTHONPATH": ":".join(sys.path)}
-    with gpu_lease.lease(1, gpus):
+    with lease.gpus(1, gpus):
         waiting = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
         with waiting:
             assert waiting.stderr is not None and "waits for" in waiting.stderr.readline()
@@ -84,7 +84,51 @@ def test_a_job_that_is_ended_while_it_waits_leaves_nothing_behind(gpus, tmp_path
     assert (waiting.returncode, list(tmp_path.iterdir())) == (128 + signal.SIGTERM, [])
 
 
+def cpu_holder(program):
+    """A process that has the lease on the CPU and runs `program` with it."""
+    program = "import os, subprocess, time\nfrom scaling.launch import launcher, lease\n" + program
+    variables = {**os.environ, "PYTHONPATH": ":".join(sys.path), lease.SHARE_VARIABLE: ""}
+    command = [sys.executable, "-c", program]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, env=variables, text=True)
+
+
+@pytest.fixture
+def own_machine(monkeypatch):
+    """Timed jobs of this test share the CPU with no other test's."""
+    monkeypatch.setenv(lease.SHARE_VARIABLE, "")
+    monkeypatch.setenv("SLURMD_NODENAME", f"node-{uuid.uuid4()}")
+
+
+def test_timed_jobs_on_a_cpu_wait_for_one_another_and_say_for_whom_and_how_long(own_machine, capfd):
+    with cpu_holder("with lease.cpu(): print('held', flush=True); time.sleep(600)") as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        told = (
+            rf"waited 0\.1 s for 1 of 1 CPUs: the CPU of node-.* is held by process {holder.pid} of"
+        )
+        with pytest.raises(UserError, match=told), lease.cpu(0.1):
+            pass
+        assert "waits for 1 of 1 CPUs, for at most 0.1 s: the CPU of" in capfd.readouterr().err
+        holder.kill()
+    with lease.cpu(10):
+        pass
+
+
+def test_a_lease_lasts_until_all_that_a_killed_job_has_started_has_ended(own_machine):
+    start = "subprocess.Popen(['sh', '-c', 'echo $$; exec sleep 600'], close_fds=False)"
+    with cpu_holder(f"with lease.cpu(): {start}; time.sleep(600)") as holder:
+        assert holder.stdout is not None
+        started = int(holder.stdout.readline())
+        holder.kill()
+        holder.wait()
+        told = "it has ended, and what it started has not"
+        with pytest.raises(UserError, match=told), lease.cpu(0.1):
+            pass
+        os.kill(started, signal.SIGKILL)
+        with lease.cpu(10):
+            pass
+
+
 def test_more_gpus_than_there_are_is_one_clear_sentence():
     told = re.escape("4 GPUs are asked for but this job may use 1 (GPU-a)")
-    with pytest.raises(UserError, match=told), gpu_lease.lease(4, ["GPU-a"]):
+    with pytest.raises(UserError, match=told), lease.gpus(4, ["GPU-a"]):
         pass

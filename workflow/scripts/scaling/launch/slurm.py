@@ -1,0 +1,110 @@
+"""What Slurm's executor for Snakemake lacks: a look before the first job, and at jobs it forgets.
+
+Written for snakemake-executor-plugin-slurm 2.8.0; docs/slurm_executor.md has its faults.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+from scaling.core.errors import UserError
+
+FAILED = {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
+FAILED |= {"PREEMPTED", "TIMEOUT"}
+
+
+def preflight(folder: Path, submits: bool) -> None:
+    """Refuse a run without sbatch, and one that `submits` without controller or beside others."""
+    if not which("sbatch"):
+        raise UserError(
+            "profile slurm needs sbatch, which is not on this machine's PATH: run it on a login "
+            "node of the cluster, or here with --profile profiles/local"
+        )
+    jobs = _queue("%Z") if submits else {}
+    here = {job: state for job, (state, place) in jobs.items() if place == str(folder)}
+    over = FAILED | {"COMPLETED"}
+    if left := [f"{job} {state}" for job, state in here.items() if state not in over]:
+        raise UserError(
+            f"jobs of an earlier run of this study are in Slurm's queue ({', '.join(left)}): wait "
+            "until they have ended, what they finish counts, or end them by make cancel"
+        )
+
+
+def _queue(column: str) -> dict[str, list[str]]:
+    """The state and another column of each of this user's jobs, of ended ones too, by their ids."""
+    command = ["squeue", "--noheader", "--states=all", f"--user={os.getuid()}"]
+    command += [f"--format=%i|%T|{column}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except subprocess.SubprocessError as error:
+        said = str(getattr(error, "stderr", None) or error).strip()
+        raise UserError(f"Slurm does not answer ({said}): see scontrol ping") from error
+    rows = (line.split("|") for line in done.stdout.splitlines())
+    return {number: told for number, *told in rows}
+
+
+def mend(executor: Any, extra: str = "") -> None:
+    """Have the executor's module forget no job, name jobs by cell, tell reasons, add options."""
+    watch, kind, submit = Watch(), executor.Executor, executor.get_submit_command
+    check, fail = kind.check_active_jobs, kind.report_job_error
+
+    async def check_active_jobs(self: Any, jobs: list[Any]) -> AsyncIterator[Any]:
+        watch.jobs = {job.external_jobid: job for job in jobs}
+        async for job in check(self, jobs):
+            yield job
+
+    def get_submit_command(job: Any, params: dict[str, Any], **more: Any) -> Any:
+        name = params["comment_str"].removeprefix("rule_").replace("_wildcards_", "_")
+        return f"{submit(job, params | {'run_uuid': name}, **more)} {extra}"
+
+    def report_job_error(self: Any, job: Any, msg: str | None = None, **more: Any) -> None:
+        fail(self, job, msg=watch.reason(job) or msg, **more)
+
+    kind.check_active_jobs, kind.report_job_error = check_active_jobs, report_job_error
+    executor.get_submit_command, executor.query_job_status = get_submit_command, watch.states
+
+
+class Watch:
+    """What Slurm says of the `jobs` that the executor waits for, by their Slurm ids."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, Any] = {}
+        self._begun = time.time()
+        self._told: dict[str, str] = {}
+        self._waits: dict[str, str] = {}
+
+    async def states(self, command: str, logger: Any) -> tuple[dict[str, str], float]:
+        """The jobs' states, none without an answer; what has all its output is COMPLETED."""
+        try:
+            queue = _queue("%r")
+        except UserError as error:
+            logger.warning(f"{error}; its jobs run on, it is asked again")
+            return {}, 0.0
+        states, waits = dict[str, str](), dict[str, str]()
+        for number, job in self.jobs.items():
+            states[number], reason = queue.get(number, ["CANCELLED", "not in the queue any more"])
+            if states[number] == "PENDING":
+                waits[reason] = number
+            elif states[number] in FAILED:
+                self._told[number] = f"{states[number]} ({reason})"
+                outputs = [Path(output) for output in job.job.output]
+                done = all(path.exists() and path.stat().st_mtime > self._begun for path in outputs)
+                states[number] = "COMPLETED" if done else "CANCELLED"
+        if waits.keys() - self._waits.keys() - {"None"}:
+            told = [f"{reason} (job {job})" for reason, job in waits.items()]
+            logger.info(f"Slurm lets jobs wait: {', '.join(told)}")
+        self._waits = waits
+        return states, 0.0
+
+    def reason(self, job: Any) -> str | None:
+        """Why a job failed, as the queue and Slurm's own words in the job's log tell."""
+        if (told := self._told.get(job.external_jobid)) is None:
+            return None
+        log = Path(job.aux["slurm_logfile"])
+        lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+        own = [line for line in lines if line.startswith(("slurmstepd: error", "srun: error"))]
+        return "\n".join([f"Slurm's job {job.external_jobid} failed: {told}", *own])
