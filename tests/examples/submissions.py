@@ -130,7 +130,6 @@ class Planted:
     submission: Submission
     cells: set[Key]
     names: set[str]
-    figures: dict[str, Any] = field(default_factory=dict)
 
 
 def _steps(n: int, b: int, images: float = TRAIN_IMAGES) -> int:

@@ -93,9 +93,7 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
     os.mkfifo(fifo / "timings.csv")
     (linked / "timings.csv").symlink_to(bom / "timings.csv")
     (large / "timings.csv").write_bytes(b"a" * (10**7 + 1))
-    (rows / "timings.csv").write_text(CLEAN + "\n" * 100_000)
-    with (rows / "timings.csv").open("a") as file:
-        file.write(CLEAN.splitlines()[1] + "\n")
+    (rows / "timings.csv").write_text(CLEAN + "\n" * 100_000 + CLEAN)
     (binary / "timings.csv").write_bytes(bytes(range(256)))
     (yaml / "studies.yaml").write_text("clean: {title: [1]}")
     (bom / "timings.csv").write_text("\ufeff" + CLEAN.replace(",", " , ") + "," * 16 + "\n")

@@ -15,7 +15,7 @@ PLANTED = 150
 
 
 def judged(text, ring=False):
-    """The findings on a study that are more than remarks."""
+    """The findings on the study of a text."""
     with TemporaryDirectory() as folder:
         (source,) = read_folder(write(Path(folder), text))
     return judge(source, TRAIN_IMAGES, ring)
