@@ -77,13 +77,13 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
 
 def _rows(cells: Cells, cause: Cause, number: int) -> Iterator[dict[str, Any]]:
     explains = sum(int(each.sum()) for each in cause.resolved.values())
-    said = _said(cause.name, cause.quantity, cause.rule)
-    said |= {"number": number, "strategy": cells.strategy}
-    said |= {"explains": explains, "suspects": cause.suspects}
+    said = _said(cause.name, cause.quantity, cause.rule) | {"number": number}
+    said |= {"strategy": cells.strategy, "explains": explains, "suspects": cause.suspects}
+    found = None if cause.found is None else cause.found.middle
     for i in np.flatnonzero(cause.cells).tolist():
         row = said | {"gpus": int(cells.gpus[i]), "batch_size": int(cells.batch[i])}
-        if cause.found is not None:
-            row["found"] = cause.found.middle[i]
+        if found is not None:
+            row["found"] = found[i]
         if cause.expected is not None and np.isfinite(cause.expected.high[i]):
             row |= {f"expected_{end}": getattr(cause.expected, end)[i] for end in ("low", "high")}
         yield row
