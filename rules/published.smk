@@ -1,8 +1,8 @@
 # Published studies: from what they print to the tables that measured ones have (rules/tables.smk).
 rule published_render:
     input:
-        tables=compared(*schema.PUBLISHED),
         sources=published_files(),
+        texts=["report/mistakes.yaml", "report/formulas.yaml"],
         figure="<results>/figures/published/comparison.svg",
         template=TEMPLATE,
     output:
@@ -19,8 +19,7 @@ rule published_render:
     params:
         code=digest("published_render"),
         folders=published_folders(),
-        tables=lambda _, output: Path(output[0]).parent / "tables",
     shell:
         "python workflow/scripts/published_render.py --folders {params.folders:q}"
-        " --tables {params.tables:q} --figure {input.figure:q}"
-        " --template report/published.html.j2 --output {output:q} > {log:q} 2>&1"
+        " --figure {input.figure:q} --template report/published.html.j2 --output {output:q}"
+        " > {log:q} 2>&1"

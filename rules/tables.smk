@@ -60,7 +60,6 @@ rule tables_derived:
             [f"{RECORDS}/{path}" for path in stored.knobs_records(config)]
         ),
         manifest=f"{DATASET}/manifest.json",
-        mistakes="report/mistakes.yaml",
     output:
         tables_by("tables_derived"),
     log:
@@ -84,7 +83,7 @@ rule tables_derived:
 rule tables_published:
     input:
         sources=published_sources,
-        mistakes="report/mistakes.yaml",
+        texts=["report/mistakes.yaml", "report/formulas.yaml"],
     output:
         expand("<results>/tables/{{study}}/{table}.csv", table=schema.PUBLISHED),
     log:

@@ -10,15 +10,14 @@ A ring of 2 sends K per iteration, 44,695,848 B / 4 ms = 11.173962 GB/s; one of 
 Utilization is of 50 GB/s on 2 GPUs and of 60 GB/s on 4: 11.173962/50 and 16.760943/60.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
-from scaling.audit.derive import PublishedTables, derive
-from scaling.audit.finding import Study
 from scaling.published import study as published
+from scaling.published.findings import judge
+from scaling.published.study import PublishedStudy
 
 TRAIN_IMAGES = 50_000
 HEADER = (
@@ -52,44 +51,9 @@ def edited(values: dict[tuple[int, int], dict[str, str]], text: str = CLEAN) -> 
     return "\n".join(lines) + "\n"
 
 
-def everywhere(mistakes: str) -> dict[tuple[int, int], str]:
-    """The same mistakes in every cell of the study."""
-    return dict.fromkeys(CELLS, mistakes)
-
-
 def column(name: str, *values: str) -> dict[tuple[int, int], dict[str, str]]:
     """`values` in the column `name` of the four cells on several GPUs, for `edited`."""
     return {cell: {name: value} for cell, value in zip(CELLS, values, strict=True)}
-
-
-@dataclass(frozen=True)
-class Derived:
-    """A published study and what its times give."""
-
-    found: PublishedTables
-
-    @property
-    def printed(self) -> pd.DataFrame:
-        return self.found.printed
-
-    @property
-    def tables(self) -> Study:
-        """What the audit takes."""
-        found = self.found
-        derived = (found.timing, found.speedup, found.communication, found.bandwidth)
-        return Study(*derived, TRAIN_IMAGES, found.printed)
-
-    def mistakes(self, quantity: str) -> dict[tuple[int, int], str]:
-        """The mistakes of one quantity, by (gpus, batch_size), of the cells on several GPUs."""
-        rows = self.printed[(self.printed["quantity"] == quantity) & (self.printed["gpus"] > 1)]
-        return {(row.gpus, row.batch_size): row.mistakes for row in rows.itertuples()}
-
-    def cell(self, quantity: str, gpus: int, batch_size: int) -> pd.Series:
-        """The row of one printed figure."""
-        rows = self.printed
-        same = (rows["gpus"] == gpus) & (rows["batch_size"] == batch_size)
-        (found,) = rows[same & (rows["quantity"] == quantity)].iloc
-        return found
 
 
 def write(folder: Path, text: str = CLEAN, **beside: str) -> Path:
@@ -100,15 +64,24 @@ def write(folder: Path, text: str = CLEAN, **beside: str) -> Path:
     return folder
 
 
-def study(folder: Path, text: str = CLEAN, **beside: str) -> Derived:
-    """The one study of these files, derived."""
+def study(folder: Path, text: str = CLEAN, **beside: str) -> pd.DataFrame:
+    """The findings on the one study of these files."""
     (found,) = published.read_folder(write(folder, text, **beside))
-    return Derived(derive(found, TRAIN_IMAGES))
+    return judge(found, TRAIN_IMAGES)
+
+
+def said(judged: pd.DataFrame, *severities: str) -> dict[str, list[tuple[int, int]]]:
+    """The cells of each cause of these severities (default: errors and warnings)."""
+    rows = judged[judged["severity"].isin(severities or ("error", "warning"))]
+    return {
+        str(cause): list(zip(same["gpus"], same["batch_size"], strict=True))
+        for cause, same in rows.groupby("cause", sort=False)
+    }
 
 
 @cache
-def of_repository(name: str) -> Derived:
+def of_repository(name: str) -> PublishedStudy:
     """One of the studies that the repository brings along."""
     folder = Path(__file__).parents[2] / "studies/published"
     (found,) = (study for study in published.read_folder(folder) if study.name == name)
-    return Derived(derive(found, TRAIN_IMAGES))
+    return found

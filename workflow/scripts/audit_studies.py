@@ -1,10 +1,12 @@
 """Audit studies that people hand in: folders with a timings.csv, or single files like it.
 
-Prints every finding, then one line for each study. Exits with 1 when a study has an error or cannot
-be read (make turns this into 2). studies/README.md says what a timings.csv holds.
+Prints a line for every finding and one for each study. Exits with 1 when a study has an error or
+cannot be read (make turns this into 2). studies/README.md says what a timings.csv holds.
 """
 
 import argparse
+import shlex
+import sys
 from pathlib import Path
 
 from scaling.core import files
@@ -13,33 +15,62 @@ from scaling.published.study import CIFAR10_TRAIN_IMAGES
 from scaling.report import submissions as report_submissions
 
 TEMPLATE = Path(__file__).parents[2] / "report/published.html.j2"
+EMPTY = Path(__file__).parents[2] / "studies/template.csv"
+ASCII = str.maketrans("–−·×…\u00a0", "--*x. ")
+
+
+def paths(names: list[str]) -> list[Path]:
+    """The folders and files of names, patterns, or several of them in one text, as make has it."""
+    found: list[Path] = []
+    for name in names:
+        for part in [name] if Path(name).exists() else shlex.split(name):
+            path = Path(part)
+            matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+            found += [path] if path.exists() else matches or [path]
+    return found
 
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    """Audit the folders; write the page, if one is asked for."""
+    """Audit the folders; write index, pages, audit.csv and audit.json, if they are asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "folders", type=Path, nargs="+", help="folders with a timings.csv, or files"
-    )
+    parser.add_argument("folders", nargs="+", help="folders with a timings.csv, or files")
     parser.add_argument(
         "--train-images",
         type=int,
         default=CIFAR10_TRAIN_IMAGES,
         help="images in the training set of the studies (default: CIFAR-10's %(default)s)",
     )
-    parser.add_argument("--output", type=Path, help="the HTML page to write")
+    parser.add_argument(
+        "--ring", action="store_true", help="count a ring's bytes for DataParallel too"
+    )
+    parser.add_argument("--points", type=Path, help="a points scheme, see studies/README.md")
+    parser.add_argument("--output", type=Path, help="the HTML index to write, pages beside it")
+    parser.add_argument(
+        "--template", action="store_true", help="write an empty timings.csv into the folder instead"
+    )
     args = parser.parse_args(argv)
-    submissions = report_submissions.read(args.folders, args.train_images)
+    if args.template:
+        for folder in map(Path, args.folders):
+            path = folder / "timings.csv"
+            if path.exists():
+                raise UserError(f"{path} exists; name another folder")
+            files.write_text(path, EMPTY.read_text(encoding="utf-8"))
+            print(f"Fill in {path}")
+        return
+    if args.train_images < 1:
+        raise UserError(f"--train-images {args.train_images} is no training set; give 1 or more")
+    points = report_submissions.read_points(args.points) if args.points else None
+    submissions = report_submissions.read(paths(args.folders), args.train_images, args.ring)
     if args.output:
-        files.write_text(args.output, report_submissions.page(submissions, TEMPLATE))
-    print(report_submissions.as_text(submissions))
+        report_submissions.write(submissions, TEMPLATE, args.output, points)
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    print(report_submissions.as_text(submissions).translate(ASCII))
     if args.output:
         print(f"\nThe page is {args.output}")
-    failed = report_submissions.failed(submissions)
-    if failed:
+    if failed := report_submissions.failed(submissions):
         raise UserError(
             f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}; "
             "see the findings above"

@@ -1,11 +1,16 @@
 """Auditing a pile of submissions: what the terminal says, what the page shows, how it ends."""
 
+import csv
+import json
+import os
+
 import pytest
 
 import audit_studies
 from examples.page import Page
 from examples.published_study import CLEAN, column, edited, write
 from scaling.core.errors import UserError
+from scaling.published.findings import COLUMNS
 from scaling.report import submissions
 
 TIMES_GPUS = column("printed_speedup", "3.679", "3.910", "14.72", "15.63")
@@ -25,10 +30,7 @@ def pile(tmp_path):
 
 def test_a_clean_submission_has_no_findings(pile, capsys):
     audit_studies.main([pile[0], pile[0]])
-    assert capsys.readouterr().out.splitlines() == [
-        *(f"clean ({pile[0]})", "  no findings", ""),
-        f"{pile[0]}  clean  no findings",
-    ]
+    assert capsys.readouterr().out.splitlines() == [f"{pile[0]}  clean  no findings"]
 
 
 def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys):
@@ -40,23 +42,92 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     )
     lines = capsys.readouterr().out.splitlines()
     assert (
-        "  error    resnet18-cifar/ddp, 2 GPUs, b\u00a0=\u00a0128: the printed speedup is N times "
-        "T(1,b) / T(N,b); an epoch on N GPUs already has N times fewer steps, so it counts the "
-        "GPUs twice: found 3.68, expected 1.84"
+        f"{pile[1]}: bobs: error: times_gpus: the printed speedup is N times T(1,b) / T(N,b), and "
+        "counts the GPUs twice (ddp: 2 x 128, 2 x 512, 4 x 128, 4 x 512, 4 of 4 figures; found "
+        "3.68, expected 1.84); An epoch on N GPUs already has N times fewer steps; leave the "
+        "factor N away."
     ) in lines
     ann, bob, cem = lines[-5:-2]
     assert ann == f"{pile[0]}  clean  no findings"
-    assert bob.endswith("  bobs   4 errors, 4 warnings")
+    assert bob.endswith("  bobs   1 error")
     assert "cannot be read" in cem and "line 4, column epoch_seconds: 'fast'" in cem
     page = Page(target.read_text(encoding="utf-8"))
     assert page.row("All studies", "–")[0] == pile[2]
-    # 20 printed figures on several GPUs, of which ours has no utilization without a sweep; the
-    # speedups of bob's follow another definition than ours
-    assert page.row("All studies", "clean") == [pile[0], "7", "20", "20", "16", "no findings"]
-    assert page.row("All studies", "bobs")[:5] == [pile[1], "7", "20", "20", "12"]
-    assert page.row("What explains the differences", "times gpus")[-1] == (
-        f"{pile[1]}/bobs (4 figures)"
+    assert page.row("All studies", "clean") == [pile[0], "7", "0", "0", "0", "–"]
+    assert page.row("All studies", "bobs") == [pile[1], "7", "1", "0", "0", "times gpus"]
+    assert page.row("Causes, and where they occur", "times gpus")[-1] == "bobs"
+    folder = tmp_path / "audit"
+    assert {path.name for path in folder.iterdir()} == {
+        *("001-ann.html", "002-bob.html", "audit.csv", "audit.json")
+    }
+    bobs = Page((folder / "002-bob.html").read_text(encoding="utf-8"))
+    (found,) = bobs.rows("Findings")
+    assert found[:3] == ["1", "error", "times gpus"] and "4 of 4" in found
+    assert {tuple(row) for row in csv.reader((folder / "audit.csv").open(newline=""))} >= {
+        ("folder", "study", *COLUMNS)
+    }
+    document = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    assert [one["cause"] for one in document["findings"]] == ["times_gpus"] * 4
+    assert len(document["submissions"]) == 3
+
+
+def test_points_are_what_a_scheme_says(pile, tmp_path, capsys):
+    (tmp_path / "points.yaml").write_text("full: 6\ncauses: {times_gpus: 1.5}")
+    options = ["--points", str(tmp_path / "points.yaml"), "--output", str(tmp_path / "a.html")]
+    with pytest.raises(UserError):
+        audit_studies.main([*pile, *options])
+    page = Page((tmp_path / "a.html").read_text(encoding="utf-8"))
+    assert [row[-1] for row in page.rows("All studies")] == ["6", "4.5", "0"]
+    (tmp_path / "points.yaml").write_text("full: many")
+    with pytest.raises(UserError, match="is no points scheme"):
+        audit_studies.main([*pile, *options])
+
+
+def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
+    names = ["fifo", "linked", "large", "rows", "bytes", "yaml", "nothing", "bom", "with a space"]
+    fifo, linked, large, rows, binary, yaml, nothing, bom, _ = (
+        write(tmp_path / name) for name in names
     )
+    for folder in (fifo, linked, nothing):
+        (folder / "timings.csv").unlink()
+    os.mkfifo(fifo / "timings.csv")
+    (linked / "timings.csv").symlink_to(bom / "timings.csv")
+    (large / "timings.csv").write_bytes(b"a" * (10**7 + 1))
+    (rows / "timings.csv").write_text(CLEAN + "\n" * 100_000 + CLEAN)
+    (binary / "timings.csv").write_bytes(bytes(range(256)))
+    (yaml / "studies.yaml").write_text("clean: {title: [1]}")
+    (bom / "timings.csv").write_text("\ufeff" + CLEAN.replace(",", " , ") + "," * 16 + "\n")
+    with pytest.raises(UserError, match="7 of 9 have errors"):
+        audit_studies.main([str(tmp_path / "*"), "--output", str(tmp_path / "audit.html")])
+    lines = capsys.readouterr().out.splitlines()[:-2]
+    said = {name: next(x for x in lines if x.startswith(f"{tmp_path}/{name} ")) for name in names}
+    for name, words in (
+        ("fifo", "is no regular file"),
+        ("linked", "is a link out of its folder"),
+        ("large", "has more than 10 MB"),
+        ("rows", "there are more than 100,000 lines"),
+        ("bytes", "cannot be read"),
+        ("yaml", "does not describe studies"),
+        ("nothing", "does not exist"),
+        ("bom", "no findings"),
+        ("with a space", "no findings"),
+    ):
+        assert words in said[name], said[name]
+
+
+def test_folder_names_with_spaces_and_patterns_come_as_make_gives_them(tmp_path):
+    folders = [write(tmp_path / name) for name in ("ann b", "bob")]
+    assert audit_studies.paths([str(folders[0])]) == folders[:1]
+    assert audit_studies.paths([f"{tmp_path}/* {tmp_path}/none"]) == [*folders, tmp_path / "none"]
+
+
+def test_a_template_is_read_back_with_its_gaps_named(tmp_path, capsys):
+    audit_studies.main([str(tmp_path / "new"), "--template"])
+    with pytest.raises(UserError):
+        audit_studies.main([str(tmp_path / "new")])
+    assert "status ok needs a time" in capsys.readouterr().out
+    with pytest.raises(UserError, match="exists"):
+        audit_studies.main([str(tmp_path / "new"), "--template"])
 
 
 def test_two_submissions_of_one_study_name_are_told_apart(tmp_path):
@@ -69,7 +140,10 @@ def test_two_submissions_of_one_study_name_are_told_apart(tmp_path):
     ids = [named["id"] for _, named in page.elements if "id" in named]
     assert len(ids) == len(set(ids))
     links = {named["href"] for tag, named in page.elements if tag == "a"}
-    assert links == {f"#{one}" for one in ids}
+    for link in links - {f"#{one}" for one in ids}:
+        file, _, anchor = link.partition("#")
+        linked = Page((tmp_path / file).read_text(encoding="utf-8"))
+        assert anchor in [named.get("id") for _, named in linked.elements]
 
 
 @pytest.mark.parametrize(("text", "cells"), [(FEW, "2"), (NONE, "1")])
@@ -77,18 +151,18 @@ def test_a_study_with_hardly_a_time_is_audited_all_the_same(tmp_path, text, cell
     target = tmp_path / "audit.html"
     audit_studies.main([str(write(tmp_path / "few", text)), "--output", str(target)])
     (row,) = Page(target.read_text(encoding="utf-8")).rows("All studies")
-    assert row[2:] == [cells, "0", "0", "0", "no findings"]
+    assert row[2:5] == [cells, "0", "0"]
 
 
 def test_a_defect_in_the_audit_of_one_study_leaves_the_others_theirs(pile, capsys, monkeypatch):
-    derive = submissions.derive
+    judge = submissions.judge
 
-    def broken(study, train_images):
+    def broken(study, train_images, ring):
         if study.name == "bobs":
             raise ZeroDivisionError("division by zero")
-        return derive(study, train_images)
+        return judge(study, train_images, ring)
 
-    monkeypatch.setattr(submissions, "derive", broken)
+    monkeypatch.setattr(submissions, "judge", broken)
     with pytest.raises(UserError, match="1 of 2 have errors"):
         audit_studies.main(pile[:2])
     ann, bob = capsys.readouterr().out.splitlines()[-2:]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples.published_study import CLEAN, HEADER, edited, of_repository, study, write
-from scaling.audit.derive import derive
+from examples.published_study import CLEAN, HEADER, TRAIN_IMAGES, edited, of_repository, write
+from scaling.audit.derive import tables_of_published
 from scaling.core.errors import UserError
 from scaling.published import study as published
 
@@ -99,7 +99,8 @@ def test_a_name_belongs_to_one_study(tmp_path):
 
 
 def test_a_published_time_becomes_a_row_of_the_timing_table(tmp_path):
-    timing = study(tmp_path).tables.timing
+    (source,) = read(tmp_path)
+    timing = source.timing(TRAIN_IMAGES)
     row = timing[(timing.gpus == 4) & (timing.batch_size == 512)].iloc[0]
     assert (row.recipe, row.strategy, row.status) == ("resnet18-cifar", "ddp", "ok")
     assert (row.epoch_seconds, row.epoch_seconds_without_loading) == (4.35, 4.3)
@@ -138,12 +139,13 @@ def test_whatever_stands_in_a_field_it_is_read_or_refused_in_one_sentence(line, 
             refusal = str(error)
         assert bool(studies) != ("timings.csv" in refusal)
         for found in studies:
-            derive(found, 50_000)
+            tables_of_published(found, TRAIN_IMAGES)
 
 
 def test_nothing_is_derived_from_what_was_printed():
-    found = of_repository("lab5-a40-ddp").found
-    none = found.source.rows.assign(**dict.fromkeys(published.PRINTED.values()))
-    without = derive(replace(found.source, rows=none), 50_000)
+    source = of_repository("lab5-a40-ddp")
+    none = source.rows.assign(**dict.fromkeys(published.PRINTED.values()))
+    found = tables_of_published(source, TRAIN_IMAGES)
+    without = tables_of_published(replace(source, rows=none), TRAIN_IMAGES)
     for table in ("timing", "speedup", "communication", "bandwidth", "prediction"):
-        pd.testing.assert_frame_equal(getattr(without, table), getattr(found, table))
+        pd.testing.assert_frame_equal(without[table], found[table])

@@ -4,18 +4,26 @@ import pandas as pd
 import pytest
 
 import tables_comparison
-from examples.published_study import CELLS, CLEAN, edited, study, write
+from examples.published_study import CELLS, CLEAN, TRAIN_IMAGES, edited, write
 from examples.records import timing_row, timing_table
+from scaling.audit.derive import tables_of_published
+from scaling.published.study import read_folder
 from scaling.tables import comparison, schema
 
 WITHOUT = "epoch_seconds_without_loading"
 
 
+def derived(folder):
+    """The tables that follow from the times of the study in `folder`."""
+    (source,) = read_folder(folder)
+    return tables_of_published(source, TRAIN_IMAGES)
+
+
 def test_the_script_sets_the_published_studies_side_by_side(tmp_path):
     folder = write(tmp_path / "studies")
-    found = study(tmp_path / "again").found
+    found = derived(folder)
     for name in ("timing", "speedup", "bandwidth"):
-        schema.write(name, getattr(found, name), tmp_path / f"tables/clean/{name}.csv")
+        schema.write(name, found[name], tmp_path / f"tables/clean/{name}.csv")
     target = tmp_path / "comparison.csv"
     options = ["--tables", str(tmp_path / "tables"), "--folders", str(folder)]
     tables_comparison.main([*options, "--output", str(target)])
@@ -44,8 +52,9 @@ def test_the_script_sets_the_published_studies_side_by_side(tmp_path):
     ],
 )
 def test_communication_is_by_one_estimate(tmp_path, text, estimate, seconds):
-    found = study(tmp_path, text).found
-    table = comparison.of_study("c", found.timing, found.speedup, found.bandwidth, "m", "h")
+    found = derived(write(tmp_path, text))
+    tables = (found[name] for name in ("timing", "speedup", "bandwidth"))
+    table = comparison.of_study("c", *tables, "m", "h")
     assert set(table.estimate.dropna()) == {estimate}
     row = table[(table.gpus == 4) & (table.batch_size == 512)].iloc[0]
     assert row.communication_seconds == pytest.approx(seconds)

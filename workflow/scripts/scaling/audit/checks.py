@@ -2,8 +2,7 @@
 
 A check is a function from the study to its findings; its name is the `check` column of audit.csv,
 its docstring says what it judges and how. A new check is a new function in `CHECKS`; those on
-what no machine can do are in `audit.limits`, those on figures that a document printed in
-`audit.printed`.
+what no machine can do are in `audit.limits`.
 
 Severities: `error` - a table contradicts a definition; `warning` - the arithmetic holds but the
 result is physically implausible, so the estimate behind it does not measure what it is named for;
@@ -15,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.audit import limits, printed
+from scaling.audit import limits
 from scaling.audit.finding import TOLERANCE, Check, Study, findings
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
@@ -98,7 +97,6 @@ CHECKS: list[Check] = [
     batch_exceeds_dataset,
     loading_does_not_add_up,
     single_measurement,
-    *printed.CHECKS,
 ]
 
 

@@ -17,7 +17,6 @@ TOLERANCE = 1e-6
 class Study:
     """Hold the tables under audit, and D: the number of images in the training set.
 
-    `printed` is the table of figures that a document printed, empty for a study that prints none;
     `utilization` is empty for one without measured peaks, `ranks` for one without steps that leave
     gradient exchange out.
     """
@@ -27,7 +26,6 @@ class Study:
     communication: pd.DataFrame
     bandwidth: pd.DataFrame
     train_images: int
-    printed: pd.DataFrame = field(default_factory=lambda: schema.frame("printed"))
     utilization: pd.DataFrame = field(default_factory=lambda: schema.frame("utilization"))
     ranks: pd.DataFrame = field(default_factory=lambda: schema.frame("ranks"))
 

@@ -1,189 +1,150 @@
-"""What a printed figure may have been computed by: ours, and those that documents have used.
+"""Which sound definition of each printed quantity a study follows, and where it does not."""
 
-A definition is a formula over the facts of one cell, a name, and the mistakes it makes
-(report/mistakes.yaml), none for a sound one. The first of each quantity is ours.
-"""
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import combinations
-from pathlib import Path
-from typing import Literal
+import numpy as np
 
-import yaml
+from scaling.published.cells import FORMULAS, Cells
+from scaling.published.intervals import Interval, of
 
-from scaling.registry.strategy import STRATEGIES
-from scaling.tables.limits import GB, ring_factor
-
-MISTAKES_FILE = Path(__file__).parents[4] / "report/mistakes.yaml"
-BY_COMMUNICATION = "communication seconds"
-"""In the names of the bandwidths that divide by them."""
+BANDWIDTH, UTILIZATION = "bandwidth_gb_per_s", "utilization_percent"
+ONE = of(1.0)
+DEFINITIONS: dict[str, dict[str, str]] = FORMULAS["definitions"]
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What a document knew of one cell (N GPUs, b per GPU): times in seconds, NaN if unknown.
+class Verdict:
+    """What the figures of one quantity, as printed, should have been by a definition.
 
-    `single` is T(1,b), `double` T(2,b), `first_single` T(1,b) of the smallest b, `other_singles`
-    T(1,b) of all other b. `compute_seconds`, `communication_seconds` are the figures printed for
-    the cell: a document that derives one figure from another is followed along its own numbers.
-    `moving_seconds` is what a bandwidth divides by: the communication printed, ours if none is.
+    A figure may be in any of the intervals `values`: more than one where a document may have gone
+    on from a figure it printed, or from the same one before it was rounded. `source` is the formula
+    of report/formulas.yaml that they are by, for a utilization that of its bandwidth with its
+    constant `scale`. `constant` is what nobody states and the figures give. `unchecked` says
+    by a name of report/mistakes.yaml why there is no value, `remark` what is particular.
     """
 
-    strategy: str
-    gpus: int
-    batch_size: int
-    seconds: float
-    seconds_without_loading: float
-    single: float
-    single_without_loading: float
-    double: float
-    first_single: float
-    other_singles: tuple[float, ...]
-    iterations: float
-    gradient_bytes: float
-    compute_seconds: float
-    communication_seconds: float
-    moving_seconds: float
+    cells: Cells
+    quantity: str
+    formula: str
+    constant: Interval
+    source: str
+    scale: Interval = ONE
+    unchecked: str = ""
+    remark: str = ""
+
+    @cached_property
+    def said(self) -> Interval:
+        return self.cells.columns[self.quantity]
+
+    @cached_property
+    def values(self) -> list[Interval]:
+        values = _values(self.cells, self.quantity, self.source, self.scale)
+        return [value * self.constant for value in values]
+
+    @cached_property
+    def agrees(self) -> np.ndarray:
+        return np.logical_or.reduce([self.said.meets(value) for value in self.values])
+
+    @cached_property
+    def wrong(self) -> np.ndarray:
+        """Where both are known and no value is both."""
+        known = np.logical_or.reduce([value.known for value in self.values])
+        return np.asarray(self.said.known & known & ~self.agrees)
 
     @property
-    def compute(self) -> float:
-        """T(1,b) / N, the whole epoch."""
-        return self.single / self.gpus
+    def open(self) -> np.ndarray:
+        """Where there is a figure and nothing to hold it against."""
+        return np.asarray(self.said.known & ~self.agrees & ~self.wrong)
 
     @property
-    def compute_without_loading(self) -> float:
-        """T(1,b) / N, without the wait for data."""
-        return self.single_without_loading / self.gpus
-
-    @property
-    def rest(self) -> float:
-        """T(N,b) - T(1,b) / N, whole epochs."""
-        return self.seconds - self.compute
-
-    @property
-    def rest_without_loading(self) -> float:
-        """T(N,b) - T(1,b) / N, both without the wait for data."""
-        return self.seconds_without_loading - self.compute_without_loading
+    def votes(self) -> tuple[int, int]:
+        """How many figures on several GPUs agree, and how many by the first of the values."""
+        several = self.cells.gpus > 1
+        nearest = self.said.meets(self.values[0])
+        return int((self.agrees & several).sum()), int((nearest & several).sum())
 
 
-@dataclass(frozen=True)
-class Mistake:
-    """How grave it is, and what happened, to follow "the printed speedup …".
+def _values(cells: Cells, quantity: str, formula: str, scale: Interval = ONE) -> list[Interval]:
+    """Each interval that a definition gives; of a utilization 100 times those of its bandwidth."""
+    value = cells.evaluate(formula) * scale
+    if quantity not in (BANDWIDTH, UTILIZATION):
+        return [value]
+    values = [value, cells.evaluate(formula, moving=cells.names["rest"]) * scale]
+    if quantity == BANDWIDTH:
+        return values
+    return [rate * 100.0 for rate in (cells.columns[BANDWIDTH].or_derived(value), *values)]
 
-    `{rule}` in the sentence stands for the definition that gives the figure.
+
+def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[str, Verdict]:
+    """Hold every printed figure against the definition that the study follows.
+
+    It is the one it states, else the one that gives most of its figures on several GPUs, ours
+    first among equals. `ring` says that DataParallel was to be counted with a ring's bytes.
     """
-
-    severity: Literal["error", "warning", "info"]
-    sentence: str
-
-
-MISTAKES = {
-    name: Mistake(**entry)
-    for name, entry in yaml.safe_load(MISTAKES_FILE.read_text(encoding="utf-8")).items()
-}
-
-
-@dataclass(frozen=True)
-class Definition:
-    """A formula; `chosen` is False for one that explains single cells and is nobody's rule."""
-
-    name: str
-    value: Callable[[Facts], float]
-    mistakes: tuple[str, ...] = ()
-    chosen: bool = True
+    found = {}
+    for quantity, choices in DEFINITIONS.items():
+        order = list(reversed(choices)) if ring and "ring" in choices else list(choices)
+        options = []
+        for name in [stated[quantity]] if quantity in stated else order:
+            constant, formula = ONE, choices[name]
+            if quantity == BANDWIDTH and np.isnan(cells.gradient_bytes):
+                constant = _constant(cells, quantity, formula)
+            particular = name == "ring" != order[0] and cells.strategy == "dp"
+            remark = "ring_for_dp" if particular and quantity not in stated else ""
+            unchecked = "" if constant.known.any() else "no_parameters"
+            options.append(
+                Verdict(cells, quantity, formula, constant, formula, ONE, unchecked, remark)
+            )
+        found[quantity] = max(options, key=lambda one: one.votes)
+    return found | {UTILIZATION: _utilization(cells, found[BANDWIDTH], stated.get(UTILIZATION))}
 
 
-def _bandwidth(*mistakes: str) -> Definition:
-    """Define bytes over the seconds beside them, in GB/s, with some of `_OF_BANDWIDTHS`.
+def _utilization(cells: Cells, rates: Verdict, peak: Any) -> Verdict:
+    """Bandwidth over the peak stated; else over one number, or one for each N, that they share."""
+    gpus, source, scale = cells.gpus.tolist(), rates.source, rates.constant
+    if peak is not None:
+        each = peak if isinstance(peak, dict) else dict.fromkeys(gpus, peak)
+        share = of(1 / np.array([each.get(n, np.nan) for n in gpus]))
+        return Verdict(cells, UTILIZATION, "bandwidth / the stated peak", share, source, scale)
+    one, each_n = (_constant(cells, UTILIZATION, source, scale, by) for by in (False, True))
+    name = f"bandwidth / {1 / np.nanmax(one.middle, initial=0.0):.3g} GB/s"
+    options = [
+        Verdict(cells, UTILIZATION, name, one, source, scale, remark="one_peak"),
+        Verdict(cells, UTILIZATION, "bandwidth / a peak for each N", each_n, source, scale),
+    ]
+    said = options[0].said.known & (cells.gpus > 1)
+    alone = np.array([(said & (cells.gpus == n)).sum() < 2 for n in gpus])
+    off = [(said & ~option.agrees) for option in options]
+    chosen = options[int((off[1] & ~alone).sum() < off[0].sum())]
+    if chosen.constant.known.any():
+        return chosen
+    return replace(chosen, formula="", unchecked="no_peak", remark="")
 
-    Sound are the bytes over the strategy's busiest link, times the iterations of an epoch, over
-    the seconds of communication, in 1e9 bytes; mistaken a ring's bytes whatever the strategy, those
-    of one iteration, the seconds of the column called compute, and 2³⁰ bytes.
+
+def _constant(
+    cells: Cells, quantity: str, formula: str, scale: Interval = ONE, by_gpus: bool = False
+) -> Interval:
+    """What a definition is multiplied by, in all or for each N, in most of what is printed.
+
+    Unknown unless two cells, and more than half of them, agree on one: an equation for each
+    unknown explains nothing.
     """
-    ring, once, total, gib = (name in mistakes for name in _OF_BANDWIDTHS)
-
-    def value(cell: Facts) -> float:
-        strategy = STRATEGIES.find("ddp" if ring else cell.strategy)
-        moved = strategy.busiest_bytes(cell.gpus, cell.gradient_bytes)
-        seconds = cell.compute_seconds if total else cell.moving_seconds
-        if not seconds:
-            return float("nan")
-        return moved * (1 if once else cell.iterations) / seconds / (2.0**30 if gib else GB)
-
-    moved = f"{'ring bytes' if ring else 'bytes'} of one {'iteration' if once else 'epoch'}"
-    seconds = "the seconds called compute" if total else BY_COMMUNICATION
-    return Definition(f"{moved} / {seconds}{', in GiB' if gib else ''}", value, mistakes)
-
-
-_OF_BANDWIDTHS = ["ring_for_dp", "one_iteration", "over_total", "gib"]
-
-WITHOUT, WHOLE = "T(1,b) / N without loading", "T(1,b) / N"
-REST_WITHOUT, REST = f"T(N,b) - {WITHOUT}", f"T(N,b) - {WHOLE}"
-
-DEFINITIONS: dict[str, list[Definition]] = {
-    "speedup": [
-        Definition("T(1,b) / T(N,b)", lambda cell: cell.single / cell.seconds),
-        Definition(
-            "N · T(1,b) / T(N,b)",
-            lambda cell: cell.gpus * cell.single / cell.seconds,
-            ("times_gpus",),
-        ),
-        Definition(
-            "T(2,b) / T(N,b)", lambda cell: cell.double / cell.seconds, ("two_gpu_baseline",)
-        ),
-        # b₀ is the smallest batch of the study.
-        Definition(
-            "T(1,b₀) / T(N,b)", lambda cell: cell.first_single / cell.seconds, ("one_baseline",)
-        ),
-    ],
-    "compute_seconds": [
-        Definition(WITHOUT, lambda cell: cell.compute_without_loading),
-        Definition(WHOLE, lambda cell: cell.compute, ("loading_counted",)),
-        Definition("T(N,b)", lambda cell: cell.seconds, ("total_as_compute", "loading_counted")),
-        # With the communication printed beside it.
-        Definition(
-            "T(N,b) without loading",
-            lambda cell: cell.compute_without_loading + cell.communication_seconds,
-            ("total_as_compute",),
-        ),
-        Definition(REST_WITHOUT, lambda cell: cell.rest_without_loading, ("wrong_column",)),
-        Definition(REST, lambda cell: cell.rest, ("wrong_column",)),
-    ],
-    "communication_seconds": [
-        Definition(REST_WITHOUT, lambda cell: cell.rest_without_loading),
-        Definition(REST, lambda cell: cell.rest, ("loading_counted",)),
-        Definition(
-            f"{REST_WITHOUT}, T(N,b) printed as compute",
-            lambda cell: cell.compute_seconds - cell.compute_without_loading,
-            ("loading_left_out",),
-        ),
-        Definition(WITHOUT, lambda cell: cell.compute_without_loading, ("wrong_column",)),
-        Definition(WHOLE, lambda cell: cell.compute, ("wrong_column",)),
-        Definition(
-            "T(N,b) - compute as printed",
-            lambda cell: cell.seconds - cell.compute_seconds,
-            ("follows_from_compute",),
-            chosen=False,
-        ),
-    ],
-    "bandwidth_gb_per_s": [
-        *(
-            _bandwidth(*mistakes)
-            for count in range(len(_OF_BANDWIDTHS) + 1)
-            for mistakes in combinations(_OF_BANDWIDTHS, count)
-        ),
-        # The ring's factor on the batch size instead of on the bytes.
-        Definition(
-            "2(N-1)/N · b",
-            lambda cell: ring_factor(cell.gpus) * cell.batch_size,
-            ("batch_as_bandwidth",),
-        ),
-    ],
-}
-OF_ANOTHER_ROW: dict[str, tuple[str, Callable[[Facts], float]]] = {
-    "speedup": ("T(1,b') / T(N,b)", lambda cell: cell.seconds),
-    "compute_seconds": ("T(1,b') / N", lambda cell: cell.gpus),
-}
-"""The formulas that divide the time of another row, that which comes closest to what is printed,
-and what they divide it by."""
+    ratio = cells.columns[quantity] / _values(cells, quantity, formula, scale)[0]
+    usable = ratio.known & np.isfinite(ratio.high) & (ratio.high > 0) & (cells.gpus > 1)
+    low, high = np.full((2, len(cells.gpus)), np.nan)
+    for n in set(cells.gpus.tolist()) if by_gpus else {0}:
+        place = (cells.gpus == n) | (not by_gpus)
+        same = usable & place
+        lows, highs = np.sort(ratio.low[same]), np.sort(ratio.high[same])
+        if len(lows) < 2:
+            continue
+        counts = np.arange(1, len(lows) + 1) - np.searchsorted(highs, lows * (1 - 1e-12))
+        best = lows[int(counts.argmax())]
+        if counts.max() > max(1, len(lows) / 2):
+            there = same & (ratio.low <= best) & (ratio.high >= best)
+            low[place], high[place] = ratio.low[there].max(), ratio.high[there].min()
+        elif by_gpus:
+            low[place] = high[place] = np.inf
+    return Interval(low, high) if np.isfinite(low).any() else Interval(low * np.nan, high * np.nan)

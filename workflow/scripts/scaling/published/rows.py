@@ -1,7 +1,7 @@
 """CSV files that people write by hand: a typed model for a row of each, checked field by field."""
 
 import csv
-import math
+import stat
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +20,9 @@ def _digits(value: Decimal | None) -> Decimal | None:
     return value
 
 
+MOST_BYTES = 10 * 10**6
+MOST_ROWS = 100_000
+"""Of a file that is read: a study has a few dozen rows."""
 Empty = BeforeValidator(lambda field: field or None)
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
 """Letters, digits, ".", "_" and "-": a part of a path."""
@@ -27,10 +30,9 @@ Gpus = Annotated[int, Field(ge=1, le=10**6)]
 Count = Annotated[int, Field(ge=1, le=10**12)]
 MaybeCount = Annotated[Count | None, Empty]
 Seconds = Annotated[
-    Annotated[float, Field(ge=1e-6, le=1e9)] | None,
-    *(Empty, AfterValidator(lambda value: math.nan if value is None else value)),
+    Annotated[Decimal, Field(ge=Decimal("1e-6"), le=10**9)] | None, Empty, AfterValidator(_digits)
 ]
-"""A time; NaN where the field is empty."""
+"""A time with its digits; None where the field is empty."""
 Figure = Annotated[Decimal | None, Empty, AfterValidator(_digits)]
 """A printed figure with its digits; None where the field is empty."""
 
@@ -59,8 +61,8 @@ class Timing(Row):
     printed_bandwidth_gb_per_s: Figure
     printed_utilization_percent: Figure
     count: MaybeCount = None
-    epoch_seconds_min: Seconds = math.nan
-    epoch_seconds_max: Seconds = math.nan
+    epoch_seconds_min: Seconds = None
+    epoch_seconds_max: Seconds = None
 
 
 class Sweep(Row):
@@ -96,31 +98,52 @@ def read_rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
     Raises UserError, which names file, line and column, when the file is no CSV, a column is
     missing, a row has too few or too many fields, or a field is not what it should be.
     """
+    reader = csv.reader(read_text(path).splitlines(keepends=True))
     try:
-        # utf-8-sig: spreadsheets put a byte order mark before the first column's name.
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            header = reader.fieldnames or []
-            for name, field in model.model_fields.items():
-                if field.is_required() and name not in header:
-                    raise UserError(
-                        f"{path}, line 1: there is no column {name} (columns are separated by "
-                        "commas); add it"
-                    )
-            for row in reader:
-                where = f"{path}, line {reader.line_num}"
-                if None in row or None in row.values():
-                    raise UserError(
-                        f"{where}: the line has not as many fields as the first one; "
-                        "count its commas"
-                    )
-                yield {"line": reader.line_num, **_checked(where, model, row)}
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; make it, or name another folder") from error
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        header = [name.strip() for name in next(reader, [])]
+        for name, field in model.model_fields.items():
+            if field.is_required() and name not in header:
+                raise UserError(
+                    f"{path}, line 1: there is no column {name} (columns are separated by "
+                    "commas); add it"
+                )
+        for fields in reader:
+            where = f"{path}, line {reader.line_num}"
+            if reader.line_num > MOST_ROWS:
+                raise UserError(f"{where}: there are more than {MOST_ROWS:,} lines; hand in fewer")
+            if not any(field.strip() for field in fields):
+                continue
+            if len(fields) != len(header):
+                raise UserError(
+                    f"{where}: the line has not as many fields as the first one; count its commas"
+                )
+            row = dict(zip(header, map(str.strip, fields), strict=True))
+            yield {"line": reader.line_num, **_checked(where, model, row)}
+    except csv.Error as error:
         raise UserError(
             f"{path} cannot be read as a CSV table ({error}); save it as one"
         ) from error
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that somebody handed in, without a byte order mark.
+
+    Raises UserError for what is no regular file of UTF-8 text within its folder and `MOST_BYTES`:
+    what a link leads to elsewhere is not theirs, and nobody writes the other end of a pipe.
+    """
+    try:
+        if not path.resolve(strict=True).is_relative_to(path.parent.resolve()):
+            raise UserError(f"{path} is a link out of its folder; hand in the file itself")
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise UserError(f"{path} is no regular file; hand in a file")
+        if status.st_size > MOST_BYTES:
+            raise UserError(f"{path} has more than {MOST_BYTES / 1e6:.0f} MB; hand in the times")
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; make it, or name another folder") from error
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UserError(f"{path} cannot be read ({error}); save it as UTF-8 text") from error
 
 
 def _checked(where: str, model: type[Row], row: dict[str, str]) -> dict[str, Any]:

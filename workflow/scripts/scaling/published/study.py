@@ -2,16 +2,17 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS
-from scaling.published.rows import Accuracy, Quantization, Row, Sweep, Timing, read_rows
+from scaling.published.rows import Accuracy, Quantization, Row, Sweep, Timing, read_rows, read_text
 from scaling.tables import schema
 from scaling.tables.timing import TIMED
 
@@ -27,6 +28,7 @@ PRINTED = {
     "utilization_percent": "printed_utilization_percent",
 }
 """Every derived figure a document may print, and its column."""
+TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
 BESIDE: dict[str, tuple[str, type[Row]]] = {
     "sweep": ("batch_sweep.csv", Sweep),
     "accuracy": ("accuracy.csv", Accuracy),
@@ -35,14 +37,31 @@ BESIDE: dict[str, tuple[str, type[Row]]] = {
 """What may lie beside timings.csv."""
 
 
-@dataclass(frozen=True)
-class Description:
-    """What the tables of a study cannot say, in words."""
+Times = Literal["whole", "without_loading"]
+Peak = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+"""GB/s."""
 
+
+class Definitions(BaseModel):
+    """The definitions that a document states, by the names of `published.definitions`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    speedup: Times | None = None
+    compute_seconds: Times | None = None
+    communication_seconds: Times | None = None
+    bandwidth_gb_per_s: Literal["strategy", "ring"] | None = None
+    utilization_percent: Peak | dict[int, Peak] | None = None
+
+
+class Description(BaseModel):
+    """What the tables of a study cannot say: in words, and the definitions it states."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
     title: str = ""
     hardware: str = "not stated"
     units: str = "not stated"
-    doubts: list[str] = field(default_factory=list)
+    doubts: list[str] = []
+    definitions: Definitions = Definitions()
 
 
 @dataclass(frozen=True)
@@ -105,8 +124,11 @@ def _timing(cell: Any, train_images: int) -> dict[str, Any]:
     if cell.status not in TIMED:
         return row
     count = 1 if pd.isna(cell.count) else cell.count
-    seconds, without = cell.epoch_seconds, cell.epoch_seconds_without_loading
-    low, high = (cell.epoch_seconds_min, cell.epoch_seconds_max) if count > 1 else [seconds] * 2
+    seconds, without, low, high = (
+        math.nan if pd.isna(cell_time) else float(cell_time)
+        for cell_time in (getattr(cell, name) for name in TIMES)
+    )
+    low, high = (low, high) if count > 1 else (seconds, seconds)
     return row | {
         "epoch_seconds": seconds,
         "epoch_seconds_without_loading": without,
@@ -133,8 +155,8 @@ def read_folder(path: Path) -> list[PublishedStudy]:
     if rows.empty:
         raise UserError(f"{path} has no row; write one for each cell of the study")
     names = list(rows["study"].unique())
-    for study in names:
-        _check(path, study, rows[rows["study"] == study])
+    for study, own in rows.groupby("study", sort=False):
+        _check(path, str(study), own)
     tables = {"rows": rows}
     for name, (file, model) in BESIDE.items():
         beside = folder / file if folder and (folder / file).exists() else None
@@ -145,11 +167,12 @@ def read_folder(path: Path) -> list[PublishedStudy]:
                 "name one it has"
             )
     descriptions = _descriptions(folder / "studies.yaml") if folder else {}
+    parts = {name: dict(iter(table.groupby("study"))) for name, table in tables.items()}
     return [
         PublishedStudy(
             name=study,
             description=descriptions.get(study, Description()),
-            **{name: table[table["study"] == study] for name, table in tables.items()},
+            **{name: parts[name].get(study, table[:0]) for name, table in tables.items()},
         )
         for study in names
     ]
@@ -202,10 +225,12 @@ def _descriptions(path: Path) -> dict[str, Description]:
     if not path.exists():
         return {}
     try:
-        entries: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        return {study: Description(**entry) for study, entry in entries.items()}
-    except (yaml.YAMLError, TypeError, AttributeError) as error:
+        entries = yaml.safe_load(read_text(path)) or {}
+        return TypeAdapter(dict[str, Description]).validate_python(entries)
+    except (yaml.YAMLError, ValidationError, ValueError, RecursionError) as error:
+        wrong = error.errors()[0] if isinstance(error, ValidationError) else None
+        told = f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" if wrong else repr(error)
         raise UserError(
-            f"{path} does not describe studies ({error}); write title, hardware, units and doubts "
-            "for each"
+            f"{path} does not describe studies ({told}); write title, hardware, units, doubts and "
+            "definitions for each"
         ) from error

@@ -5,7 +5,6 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.audit.checks import CHECKS
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report import frames_quantization as part_b
@@ -174,21 +173,6 @@ def findings(tables: DerivedTables) -> pd.DataFrame:
             figures = dict(zip(("found", "expected"), first, strict=True))
             rows.append({"severity": name, "message": message, "cells": places[0] + more} | figures)
     return pd.DataFrame(rows)
-
-
-def checks(audit: pd.DataFrame) -> pd.DataFrame:
-    """Every check with what it judges and the number of its findings."""
-    found = audit["check"].value_counts()
-    return pd.DataFrame(
-        [
-            {
-                "check": check.__name__,
-                "rule": " ".join((check.__doc__ or "").partition("\n\n")[0].split()),
-                "findings": found.get(check.__name__, 0),
-            }
-            for check in CHECKS
-        ]
-    )
 
 
 def environments(tables: StudyTables) -> pd.DataFrame:

@@ -1,146 +1,124 @@
-"""The page on published studies: what each printed, what follows from it, and what is wrong."""
+"""What a page says of a published study: findings by cause, and its figures with the wrong ones."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
 
-from scaling.audit.derive import PublishedTables
 from scaling.core import numbers as fmt
-from scaling.published.definitions import MISTAKES
-from scaling.published.printed_figures import WITHIN
-from scaling.published.study import PublishedStudy
-from scaling.report import frames
-from scaling.report.table import EMPTY, Table, TableCell, tables
-from scaling.tables import schema
+from scaling.published.findings import MISTAKES
+from scaling.published.study import PRINTED, PublishedStudy
+from scaling.report.frames import SEVERITIES, audit_counts
+from scaling.report.table import Table, tables
 
-ANY_PEAK = "bandwidth / a constant"
+SHOWN_ROWS = 200
+"""Of a study: of one with more only the cells with an error or a warning are shown."""
+SHOWN_CELLS = 12
+OVERVIEW = ["study", "folder", "link", "points", "cells", *SEVERITIES, "causes"]
 
 
 @dataclass(frozen=True)
-class StudySection:
-    """One study of a folder: its tables, what it says of itself, and what the page shows of it.
+class Judged:
+    """One study of a folder, and the rows of its findings, as `findings.judge` gives them."""
 
-    `id` is its place on the page: a folder has no two studies of one name.
-    """
-
-    id: str
-    tables: PublishedTables
+    study: PublishedStudy
     folder: str
-    title: str
-    facts: list[tuple[str, str]]
-    doubts: list[str]
-    counts: str
-    shown: list[Table]
+    rows: pd.DataFrame
+
+    @property
+    def id(self) -> str:
+        """Its place on the page: a folder has no two studies of one name."""
+        return quote(f"{self.folder}/{self.study.name}")
+
+    @property
+    def findings(self) -> pd.DataFrame:
+        """A row for each finding: what happened, in which cells, how many figures it explains."""
+        rows = []
+        for _, same in self.rows.groupby("number"):
+            one = same.iloc[0]
+            expected = (one["expected_low"] + one["expected_high"]) / 2
+            known = same.dropna(subset="gpus")
+            places = [f"{n:.0f} x {b:.0f}" for n, b in known[["gpus", "batch_size"]].to_numpy()]
+            more = len(places) - SHOWN_CELLS
+            found, expected = fmt.told_apart(one["found"], expected)
+            told = {"cells": ", ".join(places[:SHOWN_CELLS]) + f" and {more} more" * (more > 0)}
+            told |= {"found": found, "expected": expected, "name": SEVERITIES[one["severity"]]}
+            explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
+            rows.append({**one, **told, "explains": explains if one["suspects"] > 0 else ""})
+        return pd.DataFrame(rows, columns=[*self.rows, "cells", "expected", "name"])
+
+    @property
+    def counts(self) -> str:
+        """`1 error, 2 warnings, 1 remark`, or `no findings`."""
+        return audit_counts(self.rows.drop_duplicates("number"))
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        return [("Folder", self.folder), *source_facts(self.study), ("Audit", self.counts)]
+
+    @property
+    def shown(self) -> list[Table]:
+        """The tables on the page."""
+        frames = {
+            "causes": self.findings,
+            "figures": self.figures,
+            "printed_quantization": self.study.quantization,
+            "printed_accuracy": self.study.accuracy,
+        }
+        made = tables("published", frames.__getitem__)
+        return [replace(table, name=f"{self.id}-{table.name}") for table in made]
+
+    @property
+    def figures(self) -> pd.DataFrame:
+        """A row for each cell: times and figures as printed, and the findings each is one of."""
+        columns = ["epoch_seconds", "epoch_seconds_without_loading", *PRINTED]
+        marks: dict[tuple[Any, ...], list[str]] = {}
+        for one in self.rows[self.rows["severity"] != "info"].itertuples():
+            column = one.quantity if one.quantity in columns else "cell"
+            key = (one.strategy, one.gpus, one.batch_size)
+            marks.setdefault((*key, column), []).append(str(one.number))
+        marked, rows = {key[:3] for key in marks}, list[dict[str, Any]]()
+        for row in self.study.rows.to_dict("records"):
+            key = (row["strategy"], row["gpus"], row["batch_size"])
+            if len(self.study.rows) > SHOWN_ROWS and (key not in marked or len(rows) > SHOWN_ROWS):
+                continue
+            for column in columns:
+                value = row[PRINTED.get(column, column)]
+                row[column] = "" if value is None or pd.isna(value) else f"{value:f}"
+            for column in (*columns, "cell"):
+                row[f"{column}_marks"] = ", ".join(marks.get((*key, column), []))
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def overview(self, link: str, points: str = "") -> dict[str, Any]:
+        """Its row in the index: cells, findings of each severity, causes."""
+        grave = self.rows[self.rows["severity"] != "info"]
+        counts = self.rows.groupby("severity")["number"].nunique()
+        return {
+            **{"study": self.study.name, "folder": self.folder, "link": link, "points": points},
+            **{"cells": len(self.study.rows)},
+            **{severity: counts.get(severity, 0) for severity in SEVERITIES},
+            "causes": ", ".join(grave["cause"].str.replace("_", " ").unique()),
+        }
 
 
-def section(study: PublishedTables, folder: str) -> StudySection:
-    """The section of one study of `folder`."""
-    source = study.source
-    own = {
-        "printed": printed(study),
-        "printed_quantization": source.quantization,
-        "printed_accuracy": source.accuracy,
-    }
-
-    def frame(name: str) -> pd.DataFrame:
-        return own[name] if name in own else frames.frame(study, name)
-
-    name = quote(f"{folder}/{study.study}")
-    shown = [*tables("audit", frame), *tables("published", frame), *tables("prediction", frame)]
-    return StudySection(
-        id=name,
-        tables=study,
-        folder=folder,
-        title=source.description.title or study.study,
-        facts=[("Folder", folder), *source_facts(source)],
-        doubts=source.description.doubts,
-        counts=frames.audit_counts(study.audit),
-        shown=[replace(table, name=f"{name}-{table.name}") for table in shown],
-    )
-
-
-def context(
-    sections: Sequence[StudySection], refused: Sequence[tuple[str, str]] = ()
-) -> dict[str, Any]:
-    """What the template shows of all studies together, and of each.
-
-    `refused` are the folders that could not be read, each with the sentence that says why.
-    """
-    audits = pd.concat([schema.frame("audit"), *(one.tables.audit for one in sections)])
-    everything = {"overview": overview(sections), "mistakes": mistakes(sections)}
-    everything["checks"] = frames.checks(audits)
-    shown = tables("published-all", everything.__getitem__)
-    if not sections:
-        shown = [Table("overview", "All studies", [("study", ""), ("folder", ""), ("", "")], [])]
-    for folder, sentence in refused:
-        width = len(shown[0].columns) - 3
-        cells = [TableCell(EMPTY), TableCell(folder), TableCell(f"cannot be read: {sentence}")]
-        shown[0].rows.append([*cells, *([TableCell("")] * width)])
-    return {"tables": shown, "studies": sections}
-
-
-def _derived_figures(study: PublishedTables) -> pd.DataFrame:
-    """What the study printed for several GPUs; on one, every speedup is 1."""
-    found = study.printed
-    return found[(found["gpus"] > 1) & (found["quantity"] != "epoch_seconds")]
-
-
-def overview(sections: Sequence[StudySection]) -> pd.DataFrame:
-    """A row for each study: its cells, how many printed figures hold, and its findings."""
-    rows = []
-    for one in sections:
-        found = _derived_figures(one.tables)
-        row: dict[str, Any] = {"study": one.tables.study, "folder": one.folder, "audit": one.counts}
-        row |= {"cells": len(one.tables.timing), "printed": len(found)}
-        for name, verdict in (("own", "reproduced"), ("ours", "agrees")):
-            row[name] = int((found[verdict] == "exactly").sum())
-            near = int((found[verdict] == "nearly").sum())
-            row[f"nearly_{name}"] = f"{near} more {WITHIN}" if near else ""
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def mistakes(sections: Sequence[StudySection]) -> pd.DataFrame:
-    """A row for each mistake that occurs: what it is, and in how many figures of which study."""
-    rows = []
-    for name, mistake in MISTAKES.items():
-        places = []
-        for one in sections:
-            count = sum(name in made.split(";") for made in one.tables.printed["mistakes"])
-            if count:
-                figures = fmt.plural(count, "figure")
-                places.append(f"{one.folder}/{one.tables.study} ({figures})")
-        if places:
-            severity = frames.SEVERITIES[mistake.severity]
-            sentence = f"The figure {mistake.sentence.format(rule=ANY_PEAK)}."
-            rows.append([name, severity, sentence, ", ".join(places)])
-    return pd.DataFrame(rows, columns=["mistake", "severity", "sentence", "where"])
-
-
-def printed(study: PublishedTables) -> pd.DataFrame:
-    """Every printed figure of several GPUs, as printed, with what explains it in words."""
-    found = _derived_figures(study)
-    rule = ["quantity", "strategy", "definition"]
-    found = found.sort_values(rule, kind="stable")
-    rows = list(found.itertuples())
-    decimals = [max(0, -round(math.log10(row.last_digit))) for row in rows]
-    return found.assign(
-        printed_text=[f"{row.printed:,.{d}f}" for row, d in zip(rows, decimals, strict=True)],
-        explanation=[_explained(row) for row in rows],
-    )
-
-
-def _explained(row: Any) -> str:
-    explained = row.mistakes.replace("_", " ").split(";") if row.mistakes else []
-    if row.inherited:
-        explained.append(f"its communication time: {row.inherited.replace('_', ' ')}")
-    if row.agrees == "nearly" and not explained:
-        explained = [f"rounding, or loading in or out: {WITHIN}"]
-    return ", ".join(explained)
+def index(rows: Iterable[dict[str, Any]], studies: Sequence[Judged]) -> list[Table]:
+    """The tables of all studies: their `rows`, and each cause with the studies it occurs in."""
+    every = [one.rows.assign(study=one.study.name)[["cause", "study"]] for one in studies]
+    found = pd.concat([pd.DataFrame(columns=["cause", "study"]), *every])
+    found = found.assign(cause=found["cause"].str.split(";")).explode("cause").drop_duplicates()
+    occurring = [
+        {
+            **{"cause": name, "severity": SEVERITIES[MISTAKES[name].severity]},
+            **{"sentence": MISTAKES[name].sentence.replace("{rule}", "another")},
+            **{"where": ", ".join(same["study"][:SHOWN_CELLS]), "studies": len(same)},
+        }
+        for name, same in found.groupby("cause")
+    ]
+    frames = {"overview": pd.DataFrame(rows, columns=OVERVIEW), "mistakes": pd.DataFrame(occurring)}
+    return tables("published-all", frames.__getitem__)
 
 
 def source_facts(source: PublishedStudy) -> list[tuple[str, str]]:

@@ -1,97 +1,154 @@
-"""The audit of studies that people hand in: as text for the terminal, and as a page."""
+"""The audit of studies that people hand in: as text, as an index with a page for each, as data."""
 
+import re
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import pandas as pd
+import yaml
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, ValidationError
 
-from scaling.audit.derive import derive
+from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.published import study as published
+from scaling.published.findings import COLUMNS, judge
+from scaling.published.rows import read_text
 from scaling.report import page as html
-from scaling.report import published as report_published
-from scaling.report.frames import SEVERITIES, audit_counts
-from scaling.report.published import StudySection
+from scaling.report import published as report
+from scaling.report.published import Judged
+
+
+class Points(BaseModel):
+    """A points scheme: `full` less the cost of each finding, by its cause or how grave it is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    full: NonNegativeFloat = 10
+    error: NonNegativeFloat = 2
+    warning: NonNegativeFloat = 0.5
+    info: NonNegativeFloat = 0
+    unreadable: NonNegativeFloat = 0
+    causes: dict[str, NonNegativeFloat] = {}
+
+    def of(self, judged: Judged) -> float:
+        """The points of a study, none below 0."""
+        found = judged.rows.drop_duplicates("number")
+        pairs = zip(found["cause"], found["severity"], strict=True)
+        return max(0.0, self.full - sum(self.causes.get(c, getattr(self, s)) for c, s in pairs))
 
 
 @dataclass(frozen=True)
 class Submission:
-    """One folder: its studies, or the sentence that says why it cannot be read."""
+    """One folder: its studies, judged, or the sentence that says why it cannot be read."""
 
     folder: Path
-    studies: list[StudySection]
+    studies: list[Judged]
     refusal: str = ""
 
 
-def read(folders: Iterable[Path], train_images: int) -> list[Submission]:
-    """Every folder's studies, derived and audited; one that cannot be read hinders no other.
+def read_points(path: Path) -> Points:
+    """The points scheme in a YAML file; raises UserError for what is none."""
+    try:
+        return Points.model_validate(yaml.safe_load(read_text(path)) or {})
+    except (yaml.YAMLError, ValidationError) as error:
+        keys = ", ".join(Points.model_fields)
+        raise UserError(f"{path} is no points scheme; write numbers for {keys}") from error
+
+
+def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list[Submission]:
+    """Every folder's studies, judged; one that cannot be read hinders no other.
 
     A folder may also be a single CSV file. One named twice is read once.
     """
-    return [_read(folder, train_images) for folder in dict.fromkeys(folders)]
+    return [_read(folder, train_images, ring) for folder in dict.fromkeys(folders)]
 
 
-def _read(folder: Path, train_images: int) -> Submission:
+def _read(folder: Path, train_images: int, ring: bool) -> Submission:
     try:
-        found = [derive(study, train_images) for study in published.read_folder(folder)]
-        return Submission(folder, [report_published.section(one, str(folder)) for one in found])
+        studies = published.read_folder(folder)
+        judged = [Judged(one, str(folder), judge(one, train_images, ring)) for one in studies]
+        return Submission(folder, judged)
     except UserError as error:
         return Submission(folder, [], str(error))
     except Exception as error:  # A defect of ours in one study must not cost the others theirs.
-        traceback.print_exc()
-        told = f"{folder}: the audit itself failed ({error!r}); please report it"
-        return Submission(folder, [], told)
+        return Submission(folder, [], _failed(folder, error))
+
+
+def _failed(folder: Path, error: Exception) -> str:
+    traceback.print_exception(error)
+    return f"{folder}: the audit itself failed ({error!r}); please report it"
 
 
 def failed(submissions: list[Submission]) -> list[str]:
     """The folders that cannot be read, and those of a study with an error."""
     return [
-        str(submission.folder)
-        for submission in submissions
-        if submission.refusal
-        or any((study.tables.audit["severity"] == "error").any() for study in submission.studies)
+        str(one.folder)
+        for one in submissions
+        if one.refusal or any((each.rows["severity"] == "error").any() for each in one.studies)
     ]
 
 
 def as_text(submissions: list[Submission]) -> str:
-    """Every finding, in a line for each cell, then a line for each study."""
+    """A line for each finding, which says whose it is, then a line for each study."""
     lines, summary = [], []
-    for submission in submissions:
-        if submission.refusal:
-            summary.append((str(submission.folder), "", f"cannot be read: {submission.refusal}"))
-        for study in (section.tables for section in submission.studies):
-            lines += [f"{study.study} ({submission.folder})", *_findings(study.audit), ""]
-            summary.append((str(submission.folder), study.study, audit_counts(study.audit)))
+    for one in submissions:
+        if one.refusal:
+            summary.append((str(one.folder), "", f"cannot be read: {one.refusal}"))
+        for judged in one.studies:
+            lines += _lines(judged)
+            summary.append((str(one.folder), judged.study.name, judged.counts))
     widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
     table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
-    return "\n".join([*lines, *table])
+    return "\n".join([*lines, *[""] * bool(lines), *table])
 
 
-def page(submissions: list[Submission], template: Path) -> str:
-    """The page of all of them, as HTML."""
-    studies = [study for submission in submissions for study in submission.studies]
-    refused = [(str(one.folder), one.refusal) for one in submissions if one.refusal]
-    return html.render(
-        template,
-        title=f"Audit of {len(studies)} {'study' if len(studies) == 1 else 'studies'}",
-        context=report_published.context(studies, refused),
-        figure=None,
-    )
-
-
-def _findings(audit: pd.DataFrame) -> list[str]:
-    """A line for each cell with a finding, errors first; one where many cells say the same."""
+def _lines(judged: Judged) -> list[str]:
     lines = []
-    for severity, name in SEVERITIES.items():
-        same = audit[audit["severity"] == severity]
-        for (message, found, expected), cells in same.groupby(
-            ["message", "found", "expected"], sort=False, dropna=False
-        ):
-            places = [fmt.cell_name(cell) for cell in cells.itertuples()]
-            place = places[0] if len(places) == 1 else fmt.plural(len(places), "cell")
-            figures = "found {}, expected {}".format(*fmt.told_apart(found, expected))
-            lines.append(f"  {name:<7}  {place}: {message.replace('_', ' ')}: {figures}")
-    return lines or ["  no findings"]
+    for one in judged.findings.itertuples():
+        where = ": ".join(filter(None, (one.strategy, one.cells)))
+        explains = f", {one.explains} figures" if one.explains else ""
+        first = "" if one.found == "–" else f"; found {one.found}, expected {one.expected}"
+        advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
+        lines.append(
+            f"{judged.folder}: {judged.study.name}: {one.name}: {one.cause}: {one.sentence} "
+            f"({where}{explains}{first}){advice}"
+        )
+    return lines
+
+
+def write(
+    submissions: list[Submission], template: Path, index: Path, points: Points | None = None
+) -> None:
+    """Write the index, and beside it a folder of its name: the pages, audit.csv and audit.json."""
+    folder, overview, judged = index.with_suffix(""), [], list[Judged]()
+    for number, one in enumerate(submissions, start=1):
+        name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', one.folder.stem)[:60]}.html"
+        refusal, link, title = one.refusal, f"{quote(folder.name)}/{name}", f"Audit of {one.folder}"
+        try:
+            page = html.render(template, title=title, tables=[], studies=one.studies, figure=None)
+            if one.studies:
+                files.write_text(folder / name, page)
+            overview += [
+                each.overview(f"{link}#{each.id}", f"{points.of(each):g}" if points else "")
+                for each in one.studies
+            ]
+            judged += one.studies
+        except Exception as error:
+            refusal = _failed(one.folder, error)
+        if refusal:
+            told = {"folder": str(one.folder), "causes": f"cannot be read: {refusal}"}
+            overview.append(told | {"points": f"{points.unreadable:g}" if points else ""})
+    title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
+    shown = report.index(overview, judged)
+    files.write_text(
+        index, html.render(template, title=title, tables=shown, studies=[], figure=None)
+    )
+    found = [each.rows.assign(folder=each.folder, study=each.study.name) for each in judged]
+    rows = pd.concat([pd.DataFrame(columns=["folder", "study", *COLUMNS]), *found])
+    files.write_text(folder / "audit.csv", rows.to_csv(index=False))
+    records = [one.to_json(orient="records") for one in (pd.DataFrame(overview), rows)]
+    text = '{{"submissions":{},"findings":{}}}\n'.format(*records)
+    files.write_text(folder / "audit.json", text)

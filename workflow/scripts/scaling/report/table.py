@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -46,7 +46,7 @@ class Table:
     keys: int = 1
     notes: list[str] = field(default_factory=list)
 
-    @property
+    @cached_property
     def texts(self) -> set[int]:
         """The indexes of columns that hold words, not figures."""
         return {

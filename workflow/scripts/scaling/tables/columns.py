@@ -95,11 +95,6 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             plain_seconds_max plain_seconds_without_exchange drift saved_seconds saved_share
             verdict:text basis:text link_gb_per_s pays_below_gb_per_s""",
     },
-    ("tables_published", "study"): {
-        "printed": f"""{_CELL} quantity:text printed last_digit definition:text by_definition
-            reproduced:text explained_by:text derived agrees:text factor mistakes:text
-            inherited:text implied_single_seconds single_seconds note:text""",
-    },
     ("tables_comparison", "study"): {
         "comparison": f"""study:text model:text hardware:text {_KEYS} samples:whole epoch_seconds
             epoch_seconds_min epoch_seconds_max count:whole speedup efficiency estimate:text

@@ -48,7 +48,7 @@ TABLES = {
 """Every table by its name."""
 PUBLISHED = [
     *("timing", "speedup", "communication", "bandwidth", "prediction", "cost_model"),
-    *("prediction_check", "audit", "printed"),
+    *("prediction_check", "audit"),
 ]
 """The tables of a published study."""
 
@@ -174,7 +174,7 @@ def read_study(study: str, own: Path, shared: Path, manifest: Path) -> StudyTabl
     found = {}
     for name, table in TABLES.items():
         path = (own if table.scope == "study" else shared) / f"{name}.csv"
-        shown = name not in ("readings", "printed", "comparison")
+        shown = name not in ("readings", "comparison")
         if shown and (table.scope != "experiment" or path.exists()):
             found[name] = read(name, path)
     found["accuracy"] = of_study(found["accuracy"], study)

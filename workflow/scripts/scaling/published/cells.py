@@ -1,0 +1,140 @@
+"""What a document prints of one strategy: times and figures as intervals, a place for each cell."""
+
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import numpy as np
+import yaml
+
+from scaling.published.intervals import Interval, of, printed
+from scaling.published.study import PRINTED, TIMES, PublishedStudy
+from scaling.registry.strategy import STRATEGIES
+
+FORMULAS = yaml.safe_load(
+    (Path(__file__).parents[4] / "report/formulas.yaml").read_text(encoding="utf-8")
+)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Hold one strategy's cells: N, b, the times and figures that are printed, by their columns.
+
+    `images` are those of an epoch, `gradient_bytes` is K, NaN where nobody states it. Times on one
+    GPU that stand elsewhere in the study, in another strategy or a sweep, are cells too; the first
+    `own` cells are the rows of the strategy.
+    """
+
+    strategy: str
+    gpus: np.ndarray
+    batch: np.ndarray
+    own: int
+    columns: dict[str, Interval]
+    count: np.ndarray
+    images: int
+    gradient_bytes: float
+
+    def of_batch(self, gpus: int, smallest: bool = False) -> np.ndarray:
+        """For each cell the index of that on `gpus` GPUs of its batch size, -1 for none.
+
+        Or of the smallest batch size.
+        """
+        keys = zip(self.gpus.tolist(), self.batch.tolist(), strict=True)
+        at = {key: index for index, key in reversed(list(enumerate(keys)))}
+        least = min((b for n, b in at if n == gpus), default=0)
+        wanted = [least if smallest else b for b in self.batch.tolist()]
+        return np.array([at.get((gpus, b), -1) for b in wanted], dtype=int)
+
+    @cached_property
+    def names(self) -> dict[str, Any]:
+        """What the names in report/formulas.yaml stand for."""
+        n, b = self.gpus.astype(float), self.batch.astype(float)
+        first, size = self.of_batch(1), self.gradient_bytes
+        own, ring = (STRATEGIES.find(name).busiest_bytes for name in (self.strategy, "ddp"))
+        arrays = {
+            **{"N": n, "b": b, "K": 1.0 if np.isnan(size) else size, "count": self.count},
+            **{"images": np.full_like(n, self.images), "one": np.ones_like(n)},
+            **{"steps": np.ceil(self.images / (n * b)), "full_steps": self.images // (n * b)},
+            **{"steps_of_60000": np.ceil(60_000 / (n * b))},
+            "own": np.array([own(gpus, 1.0) for gpus in self.gpus.tolist()]),
+            "ring": np.array([ring(gpus, 1.0) for gpus in self.gpus.tolist()]),
+        }
+        whole, without, lowest, highest = (self.columns[name] for name in TIMES)
+        found = {name: of(array) for name, array in arrays.items()} | self.columns
+        found |= {"T": whole, "W": without, "T1": whole.take(first), "W1": without.take(first)}
+        found |= {"T2": whole.take(self.of_batch(2)), "T0": whole.take(self.of_batch(1, True))}
+        found |= {
+            "lowest1": lowest.take(first),
+            "lowest": lowest,
+            "highest": highest,
+            "range": Interval(lowest.low, highest.high),
+        }
+        compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
+        votes = []
+        for time in ("T", "W"):
+            # The share as printed, where that is the same to its last digit or all there is.
+            share = found[f"{time}1"] / n
+            same = compute.meets(share) | ~share.known
+            found[f"{time}1C"] = share.hull(compute).where(same, share)
+            rest = found[time] - found[f"{time}1C"]
+            # In either column: they may be exchanged.
+            hits = [one.meets(rest) | one.meets(share) for one in (compute, moving)]
+            votes.append((np.sum(hits) + (time == "W" and rest.known.any()) / 2, rest))
+        rest = found["rest"] = max(votes, key=lambda vote: vote[0])[1]
+        return found | {"moving": moving.or_derived(rest), "every": _every}
+
+    def evaluate(self, formula: str, **more: Any) -> Any:
+        """The value of a formula of report/formulas.yaml, with `more` names."""
+        return eval(_compiled(formula), {"__builtins__": {}}, self.names | more)
+
+    def changed(self, columns: list[str], index: list[int], to: list[int]) -> "Cells":
+        """These cells where those of `index` have in `columns` what those `to` have."""
+        order = np.arange(len(self.gpus))
+        order[index] = to
+        moved = {name: self.columns[name].take(order) for name in columns}
+        return replace(self, columns=self.columns | moved)
+
+    def with_time(self, column: str, index: int, time: Interval) -> "Cells":
+        """These cells with another interval for one time."""
+        times = time.where(np.arange(len(self.gpus)) == index, self.columns[column])
+        return replace(self, columns=self.columns | {column: times})
+
+
+@cache
+def _compiled(formula: str) -> CodeType:
+    return compile(formula, formula, "eval")
+
+
+def _every(holds: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """What is known, where several are and `holds` is true of each of them."""
+    return known & bool(known.sum() > 1 and holds[known].all())
+
+
+def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cells:
+    """The cells of a study's `strategy`, for a training set of `train_images`."""
+    rows = study.rows.to_dict("records")
+    own = [row for row in rows if row["strategy"] == strategy]
+    known = {row["batch_size"] for row in own if row["gpus"] == 1}
+    others = [*rows, *study.sweep.to_dict("records")]
+    others = [row for row in others if row["gpus"] == 1 and row["batch_size"] not in known]
+    every = own + list({row["batch_size"]: row for row in reversed(others)}.values())
+    columns = {name: printed(row.get(name) for row in every) for name in TIMES}
+    again = dict(study.sweep[["batch_size", "epoch_seconds"]].to_numpy())
+    sweep = (again.get(row["batch_size"]) if row["gpus"] == 1 else None for row in every)
+    columns["again"] = printed(sweep)
+    for name, column in PRINTED.items():
+        # Documents truncate what they derive as often as they round it.
+        columns[name] = printed((row.get(column) for row in every), units=1)
+        columns[name].low[len(own) :] = columns[name].high[len(own) :] = np.nan
+    return Cells(
+        strategy,
+        np.array([row["gpus"] for row in every]),
+        np.array([row["batch_size"] for row in every]),
+        own=len(own),
+        columns=columns,
+        count=np.array([row.get("count") or np.nan for row in every], dtype=float),
+        images=train_images,
+        gradient_bytes=study.gradient_bytes,
+    )

@@ -1,0 +1,107 @@
+"""Intervals of numbers, one for each cell: what a figure may have been before it was printed."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+FUZZ = 1e-9
+"""Relative difference that is no more than float noise."""
+NEARLY = 0.02
+"""Relative difference of a figure that is nearly right."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Hold the lowest and the highest value of each cell, NaN where a value is unknown.
+
+    Arithmetic holds for every pair of values within the intervals, so a formula in which each
+    figure occurs once has exactly the interval of its results. Numbers and arrays are intervals
+    without width. Division by an interval around 0 keeps the results above 0.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+
+    def __add__(self, other: Any) -> Interval:
+        return self._ends(other, operator.add)
+
+    def __sub__(self, other: Any) -> Interval:
+        return self._ends(other, operator.sub)
+
+    def __mul__(self, other: Any) -> Interval:
+        return self._ends(other, operator.mul)
+
+    def __truediv__(self, other: Any) -> Interval:
+        other = of(other)
+        around = (other.low <= 0) & (other.high > 0)
+        inverse = np.where(around, np.inf, 1 / other.low)
+        return self._ends(Interval(1 / other.high, inverse), operator.mul)
+
+    def _ends(self, other: Any, combine: Callable[[Any, Any], Any]) -> Interval:
+        other = of(other)
+        ends = [combine(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
+        return Interval(np.minimum.reduce(ends), np.maximum.reduce(ends))
+
+    @property
+    def known(self) -> np.ndarray:
+        return ~np.isnan(self.low)
+
+    @property
+    def middle(self) -> np.ndarray:
+        return np.where(np.isinf(self.high), self.low, (self.low + self.high) / 2)
+
+    def meets(self, other: Interval) -> np.ndarray:
+        """Whether one value may be both; False where either is unknown."""
+        fuzz = FUZZ * np.maximum(np.abs(self.low), np.abs(other.low))
+        return np.asarray((self.low <= other.high + fuzz) & (other.low <= self.high + fuzz))
+
+    def near(self, other: Interval) -> np.ndarray:
+        """Where two figures differ by less than `NEARLY`."""
+        difference = np.abs(self.middle - other.middle)
+        return np.asarray(difference <= NEARLY * np.abs(other.middle))
+
+    def take(self, index: np.ndarray) -> Interval:
+        """The intervals of other cells by their index; unknown where it is below 0."""
+        there = index >= 0
+        ends = (np.where(there, end[index], np.nan) for end in (self.low, self.high))
+        return Interval(*ends)
+
+    def where(self, choice: np.ndarray, other: Interval) -> Interval:
+        """These intervals where `choice` holds, those of `other` elsewhere."""
+        low, high = np.where(choice, self.low, other.low), np.where(choice, self.high, other.high)
+        return Interval(low, high)
+
+    def or_derived(self, other: Interval) -> Interval:
+        """`other` where these are unknown, with the digits that figures of this column have."""
+        around = np.nanmax(self.high - self.low, initial=0.0) / 2
+        return self.where(self.known, Interval(other.low - around, other.high + around))
+
+    def hull(self, other: Interval) -> Interval:
+        """The intervals that hold both; an unknown one adds nothing."""
+        return Interval(np.fmin(self.low, other.low), np.fmax(self.high, other.high))
+
+
+def of(value: Any) -> Interval:
+    """A number or an array as intervals without width."""
+    return value if isinstance(value, Interval) else Interval(np.asarray(value), np.asarray(value))
+
+
+def printed(figures: Iterable[Decimal | None], units: float = 0.5) -> Interval:
+    """What figures may have been before they were rounded, `units` of the last digit around.
+
+    Each digit counts. Half a unit is rounding, a whole one truncation too. Unknown for None.
+    """
+    ends = [
+        (np.nan, np.nan)
+        if figure is None
+        else (float(figure), units * 10.0 ** int(figure.as_tuple().exponent))
+        for figure in figures
+    ]
+    value, around = np.array(ends, dtype=float).reshape(-1, 2).T
+    return Interval(value - around, value + around)
