@@ -17,7 +17,7 @@ def test_the_page_takes_no_training(new_study):
 def test_an_edited_time_and_a_new_folder_make_their_studies_again(study):
     path = study.folder / "studies/published/timings.csv"
     text = path.read_text()
-    path.write_text(text.replace("9.06,8.811", "9.07,8.811"))
+    path.write_text(text.replace("9.060,8.811", "9.070,8.811"))
     assert study.planned()["tables_published"] == STUDIES
     folder = study.folder / "studies/mine"
     folder.mkdir()

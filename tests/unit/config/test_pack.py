@@ -6,7 +6,8 @@ import pytest
 
 import study_pack
 from examples import convergence_records, finished_study, records
-from scaling.config import packing, stored
+from scaling.config import stored
+from scaling.config.config_file import read_config
 from scaling.config.knobs import Knobs
 from scaling.core import files, grid
 from scaling.core.errors import UserError
@@ -45,7 +46,7 @@ def test_the_end_of_a_runs_log_is_packed_and_packed_again_the_same(folder, capsy
     pack()
     kept = Path("studies/mine", log).read_text().splitlines()
     assert (len(kept), kept[0], kept[-1]) == (40, "line 60", "line 99")
-    stored.check(Path("studies/mine"), packing.read_config(Path("results/config.yaml")))
+    stored.check(Path("studies/mine"), read_config(Path("results/config.yaml")))
     pack()
     assert "holds this study already" in capsys.readouterr().out
 
@@ -89,7 +90,7 @@ def test_what_ddp_was_told_is_packed_and_refused_where_the_study_asks_for_someth
     document["dataset"]["checksum"] = finished_study.CHECKSUM
     files.write_json(folder / "results" / path, document)
     pack()
-    stored.check(folder / "studies/mine", packing.read_config(folder / "results/config.yaml"))
+    stored.check(folder / "studies/mine", read_config(folder / "results/config.yaml"))
     assert (folder / "studies/mine" / path).exists()
     document["knobs"]["variants"][0]["powersgd_rank"] = 2
     files.write_json(folder / "results" / path, document)
