@@ -80,11 +80,10 @@ def gaps(cells: Cells, found: dict[str, Verdict]) -> Iterator[Cause]:
 
 def missing(cells: Cells) -> list[tuple[int, int]]:
     """(N, b) of every combination of the strategy's numbers of GPUs and batches without a row."""
-    own = list(
-        zip(cells.gpus[: cells.own].tolist(), cells.batch[: cells.own].tolist(), strict=True)
-    )
-    grid = product(sorted({n for n, _ in own}), sorted({b for _, b in own}))
-    return [cell for cell in grid if cell not in set(own) and cell[0] * cell[1] <= cells.images]
+    gpus, batch = (cells.gpus[: cells.own].tolist(), cells.batch[: cells.own].tolist())
+    own = set(zip(gpus, batch, strict=True))
+    grid = product(sorted(set(gpus)), sorted(set(batch)))
+    return [cell for cell in grid if cell not in own and cell[0] * cell[1] <= cells.images]
 
 
 CHECKS = [by_formula, identical, communication, gaps]
