@@ -6,8 +6,9 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.planted import planted
 from examples.published_study import TRAIN_IMAGES, write
-from examples.submissions import honest, planted
+from examples.submissions import honest
 from scaling.published.findings import judge
 from scaling.published.study import read_folder
 

@@ -1,0 +1,239 @@
+"""Submissions with one mistake each, of all kinds that an audit has to name."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from examples.published_study import TRAIN_IMAGES
+from examples.submissions import FIGURES, Key, Submission, honest
+
+
+@dataclass
+class Planted:
+    """A submission with one error: what was done, the cells it is in, the causes that name it."""
+
+    what: str
+    submission: Submission
+    cells: set[Key]
+    names: set[str]
+
+
+def _steps(n: int, b: int, images: float = TRAIN_IMAGES) -> int:
+    return math.ceil(images / (n * b))
+
+
+def _peers(n: int) -> float:
+    return 2 * (n - 1) / n
+
+
+Factor = Callable[[int, int, dict[str, float]], float]
+RATIOS: list[tuple[str, str, Factor]] = [
+    ("speedup", "times_gpus", lambda n, b, v: n),
+    ("speedup", "efficiency", lambda n, b, v: 1 / n),
+    ("speedup", "inverted", lambda n, b, v: 1 / v["speedup"] ** 2),
+    ("speedup", "ideal", lambda n, b, v: n / v["speedup"]),
+    ("speedup", "hundred_times", lambda n, b, v: 100),
+    ("compute", "not_divided", lambda n, b, v: n),
+    ("compute", "divided_twice", lambda n, b, v: 1 / n),
+    ("compute", "thousand_times", lambda n, b, v: 1000),
+    ("compute", "total_as_compute", lambda n, b, v: v["seconds"] / v["compute"]),
+    ("communication", "thousand_times", lambda n, b, v: 1000),
+    ("communication", "per_step", lambda n, b, v: 1 / _steps(n, b)),
+    ("communication", "wrong_column", lambda n, b, v: v["compute"] / v["communication"]),
+    ("communication", "sign", lambda n, b, v: -1),
+    ("bandwidth", "one_iteration", lambda n, b, v: 1 / _steps(n, b)),
+    ("bandwidth", "gib", lambda n, b, v: 1e9 / 2**30),
+    ("bandwidth", "mib", lambda n, b, v: 1e9 / 2**20),
+    ("bandwidth", "thousand_times", lambda n, b, v: 1000),
+    ("bandwidth", "bits", lambda n, b, v: 8),
+    ("bandwidth", "eighth", lambda n, b, v: 1 / 8),
+    ("bandwidth", "eight_bytes", lambda n, b, v: 2),
+    ("bandwidth", "numbers", lambda n, b, v: 1 / 4),
+    ("bandwidth", "ring_factor_twice", lambda n, b, v: _peers(n)),
+    ("bandwidth", "no_ring_factor", lambda n, b, v: 1 / _peers(n)),
+    ("bandwidth", "floor", lambda n, b, v: (TRAIN_IMAGES // (n * b)) / _steps(n, b)),
+    ("bandwidth", "other_images", lambda n, b, v: _steps(n, b, 60_000) / _steps(n, b)),
+    ("bandwidth", "over_epoch", lambda n, b, v: v["communication"] / v["seconds"]),
+    ("bandwidth", "over_total", lambda n, b, v: v["communication"] / v["compute"]),
+    ("bandwidth", "batch_as_bandwidth", lambda n, b, v: b / v["bandwidth"]),
+    ("utilization", "fraction", lambda n, b, v: 1 / 100),
+]
+SAME = {
+    "numbers": {"over_gpus"},
+    "eight_bytes": {"times_gpus"},
+    "ring_factor_twice": {"broadcast_for_ring"},
+    "no_ring_factor": {"ring_for_dp"},
+    "batch_as_bandwidth": {"copied"},
+    "wrong_column": {"copied"},
+    "total_as_compute": {"copied", "mixed_times"},
+    "not_divided": {"copied", "times_gpus"},
+    "divided_twice": {"over_gpus"},
+    "fraction": {"hundredth", "all_below_one", "above_any_link"},
+}
+"""Other names for the same: one factor of 4 is as good as another on 4 GPUs."""
+
+
+def planted(number: int, seed: int) -> Planted:
+    """The error of a number: each kind in turn, where and how much by the seed."""
+    rng = np.random.default_rng([seed, number])
+    made = honest(int(rng.integers(2**31)), plain=True)
+    several = [key for key in made.rows if key[0] > 1]
+    kinds = [*[("column", ratio) for ratio in RATIOS], *[("cell", ratio) for ratio in RATIOS]]
+    kinds += [(kind, None) for kind in OTHER]
+    kind, ratio = kinds[number % len(kinds)]
+    if ratio is not None:
+        quantity, name, factor = ratio
+        change = {key: abs(factor(*key, made.values[key]) - 1) for key in several}
+        bent = [key for key in several if change[key] > 0]
+        if kind == "cell":
+            bent = [_pick(rng, [key for key in bent if change[key] > 0.005] or bent)]
+        for key in bent if kind == "cell" else several:
+            value = made.values[key][quantity]
+            made.put(key, quantity, value * factor(*key, made.values[key]))
+        return Planted(f"{kind} {quantity} {name}", made, set(bent), {name} | SAME.get(name, set()))
+    cells, names = OTHER[kind](made, rng, several)
+    return Planted(kind, made, set(cells), set(names))
+
+
+Plant = Callable[[Submission, np.random.Generator, list[Key]], tuple[list[Key], list[str]]]
+TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
+
+
+def _pick(rng: np.random.Generator, keys: list[Key]) -> Key:
+    return keys[rng.integers(len(keys))]
+
+
+def _pair(rng: np.random.Generator, keys: list[Key]) -> tuple[Key, Key]:
+    one = _pick(rng, keys)
+    return one, _pick(rng, [key for key in keys if key[0] == one[0] and key != one])
+
+
+def _swap(made: Submission, one: Key, other: Key, columns: list[str]) -> None:
+    for column in columns:
+        rows = made.rows
+        rows[one][column], rows[other][column] = rows[other][column], rows[one][column]
+
+
+def _scale(made: Submission, keys: list[Key], columns: list[str], factor: float) -> None:
+    for key in keys:
+        for column in columns:
+            if text := made.rows[key][column]:
+                made.rows[key][column] = f"{float(text) * factor:.{len(text.partition('.')[2])}f}"
+
+
+def _rows_swapped(columns: list[str], name: str) -> Plant:
+    def plant(
+        made: Submission, rng: np.random.Generator, several: list[Key]
+    ) -> tuple[list[Key], list[str]]:
+        pair = _pair(rng, several)
+        _swap(made, *pair, columns)
+        return list(pair), [name, "another_row", "other_gpus"]
+
+    return plant
+
+
+def _columns(one: str, other: str, copied: bool, names: list[str]) -> Plant:
+    def plant(
+        made: Submission, rng: np.random.Generator, several: list[Key]
+    ) -> tuple[list[Key], list[str]]:
+        for key in made.rows:
+            row = made.rows[key]
+            row[one], row[other] = row[other], row[other] if copied else row[one]
+        return list(made.rows), names
+
+    return plant
+
+
+def _scaled(columns: list[str], factor: float, names: list[str], single: bool = True) -> Plant:
+    def plant(
+        made: Submission, rng: np.random.Generator, several: list[Key]
+    ) -> tuple[list[Key], list[str]]:
+        key = _pick(rng, [key for key in made.rows if (key[0] == 1) == single])
+        _scale(made, [key], columns, factor)
+        return [key], names
+
+    return plant
+
+
+def _edit(column: str, factor: float, names: list[str], count: str = "") -> Plant:
+    """Another figure beside the time of a cell, or none where the factor is 0."""
+
+    def plant(
+        made: Submission, rng: np.random.Generator, several: list[Key]
+    ) -> tuple[list[Key], list[str]]:
+        for row in made.rows.values():
+            row |= {"count": "3", TIMES[2]: row[TIMES[0]], TIMES[3]: row[TIMES[0]]}
+        key = _pick(rng, several)
+        made.rows[key][column] = f"{float(made.rows[key][column]) * factor:.3f}" * (factor != 0)
+        made.rows[key]["count"] = count or "3"
+        return [key], names
+
+    return plant
+
+
+def _missing(
+    made: Submission, rng: np.random.Generator, several: list[Key]
+) -> tuple[list[Key], list[str]]:
+    key = _pick(rng, several)
+    del made.rows[key]
+    return [key], ["missing_cell"]
+
+
+def _copied_time(
+    made: Submission, rng: np.random.Generator, several: list[Key]
+) -> tuple[list[Key], list[str]]:
+    one, other = _pair(rng, several)
+    for column in TIMES:
+        made.rows[one][column] = made.rows[other][column]
+    return [one, other], ["identical_times", "time_of_another"]
+
+
+def _first_speedup(
+    made: Submission, rng: np.random.Generator, several: list[Key]
+) -> tuple[list[Key], list[str]]:
+    key = _pick(rng, [key for key in made.rows if key[0] == 1])
+    made.rows[key]["printed_speedup"] = "1.25"
+    return [key], []
+
+
+def _all_in_ms(
+    made: Submission, rng: np.random.Generator, several: list[Key]
+) -> tuple[list[Key], list[str]]:
+    columns = [*TIMES, "printed_compute_seconds", "printed_communication_seconds"]
+    _scale(made, list(made.rows), columns, 1000)
+    return list(made.rows), ["in_milliseconds"]
+
+
+_ALL = list(FIGURES.values())
+OTHER: dict[str, Plant] = {
+    "figures of two rows": _rows_swapped(_ALL, "figures_swapped"),
+    "times of two rows": _rows_swapped(TIMES, "times_swapped"),
+    "two rows": _rows_swapped([*TIMES, *_ALL], "rows_swapped"),
+    "two speedups": _rows_swapped(_ALL[:1], "another_row"),
+    "two bandwidths": _rows_swapped(_ALL[3:4], "another_row"),
+    "compute and communication": _columns(_ALL[1], _ALL[2], False, ["wrong_column", "copied"]),
+    "times of both columns": _columns(TIMES[0], TIMES[1], False, ["times_exchanged"]),
+    "speedup copied": _columns(_ALL[0], _ALL[1], True, ["copied", "wrong_column"]),
+    "bandwidth copied": _columns(_ALL[3], _ALL[4], True, ["copied"]),
+    "time of one GPU in ms": _scaled(TIMES, 1000, ["time_in_ms"]),
+    "time of one GPU": _scaled(TIMES[:2], 1.21, ["time_contradicted", "time_of_another"]),
+    "time of several GPUs in ms": _scaled(TIMES, 1000, ["time_in_ms", "thousand_times"], False),
+    "time of several GPUs": _scaled(TIMES[:2], 1.21, [], False),
+    "speedup typed wrong": _scaled(_ALL[:1], 1.37, [], False),
+    "compute typed wrong": _scaled(_ALL[1:2], 0.83, [], False),
+    "communication typed wrong": _scaled(_ALL[2:3], 1.37, [], False),
+    "bandwidth typed wrong": _scaled(_ALL[3:4], 1.37, [], False),
+    "bandwidth above any link": _scaled(_ALL[3:4], 1e5, [], False),
+    "utilization typed wrong": _scaled(_ALL[4:], 1.37, [], False),
+    "minimum above": _edit(TIMES[2], 1.1, ["range"]),
+    "maximum below": _edit(TIMES[3], 0.9, ["range"]),
+    "one with a range": _edit(TIMES[2], 0.9, ["range_of_one"], count="1"),
+    "blank figure": _edit(_ALL[2], 0, ["blank_figure"]),
+    "missing cell": _missing,
+    "time copied": _copied_time,
+    "speedup of one GPU": _first_speedup,
+    "all in ms": _all_in_ms,
+}
+"""Kinds that are no factor of a figure; a kind without names cannot be named."""
