@@ -3,7 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from examples.planted import planted
@@ -24,6 +24,9 @@ def judged(text, ring=False):
 
 @given(seed=st.integers(0, 2**32 - 1), ring=st.booleans())
 @settings(max_examples=100, deadline=None, derandomize=True)
+@example(
+    seed=1008736, ring=False
+)  # Its coarse figures leave the bytes open, its utilization does not.
 def test_no_honest_submission_is_called_wrong(seed, ring):
     found = judged(honest(seed).text, ring)
     assert found[found["severity"] != "info"].empty

@@ -80,10 +80,15 @@ def _values(cells: Cells, quantity: str, formula: str, scale: Interval = ONE) ->
 def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[str, Verdict]:
     """Hold every printed figure against the definition that the study follows.
 
-    It is the one it states, else the one that gives most of its figures on several GPUs, ours
-    first among equals. `ring` says that DataParallel was to be counted with a ring's bytes.
+    It is the one it states, else the one that gives most of its figures on several GPUs, of
+    bandwidths as good the one that gives most utilizations, ours first among equals. `ring` says
+    that DataParallel was to be counted with a ring's bytes.
     """
-    found = {}
+    found, peak = {}, stated.get(UTILIZATION)
+
+    def gives(one: Verdict) -> Any:
+        return one.votes, one.quantity == BANDWIDTH and _utilization(cells, one, peak).votes
+
     for quantity, choices in DEFINITIONS.items():
         order = list(reversed(choices)) if ring and "ring" in choices else list(choices)
         options = []
@@ -97,8 +102,8 @@ def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[s
             options.append(
                 Verdict(cells, quantity, formula, constant, formula, ONE, unchecked, remark)
             )
-        found[quantity] = max(options, key=lambda one: one.votes)
-    return found | {UTILIZATION: _utilization(cells, found[BANDWIDTH], stated.get(UTILIZATION))}
+        found[quantity] = max(options, key=gives)
+    return found | {UTILIZATION: _utilization(cells, found[BANDWIDTH], peak)}
 
 
 def _utilization(cells: Cells, rates: Verdict, peak: Any) -> Verdict:
