@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from examples import small_convergence
-from examples.small_convergence import RUN, STUDY, distance, trained
+from examples.small_convergence import RUN, STUDY, distance, trained, with_options
 from scaling.convergence import engine as engine_module
 from scaling.convergence.engine import Engine
 
@@ -36,7 +36,7 @@ def engine(monkeypatch):
     ],
 )
 def test_a_captured_update_is_what_its_launches_give(gpus, option, engine, monkeypatch):
-    run = RUN.with_options(**option)
+    run = with_options(**option)
     captured, epochs = trained(run, engine(gpus))
     monkeypatch.setattr(Engine, "_capture", lambda self, size, update: None)
     launched, expected = trained(run, engine(gpus))
@@ -48,15 +48,15 @@ def test_a_captured_update_is_what_its_launches_give(gpus, option, engine, monke
 def test_one_engine_serves_run_after_run(engine):
     made = engine(2)
     first, _ = trained(RUN, made)
-    trained(replace(RUN.with_options(lars=0.01), seed=7), made)
+    trained(replace(with_options(lars=0.01), seed=7), made)
     again, _ = trained(RUN, made)
     assert distance(first, again) < 1e-3
 
 
 def test_the_noise_scale_and_precise_statistics_change_no_training_of_captured_updates(engine):
-    made = engine(2)
+    made = engine(1)
     plain, _ = trained(RUN, made)
-    measured, epochs = trained(RUN.with_options(noise_scale=True), made)
+    measured, epochs = trained(with_options(noise_scale=True), made)
     assert distance(plain, measured) < 1e-3
     assert all(epoch.precise != epoch.running and epoch.noise for epoch in epochs)
 

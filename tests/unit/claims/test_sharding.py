@@ -10,9 +10,9 @@ from scaling.claims.claim_tables import ClaimTables
 K = 94_114_088
 
 
-def claim(fsdp, device="cuda"):
+def claim(fsdp, device="cuda", status="ok"):
     """The claim where DDP's peak is 3,243.0 MB, as that of resnet50 was at b = 32 on two H200."""
-    cell = {"recipe": "course", "gpus": 2, "batch_size": 32, "status": "ok"}
+    cell = {"recipe": "course", "gpus": 2, "batch_size": 32, "status": status}
     costs = [
         cell | {"strategy": name, "peak_memory_bytes": peak}
         for name, peak in (("ddp", 3_243.0e6), ("fsdp", fsdp))
@@ -21,6 +21,7 @@ def claim(fsdp, device="cuda"):
     run = cell | {"strategy": "ddp", "device": device}
     tables = {"costs": costs, "interconnect": [sweep], "provenance": [run]}
     frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
+    frames["timing"] = frames["costs"]
     return [made.verdict for made in messages.sharding(ClaimTables(report_cells.STUDY, frames))]
 
 
@@ -38,6 +39,10 @@ def claim(fsdp, device="cuda"):
 )
 def test_sharding_has_to_save_what_its_formula_says(fsdp, verdict):
     assert claim(fsdp) == [verdict]
+
+
+def test_what_a_run_held_when_it_ran_out_of_memory_is_no_peak():
+    assert claim(2_996.8e6, status="oom") == ["not measured"]
 
 
 def test_the_memory_of_processes_on_a_cpu_is_no_such_figure():

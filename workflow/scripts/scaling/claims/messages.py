@@ -199,10 +199,11 @@ def _memory(tables: ClaimTables) -> list[Claim]:
 
     Where the update is the peak, its copy of the gradients with weight decay counts as well.
     """
-    costs, k = tables["costs"], swept_gradient_bytes(tables["interconnect"])
-    key = ["recipe", "gpus", "batch_size"]
+    k, key = swept_gradient_bytes(tables["interconnect"]), ["recipe", "gpus", "batch_size"]
+    costs = tables["costs"].merge(tables["timing"][[*key, "strategy", "status"]])
     own = costs[(costs["recipe"] == RECIPE) & (costs["gpus"] > 1)]
-    found = own.pivot(index=key, columns="strategy", values="peak_memory_bytes").reset_index()
+    peaks = own.assign(peak=own["peak_memory_bytes"].where(own["status"] == "ok"))
+    found = peaks.pivot(index=key, columns="strategy", values="peak").reset_index()
     if not {"ddp", "fsdp"} <= set(found) or schema.on_cpu(tables["provenance"]):
         return []
     found = found[found["ddp"].notna() & found["fsdp"].notna()]

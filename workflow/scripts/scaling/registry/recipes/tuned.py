@@ -18,8 +18,8 @@ class Options(UpdateRule):
     channels_last: bool
     """Keeps activations in channels-last order, which tensor cores want."""
     compile: bool
-    """Compiles with torch.compile: the model (with `fused_norms` its last layers; not under fsdp,
-    where it costs the host more than it saves), augmentation, loss and update."""
+    """Compiles with torch.compile: the model (with `fused_norms` its last layers), augmentation,
+    loss and update."""
     cuda_graph: bool
     """Replays each training step as one CUDA graph. Needs a GPU."""
     fused_norms: bool
