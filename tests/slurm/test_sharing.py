@@ -20,6 +20,7 @@ def test_single_gpu_cells_run_side_by_side_and_four_gpus_wait_for_room(new_slurm
     study = new_slurm_study(
         machine__share=True,
         machine__check="off",
+        slurm__gres=True,
         grid__gpus=[1, 4],
         grid__batch_sizes=list(SINGLE),
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -61,3 +62,28 @@ def test_a_job_whose_gpus_cannot_be_seen_does_not_train_on_the_cpu(monkeypatch):
     with pytest.raises(UserError, match=r"Slurm gave this job GPUs .*:0,1.* none of them is"):
         environment.resolve_device("auto")
     assert environment.resolve_device("cpu") == "cpu"
+
+
+def test_sbatch_waits_for_room_among_submitted_jobs_and_for_nothing_else(program, tmp_path):
+    program("sleep", "echo waits >> waits")
+    limit = "sbatch: error: AssocMaxSubmitJobLimit"
+    program("sbatch", f"[ -s waits ] && echo 42 && exit; echo '{limit}' >&2; exit 1")
+    asked = {"shell": True, "cwd": tmp_path, "capture_output": True, "text": True}
+    done = subprocess.run(slurm.PATIENT + 'sbatch --wrap="a b"', **asked)
+    assert (done.returncode, done.stdout) == (0, "42\n")
+
+    program("sbatch", 'echo "$2" >&2; exit 1')
+    refused = subprocess.run(slurm.PATIENT + 'sbatch --wrap "a b"', **asked)
+    assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", "a b\n")
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        ("sbatch --gpus=2 --nodes=1", "sbatch --gres=gpu:2 --nodes=1"),
+        ("sbatch --gpus=a100:2 --nodes=1", "sbatch --gres=gpu:a100:2 --nodes=1"),
+        ("sbatch --gpus=4 --nodes=2 --gpus-per-node=2", "sbatch --nodes=2 --gres=gpu:2"),
+    ],
+)
+def test_gpus_are_asked_for_by_node_where_the_cluster_wants_it(asked, given):
+    assert slurm.with_gres(asked) == given

@@ -206,6 +206,9 @@ class Slurm(Section):
     extra: Annotated[str, StringConstraints(pattern="^[-A-Za-z0-9_=,.:/@%+ ]*$")] = ""
     """Options of sbatch for every job, besides those that it asks for itself: `--constraint=h100
     --qos=short --reservation=course --mail-type=FAIL`. May be left out."""
+    gres: bool = False
+    """GPUs are asked for by `--gres=gpu:N`, for clusters that do not take `--gpus`. May be left
+    out."""
 
 
 class Configuration(Section):

@@ -4,6 +4,7 @@ Written for snakemake-executor-plugin-slurm 2.8.0; docs/slurm_executor.md has it
 """
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import AsyncIterator
@@ -15,6 +16,18 @@ from scaling.core.errors import UserError
 
 FAILED = {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
 FAILED |= {"PREEMPTED", "TIMEOUT"}
+LONGEST_WAIT_SECONDS = 30
+"""Between two looks at the queue; the executor's 180 leave nodes without work for minutes."""
+PATIENT = """sbatch() {
+  until said=$(command sbatch "$@" 2>&1 >&3); do
+    case $said in
+      *SubmitJob*) echo "sbatch is tried again: $said" >> /proc/$PPID/fd/2; sleep 30 ;;
+      *) echo "$said" >&2; return 1 ;;
+    esac
+  done
+} 3>&1
+"""
+"""sbatch as a function of the shell that waits where the limit on submitted jobs is reached."""
 
 
 def preflight(folder: Path, submits: bool) -> None:
@@ -47,7 +60,13 @@ def _queue(column: str) -> dict[str, list[str]]:
     return {number: told for number, *told in rows}
 
 
-def mend(executor: Any, extra: str = "") -> None:
+def with_gres(command: str) -> str:
+    """Ask for the GPUs of an sbatch command by --gres, which counts them for each node."""
+    pattern = r"--gpus-per-node=" if "--gpus-per-node=" in command else r"--gpus="
+    return re.sub(r" --gpus=\S+", "", re.sub(pattern, "--gres=gpu:", command))
+
+
+def mend(executor: Any, extra: str = "", gres: bool = False) -> None:
     """Have the executor's module forget no job, name jobs by cell, tell reasons, add options."""
     watch, kind, submit = Watch(), executor.Executor, executor.get_submit_command
     check, fail = kind.check_active_jobs, kind.report_job_error
@@ -56,10 +75,13 @@ def mend(executor: Any, extra: str = "") -> None:
         watch.jobs = {job.external_jobid: job for job in jobs}
         async for job in check(self, jobs):
             yield job
+        wait = self.next_seconds_between_status_checks
+        self.next_seconds_between_status_checks = min(wait, LONGEST_WAIT_SECONDS)
 
     def get_submit_command(job: Any, params: dict[str, Any], **more: Any) -> Any:
         name = params["comment_str"].removeprefix("rule_").replace("_wildcards_", "_")
-        return f"{submit(job, params | {'run_uuid': name}, **more)} {extra}"
+        command = f"{submit(job, params | {'run_uuid': name}, **more)} {extra}"
+        return PATIENT + (with_gres(command) if gres else command)
 
     def report_job_error(self: Any, job: Any, msg: str | None = None, **more: Any) -> None:
         fail(self, job, msg=watch.reason(job) or msg, **more)
