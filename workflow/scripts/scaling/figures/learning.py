@@ -1,6 +1,7 @@
 """Draw what training yields: loss and accuracy over the global batch, accuracy over its seconds."""
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from scaling.core import numbers as fmt
@@ -43,47 +44,60 @@ def _last_epochs(accuracy: pd.DataFrame) -> pd.DataFrame:
     return known.groupby([*CELL_KEYS, "seed"], sort=False).tail(1).copy()
 
 
+COSTS = {"seconds": ("seconds of training", "s"), "joules": ("joules of the GPUs", "J")}
+"""What a training costs: the name of an axis, and the unit."""
+JOULES = [factor * 10**power for power in range(9) for factor in (1, 2, 5)]
+
+
 def draw_pareto(
     accuracy: pd.DataFrame,
     timing: pd.DataFrame,
     remedies: pd.DataFrame,
     times: pd.DataFrame,
     full: pd.DataFrame,
+    costs: pd.DataFrame,
 ) -> Figure | None:
-    """Draw test accuracy over the seconds of training: cells, techniques, trainings to an accuracy.
+    """Draw test accuracy over what training costs, in seconds and, where it is known, joules.
 
-    Seconds are epochs times the cell's epoch; a technique has the fastest cell of its batch. Those
-    of `full` trainings were really run. The line joins what nothing else beats in both.
+    Points are cells, techniques and trainings to an accuracy. What an epoch costs counts for each
+    epoch; a technique has the fastest cell of its batch. `full` trainings were really run. The line
+    joins what nothing else beats in both.
     """
-    runs = _last_epochs(accuracy).groupby(CELL_KEYS, as_index=False)
-    cells = runs[["epoch", "test_accuracy"]].mean().merge(timing, on=CELL_KEYS)
-    cells["seconds"] = cells["epoch"] * cells["epoch_seconds"]
-    cells["group"] = "the lab’s rate"
+    energy = costs[CELL_KEYS].assign(epoch_joules=3600 * costs["watt_hours_per_epoch"])
+    spent = timing[[*CELL_KEYS, "epoch_seconds"]].merge(energy, on=CELL_KEYS, how="left")
+    runs = _last_epochs(accuracy).rename(columns={"epoch": "epochs"})
+    cells = runs.groupby(CELL_KEYS, as_index=False)[["epochs", "test_accuracy"]].mean()
     keys = ["remedy", "global_batch"]
-    quickest = times.sort_values("epoch_seconds").drop_duplicates(keys)
-    quickest = quickest[[*keys, *CELL_KEYS, "epoch_seconds"]]
+    quickest = times.sort_values("epoch_seconds").drop_duplicates(keys)[[*keys, *CELL_KEYS]]
     trained = remedies[[*keys, "epochs", "test_accuracy"]].merge(quickest, on=keys)
-    trained["seconds"] = trained["epochs"] * trained["epoch_seconds"]
-    trained["group"] = "techniques"
-    full = full.rename(columns={"training_seconds": "seconds"}).assign(group="run to the end")
-    points = pd.concat([cells, trained, full], ignore_index=True)
-    points = points.dropna(subset=["seconds", "test_accuracy"])
-    if points.empty:
+    groups = {"the lab’s rate": cells.merge(spent), "techniques": trained.merge(spent)}
+    inferred = pd.concat([rows.assign(group=name) for name, rows in groups.items()])
+    for cost in COSTS:
+        inferred[cost] = inferred["epochs"] * inferred[f"epoch_{cost}"]
+    run = full.rename(columns={"training_seconds": "seconds"}).assign(group="run to the end")
+    points = pd.concat([inferred, run], ignore_index=True).dropna(subset=["test_accuracy"])
+    known = [cost for cost in COSTS if points[cost].notna().any()]
+    if not known:
         return None
-    points = points.sort_values("seconds").assign(percent=100 * points["test_accuracy"])
-    points["name"] = [
-        f"{fmt.cell_name(row)}, {row.group}, {fmt.seconds(row.seconds)}"
-        for row in points.itertuples()
-    ]
-    title = "Test accuracy over seconds of training"
-    figure, (axes,) = style.panels([title], "seconds of training", "%")
-    groups = points.groupby("group")
-    rows = [rows for _, rows in groups]
-    style.lines(axes, rows, "seconds", "percent", "accuracy", linestyle="none")
-    best = points[points["percent"] > points["percent"].cummax().shift(fill_value=-1)]
-    axes.step(best["seconds"], best["percent"], where="post", color=style.GREY, zorder=1)
-    style.log2_axis(axes.xaxis, style.POWERS)
-    axes.set_xlim(points["seconds"].min() / 1.3, points["seconds"].max() * 1.3)
-    front = style.line_handle("best", color=style.GREY)
-    style.legend(figure, groups.groups, front, linestyle="none")
+    points["percent"] = 100 * points["test_accuracy"]
+    points["name"] = [f"{fmt.cell_name(row)}, {row.group}" for row in points.itertuples()]
+    figure, panels = style.panels([f"Test accuracy over {cost}" for cost in known], y="%")
+    for axes, cost in zip(panels, known, strict=True):
+        _front(axes, points.dropna(subset=[cost]).sort_values(cost), cost)
+    style.legend(figure, points.groupby("group").groups, FRONT, linestyle="none")
     return figure
+
+
+FRONT = style.line_handle("best", color=style.GREY)
+
+
+def _front(axes: Axes, points: pd.DataFrame, cost: str) -> None:
+    """Draw the points of one panel, sorted by their cost, and the line of the best."""
+    told = [f", {fmt.significant(value)} {COSTS[cost][1]}" for value in points[cost]]
+    rows = [rows for _, rows in points.assign(name=points["name"] + told).groupby("group")]
+    style.lines(axes, rows, cost, "percent", "accuracy", linestyle="none")
+    best = points[points["percent"] > points["percent"].cummax().shift(fill_value=-1)]
+    axes.step(best[cost], best["percent"], where="post", color=style.GREY, zorder=1)
+    style.log2_axis(axes.xaxis, style.POWERS if cost == "seconds" else JOULES)
+    axes.set_xlabel(COSTS[cost][0])
+    axes.set_xlim(points[cost].min() / 1.3, points[cost].max() * 1.3)

@@ -35,7 +35,7 @@ FIGURES = {
     "bandwidth": FigureSpec(_MACHINE, "Communication", ("interconnect", "bandwidth")),
     "collectives": FigureSpec("scaling.figures.synchronization", "Communication", ("collectives",)),
     "learning": FigureSpec(_LEARNING, "Accuracy", ("accuracy",)),
-    "pareto": FigureSpec(_LEARNING, "Accuracy", (*_LEARNED, "full_trainings")),
+    "pareto": FigureSpec(_LEARNING, "Accuracy", (*_LEARNED, "full_trainings", "costs")),
     "remedies": FigureSpec(_LARGE, "Accuracy", ("remedies",)),
     "images_to_accuracy": FigureSpec(_LARGE, "Accuracy", ("images_to_accuracy", "noise_scale")),
     "quantization_histograms": FigureSpec(_PART_B, _INT8, ("quantization_histograms",)),

@@ -54,11 +54,13 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
 
 
 def _facts(row: Any) -> list[tuple[str, str]]:
+    there = row.memory_capacity_bytes
+    capacity = f" of {fmt.data(there)}" if pd.notna(there) else ""
     known: dict[str, tuple[Any, Callable[[Any], str]]] = {
         "epoch": (row.epoch_seconds, fmt.seconds),
         "speedup": (row.speedup if row.gpus > 1 else None, fmt.times),
         "test accuracy": (getattr(row, "test_accuracy", None), fmt.percent),
-        "peak memory": (row.peak_memory_bytes, fmt.data),
+        "peak memory": (row.peak_memory_bytes, lambda peak: f"{fmt.data(peak)}{capacity}"),
         "Slurm job": (row.slurm_job_id or None, str),
         "Slurm GPUs": (row.slurm_gpus or None, str),
         "message": (row.message or None, str),
@@ -67,9 +69,13 @@ def _facts(row: Any) -> list[tuple[str, str]]:
 
 
 def _dots(records: list[Path]) -> dict[str, Any]:
-    """Each measured epoch of a rank, `x` from the shortest (0) to the longest (100), and both."""
-    epochs = [epoch for path in records for epoch in files.read_json(path)["epochs"]]
-    epochs = [epoch for epoch in epochs if epoch["role"] == "measured"]
+    """Each measured epoch of a rank, `x` from the shortest (0) to the longest (100), and both.
+
+    `warmup` are the seconds of the epochs before them, of all ranks.
+    """
+    every = [epoch for path in records for epoch in files.read_json(path)["epochs"]]
+    epochs = [epoch for epoch in every if epoch["role"] == "measured"]
+    warmup = [fmt.seconds(epoch["seconds"]) for epoch in every if epoch["role"] == "warmup"]
     seconds = [epoch["seconds"] for epoch in epochs] or [0.0]
     low, high = min(seconds), max(seconds)
     dots = [
@@ -81,7 +87,7 @@ def _dots(records: list[Path]) -> dict[str, Any]:
         }
         for epoch in epochs
     ]
-    return {"dots": dots, "ends": (fmt.seconds(low), fmt.seconds(high))}
+    return {"dots": dots, "ends": (fmt.seconds(low), fmt.seconds(high)), "warmup": warmup}
 
 
 def _findings(audit: pd.DataFrame, row: Any) -> list[str]:

@@ -59,7 +59,7 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     runs = runs[[*CELL_KEYS, "slurm_job_id", "slurm_gpus", "shared"]]
     found = found.merge(runs, how="left", on=CELL_KEYS)
     found["shared"] = found["shared"].eq(True)
-    costs = [*CELL_KEYS, "peak_memory_bytes", "drift", "settled"]
+    costs = [*CELL_KEYS, "peak_memory_bytes", "memory_capacity_bytes", "drift", "settled"]
     costs += ["joules_per_image", "money_per_epoch"]
     return found.merge(tables.costs[costs], how="left", on=CELL_KEYS)
 

@@ -23,8 +23,13 @@ LIMITS = {
     "other_share": ("GPU work below its peak", "Larger batches, fewer and larger kernels."),
 }
 """What an epoch's seconds can be, by the columns of their shares, and what makes them less."""
-PARTS = ["utilization", "other_share", "communication_share", "loading_share"]
-"""The parts of a bar, in its order."""
+PARTS = {
+    "utilization": "arithmetic at peak rate",
+    "other_share": "other GPU work",
+    "communication_share": "exposed communication",
+    "loading_share": "waiting for data",
+}
+"""The parts of a bar, in its order, by the columns of their shares."""
 
 
 @dataclass(frozen=True)
@@ -283,18 +288,24 @@ def _goodness(cells: pd.DataFrame, metric: Metric) -> Callable[[float], float]:
 
 
 def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """Where the epoch of each timed cell goes: its parts in percent of the epoch, in order."""
+    """Where the epoch of each timed cell goes: its parts in percent of the epoch, in order.
+
+    `detail` has the epoch's range and the parts in words.
+    """
     made = []
     for row in frames.shown_once(cells[cells["status"] == "ok"]).itertuples():
         shares = [share if (share := getattr(row, part)) > 0 else 0.0 for part in PARTS]
-        whole = max(1.0, sum(shares))
+        parts = [round(100 * share / max(1.0, sum(shares)), 2) for share in shares]
         if pd.notna(row.utilization):
+            named = zip(parts, PARTS.values(), strict=True)
+            told = [f"{fmt.percent(share / 100)} {name}" for share, name in named]
             made.append(
                 {
                     "id": cell_id(row),
                     "name": label(row),
-                    "parts": [round(100 * share / whole, 2) for share in shares],
+                    "parts": parts,
                     "seconds": fmt.seconds(row.epoch_seconds),
+                    "detail": f"{_detail(row)}: {', '.join(told)}",
                 }
             )
     return made

@@ -137,6 +137,7 @@ def renderer(
         questions=answered(study, claims),
         verdicts=VERDICTS,
         bars=overview.bars(cells),
+        parts=overview.PARTS.values(),
         appendix=[
             (name, title, figure, found, ANSWERS[name](study, cells) if name in ANSWERS else "")
             for name, (title, figure) in APPENDIX.items()
