@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from examples import records
+from examples import manifests, records
 from scaling.core import grid
 
 CONFIG: dict[str, Any] = {
@@ -56,11 +56,11 @@ def make(folder: Path, **changes: Any) -> None:
         results / "quantization/seed~0/variant~weights/quantization.json": {"seed": 0},
         results / "quantization/seed~0/training.json": {"epochs": 1},
         results / "peaks/peaks.json": {"device": "cpu"},
-        folder / "resources/dataset/digits/manifest.json": {"checksum": CHECKSUM},
     }
     for path, document in others.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(document))
+    manifests.write(folder / "resources/dataset/digits", checksum=CHECKSUM)
     (results / "quantization/seed~0/float32.pt").write_bytes(b"weights")
     (results / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
 

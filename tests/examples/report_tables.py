@@ -3,11 +3,11 @@
 What is derived from its times comes from the study's own functions.
 """
 
-import json
 from pathlib import Path
 
 import pandas as pd
 
+from examples import manifests
 from examples.report_cells import (
     STUDY,
     TRAIN_IMAGES,
@@ -108,10 +108,7 @@ def write(folder: Path, study: dict[str, pd.DataFrame]) -> None:
         whole = table.reindex(columns=schema.columns(name))
         schema.write(name, whole, schema.TABLES[name].path(folder / "tables", STUDY))
     (folder / "tables" / "topology.txt").write_text("GPU0\tGPU1")
-    manifest = {"source": "images", "origin": "cifar10-images.tar.xz", "classes": ["a", "b"]}
-    manifest["image_shape"] = [32, 32, 3]
-    manifest |= {"train_images": TRAIN_IMAGES, "test_images": 10_000}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    manifests.write(folder, train_images=TRAIN_IMAGES)
 
 
 def study(folder: Path, tables: dict[str, pd.DataFrame]) -> schema.StudyTables:

@@ -6,8 +6,9 @@ The only step of the study that needs a network, and only for cifar10 without --
 from dataclasses import dataclass
 from pathlib import Path
 
-from scaling.core import command_line, files
+from scaling.core import command_line
 from scaling.core.errors import UserError, program
+from scaling.core.records.dataset import DATASET
 from scaling.data import dataset
 from scaling.registry.dataset import DATASETS
 
@@ -35,4 +36,4 @@ def main(argv: list[str] | None = None) -> None:
     if data is not read:
         origin += f"; resized to {side}x{side}"
     dataset.save(data, command.output)
-    files.write_json(command.manifest, dataset.manifest(data, source.name, origin))
+    DATASET.write(command.manifest, dataset.manifest(data, source.name, origin))

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config.knobs import Knobs
-from scaling.core import command_line, files
+from scaling.core import command_line
 from scaling.core.errors import UserError, program
+from scaling.core.records.dataset import DATASET
 from scaling.core.records.machine import KNOBS
 from scaling.core.training_options import DataOptions
 from scaling.launch import launcher, measure, supervisor
@@ -37,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
         job = (spec, knobs, command.dataset, command.manifest, log_folder)
         ranks.start(spec.processes, worker.run, *job)
         return
-    dataset = files.read_json(command.manifest)
+    dataset = DATASET.read(command.manifest)
     largest = replace(spec.cell, batch_size=knobs.most_batches * spec.cell.batch_size)
     advice = "set knobs.batch_sizes or accumulated_batches to smaller values"
     if reason := supervisor.infeasible_reason(replace(spec, cell=largest), dataset["train_images"]):

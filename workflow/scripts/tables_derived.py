@@ -5,7 +5,8 @@ from pathlib import Path
 from scaling.audit.checks import audit
 from scaling.audit.derive import MEASURED, tables_of_times
 from scaling.audit.finding import Study
-from scaling.core import command_line, files
+from scaling.core import command_line
+from scaling.core.records.dataset import DATASET
 from scaling.core.records.machine import KNOBS
 from scaling.tables import schema
 from scaling.tables.bandwidth import swept_gradient_bytes
@@ -22,7 +23,7 @@ def main(
     knobs: tuple[Path, ...] = (),
 ) -> None:
     """Write the tables that follow from timing.csv and from what was measured beside it."""
-    train_images = files.read_json(manifest)["train_images"]
+    train_images = DATASET.read(manifest)["train_images"]
     found = schema.read_all(["timing", *MEASURED], tables, study)
     timing = found.pop("timing")
     gradient_bytes = swept_gradient_bytes(found["interconnect"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import study_pack
-from examples import convergence_records, finished_study, records
+from examples import convergence_records, finished_study, manifests, records
 from scaling.config import stored
 from scaling.config.config_file import read_config
 from scaling.config.knobs import Knobs
@@ -86,7 +86,7 @@ def test_what_ddp_was_told_is_packed_and_refused_where_the_study_asks_for_someth
     with pytest.raises(UserError, match=f"lacks 1 of its .* files, the first is results/{path};"):
         pack()
     document = records.record(grid.Cell("course", "ddp", 2, 128, 0), [])
-    document |= {"knobs": Knobs.of(asked).what}
+    document |= {"knobs": Knobs.of(asked).what, "rows": []}
     document["dataset"]["checksum"] = finished_study.CHECKSUM
     files.write_json(folder / "results" / path, document)
     pack()
@@ -174,7 +174,7 @@ def test_a_switch_that_came_after_a_record_was_off(tmp_path, monkeypatch):
 
 
 def test_a_record_made_on_another_dataset_is_refused(folder):
-    (folder / "resources/dataset/digits/manifest.json").write_text('{"checksum": "other"}')
+    manifests.write(folder / "resources/dataset/digits", checksum="other")
     with pytest.raises(UserError, match=r"gpus~1/.* was made with dataset checksum fae71f, but"):
         pack()
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import dataset_prepare
+from examples import manifests
 from scaling.core.errors import UserError
+from scaling.core.records.dataset import DATASET
 from scaling.data import dataset
 from scaling.data.dataset import ImageDataset
 
@@ -131,3 +133,22 @@ def test_digits_are_prepared_and_take_no_path(tmp_path):
     assert (manifest["source"], manifest["train_images"]) == ("digits", 1500)
     with pytest.raises(UserError, match="the source digits takes no --path"):
         prepare(tmp_path, "--source=digits", f"--path={tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"classes": ["a", "a"]}, "classes: two or more different names"),
+        ({"classes": "ab"}, "classes: two or more"),
+        ({"image_shape": [32, 32]}, "a value is missing"),
+        ({"mean": [0.5, 0.5, 50.0]}, "mean: three numbers from 0 to 1"),
+        ({"train_images": 50_001}, "train_counts: not a number for each class"),
+        ({"test_images": None}, "it has no test_images"),
+    ],
+)
+def test_a_manifest_that_cannot_be_is_refused(tmp_path, change, said):
+    path = manifests.write(tmp_path)
+    manifest = DATASET.read(path) | change
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(UserError, match=said):
+        DATASET.read(path)

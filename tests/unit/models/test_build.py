@@ -3,6 +3,7 @@
 import pytest
 from torch import nn
 
+from examples import manifests
 from scaling.core import plugins
 from scaling.core.errors import UserError
 from scaling.core.training_options import ModelOptions
@@ -97,7 +98,7 @@ def study(name=LAB, size=32, batch=8, parts=1):
     ],
 )
 def test_what_cannot_train_is_said_before_any_job(own, tmp_path, config, said):
-    (tmp_path / "manifest.json").write_text('{"classes": ["a", "b", "c"]}')
+    manifests.write(tmp_path, classes=3)
     config["model"]["name"] = config["model"]["name"].replace("OWN", own)
     with pytest.raises(UserError, match=said):
         check(config, tmp_path / "manifest.json")

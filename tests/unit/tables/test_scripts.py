@@ -7,6 +7,7 @@ import pytest
 import tables_derived
 import tables_limits
 import tables_runs
+from examples import manifests
 from examples.records import epochs, record, save
 from scaling.core import files, grid
 from scaling.core.errors import UserError
@@ -53,7 +54,7 @@ def study(tmp_path):
         save(tmp_path / "runs", made)
     files.write_json(tmp_path / "sweep.json", SWEEP)
     files.write_json(tmp_path / "peaks.json", PEAKS)
-    files.write_json(tmp_path / "manifest.json", {"train_images": 50_000})
+    manifests.write(tmp_path)
     return tmp_path
 
 

@@ -13,6 +13,13 @@ from scaling.config.stored import CONFIG, MANIFEST
 from scaling.config.technique import Technique, by_name
 from scaling.core import files
 from scaling.core.errors import UserError
+from scaling.core.records.convergence import CONVERGENCE
+from scaling.core.records.dataset import DATASET
+from scaling.core.records.kind import Kind
+from scaling.core.records.machine import KNOBS
+from scaling.core.records.run import RUN
+
+KINDS: dict[str, Kind[Any]] = {"run.json": RUN, "runs.json": CONVERGENCE}
 
 
 def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path, Path]:
@@ -40,7 +47,7 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
     found |= {log: log for log in stored.run_logs(config) if log.exists()}
     if (results / stored.MACHINE).exists():
         found[stored.MACHINE] = results / stored.MACHINE
-    checksum = files.read_json(found[Path(MANIFEST)])["checksum"]
+    checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
     for path in [*records, *stored.knobs_records(config)]:
         _check(found[path], config, checksum)
     return found
@@ -48,7 +55,7 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
 
 def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
     """Raise UserError where a record was made with another value than the study asks for."""
-    record: Any = files.read_json(path)
+    record = KINDS.get(path.name, KNOBS).read(path)
     asked, used = dict(config["training"]), dict(record["training"])
     if "remedy" in record:
         options = by_name(config["convergence"]["remedies"])[record["remedy"]]

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from scaling.convergence.plan import Run, Study
-from scaling.core import code_digest, files
+from scaling.core import code_digest
+from scaling.core.records.convergence import TRAINING
 
 
 class Cache:
@@ -41,9 +42,9 @@ class Cache:
         path = self._folder and self._folder / f"{self._digest(run)}.json"
         there = run in self._done or (path is not None and path.exists())
         if run not in self._done:
-            self._done[run] = files.read_json(path) if there and path else train(run)
+            self._done[run] = TRAINING.read(path) if there and path else train(run)
             if path and not there:
-                files.write_json(path, self._done[run])
+                TRAINING.write(path, self._done[run])
         return self._done[run], there
 
     def _digest(self, run: Run) -> str:

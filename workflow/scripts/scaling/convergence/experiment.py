@@ -27,9 +27,10 @@ from scaling.convergence.plan import (
     reference_updates,
     run_of,
 )
-from scaling.core import environment, files
+from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.records.convergence import CONVERGENCE, convergence_path
+from scaling.core.records.dataset import DATASET
 from scaling.launch import lease, outcome
 from scaling.training.trainer import TrainingData, finite
 
@@ -44,7 +45,7 @@ def run(session: Session) -> None:
     Reads the images before leasing a GPU, so that a queued job can start at once.
     """
     torch.set_num_threads(session.cpu_threads)
-    techniques, described = session.techniques, files.read_json(session.manifest)
+    techniques, described = session.techniques, DATASET.read(session.manifest)
     dataset = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
     facts = {key: described[key] for key in ("source", "checksum", "train_images", "test_images")}
     kind = environment.resolve_device(session.device)

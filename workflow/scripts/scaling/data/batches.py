@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from scaling.core import files
 from scaling.core.errors import UserError
+from scaling.core.records.dataset import DATASET
 from scaling.data import dataset
 
 EVALUATION_BATCH = 250
@@ -72,7 +72,7 @@ def read_images(
     The mean and standard deviation come from its `manifest`, as do its `source` and `checksum`.
     """
     arrays = dataset.load(source)
-    described = files.read_json(manifest)
+    described = DATASET.read(manifest)
     mean, std = tuple(described["mean"]), tuple(described["std"])
     train = Images(arrays.train_images, arrays.train_labels, mean, std, device)
     test = Images(arrays.test_images, arrays.test_labels, mean, std, device)

@@ -6,8 +6,8 @@ from time import perf_counter
 import torch
 import torch.distributed as dist
 
-from scaling.core import files
 from scaling.core.environment import Device
+from scaling.core.records.dataset import DATASET
 from scaling.instruments.options import Sweep
 from scaling.launch import measure
 from scaling.launch.ranks import Rank
@@ -47,7 +47,7 @@ def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
 
 def _messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int], list[int]]:
     """Return the bytes of all gradients, of DDP's settled buckets, and of recipe tuned's."""
-    described = files.read_json(sweep.manifest)
+    described = DATASET.read(sweep.manifest)
     side = described["image_shape"][0]
     model = build(sweep, len(described["classes"])).to(rank.device)
     replica = distributed_data_parallel.wrap(model, rank, rank.processes)

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from scaling.core import environment, files
+from scaling.core import environment
+from scaling.core.records.dataset import DATASET
 from scaling.core.records.run import RUN, RunRecord, settling
 from scaling.launch import rank_log, startup_clock
 from scaling.launch.launcher import ProcessResult
@@ -22,7 +23,7 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
     A cell that cannot run, finds no memory, diverges or exceeds its time limit is a record with
     that status. Any other ending raises UserError and leaves no record.
     """
-    dataset = files.read_json(manifest)
+    dataset = DATASET.read(manifest)
     host_info = environment.describe(spec.device)
     reason = infeasible_reason(spec, dataset["train_images"])
     lines: list[dict[str, Any]] = []

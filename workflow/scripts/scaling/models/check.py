@@ -6,9 +6,9 @@ from typing import Any
 import torch
 
 from scaling.config import config as configuration
-from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
+from scaling.core.records.dataset import DATASET
 from scaling.core.training_options import ModelOptions
 from scaling.models.build import LEAST_BATCH, build
 
@@ -23,7 +23,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
     returns other than logits [images, classes].
     """
     options = ModelOptions(**configuration.model_options(config))
-    classes = len(files.read_json(manifest)["classes"]) if manifest.exists() else CLASSES
+    classes = len(DATASET.read(manifest)["classes"]) if manifest.exists() else CLASSES
     side = config["dataset"].get("image_size", 32)
     parts = config["training"].get("micro_batches", 1)
     smallest = max(1, min(config["grid"]["batch_sizes"]) // parts)

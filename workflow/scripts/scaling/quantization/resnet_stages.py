@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from scaling.config.scheme import STAGES, Scheme
-from scaling.core import files
 from scaling.core.paired_accuracy import paired
+from scaling.core.records.dataset import DATASET
 from scaling.data.batches import Images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_into
@@ -27,7 +27,7 @@ class StagesEvaluation(Evaluation):
     """Channels of its first stage."""
 
     def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
-        network = ResNet18(self.model_width, len(files.read_json(self.manifest)["classes"]))
+        network = ResNet18(self.model_width, len(DATASET.read(self.manifest)["classes"]))
         name = f"a ResNet-18 of width {self.model_width}"
         load_into(network, self.weights, name, f"quantize_train.py --model {self.model}")
         about = {"model_width": self.model_width, "calibration_images": len(chosen)}

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from scaling.core import files
 from scaling.core.grid import Cell
+from scaling.core.records.dataset import DATASET
 from scaling.core.training_options import TrainingOptions
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
@@ -40,7 +40,7 @@ class ResNetTraining(Training, TrainingOptions):
             collective_timeout_seconds=0,
             **self.shared,
         )
-        described = files.read_json(self.manifest)
+        described = DATASET.read(self.manifest)
         images = TrainingData.read(self.dataset, self.manifest)
         torch.manual_seed(self.seed)
         network = ResNet18(self.model_width, len(images.data.classes)).to(device)

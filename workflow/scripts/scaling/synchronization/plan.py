@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from scaling.core import environment, files
+from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.grid import Cell
+from scaling.core.records.dataset import DATASET
 from scaling.core.training_options import DataOptions, TrainingOptions
 from scaling.launch.run_spec import RunSpec
 
@@ -59,7 +60,7 @@ class Plan(DataOptions, TrainingOptions):
     @property
     def images(self) -> int:
         """The number of images that are trained on."""
-        there: int = files.read_json(self.manifest)["train_images"]
+        there: int = DATASET.read(self.manifest)["train_images"]
         return min(there, self.train_images or there)
 
     @property

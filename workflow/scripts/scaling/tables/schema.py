@@ -9,6 +9,7 @@ import pandas as pd
 
 from scaling.core import files
 from scaling.core.errors import UserError
+from scaling.core.records.dataset import DATASET
 from scaling.tables.columns import MADE_BY, Scope
 
 FORMULA = r"^'*[=+\-@\t\r]"
@@ -179,7 +180,7 @@ def read_study(study: str, own: Path, shared: Path, manifest: Path) -> StudyTabl
             found[name] = read(name, path)
     found["accuracy"] = of_study(found["accuracy"], study)
     topology = (shared / "topology.txt").read_text(encoding="utf-8")
-    return StudyTables(study, found, topology, files.read_json(manifest))
+    return StudyTables(study, found, topology, DATASET.read(manifest))
 
 
 def of_study(table: pd.DataFrame, study: str) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from scaling.core import files
+from scaling.core.records.dataset import DATASET
 from scaling.data import dataset
 from scaling.data.dataset import ImageDataset
 from scaling.launch.stall import StepProgress
@@ -27,7 +27,7 @@ class TrainingData:
     @classmethod
     def read(cls, images: Path, manifest: Path, train_images: int | None = None) -> "TrainingData":
         """Read images.npz and its manifest.json; only the first `train_images` of the training."""
-        described, data = files.read_json(manifest), dataset.load(images)
+        described, data = DATASET.read(manifest), dataset.load(images)
         data = replace(
             data,
             train_images=data.train_images[:train_images],

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict
 
-from scaling.core.records.kind import Kind, Status
+from scaling.core.records.kind import Kind, Row, Status
 
 CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
@@ -27,6 +27,10 @@ class ConvergenceRecord(TypedDict):
     dataset: dict[str, Any]
     result: dict[str, Any] | None
     environment: dict[str, Any]
+
+
+TRAINING = Kind[Row]("a training that was kept", {"": "epochs", "epochs": "epoch updates"})
+"""What `convergence.cache` keeps."""
 
 
 def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:
