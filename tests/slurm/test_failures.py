@@ -54,6 +54,7 @@ def study(new_slurm_study, short_of_memory):
         machine__share=True,
         machine__check="off",
         machine__collective_timeout_seconds=0.001,
+        machine__time_limit_seconds=600,
         grid__gpus=[1, 2],
         grid__batch_sizes=[*LONG.values(), QUICK[1], OVER_MEMORY[1]],
     )

@@ -8,7 +8,7 @@ import pytest
 
 from examples import report_tables
 from examples.records import full_training
-from scaling.report import answers, frames, overview, provenance
+from scaling.report import answers, cell_map, frames, overview, provenance
 from scaling.report.frames import audit_counts
 from scaling.tables import schema
 from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
@@ -100,12 +100,12 @@ def test_what_a_look_at_the_machine_found_is_one_line():
 
 
 def test_the_map_has_a_row_for_each_configuration_and_shared_runs_once(cells):
-    rows = dict(overview.map_rows(cells))
+    rows = dict(cell_map.map_rows(cells))
     assert "course · ddp · 1 GPU" in rows and "course · dp · 1 GPU" in rows
     cells.loc[(cells["gpus"] == 1) & (cells["strategy"] == "dp"), "shared"] = True
-    rows = dict(overview.map_rows(cells))
+    rows = dict(cell_map.map_rows(cells))
     assert "course · one GPU" in rows and "course · dp · 1 GPU" not in rows
-    cell = dict(overview.map_rows(cells))["fast · ddp · 4 GPUs"][2]
+    cell = dict(cell_map.map_rows(cells))["fast · ddp · 4 GPUs"][2]
     assert cell["id"] == "cell-fast-ddp-4-512" and cell["marks"] == ["fastest"]
     assert cell["values"]["seconds"] == ("0.320", 1.0)
     failed = rows["course · ddp · 4 GPUs"][4]
@@ -113,7 +113,7 @@ def test_the_map_has_a_row_for_each_configuration_and_shared_runs_once(cells):
 
 
 def test_the_parts_of_a_bar_are_all_of_its_epoch(cells):
-    for bar in overview.bars(cells):
+    for bar in cell_map.bars(cells):
         assert sum(bar["parts"]) == pytest.approx(100, abs=0.1)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
 from scaling.report import frames
-from scaling.report.overview import label, seeds, speedups, times_span
+from scaling.report.overview import seeds, speedups, times_span
 from scaling.tables.experiments.quantization_cost import cost
 from scaling.tables.schema import StudyTables, by_configuration
 
@@ -28,7 +28,9 @@ def batch_size(tables: StudyTables, cells: pd.DataFrame) -> Answer:
         gain = fmt.times(rows[smallest].max() / rows.min())
         parts.append(f"{recipe}: {gain} faster at {best} than at {smallest}")
     waits: Any = next(timed.sort_values("loading_share", ascending=False).itertuples())
-    most = f"waiting for data takes up to {fmt.percent(waits.loading_share)} ({label(waits)})"
+    most = (
+        f"waiting for data takes up to {fmt.percent(waits.loading_share)} ({frames.label(waits)})"
+    )
     return f"{'; '.join([*parts, most])}."
 
 
@@ -61,7 +63,7 @@ def bandwidth(tables: StudyTables, cells: pd.DataFrame) -> Answer:
         return None
     best: Any = next(known.sort_values("utilization", ascending=False).itertuples())
     link = f"{fmt.percent(best.utilization)} of the link’s {fmt.significant(best.peak_gb_per_s)}"
-    return f"At most {link} GB/s ({label(best)}, by {fmt.estimate(best.estimate)})."
+    return f"At most {link} GB/s ({frames.label(best)}, by {fmt.estimate(best.estimate)})."
 
 
 def large_batches(tables: StudyTables, cells: pd.DataFrame) -> Answer:

@@ -11,8 +11,8 @@ import pandas as pd
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import Cell
-from scaling.report.frames import shown_once
-from scaling.report.overview import bars, cell_id, label
+from scaling.report.cell_map import bars, cell_id
+from scaling.report.frames import label, shown_once
 from scaling.tables.schema import StudyTables
 
 LARGE = {"text/csv": 50_000, "application/json": 10_000}
@@ -33,14 +33,15 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
         place = (row.recipe, row.strategy, row.gpus, row.batch_size)
         own = [Cell(*place, *run) for run in numbers.itertuples(index=False)]
         records = [path for cell in own if (path := cell.record_path(runs)).exists()]
+        epochs = [epoch for path in records for epoch in files.read_json(path)["epochs"]]
         written = [path for cell in own if (path := cell.log_path(logs)).exists()]
         made.append(
             {
                 "id": ids[index],
                 "title": label(row),
                 "status": row.status,
-                "facts": _facts(row),
-                **_dots(records),
+                "facts": [*_facts(row), *_warmup(epochs)],
+                **_dots(epochs),
                 "parts": shares.get(ids[index], []),
                 "findings": _findings(tables.audit, row),
                 "records": [download(path, "application/json") for path in records],
@@ -54,13 +55,13 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
 
 
 def _facts(row: Any) -> list[tuple[str, str]]:
-    there = row.memory_capacity_bytes
-    capacity = f" of {fmt.data(there)}" if pd.notna(there) else ""
+    share = row.peak_memory_bytes / row.memory_capacity_bytes
+    of_capacity = f" ({fmt.percent(share)})" if pd.notna(share) else ""
     known: dict[str, tuple[Any, Callable[[Any], str]]] = {
         "epoch": (row.epoch_seconds, fmt.seconds),
         "speedup": (row.speedup if row.gpus > 1 else None, fmt.times),
         "test accuracy": (getattr(row, "test_accuracy", None), fmt.percent),
-        "peak memory": (row.peak_memory_bytes, lambda peak: f"{fmt.data(peak)}{capacity}"),
+        "memory": (row.peak_memory_bytes, lambda peak: f"{fmt.data(peak)}{of_capacity}"),
         "Slurm job": (row.slurm_job_id or None, str),
         "Slurm GPUs": (row.slurm_gpus or None, str),
         "message": (row.message or None, str),
@@ -68,14 +69,18 @@ def _facts(row: Any) -> list[tuple[str, str]]:
     return [(name, write(value)) for name, (value, write) in known.items() if pd.notna(value)]
 
 
-def _dots(records: list[Path]) -> dict[str, Any]:
-    """Each measured epoch of a rank, `x` from the shortest (0) to the longest (100), and both.
+def _warmup(epochs: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The seconds of the epochs before the measured ones, each of its slowest rank."""
+    before = pd.DataFrame([epoch for epoch in epochs if epoch["role"] == "warmup"])
+    if before.empty:
+        return []
+    slowest = before.groupby("epoch")["seconds"].max()
+    return [("warm-up", f"{', '.join(map(fmt.significant, slowest))} s")]
 
-    `warmup` are the seconds of the epochs before them, of all ranks.
-    """
-    every = [epoch for path in records for epoch in files.read_json(path)["epochs"]]
-    epochs = [epoch for epoch in every if epoch["role"] == "measured"]
-    warmup = [fmt.seconds(epoch["seconds"]) for epoch in every if epoch["role"] == "warmup"]
+
+def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Each measured epoch of a rank, `x` from the shortest (0) to the longest (100), and both."""
+    epochs = [epoch for epoch in epochs if epoch["role"] == "measured"]
     seconds = [epoch["seconds"] for epoch in epochs] or [0.0]
     low, high = min(seconds), max(seconds)
     dots = [
@@ -87,7 +92,7 @@ def _dots(records: list[Path]) -> dict[str, Any]:
         }
         for epoch in epochs
     ]
-    return {"dots": dots, "ends": (fmt.seconds(low), fmt.seconds(high)), "warmup": warmup}
+    return {"dots": dots, "ends": (fmt.significant(low), fmt.seconds(high))}
 
 
 def _findings(audit: pd.DataFrame, row: Any) -> list[str]:

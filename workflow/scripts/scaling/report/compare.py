@@ -15,7 +15,7 @@ from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS
 from scaling.published import study as published
 from scaling.published.study import CIFAR10_TRAIN_IMAGES
-from scaling.report.overview import label
+from scaling.report.frames import label
 from scaling.report.provenance import machine, run_facts
 from scaling.report.published import source_facts
 from scaling.report.table import tables

@@ -23,6 +23,12 @@ OF_A_RUN = [
 """Columns of provenance.csv in which two runs of one environment may differ."""
 
 
+def label(row: Any) -> str:
+    """`tuned/ddp, 2 × 512`; on one GPU there is no strategy to name."""
+    configuration = row.recipe if row.gpus == 1 else f"{row.recipe}/{row.strategy}"
+    return f"{configuration}, {int(row.gpus)} × {int(row.batch_size)}"
+
+
 def frame(tables: DerivedTables, name: str) -> pd.DataFrame:
     """The frame called `name`: one of `FRAMES`, or else a table of the study."""
     if name in FRAMES:

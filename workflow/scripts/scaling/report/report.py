@@ -11,8 +11,8 @@ from scaling.claims.claim import Claim
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.figures.registry import FIGURES
+from scaling.report import cell_map, frames, overview, page, provenance
 from scaling.report import cells as cell_pages
-from scaling.report import frames, overview, page, provenance
 from scaling.report.answers import ANSWERS
 from scaling.report.claims import VERDICTS, claim_table
 from scaling.report.table import tables
@@ -131,13 +131,13 @@ def renderer(
         machine=provenance.unfit(study.machine),
         replayed_from=replayed_from,
         cards=overview.cards(study, cells),
-        metrics=overview.METRICS,
+        metrics=cell_map.METRICS,
         batch_sizes=sorted(cells["batch_size"].unique()),
-        map=overview.map_rows(cells) if measured else [],
+        map=cell_map.map_rows(cells) if measured else [],
         questions=answered(study, claims),
         verdicts=VERDICTS,
-        bars=overview.bars(cells),
-        parts=overview.PARTS.values(),
+        bars=cell_map.bars(cells),
+        parts=cell_map.PARTS.values(),
         appendix=[
             (name, title, figure, found, ANSWERS[name](study, cells) if name in ANSWERS else "")
             for name, (title, figure) in APPENDIX.items()

@@ -1,0 +1,135 @@
+"""The map of cells: each at its place, with its marks and quantities; and where its epoch goes."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from scaling.core import numbers as fmt
+from scaling.report import frames
+from scaling.report.overview import fastest, recommended
+
+PARTS = {
+    "utilization": "arithmetic at peak rate",
+    "other_share": "other GPU work",
+    "communication_share": "exposed communication",
+    "loading_share": "waiting for data",
+}
+"""The parts of a bar, in its order, by the columns of their shares."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A quantity that the map can show; `colour` is made of its value, or of its logarithm."""
+
+    name: str
+    label: str
+    column: str
+    write: Callable[[float], str]
+    higher_is_better: bool = True
+    logarithmic: bool = False
+
+
+METRICS = [
+    Metric("seconds", "seconds per epoch", "epoch_seconds", fmt.significant, False, True),
+    Metric("efficiency", "efficiency", "efficiency", fmt.percent),
+    Metric("waiting", "waiting for data", "loading_share", fmt.percent, False),
+    Metric("communication", "exposed communication", "communication_share", fmt.percent, False),
+    Metric("peak", "share of peak", "utilization", fmt.percent),
+    Metric("accuracy", "test accuracy", "test_accuracy", fmt.percent),
+    Metric("memory", "peak memory", "peak_memory_bytes", fmt.data, False, True),
+]
+
+
+def cell_id(row: Any) -> str:
+    """The permalink of a cell: `cell-tuned-ddp-2-512`."""
+    return f"cell-{row.recipe}-{row.strategy}-{int(row.gpus)}-{int(row.batch_size)}"
+
+
+def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[dict[str, Any] | None]]]:
+    """The rows of the map: a configuration, and its cell at each batch size or None.
+
+    Of a cell its place, its marks, and for each metric its text and goodness.
+    """
+    quickest, chosen = fastest(cells), recommended(cells)
+    marks = [("recommended", chosen), ("fastest", quickest)]
+    goodness = {metric.name: _goodness(cells, metric) for metric in METRICS}
+    rows = []
+    alone = frames.shown_once(cells)
+    shared = len(alone) < len(cells)
+    sizes = sorted(cells["batch_size"].unique())
+    for (recipe, gpus, strategy), own in alone.groupby(["recipe", "gpus", "strategy"], sort=True):
+        found = {
+            row.batch_size: {
+                "id": cell_id(row),
+                "name": frames.label(row),
+                "status": row.status,
+                "detail": _detail(row),
+                "values": {
+                    metric.name: (
+                        metric.write(getattr(row, metric.column)),
+                        goodness[metric.name](getattr(row, metric.column)),
+                    )
+                    for metric in METRICS
+                    if metric.column in cells and pd.notna(getattr(row, metric.column))
+                },
+                "marks": [name for name, cell in marks if cell and cell.Index == row.Index],
+            }
+            for row in own.itertuples()
+        }
+        single = gpus == 1 and shared
+        name = f"{recipe} · one GPU" if single else f"{recipe} · {strategy} · {fmt.gpus(gpus)}"
+        rows.append((name, [found.get(size) for size in sizes]))
+    return rows
+
+
+def _detail(row: Any) -> str:
+    if pd.isna(row.epoch_seconds):
+        return row.status
+    low, high, count = row.epoch_seconds_min, row.epoch_seconds_max, row.count
+    said = f"{fmt.span(low, high)} s over {fmt.plural(count, 'epoch')}"
+    if row.runs > 1:
+        said += f", {fmt.span(row.epoch_seconds_run_min, row.epoch_seconds_run_max)} s over "
+        said += fmt.plural(row.runs, "run")
+    return said
+
+
+def _goodness(cells: pd.DataFrame, metric: Metric) -> Callable[[float], float]:
+    """From a value to 0 (worst of the study) … 1 (best)."""
+    scale: Callable[[float], float] = math.log if metric.logarithmic else float
+    values = cells[metric.column].dropna().astype(float) if metric.column in cells else []
+    ends = sorted(scale(value) for value in values if value > 0 or not metric.logarithmic)
+    if not ends or ends[0] == ends[-1]:
+        return lambda value: 0.5
+
+    def place(value: float) -> float:
+        share = (scale(value) - ends[0]) / (ends[-1] - ends[0])
+        return round(share if metric.higher_is_better else 1 - share, 2)
+
+    return place
+
+
+def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
+    """Where the epoch of each timed cell goes: its parts in percent of the epoch, in order.
+
+    `detail` has the epoch's range and the parts in words.
+    """
+    made = []
+    for row in frames.shown_once(cells[cells["status"] == "ok"]).itertuples():
+        shares = [share if (share := getattr(row, part)) > 0 else 0.0 for part in PARTS]
+        parts = [round(100 * share / max(1.0, sum(shares)), 2) for share in shares]
+        if pd.notna(row.utilization):
+            named = zip(parts, PARTS.values(), strict=True)
+            told = [f"{fmt.percent(share / 100)} {name}" for share, name in named]
+            made.append(
+                {
+                    "id": cell_id(row),
+                    "name": frames.label(row),
+                    "parts": parts,
+                    "seconds": fmt.seconds(row.epoch_seconds),
+                    "detail": f"{_detail(row)}: {', '.join(told)}",
+                }
+            )
+    return made
