@@ -155,12 +155,22 @@ MACHINE = f"{RECORDS}/{stored.MACHINE}"
 CHECKED = {"machine": ancient(MACHINE)}
 if config["machine"].get("check") == "off":
     CHECKED = {}
-# Snakemake would take a look that is lost again, and measure everything after it.
-elif workflow.is_main_process and not REPLAY and MACHINE not in sys.argv:
-    if not Path(MACHINE).exists() and any(Path(RECORDS, "runs").rglob("run.json")):
+
+# Snakemake would make again what is lost, and measure everything after it.
+if workflow.is_main_process and not REPLAY:
+    try:
+        lost = stored.lost(
+            Path(RECORDS),
+            config,
+            images=IMAGES["images"],
+            machine=CHECKED.get("machine"),
+        )
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    if lost and not set(lost) & set(sys.argv):
         sys.exit(
-            f"error: {MACHINE} is gone, and all would be measured again: look at the machine alone "
-            f"first (snakemake {MACHINE}), then nothing is"
+            f"error: {' and '.join(lost)} is gone, and all would be measured again: make that "
+            f"alone first (snakemake {' '.join(lost)}), then nothing is"
         )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -78,6 +79,18 @@ def test_a_look_that_is_lost_is_taken_again_alone(study):
     assert refused.returncode == 1 and f"(snakemake {look})" in refused.stdout
     assert study.snakemake(look).returncode == 0
     assert not study.planned().keys() & {"train_run", "convergence_train", "peaks_measure"}
+
+
+def test_images_that_are_lost_are_made_again_alone(study):
+    folder = next((study.folder / "resources/dataset").iterdir())
+    images = str(folder.relative_to(study.folder) / "images.npz")
+    shutil.rmtree(folder)
+    study.configure({"grid.batch_sizes": [10, 20, 30]})
+    refused = study.snakemake("--dry-run")
+    assert refused.returncode == 1 and f"(snakemake {images})" in refused.stdout
+    assert study.snakemake(images).returncode == 0
+    planned = study.planned()
+    assert planned["train_run"] == 1 and not planned.keys() & {"convergence_train"}
 
 
 def test_editing_a_figure_draws_it_alone_and_makes_the_report_again(study):
