@@ -92,7 +92,8 @@ def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
         }
         for epoch in epochs
     ]
-    return {"dots": dots, "ends": (fmt.significant(low), fmt.seconds(high))}
+    shortest, longest = fmt.told_apart(low, high)
+    return {"dots": dots, "ends": (shortest, f"{longest} s")}
 
 
 def _findings(audit: pd.DataFrame, row: Any) -> list[str]:
