@@ -146,6 +146,19 @@ def test_two_submissions_of_one_study_name_are_told_apart(tmp_path):
         assert anchor in [named.get("id") for _, named in linked.elements]
 
 
+def test_a_large_file_has_the_first_cells_of_each_finding_and_their_number(tmp_path, capsys):
+    head, single, _, row = CLEAN.splitlines()[:4]
+    # "2" may be 1.840 before it was rounded; all others are N itself.
+    rows = [row.replace(",2,128,", f",{n},128,").replace("1.840", str(n)) for n in range(2, 302)]
+    folder = write(tmp_path / "all", "\n".join([head, single, *rows]))
+    with pytest.raises(UserError):
+        audit_studies.main([str(folder), "--output", str(tmp_path / "audit.html")])
+    assert "3 x 128, 4 x 128" in (out := capsys.readouterr().out) and "and 287 more" in out
+    found = list(csv.DictReader((tmp_path / "audit/audit.csv").open(newline="")))
+    ideal = [row["cells"] for row in found if row["cause"] == "ideal"]
+    assert ideal == ["299"] * 200
+
+
 @pytest.mark.parametrize(("text", "cells"), [(FEW, "2"), (NONE, "1")])
 def test_a_study_with_hardly_a_time_is_audited_all_the_same(tmp_path, text, cells):
     target = tmp_path / "audit.html"

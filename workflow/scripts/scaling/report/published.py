@@ -40,14 +40,15 @@ class Judged:
             one = same.iloc[0]
             expected = (one["expected_low"] + one["expected_high"]) / 2
             known = same.dropna(subset="gpus")
-            places = [f"{n:.0f} x {b:.0f}" for n, b in known[["gpus", "batch_size"]].to_numpy()]
-            more = len(places) - SHOWN_CELLS
+            first = known[["gpus", "batch_size"]].to_numpy()[:SHOWN_CELLS]
+            more = one["cells"] - len(first)
             found, expected = fmt.told_apart(one["found"], expected)
-            told = {"cells": ", ".join(places[:SHOWN_CELLS]) + f" and {more} more" * (more > 0)}
+            told = {"places": ", ".join(f"{n:.0f} x {b:.0f}" for n, b in first)}
+            told["places"] += f" and {more:.0f} more" if more > 0 else ""
             told |= {"found": found, "expected": expected, "name": SEVERITIES[one["severity"]]}
             explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
             rows.append({**one, **told, "explains": explains if one["suspects"] > 0 else ""})
-        return pd.DataFrame(rows, columns=[*self.rows, "cells", "expected", "name"])
+        return pd.DataFrame(rows, columns=[*self.rows, "places", "expected", "name"])
 
     @property
     def counts(self) -> str:

@@ -108,7 +108,7 @@ def as_text(submissions: list[Submission]) -> str:
 def _lines(judged: Judged) -> list[str]:
     lines = []
     for one in judged.findings.itertuples():
-        where = ": ".join(filter(None, (one.strategy, one.cells)))
+        where = ": ".join(filter(None, (one.strategy, one.places)))
         explains = f", {one.explains} figures" if one.explains else ""
         first = "" if one.found == "–" else f"; found {one.found}, expected {one.expected}"
         advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
