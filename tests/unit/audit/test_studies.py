@@ -63,6 +63,7 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     bobs = Page((folder / "002-bob.html").read_text(encoding="utf-8"))
     (found,) = bobs.rows("Findings")
     assert found[:3] == ["1", "error", "times gpus"] and "4 of 4" in found
+    assert bobs.text.index("leave the factor N away.") < bobs.text.index("Findings and figures")
     assert {tuple(row) for row in csv.reader((folder / "audit.csv").open(newline=""))} >= {
         ("folder", "study", *COLUMNS)
     }
@@ -84,8 +85,9 @@ def test_points_are_what_a_scheme_says(pile, tmp_path, capsys):
 
 
 def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
-    names = ["fifo", "linked", "large", "rows", "bytes", "yaml", "nothing", "bom", "with a space"]
-    fifo, linked, large, rows, binary, yaml, nothing, bom, _ = (
+    names = ["fifo", "linked", "large", "rows", "many", "bytes", "yaml", "nothing", "bom"]
+    names.append("with a space")
+    fifo, linked, large, rows, many, binary, yaml, nothing, bom, _ = (
         write(tmp_path / name) for name in names
     )
     for folder in (fifo, linked, nothing):
@@ -94,10 +96,14 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
     (linked / "timings.csv").symlink_to(bom / "timings.csv")
     (large / "timings.csv").write_bytes(b"a" * (10**7 + 1))
     (rows / "timings.csv").write_text(CLEAN + "\n" * 100_000 + CLEAN)
+    row = CLEAN.splitlines()[1]
+    (many / "timings.csv").write_text(
+        "\n".join([CLEAN, *(row.replace("clean", f"s{i}") for i in range(100))])
+    )
     (binary / "timings.csv").write_bytes(bytes(range(256)))
     (yaml / "studies.yaml").write_text("clean: {title: [1]}")
     (bom / "timings.csv").write_text("\ufeff" + CLEAN.replace(",", " , ") + "," * 16 + "\n")
-    with pytest.raises(UserError, match="7 of 9 have errors"):
+    with pytest.raises(UserError, match="8 of 10 have errors"):
         audit_studies.main([str(tmp_path / "*"), "--output", str(tmp_path / "audit.html")])
     lines = capsys.readouterr().out.splitlines()[:-2]
     said = {name: next(x for x in lines if x.startswith(f"{tmp_path}/{name} ")) for name in names}
@@ -106,6 +112,7 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
         ("linked", "is a link out of its folder"),
         ("large", "has more than 10 MB"),
         ("rows", "there are more than 100,000 lines"),
+        ("many", "there are more than 100 studies"),
         ("bytes", "cannot be read"),
         ("yaml", "does not describe studies"),
         ("nothing", "does not exist"),

@@ -98,7 +98,10 @@ def read_rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
     Raises UserError, which names file, line and column, when the file is no CSV, a column is
     missing, a row has too few or too many fields, or a field is not what it should be.
     """
-    reader = csv.reader(read_text(path).splitlines(keepends=True))
+    lines = read_text(path).splitlines(keepends=True)
+    if len(lines) > MOST_ROWS:
+        raise UserError(f"{path}: there are more than {MOST_ROWS:,} lines; hand in fewer")
+    reader = csv.reader(lines)
     try:
         header = [name.strip() for name in next(reader, [])]
         for name, field in model.model_fields.items():
@@ -109,8 +112,6 @@ def read_rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
                 )
         for fields in reader:
             where = f"{path}, line {reader.line_num}"
-            if reader.line_num > MOST_ROWS:
-                raise UserError(f"{where}: there are more than {MOST_ROWS:,} lines; hand in fewer")
             if not any(field.strip() for field in fields):
                 continue
             if len(fields) != len(header):

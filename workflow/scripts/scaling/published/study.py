@@ -20,6 +20,9 @@ CIFAR10_TRAIN_IMAGES = 50_000
 BYTES_PER_PARAMETER = 4
 """Gradients are taken as float32, which every study of this lab used."""
 
+MOST_STUDIES = 100
+"""Of a folder: each is judged for itself."""
+
 PRINTED = {
     "speedup": "printed_speedup",
     "compute_seconds": "printed_compute_seconds",
@@ -155,6 +158,8 @@ def read_folder(path: Path) -> list[PublishedStudy]:
     if rows.empty:
         raise UserError(f"{path} has no row; write one for each cell of the study")
     names = list(rows["study"].unique())
+    if len(names) > MOST_STUDIES:
+        raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; hand in fewer")
     for study, own in rows.groupby("study", sort=False):
         _check(path, str(study), own)
     tables = {"rows": rows}

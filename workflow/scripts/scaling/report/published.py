@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
@@ -32,7 +33,7 @@ class Judged:
         """Its place on the page: a folder has no two studies of one name."""
         return quote(f"{self.folder}/{self.study.name}")
 
-    @property
+    @cached_property
     def findings(self) -> pd.DataFrame:
         """A row for each finding: what happened, in which cells, how many figures it explains."""
         rows = []
