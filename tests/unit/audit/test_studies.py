@@ -86,8 +86,8 @@ def test_points_are_what_a_scheme_says(pile, tmp_path, capsys):
 
 def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
     names = ["fifo", "linked", "large", "rows", "many", "bytes", "yaml", "nothing", "bom"]
-    names.append("with a space")
-    fifo, linked, large, rows, many, binary, yaml, nothing, bom, _ = (
+    names += ["long", "with a space"]
+    fifo, linked, large, rows, many, binary, yaml, nothing, bom, long, _ = (
         write(tmp_path / name) for name in names
     )
     for folder in (fifo, linked, nothing):
@@ -96,6 +96,7 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
     (linked / "timings.csv").symlink_to(bom / "timings.csv")
     (large / "timings.csv").write_bytes(b"a" * (10**7 + 1))
     (rows / "timings.csv").write_text(CLEAN + "\n" * 100_000 + CLEAN)
+    (long / "studies.yaml").write_text("clean:\n" + "#" * 100_000)
     row = CLEAN.splitlines()[1]
     (many / "timings.csv").write_text(
         "\n".join([CLEAN, *(row.replace("clean", f"s{i}") for i in range(100))])
@@ -103,7 +104,7 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
     (binary / "timings.csv").write_bytes(bytes(range(256)))
     (yaml / "studies.yaml").write_text("clean: {title: [1]}")
     (bom / "timings.csv").write_text("\ufeff" + CLEAN.replace(",", " , ") + "," * 16 + "\n")
-    with pytest.raises(UserError, match="8 of 10 have errors"):
+    with pytest.raises(UserError, match="9 of 11 have errors"):
         audit_studies.main([str(tmp_path / "*"), "--output", str(tmp_path / "audit.html")])
     lines = capsys.readouterr().out.splitlines()[:-2]
     said = {name: next(x for x in lines if x.startswith(f"{tmp_path}/{name} ")) for name in names}
@@ -114,12 +115,20 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
         ("rows", "there are more than 100,000 lines"),
         ("many", "there are more than 100 studies"),
         ("bytes", "cannot be read"),
+        ("long", "has more than 0.1 MB"),
         ("yaml", "does not describe studies"),
         ("nothing", "does not exist"),
         ("bom", "no findings"),
         ("with a space", "no findings"),
     ):
         assert words in said[name], said[name]
+
+
+def test_a_name_that_is_no_text_is_told_all_the_same(tmp_path, capsys):
+    folder = write(tmp_path / os.fsdecode(b"\xff\n"))
+    audit_studies.main([str(folder), "--output", str(tmp_path / "audit.html")])
+    assert capsys.readouterr().out.startswith(f"{tmp_path}/\\udcff\\n  clean  no findings\n")
+    assert Page((tmp_path / "audit.html").read_text()).rows("All studies")[0][0] == "clean"
 
 
 def test_folder_names_with_spaces_and_patterns_come_as_make_gives_them(tmp_path):

@@ -154,8 +154,9 @@ def _of_slips(
         same[index] = False
         said = one.said.take(np.full(len(same), index))
         hits = same & said.meets(one.values[0])
-        luck = _luck(said, one.values[0])[hits]
-        surprise[index] = -np.log(min(1.0, luck.min(initial=1.0) * same.sum()))
+        if hits.any():
+            luck = _luck(said, one.values[0])[hits].min()
+            surprise[index] = -np.log(min(1.0, luck * same.sum()))
     other = surprise > 0
     if other.any() and _beyond_luck(surprise, other, suspects) > -math.log(CHANCE):
         yield _explained(cells, Slip("another_row", one.values[0]), other, one, suspects)

@@ -22,6 +22,8 @@ BYTES_PER_PARAMETER = 4
 
 MOST_STUDIES = 100
 """Of a folder: each is judged for itself."""
+MOST_YAML = 100_000
+"""Bytes of a studies.yaml, which takes longer to read than a table."""
 
 PRINTED = {
     "speedup": "printed_speedup",
@@ -230,7 +232,7 @@ def _descriptions(path: Path) -> dict[str, Description]:
     if not path.exists():
         return {}
     try:
-        entries = yaml.safe_load(read_text(path)) or {}
+        entries = yaml.safe_load(read_text(path, MOST_YAML)) or {}
         return TypeAdapter(dict[str, Description]).validate_python(entries)
     except (yaml.YAMLError, ValidationError, ValueError, RecursionError) as error:
         wrong = error.errors()[0] if isinstance(error, ValidationError) else None
