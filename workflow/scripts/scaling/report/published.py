@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pandas as pd
 
 from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
 from scaling.published.findings import MISTAKES
 from scaling.published.study import PRINTED, PublishedStudy
 from scaling.report.frames import SEVERITIES, audit_counts
@@ -81,11 +82,12 @@ class Judged:
             column = one.quantity if one.quantity in columns else "cell"
             key = (one.strategy, one.gpus, one.batch_size)
             marks.setdefault((*key, column), []).append(str(one.number))
-        marked, rows = {key[:3] for key in marks}, list[dict[str, Any]]()
-        for row in self.study.rows.to_dict("records"):
+        marked, rows, table = {key[:3] for key in marks}, list[dict[str, Any]](), self.study.rows
+        if len(table) > SHOWN_ROWS:
+            cells = table[CELL_KEYS[1:]].itertuples(index=False, name=None)
+            table = table[[cell in marked for cell in cells]][:SHOWN_ROWS]
+        for row in table.to_dict("records"):
             key = (row["strategy"], row["gpus"], row["batch_size"])
-            if len(self.study.rows) > SHOWN_ROWS and (key not in marked or len(rows) > SHOWN_ROWS):
-                continue
             for column in columns:
                 value = row[PRINTED.get(column, column)]
                 row[column] = "" if value is None or pd.isna(value) else f"{value:f}"
