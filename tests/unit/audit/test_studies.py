@@ -63,6 +63,7 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     bobs = Page((folder / "002-bob.html").read_text(encoding="utf-8"))
     (found,) = bobs.rows("Findings")
     assert found[:3] == ["1", "error", "times gpus"] and "4 of 4" in found
+    assert bobs.text.index("leave the factor N away.") < bobs.text.index("Findings and figures")
     assert {tuple(row) for row in csv.reader((folder / "audit.csv").open(newline=""))} >= {
         ("folder", "study", *COLUMNS)
     }
@@ -84,8 +85,9 @@ def test_points_are_what_a_scheme_says(pile, tmp_path, capsys):
 
 
 def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
-    names = ["fifo", "linked", "large", "rows", "bytes", "yaml", "nothing", "bom", "with a space"]
-    fifo, linked, large, rows, binary, yaml, nothing, bom, _ = (
+    names = ["fifo", "linked", "large", "rows", "many", "bytes", "yaml", "nothing", "bom"]
+    names += ["long", "with a space"]
+    fifo, linked, large, rows, many, binary, yaml, nothing, bom, long, _ = (
         write(tmp_path / name) for name in names
     )
     for folder in (fifo, linked, nothing):
@@ -94,10 +96,15 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
     (linked / "timings.csv").symlink_to(bom / "timings.csv")
     (large / "timings.csv").write_bytes(b"a" * (10**7 + 1))
     (rows / "timings.csv").write_text(CLEAN + "\n" * 100_000 + CLEAN)
+    (long / "studies.yaml").write_text("clean:\n" + "#" * 100_000)
+    row = CLEAN.splitlines()[1]
+    (many / "timings.csv").write_text(
+        "\n".join([CLEAN, *(row.replace("clean", f"s{i}") for i in range(100))])
+    )
     (binary / "timings.csv").write_bytes(bytes(range(256)))
     (yaml / "studies.yaml").write_text("clean: {title: [1]}")
     (bom / "timings.csv").write_text("\ufeff" + CLEAN.replace(",", " , ") + "," * 16 + "\n")
-    with pytest.raises(UserError, match="7 of 9 have errors"):
+    with pytest.raises(UserError, match="9 of 11 have errors"):
         audit_studies.main([str(tmp_path / "*"), "--output", str(tmp_path / "audit.html")])
     lines = capsys.readouterr().out.splitlines()[:-2]
     said = {name: next(x for x in lines if x.startswith(f"{tmp_path}/{name} ")) for name in names}
@@ -106,13 +113,22 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
         ("linked", "is a link out of its folder"),
         ("large", "has more than 10 MB"),
         ("rows", "there are more than 100,000 lines"),
+        ("many", "there are more than 100 studies"),
         ("bytes", "cannot be read"),
+        ("long", "has more than 0.1 MB"),
         ("yaml", "does not describe studies"),
         ("nothing", "does not exist"),
         ("bom", "no findings"),
         ("with a space", "no findings"),
     ):
         assert words in said[name], said[name]
+
+
+def test_a_name_that_is_no_text_is_told_all_the_same(tmp_path, capsys):
+    folder = write(tmp_path / os.fsdecode(b"\xff\n"))
+    audit_studies.main([str(folder), "--output", str(tmp_path / "audit.html")])
+    assert capsys.readouterr().out.startswith(f"{tmp_path}/\\udcff\\n  clean  no findings\n")
+    assert Page((tmp_path / "audit.html").read_text()).rows("All studies")[0][0] == "clean"
 
 
 def test_folder_names_with_spaces_and_patterns_come_as_make_gives_them(tmp_path):
@@ -144,6 +160,19 @@ def test_two_submissions_of_one_study_name_are_told_apart(tmp_path):
         file, _, anchor = link.partition("#")
         linked = Page((tmp_path / file).read_text(encoding="utf-8"))
         assert anchor in [named.get("id") for _, named in linked.elements]
+
+
+def test_a_large_file_has_the_first_cells_of_each_finding_and_their_number(tmp_path, capsys):
+    head, single, _, row = CLEAN.splitlines()[:4]
+    # "2" may be 1.840 before it was rounded; all others are N itself.
+    rows = [row.replace(",2,128,", f",{n},128,").replace("1.840", str(n)) for n in range(2, 302)]
+    folder = write(tmp_path / "all", "\n".join([head, single, *rows]))
+    with pytest.raises(UserError):
+        audit_studies.main([str(folder), "--output", str(tmp_path / "audit.html")])
+    assert "3 x 128, 4 x 128" in (out := capsys.readouterr().out) and "and 287 more" in out
+    found = list(csv.DictReader((tmp_path / "audit/audit.csv").open(newline="")))
+    ideal = [row["cells"] for row in found if row["cause"] == "ideal"]
+    assert ideal == ["299"] * 200
 
 
 @pytest.mark.parametrize(("text", "cells"), [(FEW, "2"), (NONE, "1")])

@@ -112,6 +112,12 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
         (CLEAN, {(4, 128): {"count": "1"}}, {"range_of_one": [(4, 128)]}),
         (CLEAN, {(1, 128): {SPEEDUP: "1.10"}}, {"unexplained": [(1, 128)]}),
         (CLEAN, {(4, 512): {BANDWIDTH: "99"}}, {"unexplained": [(4, 512)]}),
+        # The only row on several GPUs: there is no other one that it may be of.
+        (
+            "\n".join(CLEAN.splitlines()[:2] + CLEAN.splitlines()[3:4]),
+            {(2, 128): {SPEEDUP: "1.50"}},
+            {"unexplained": [(2, 128)]},
+        ),
         # 1.6 % less than 16.76, where the rounding of 0.100 s leaves 1 %
         (CLEAN, {(4, 512): {BANDWIDTH: "16.50"}}, {"nearly": [(4, 512)]}),
         # 44,695,848 / 0.784 = 0.05701 GB/s; for 4 GPUs 67,043,772 / 0.392 = 0.1710

@@ -24,9 +24,10 @@ def judged(text, ring=False):
 
 @given(seed=st.integers(0, 2**32 - 1), ring=st.booleans())
 @settings(max_examples=100, deadline=None, derandomize=True)
-@example(
-    seed=1008736, ring=False
-)  # Its coarse figures leave the bytes open, its utilization does not.
+# Its coarse figures leave the bytes open, its utilization does not.
+@example(seed=1008736, ring=False)
+# Its figures follow from times with loading and from those without as well.
+@example(seed=700008178, ring=False)
 def test_no_honest_submission_is_called_wrong(seed, ring):
     found = judged(honest(seed).text, ring)
     assert found[found["severity"] != "info"].empty

@@ -17,7 +17,7 @@ CHANCE = 0.05
 SPREAD = 4.0
 """A figure that is wrong for no known reason may be anywhere within a factor of e⁴."""
 SUSPECTS = 40
-"""Cells beyond these are not tried as causes: a study has a few dozen."""
+"""Cells or numbers of GPUs beyond these are not tried as causes: a study has a few dozen."""
 FROM_TIMES = list(FORMULAS["implied"])
 Wrong = dict[str, np.ndarray]
 
@@ -74,7 +74,7 @@ def slips(cells: Cells, one: Verdict) -> Iterator[Slip]:
         if formula != one.quantity:
             for base in own.values() if "value" in formula else [own[one.source]]:
                 yield Slip(name, cells.evaluate(formula, value=base), rule)
-    for m in sorted(set(cells.gpus.tolist()) - {1}):
+    for m in sorted(set(cells.gpus.tolist()) - {1})[:SUSPECTS]:
         yield Slip("other_gpus", one.values[0].take(cells.of_batch(m)), f"{m} GPUs")
     factors = {x: cells.evaluate(f, value=cells.names["one"]) for x, f in special if "value" in f}
     for (x, first), (y, second) in combinations(factors.items(), 2):
@@ -88,9 +88,9 @@ def causes(cells: Cells, found: dict[str, Verdict]) -> list[Cause]:
     blank = {name: one.open & bool(one.unchecked) for name, one in found.items()}
     tried = {
         name: [
-            (slip, math.log(rank), one.said.meets(slip.values))
+            (slip, math.log(rank), meets, -np.log(_luck(one.said, slip.values)))
             for rank, slip in enumerate(slips(cells, one), start=2)
-            if (one.said.meets(slip.values) & (wrong[name] | blank[name])).any()
+            if ((meets := one.said.meets(slip.values)) & (wrong[name] | blank[name])).any()
         ]
         for name, one in found.items()
         if (wrong[name] | blank[name]).any()
@@ -124,7 +124,7 @@ def causes(cells: Cells, found: dict[str, Verdict]) -> list[Cause]:
 def _of_slips(
     cells: Cells,
     one: Verdict,
-    tried: list[tuple[Slip, float, np.ndarray]],
+    tried: list[tuple[Slip, float, np.ndarray, np.ndarray]],
     wrong: np.ndarray,
     blank: np.ndarray,
 ) -> Iterator[Cause]:
@@ -134,11 +134,10 @@ def _of_slips(
     """
     suspects = wrong | blank
     best, most = None, -math.log(CHANCE)
-    for slip, among, meets in tried:
+    for slip, among, meets, surprise in tried:
         explained = suspects & meets
         if explained.sum() < (2 if blank.any() else 1):
             continue
-        surprise = -np.log(_luck(one.said, slip.values))
         score = _beyond_luck(surprise, explained, suspects) - among
         if score > most + FUZZ:
             best, most = (slip, explained), score
@@ -155,8 +154,9 @@ def _of_slips(
         same[index] = False
         said = one.said.take(np.full(len(same), index))
         hits = same & said.meets(one.values[0])
-        luck = _luck(said, one.values[0])[hits]
-        surprise[index] = -np.log(min(1.0, luck.min(initial=1.0) * same.sum()))
+        if hits.any():
+            luck = _luck(said, one.values[0])[hits].min()
+            surprise[index] = -np.log(min(1.0, luck * same.sum()))
     other = surprise > 0
     if other.any() and _beyond_luck(surprise, other, suspects) > -math.log(CHANCE):
         yield _explained(cells, Slip("another_row", one.values[0]), other, one, suspects)

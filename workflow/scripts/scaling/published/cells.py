@@ -1,7 +1,7 @@
 """What a document prints of one strategy: times and figures as intervals, a place for each cell."""
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -41,11 +41,19 @@ class Cells:
 
         Or of the smallest batch size.
         """
-        keys = zip(self.gpus.tolist(), self.batch.tolist(), strict=True)
-        at = {key: index for index, key in reversed(list(enumerate(keys)))}
-        least = min((b for n, b in at if n == gpus), default=0)
-        wanted = [least if smallest else b for b in self.batch.tolist()]
-        return np.array([at.get((gpus, b), -1) for b in wanted], dtype=int)
+        there = np.flatnonzero(self.gpus == gpus)
+        if not len(there):
+            return np.full(len(self.gpus), -1)
+        batches, first = np.unique(self.batch[there], return_index=True)
+        wanted = np.full_like(self.batch, batches[0]) if smallest else self.batch
+        at = np.minimum(np.searchsorted(batches, wanted), len(batches) - 1)
+        return np.where(batches[at] == wanted, there[first[at]], -1)
+
+    @cached_property
+    def groups(self) -> list[np.ndarray]:
+        """The indices of the cells of each number of GPUs, in its order."""
+        order = np.argsort(self.gpus, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(self.gpus[order])) + 1)
 
     @cached_property
     def names(self) -> dict[str, Any]:
@@ -81,8 +89,10 @@ class Cells:
             rest = found[time] - found[f"{time}1C"]
             # In either column: they may be exchanged.
             hits = [one.meets(rest) | one.meets(share) for one in (compute, moving)]
-            votes.append((np.sum(hits) + (time == "W" and rest.known.any()) / 2, rest))
-        rest = found["rest"] = max(votes, key=lambda vote: vote[0])[1]
+            votes.append((np.sum(hits), rest))
+        # Where both explain as much it may be either.
+        most = max(count for count, _ in votes)
+        rest = found["rest"] = reduce(Interval.hull, [r for count, r in votes if count == most])
         return found | {"moving": moving.or_derived(rest), "every": _every}
 
     def evaluate(self, formula: str, **more: Any) -> Any:

@@ -114,13 +114,13 @@ def _utilization(cells: Cells, rates: Verdict, peak: Any) -> Verdict:
         share = of(1 / np.array([each.get(n, np.nan) for n in gpus]))
         return Verdict(cells, UTILIZATION, "bandwidth / the stated peak", share, source, scale)
     one, each_n = (_constant(cells, UTILIZATION, source, scale, by) for by in (False, True))
-    name = f"bandwidth / {1 / np.nanmax(one.middle, initial=0.0):.3g} GB/s"
+    name = f"bandwidth / {np.nanmin(1 / one.middle, initial=np.inf):.3g} GB/s"
     options = [
         Verdict(cells, UTILIZATION, name, one, source, scale, remark="one_peak"),
         Verdict(cells, UTILIZATION, "bandwidth / a peak for each N", each_n, source, scale),
     ]
     said = options[0].said.known & (cells.gpus > 1)
-    alone = np.array([(said & (cells.gpus == n)).sum() < 2 for n in gpus])
+    alone = np.isin(cells.gpus, [gpus[i[0]] for i in cells.groups if said[i].sum() < 2])
     off = [(said & ~option.agrees) for option in options]
     chosen = options[int((off[1] & ~alone).sum() < off[0].sum())]
     if chosen.constant.known.any():
@@ -139,16 +139,15 @@ def _constant(
     ratio = cells.columns[quantity] / _values(cells, quantity, formula, scale)[0]
     usable = ratio.known & np.isfinite(ratio.high) & (ratio.high > 0) & (cells.gpus > 1)
     low, high = np.full((2, len(cells.gpus)), np.nan)
-    for n in set(cells.gpus.tolist()) if by_gpus else {0}:
-        place = (cells.gpus == n) | (not by_gpus)
-        same = usable & place
-        lows, highs = np.sort(ratio.low[same]), np.sort(ratio.high[same])
-        if len(lows) < 2:
+    for place in cells.groups if by_gpus else [np.arange(len(low))]:
+        same = place[usable[place]]
+        if len(same) < 2:
             continue
+        lows, highs = np.sort(ratio.low[same]), np.sort(ratio.high[same])
         counts = np.arange(1, len(lows) + 1) - np.searchsorted(highs, lows * (1 - 1e-12))
         best = lows[int(counts.argmax())]
         if counts.max() > max(1, len(lows) / 2):
-            there = same & (ratio.low <= best) & (ratio.high >= best)
+            there = same[(ratio.low[same] <= best) & (ratio.high[same] >= best)]
             low[place], high[place] = ratio.low[there].max(), ratio.high[there].min()
         elif by_gpus:
             low[place] = high[place] = np.inf

@@ -40,14 +40,17 @@ MISTAKES = {
 
 
 COLUMNS = ["number", "severity", "cause", "strategy", "gpus", "batch_size", "quantity", "found"]
-COLUMNS += ["expected_low", "expected_high", "explains", "suspects", "sentence", "advice"]
+COLUMNS += ["expected_low", "expected_high", "explains", "suspects", "cells", "sentence", "advice"]
+LISTED = 200
+"""Cells of a finding that have a row: a study has a few dozen."""
 
 
 def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.DataFrame:
     """Judge every time and figure of `study`; `ring` as `definitions.verdicts` has it.
 
-    A row for each cell of each finding, numbered, errors first: what stands there, and between
-    what it should be. A finding `explains` so many of `suspects` wrong figures.
+    A row for each of the first `LISTED` of the `cells` of each finding, numbered, errors first:
+    what stands there, and between what it should be. A finding `explains` so many of `suspects`
+    wrong figures.
     """
     stated = study.description.definitions.model_dump(exclude_none=True)
     rows: list[dict[str, Any]] = []
@@ -62,10 +65,9 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
                     cells = cells.with_time(cause.quantity, int(index), of(np.nan))
             named += [c for check in plausibility.CHECKS for c in check(cells, verdict)]
             rows += [row for one in named for row in _rows(cells, one, id(one))]
-            rows += [
-                _said("missing_cell") | {"strategy": strategy, "gpus": n, "batch_size": b}
-                for n, b in plausibility.missing(cells)
-            ]
+            gaps = plausibility.missing(cells)
+            said = _said("missing_cell") | {"strategy": strategy, "cells": len(gaps)}
+            rows += [said | {"gpus": n, "batch_size": b} for n, b in gaps[:LISTED]]
     expected = PARAMETERS.get(study.model, study.parameters)
     if study.parameters != expected and study.parameters in PARAMETERS.values():
         rows.append(_said("parameters_of_other_model") | {"found": study.parameters})
@@ -79,8 +81,9 @@ def _rows(cells: Cells, cause: Cause, number: int) -> Iterator[dict[str, Any]]:
     explains = sum(int(each.sum()) for each in cause.resolved.values())
     said = _said(cause.name, cause.quantity, cause.rule) | {"number": number}
     said |= {"strategy": cells.strategy, "explains": explains, "suspects": cause.suspects}
+    said["cells"] = int(cause.cells.sum())
     found = None if cause.found is None else cause.found.middle
-    for i in np.flatnonzero(cause.cells).tolist():
+    for i in np.flatnonzero(cause.cells)[:LISTED].tolist():
         row = said | {"gpus": int(cells.gpus[i]), "batch_size": int(cells.batch[i])}
         if found is not None:
             row["found"] = found[i]
@@ -97,6 +100,7 @@ def _said(names: str, quantity: str = "", rule: str = "") -> dict[str, Any]:
         sentence = f"the printed {WORDS[quantity]} {sentence}"
     return {
         **{"number": 0, "cause": names, "strategy": "", "quantity": quantity, "sentence": sentence},
+        "cells": 0,
         "severity": min((one.severity for one in found), key=SEVERITIES.index),
         "advice": " ".join(filter(None, (one.advice for one in found))),
     }

@@ -37,12 +37,14 @@ class Interval:
     def __mul__(self, other: Any) -> Interval:
         return self._ends(other, operator.mul)
 
+    @np.errstate(all="ignore")
     def __truediv__(self, other: Any) -> Interval:
         other = of(other)
         around = (other.low <= 0) & (other.high > 0)
         inverse = np.where(around, np.inf, 1 / other.low)
         return self._ends(Interval(1 / other.high, inverse), operator.mul)
 
+    @np.errstate(all="ignore")
     def _ends(self, other: Any, combine: Callable[[Any, Any], Any]) -> Interval:
         other = of(other)
         ends = [combine(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]

@@ -3,8 +3,8 @@
 A check that is a formula stands in report/formulas.yaml; another one goes into `CHECKS`.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import product
 
 import numpy as np
 
@@ -55,12 +55,13 @@ def identical(cells: Cells, _: dict[str, Verdict]) -> Iterator[Cause]:
 def communication(cells: Cells, _: dict[str, Verdict]) -> Iterator[Cause]:
     """Communication of one iteration moves the same bytes at every b, so it takes the same time."""
     step = cells.evaluate("rest / steps")
-    for n in sorted(set(cells.gpus.tolist()) - {1}):
-        same = (cells.gpus == n) & (step.low > 0)
-        if same.sum() > 1 and step.low[same].max() > COMMUNICATION_FACTOR * step.high[same].min():
-            largest, least = same & (step.low == step.low[same].max()), step.middle[same].min()
-            expected = of(np.full(len(same), least))
-            yield Cause("communication_varies", largest, "epoch_seconds", "", step, expected)
+    varies, expected = np.zeros(len(cells.gpus), dtype=bool), np.full(len(cells.gpus), np.nan)
+    for place in cells.groups:
+        same = place[(cells.gpus[place] > 1) & (step.low[place] > 0)]
+        if len(same) > 1 and step.low[same].max() > COMMUNICATION_FACTOR * step.high[same].min():
+            varies[same] = step.low[same] == step.low[same].max()
+            expected[same] = step.middle[same].min()
+    yield Cause("communication_varies", varies, "epoch_seconds", "", step, of(expected))
 
 
 def gaps(cells: Cells, found: dict[str, Verdict]) -> Iterator[Cause]:
@@ -81,9 +82,13 @@ def gaps(cells: Cells, found: dict[str, Verdict]) -> Iterator[Cause]:
 def missing(cells: Cells) -> list[tuple[int, int]]:
     """(N, b) of every combination of the strategy's numbers of GPUs and batches without a row."""
     gpus, batch = (cells.gpus[: cells.own].tolist(), cells.batch[: cells.own].tolist())
-    own = set(zip(gpus, batch, strict=True))
-    grid = product(sorted(set(gpus)), sorted(set(batch)))
-    return [cell for cell in grid if cell not in own and cell[0] * cell[1] <= cells.images]
+    own, batches = set(zip(gpus, batch, strict=True)), sorted(set(batch))
+    return [
+        (n, b)
+        for n in sorted(set(gpus))
+        for b in batches[: bisect_right(batches, cells.images // n)]
+        if (n, b) not in own
+    ]
 
 
 CHECKS = [by_formula, identical, communication, gaps]

@@ -98,7 +98,10 @@ def read_rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
     Raises UserError, which names file, line and column, when the file is no CSV, a column is
     missing, a row has too few or too many fields, or a field is not what it should be.
     """
-    reader = csv.reader(read_text(path).splitlines(keepends=True))
+    lines = read_text(path).splitlines(keepends=True)
+    if len(lines) > MOST_ROWS:
+        raise UserError(f"{path}: there are more than {MOST_ROWS:,} lines; hand in fewer")
+    reader = csv.reader(lines)
     try:
         header = [name.strip() for name in next(reader, [])]
         for name, field in model.model_fields.items():
@@ -109,8 +112,6 @@ def read_rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
                 )
         for fields in reader:
             where = f"{path}, line {reader.line_num}"
-            if reader.line_num > MOST_ROWS:
-                raise UserError(f"{where}: there are more than {MOST_ROWS:,} lines; hand in fewer")
             if not any(field.strip() for field in fields):
                 continue
             if len(fields) != len(header):
@@ -125,10 +126,10 @@ def read_rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
         ) from error
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, most: int = MOST_BYTES) -> str:
     """The text of a file that somebody handed in, without a byte order mark.
 
-    Raises UserError for what is no regular file of UTF-8 text within its folder and `MOST_BYTES`:
+    Raises UserError for what is no regular file of UTF-8 text within its folder and `most` bytes:
     what a link leads to elsewhere is not theirs, and nobody writes the other end of a pipe.
     """
     try:
@@ -137,8 +138,8 @@ def read_text(path: Path) -> str:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise UserError(f"{path} is no regular file; hand in a file")
-        if status.st_size > MOST_BYTES:
-            raise UserError(f"{path} has more than {MOST_BYTES / 1e6:.0f} MB; hand in the times")
+        if status.st_size > most:
+            raise UserError(f"{path} has more than {most / 1e6:g} MB; hand in the times")
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; make it, or name another folder") from error

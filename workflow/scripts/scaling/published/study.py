@@ -20,6 +20,11 @@ CIFAR10_TRAIN_IMAGES = 50_000
 BYTES_PER_PARAMETER = 4
 """Gradients are taken as float32, which every study of this lab used."""
 
+MOST_STUDIES = 100
+"""Of a folder: each is judged for itself."""
+MOST_YAML = 100_000
+"""Bytes of a studies.yaml, which takes longer to read than a table."""
+
 PRINTED = {
     "speedup": "printed_speedup",
     "compute_seconds": "printed_compute_seconds",
@@ -155,6 +160,8 @@ def read_folder(path: Path) -> list[PublishedStudy]:
     if rows.empty:
         raise UserError(f"{path} has no row; write one for each cell of the study")
     names = list(rows["study"].unique())
+    if len(names) > MOST_STUDIES:
+        raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; hand in fewer")
     for study, own in rows.groupby("study", sort=False):
         _check(path, str(study), own)
     tables = {"rows": rows}
@@ -225,7 +232,7 @@ def _descriptions(path: Path) -> dict[str, Description]:
     if not path.exists():
         return {}
     try:
-        entries = yaml.safe_load(read_text(path)) or {}
+        entries = yaml.safe_load(read_text(path, MOST_YAML)) or {}
         return TypeAdapter(dict[str, Description]).validate_python(entries)
     except (yaml.YAMLError, ValidationError, ValueError, RecursionError) as error:
         wrong = error.errors()[0] if isinstance(error, ValidationError) else None

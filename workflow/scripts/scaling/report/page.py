@@ -1,6 +1,7 @@
 """A self-contained HTML page from a template, and figures inside it."""
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,22 @@ def render(template: Path, **values: Any) -> str:
 
     Texts are escaped. Raises UserError for a template that does not fit.
     """
-    environment = Environment(
-        loader=FileSystemLoader(template.parent),
+    try:
+        return _environment(template.parent).get_template(template.name).render(**values)
+    except TemplateError as error:
+        raise UserError(f"{template}: {type(error).__name__}: {error}") from error
+
+
+@cache
+def _environment(folder: Path) -> Environment:
+    """The templates of a folder, each compiled once."""
+    return Environment(
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    try:
-        return environment.get_template(template.name).render(**values)
-    except TemplateError as error:
-        raise UserError(f"{template}: {type(error).__name__}: {error}") from error
 
 
 def inline_svg(path: Path) -> Markup:

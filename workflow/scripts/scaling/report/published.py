@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
 
 from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
 from scaling.published.findings import MISTAKES
 from scaling.published.study import PRINTED, PublishedStudy
 from scaling.report.frames import SEVERITIES, audit_counts
@@ -32,7 +34,7 @@ class Judged:
         """Its place on the page: a folder has no two studies of one name."""
         return quote(f"{self.folder}/{self.study.name}")
 
-    @property
+    @cached_property
     def findings(self) -> pd.DataFrame:
         """A row for each finding: what happened, in which cells, how many figures it explains."""
         rows = []
@@ -40,14 +42,15 @@ class Judged:
             one = same.iloc[0]
             expected = (one["expected_low"] + one["expected_high"]) / 2
             known = same.dropna(subset="gpus")
-            places = [f"{n:.0f} x {b:.0f}" for n, b in known[["gpus", "batch_size"]].to_numpy()]
-            more = len(places) - SHOWN_CELLS
+            first = known[["gpus", "batch_size"]].to_numpy()[:SHOWN_CELLS]
+            more = one["cells"] - len(first)
             found, expected = fmt.told_apart(one["found"], expected)
-            told = {"cells": ", ".join(places[:SHOWN_CELLS]) + f" and {more} more" * (more > 0)}
+            told = {"places": ", ".join(f"{n:.0f} x {b:.0f}" for n, b in first)}
+            told["places"] += f" and {more:.0f} more" if more > 0 else ""
             told |= {"found": found, "expected": expected, "name": SEVERITIES[one["severity"]]}
             explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
             rows.append({**one, **told, "explains": explains if one["suspects"] > 0 else ""})
-        return pd.DataFrame(rows, columns=[*self.rows, "cells", "expected", "name"])
+        return pd.DataFrame(rows, columns=[*self.rows, "places", "expected", "name"])
 
     @property
     def counts(self) -> str:
@@ -79,11 +82,12 @@ class Judged:
             column = one.quantity if one.quantity in columns else "cell"
             key = (one.strategy, one.gpus, one.batch_size)
             marks.setdefault((*key, column), []).append(str(one.number))
-        marked, rows = {key[:3] for key in marks}, list[dict[str, Any]]()
-        for row in self.study.rows.to_dict("records"):
+        marked, rows, table = {key[:3] for key in marks}, list[dict[str, Any]](), self.study.rows
+        if len(table) > SHOWN_ROWS:
+            cells = table[CELL_KEYS[1:]].itertuples(index=False, name=None)
+            table = table[[cell in marked for cell in cells]][:SHOWN_ROWS]
+        for row in table.to_dict("records"):
             key = (row["strategy"], row["gpus"], row["batch_size"])
-            if len(self.study.rows) > SHOWN_ROWS and (key not in marked or len(rows) > SHOWN_ROWS):
-                continue
             for column in columns:
                 value = row[PRINTED.get(column, column)]
                 row[column] = "" if value is None or pd.isna(value) else f"{value:f}"

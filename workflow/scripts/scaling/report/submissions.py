@@ -44,7 +44,7 @@ class Points(BaseModel):
 class Submission:
     """One folder: its studies, judged, or the sentence that says why it cannot be read."""
 
-    folder: Path
+    folder: str
     studies: list[Judged]
     refusal: str = ""
 
@@ -67,17 +67,23 @@ def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list
 
 
 def _read(folder: Path, train_images: int, ring: bool) -> Submission:
+    name = _plain(str(folder))
     try:
         studies = published.read_folder(folder)
-        judged = [Judged(one, str(folder), judge(one, train_images, ring)) for one in studies]
-        return Submission(folder, judged)
+        judged = [Judged(one, name, judge(one, train_images, ring)) for one in studies]
+        return Submission(name, judged)
     except UserError as error:
-        return Submission(folder, [], str(error))
+        return Submission(name, [], _plain(str(error)))
     except Exception as error:  # A defect of ours in one study must not cost the others theirs.
-        return Submission(folder, [], _failed(folder, error))
+        return Submission(name, [], _failed(name, error))
 
 
-def _failed(folder: Path, error: Exception) -> str:
+def _plain(text: str) -> str:
+    """`text` on one line of UTF-8: the name of a folder may be any bytes."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\n", "\\n")
+
+
+def _failed(folder: str, error: Exception) -> str:
     traceback.print_exception(error)
     return f"{folder}: the audit itself failed ({error!r}); please report it"
 
@@ -85,7 +91,7 @@ def _failed(folder: Path, error: Exception) -> str:
 def failed(submissions: list[Submission]) -> list[str]:
     """The folders that cannot be read, and those of a study with an error."""
     return [
-        str(one.folder)
+        one.folder
         for one in submissions
         if one.refusal or any((each.rows["severity"] == "error").any() for each in one.studies)
     ]
@@ -96,10 +102,10 @@ def as_text(submissions: list[Submission]) -> str:
     lines, summary = [], []
     for one in submissions:
         if one.refusal:
-            summary.append((str(one.folder), "", f"cannot be read: {one.refusal}"))
+            summary.append((one.folder, "", f"cannot be read: {one.refusal}"))
         for judged in one.studies:
             lines += _lines(judged)
-            summary.append((str(one.folder), judged.study.name, judged.counts))
+            summary.append((one.folder, judged.study.name, judged.counts))
     widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
     table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
     return "\n".join([*lines, *[""] * bool(lines), *table])
@@ -108,7 +114,7 @@ def as_text(submissions: list[Submission]) -> str:
 def _lines(judged: Judged) -> list[str]:
     lines = []
     for one in judged.findings.itertuples():
-        where = ": ".join(filter(None, (one.strategy, one.cells)))
+        where = ": ".join(filter(None, (one.strategy, one.places)))
         explains = f", {one.explains} figures" if one.explains else ""
         first = "" if one.found == "–" else f"; found {one.found}, expected {one.expected}"
         advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
@@ -125,7 +131,7 @@ def write(
     """Write the index, and beside it a folder of its name: the pages, audit.csv and audit.json."""
     folder, overview, judged = index.with_suffix(""), [], list[Judged]()
     for number, one in enumerate(submissions, start=1):
-        name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', one.folder.stem)[:60]}.html"
+        name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"
         refusal, link, title = one.refusal, f"{quote(folder.name)}/{name}", f"Audit of {one.folder}"
         try:
             page = html.render(template, title=title, tables=[], studies=one.studies, figure=None)
@@ -139,7 +145,7 @@ def write(
         except Exception as error:
             refusal = _failed(one.folder, error)
         if refusal:
-            told = {"folder": str(one.folder), "causes": f"cannot be read: {refusal}"}
+            told = {"folder": one.folder, "causes": f"cannot be read: {refusal}"}
             overview.append(told | {"points": f"{points.unreadable:g}" if points else ""})
     title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
     shown = report.index(overview, judged)
