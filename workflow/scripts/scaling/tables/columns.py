@@ -182,5 +182,16 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             difference_points standard_error_points agreement_percent gained:whole lost:whole
             test_images:whole float32_bytes packed_bytes:whole logits:whole differing_logits:whole
             accumulator_bound:whole""",
+        "quantization_export": """seed:whole model:text network:text file_bytes:whole
+            times_smaller accuracy_percent difference_points standard_error_points
+            agreement_percent gained:whole lost:whole test_images:whole differing_classes:whole
+            logits:whole differing_logits:whole largest_steps:whole all_threads:whole cpu:text
+            instructions:text onnx:text onnxruntime:text batch_1_one_core_seconds
+            batch_1_one_core_ratio batch_1_one_core_ratio_min batch_1_one_core_ratio_max
+            batch_1_all_cores_seconds batch_1_all_cores_ratio batch_1_all_cores_ratio_min
+            batch_1_all_cores_ratio_max batch_16_one_core_seconds batch_16_one_core_ratio
+            batch_16_one_core_ratio_min batch_16_one_core_ratio_max
+            batch_16_all_cores_seconds batch_16_all_cores_ratio batch_16_all_cores_ratio_min
+            batch_16_all_cores_ratio_max""",
     },
 }
