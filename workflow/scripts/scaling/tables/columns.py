@@ -165,7 +165,7 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             step_maximum:whole output_minimum output_maximum top_step clipped_share_calibration
             clipped_share_test clipped_share_before_relu sqnr_before_relu_db sqnr_after_relu_db
             propagated_sqnr_db products_bound:whole accumulator_bound:whole float32_exact:truth
-            packed_bytes:whole float32_bytes:whole""",
+            packed_bytes:whole float32_bytes:whole largest_bias bias_steps""",
         "quantization_histograms": """seed:whole stage:text layer:text quantity:text values:text
             scale lowest:whole highest:whole bin_low bin_high count:whole""",
         "quantization_paired": """stage:text reference_stage:text seeds:whole test_images:whole
