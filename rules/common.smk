@@ -41,7 +41,7 @@ os.environ[plugins.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or
 try:
     from scaling.config import config as configuration
     from scaling.config.knobs import Knobs
-    from scaling.config.scheme import scheme_options
+    from scaling.config.scheme import STAGES, scheme_options
     from scaling.core import code_digest, command_line, grid
     from scaling.registry import model as models
     from scaling.registry.dataset import DATASETS

@@ -108,3 +108,53 @@ rule quantize_peers:
         " --manifest {input.manifest:q} --weights {input.weights:q} --seed {wildcards.seed:q}"
         " --calibration-images {params.calibration_images} --peers {params.peers}"
         " --threads {params.cpu_threads} --output {output:q} > {log:q} 2>&1"
+
+
+# Timed on the CPU as well. The files are what there is to take away; a stored study has the record.
+rule quantize_export:
+    input:
+        **IMAGES,
+        weights="<records>/quantization/seed~{seed}/float32.pt",
+    output:
+        "<records>/quantization/seed~{seed}/export.json",
+        multiext(
+            "<records>/quantization/seed~{seed}/tutorial-cnn-",
+            *("float32.onnx", "int8.onnx", "uint8.onnx"),
+        ),
+    log:
+        "logs/quantize_export/seed~{seed}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    threads: timed_threads
+    resources:
+        runtime=TIMED["runtime"],
+        slurm_extra=slurm_options,
+    params:
+        code=quantization_code("quantize_export", "tutorial-cnn", "evaluation"),
+        model="tutorial-cnn",
+        calibration_images=config["quantization"]["calibration_images"],
+        own=options({"variant": STAGES[-1]}),
+    shell:
+        "python workflow/scripts/quantize_export.py --model {params.model} {params.own}"
+        " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
+        " --seed {wildcards.seed:q} --calibration-images {params.calibration_images}"
+        " --output {output[0]:q} > {log:q} 2>&1"
+
+
+use rule quantize_export as quantize_export_resnet with:
+    input:
+        **IMAGES,
+        weights="<records>/quantization/seed~{seed}/resnet18.pt",
+    output:
+        "<records>/quantization/seed~{seed}/resnet18_export.json",
+        multiext(
+            "<records>/quantization/seed~{seed}/resnet18-cifar-",
+            *("float32.onnx", "int8.onnx", "uint8.onnx"),
+        ),
+    log:
+        "logs/quantize_export_resnet/seed~{seed}.log",
+    params:
+        code=quantization_code("quantize_export", "resnet18-cifar", "evaluation"),
+        model="resnet18-cifar",
+        calibration_images=config["quantization"]["calibration_images"],
+        own=options({"model_width": config["model"]["width"]}),

@@ -175,7 +175,8 @@ rule tables_synchronization:
         " --tables {params.tables:q} > {log:q} 2>&1"
 
 
-# Of a study stored before there were any, the other quantizers' and ResNet-18's that it has.
+# Of a study stored before there were any, the other quantizers', ResNet-18's and ONNX files' that
+# it has.
 OPTIONAL = [
     path
     for path in stored.optional_records(config)
@@ -188,6 +189,7 @@ rule tables_quantization:
         records=[f"<records>/{path}" for path in stored.quantization_records(config)],
         peers=[f"<records>/{path}" for path in OPTIONAL if path.stem == "peers"],
         stages=[f"<records>/{path}" for path in OPTIONAL if path.stem == "resnet18"],
+        exports=[f"<records>/{path}" for path in OPTIONAL if "export" in path.stem],
     output:
         tables_by("tables_quantization"),
     log:
@@ -200,4 +202,5 @@ rule tables_quantization:
         folder=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/tables_quantization.py --records {input.records:q}"
-        " --peers {input.peers:q} --stages {input.stages:q} --tables {params.folder:q} > {log:q} 2>&1"
+        " --peers {input.peers:q} --stages {input.stages:q} --exports {input.exports:q}"
+        " --tables {params.folder:q} > {log:q} 2>&1"

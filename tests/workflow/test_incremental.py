@@ -165,7 +165,7 @@ QUANTIZED |= {f"plot_quantization_{name}" for name in ("histograms", "layers", "
     [
         (
             *("quantization", "calibration_images", 30),
-            {"quantize_evaluate": 2, **dict.fromkeys(QUANTIZED, 1)},
+            {"quantize_evaluate": 2, "quantize_export": 1, **dict.fromkeys(QUANTIZED, 1)},
         ),
         (
             *("quantization", "variants", [{"name": "w4", "weight_bits": 4}]),
@@ -179,6 +179,7 @@ QUANTIZED |= {f"plot_quantization_{name}" for name in ("histograms", "layers", "
             *("quantization", "resnet18", True),
             {
                 **{"quantize_train_resnet": 1, "quantize_evaluate_resnet": 1},
+                "quantize_export_resnet": 1,
                 **dict.fromkeys(QUANTIZED, 1),
             },
         ),

@@ -1,4 +1,4 @@
-"""Write the tables of quantization from its records: variants, layers, pairs, backends, ResNet-18.
+"""Write the tables of quantization from its records: variants, layers, pairs, backends, ONNX files…
 
 A table that no record belongs to has no rows.
 """
@@ -6,7 +6,7 @@ A table that no record belongs to has no rows.
 from pathlib import Path
 
 from scaling.core import command_line
-from scaling.core.records.quantization import BACKENDS, STAGED, VARIANT, read
+from scaling.core.records.quantization import BACKENDS, EXPORT, STAGED, VARIANT, read
 from scaling.tables import schema
 from scaling.tables.experiments import quantization, quantization_backends
 
@@ -17,6 +17,7 @@ def main(
     records: tuple[Path, ...] = (),
     peers: tuple[Path, ...] = (),
     stages: tuple[Path, ...] = (),
+    exports: tuple[Path, ...] = (),
 ) -> None:
     variants, backends = read(VARIANT, records), read(BACKENDS, peers)
     found = {
@@ -26,5 +27,6 @@ def main(
         "quantization_paired": quantization.paired(variants),
         "quantization_peers": quantization_backends.backends(backends),
         "quantization_resnet": quantization_backends.resnet(read(STAGED, stages)),
+        "quantization_export": quantization_backends.exports(read(EXPORT, exports)),
     }
     schema.write_all(found, tables)

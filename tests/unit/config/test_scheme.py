@@ -26,7 +26,7 @@ def test_nothing_said_is_int8_from_image_to_logits():
         ({"activation_bits": 9}, "activation_bits is 9: it should be less than or equal to 8"),
         ({"rounding": "up"}, "rounding is 'up': it should be 'nearest' or 'gptq'"),
         ({"weight_bit": 4}, "the scheme has the unknown key weight_bit, perhaps weight_bits"),
-        ({"unsigned": True}, "unsigned activations take activation_bits of 2 to 7"),
+        ({"unsigned": True, "activation_bits": None}, "unsigned activations are integers: give"),
         ({"activation_bits": None, "mistake": "bias_scale"}, "bias_scale is one of activations"),
     ],
 )

@@ -83,6 +83,14 @@ def test_optional_records_may_be_there_and_need_not(study, name, asked, not_aske
         stored.check(study, config(quantization=section | {name: not_asked}))
 
 
+def test_the_record_of_onnx_files_is_of_the_first_seed_and_of_resnet_where_that_is_asked_for():
+    for resnet18, names in ((False, ["export"]), (True, ["export", "resnet18_export"])):
+        section = {"seeds": [3, 1], "resnet18": resnet18}
+        found = stored.optional_records(config(quantization=section))
+        exports = [str(path) for path in found if "export" in path.stem]
+        assert exports == [f"quantization/seed~3/{name}.json" for name in names]
+
+
 def test_a_record_outside_the_grid_is_named(study):
     (study / "runs/old.json").write_text("{}")
     with pytest.raises(UserError, match=r"mine/runs/old\.json is no part of the study"):

@@ -46,7 +46,7 @@ class Scheme(Section):
     logits: Literal["int8", "float"] = "int8"
     """`int8` whatever `activation_bits`, or `float`: the last accumulator divided by its scale."""
     unsigned: bool = False
-    """Activations after ReLU take 0 to 2^bits - 1 (below 8 bits)."""
+    """Activations after ReLU take 0 to 2^bits - 1."""
     weight_scales: Literal["tensor", "channel"] = "tensor"
     """One for each `tensor`, or for each output `channel`."""
     weight_range: Literal["max_abs", "mse", "output"] = "max_abs"
@@ -65,8 +65,8 @@ class Scheme(Section):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.unsigned and self.activation_bits in (None, 8):
-            raise ValueError("unsigned activations take activation_bits of 2 to 7")
+        if self.unsigned and self.activation_bits is None:
+            raise ValueError("unsigned activations are integers: give activation_bits")
         if self.activation_bits is None and self.mistake is not None:
             raise ValueError(f"mistake {self.mistake} is one of activations: give activation_bits")
         return self

@@ -149,10 +149,11 @@ def full_training_records(config: dict[str, Any]) -> list[Path]:
 def optional_records(config: dict[str, Any]) -> list[Path]:
     """What a study that was stored before there was such a measurement lacks.
 
-    Ranks compared; where asked for knobs of DDP, other quantizers and ResNet-18.
+    Ranks compared; where asked for knobs of DDP, other quantizers and ResNet-18; ONNX files.
     """
     section = config["quantization"]
     names = [name for name in ("peers", "resnet18") if section.get(name)]
+    exports = ["export.json", "resnet18_export.json"][: 1 + bool(section.get("resnet18"))]
     return [
         *synchronization_records(config),
         *knobs_records(config),
@@ -160,6 +161,11 @@ def optional_records(config: dict[str, Any]) -> list[Path]:
             Path(f"quantization/seed~{seed}/{name}.json")
             for seed in section["seeds"]
             for name in names
+        ),
+        *(
+            Path(f"quantization/seed~{seed}/{name}")
+            for seed in section["seeds"][:1]
+            for name in exports
         ),
     ]
 

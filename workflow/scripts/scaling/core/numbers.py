@@ -65,7 +65,7 @@ def percent(share: float) -> str:
 
 def points(value: float) -> str:
     """A difference of percentages: `+0.20`, `−1.35`."""
-    return f"{value:+.2f}".replace("-", "−")
+    return f"{value:+z.2f}".replace("-", "−")
 
 
 def data(count: float) -> str:

@@ -113,8 +113,10 @@ def compared(picked: Classes, test: Images, references: dict[str, Classes]) -> d
     return found | {"agreement_ours_percent": 100 * same / len(test)}
 
 
-def interleaved_seconds(runs: dict[str, Run], images: Tensor) -> dict[str, list[float]]:
-    """Time each of `runs` on `images`: seconds per call, one figure per round.
+def interleaved_seconds(
+    runs: dict[str, Run], images: Tensor, round_seconds: float = ROUND_SECONDS
+) -> dict[str, list[float]]:
+    """Time each of `runs` on `images`: seconds per call, one figure per round of `round_seconds`.
 
     In each round every one of them has its turn, so that a machine that becomes slower does so
     for all. The first call, which may compile, is not timed; nor is the first of each round.
@@ -127,6 +129,6 @@ def interleaved_seconds(runs: dict[str, Run], images: Tensor) -> dict[str, list[
             run(images)
         return (time.perf_counter() - start) / calls
 
-    calls = {name: max(1, round(ROUND_SECONDS / timed(run, 1))) for name, run in runs.items()}
+    calls = {name: max(1, round(round_seconds / timed(run, 1))) for name, run in runs.items()}
     rounds = [{name: timed(run, calls[name]) for name, run in runs.items()} for _ in range(ROUNDS)]
     return {name: [seconds[name] for seconds in rounds] for name in runs}

@@ -1,4 +1,4 @@
-"""The options of quantize_train.py and quantize_evaluate.py that all models share."""
+"""The options of quantize_train.py, quantize_evaluate.py and quantize_export.py for all models."""
 
 import argparse
 import os
@@ -84,6 +84,10 @@ class Evaluation(Command):
 
     def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
         """Quantize with the `chosen` training images, measure on the `test` images."""
+        raise NotImplementedError
+
+    def networks(self, chosen: Images, test: Images) -> dict[str, nn.Module]:
+        """Make the networks to export: float32, int8, and uint8 with unsigned levels after ReLU."""
         raise NotImplementedError
 
 

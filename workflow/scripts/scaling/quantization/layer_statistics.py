@@ -156,14 +156,17 @@ def scale_row(layer: QuantizedLayer, seen: Range) -> dict[str, Any]:
     scale for each channel they are the first channel's. `output_range` is `seen`, of the float
     values on the calibration images after ReLU, `top_step` = S · o · max the level on which the
     largest of them lands: the last one, unless ranges are clipped. `bias_error_steps` is the
-    largest |bias - b · S|: up to a half for an int32 bias.
+    largest |bias - b · S|: up to a half for an int32 bias. `largest_bias` b becomes `bias_steps`.
     """
     accumulator_scale = layer.scales.accumulator
     factor = None if layer.requantization is None else layer.requantization.factor[0].item()
     exact = layer.rounded.bias * accumulator_scale
+    largest = layer.rounded.bias.abs().argmax()
     return {
         "input_scale": layer.scales.input,
         "accumulator_scale": accumulator_scale[0].item(),
+        "largest_bias": layer.rounded.bias[largest].item(),
+        "bias_steps": layer.bias[largest].item(),
         "bias_error_steps": (layer.bias - exact).abs().max().item(),
         "output_scale": factor,
         "output_steps": None if layer.levels is None else [layer.levels.low, layer.levels.high],

@@ -88,7 +88,7 @@ def observer_points(network: ResNet18) -> Points:
 
 
 class QuantizedBlock(nn.Module):
-    """A block: `conv1` gives int8, `conv2` and the shortcut give `BRANCH` integers of one scale.
+    """A block: `conv1` gives int8, `conv2` and the shortcut give wider integers of one scale.
 
     The shortcut is a layer, or the requantization of the block's input; `total` is that of the sum.
     """
@@ -105,6 +105,8 @@ class QuantizedBlock(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         branch = self.conv2(self.conv1(values).clamp(min=0))
+        if not branch.is_floating_point():
+            branch = branch.int()
         return self.total(branch + self.shortcut(values)).clamp(min=0)
 
 
@@ -121,22 +123,26 @@ class QuantizedMean(nn.Module):
         return self.mean(positions.sum(dim=2))
 
 
-def quantize(network: ResNet18, scheme: Scheme, calibration: Calibration) -> nn.Module:
+def quantize(
+    network: ResNet18, scheme: Scheme, calibration: Calibration, branch: Levels = BRANCH
+) -> nn.Module:
     """Copy a folded network so that it computes on integers as `scheme` says.
+
+    The two branches of a block are brought to the levels `branch` before they are added.
 
     Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
     and divided by their scale again. `calibration` has the ranges at `observer_points`. Raises
     UserError for a scheme that needs more than ranges, when a tensor has no scale (all zero), and
     when an accumulator could leave int32.
     """
-    for option in ("unsigned", "activation_range", "rounding", "bias_correction", "mistake"):
+    for option in ("activation_range", "rounding", "bias_correction", "mistake"):
         if (asked := getattr(scheme, option)) != getattr(Scheme(), option):
             raise UserError(
                 f"ResNet-18 is not quantized with {option} {asked}; leave {option} as it is by "
                 "default"
             )
     if scheme.activation_bits is not None:
-        return _Builder(scheme, calibration, network).network_of_integers()
+        return _Builder(scheme, calibration, network, branch).network_of_integers()
     copied = copy.deepcopy(network)
     for name, layer in folded_layers(copied).items():
         round_layer(name, layer, scheme).assign_to(layer)
@@ -148,6 +154,12 @@ class _Builder(Builder):
     """Follows the network with the accumulated scale A of what each layer receives."""
 
     network: ResNet18
+    branch: Levels
+
+    @property
+    def passed(self) -> Levels:
+        """The levels of what passes a ReLU, and of its mean."""
+        return self.levels(self.scheme.unsigned)
 
     def named(
         self, name: str, input_scale: float, levels: Levels | None, scale: float | None = None
@@ -155,7 +167,8 @@ class _Builder(Builder):
         """Quantize the layer `name` for inputs of `input_scale` and outputs of `scale`."""
         layer = folded_layers(self.network)[name]
         rounded = round_layer(name, layer, self.scheme)
-        return self.layer(name, layer, rounded, input_scale, self.levels(), levels, scale)
+        received = self.levels() if name == "stem" else self.passed
+        return self.layer(name, layer, rounded, input_scale, received, levels, scale)
 
     def factor(self, factor: float, levels: Levels, of: str) -> Requantization:
         """Make one requantization for all channels."""
@@ -165,24 +178,24 @@ class _Builder(Builder):
 
     def block(self, name: str, block: BasicBlock, input_scale: float) -> QuantizedBlock:
         """Quantize the block `name` for inputs of `input_scale`."""
-        levels, ranges = self.levels(), self.calibration.ranges
+        levels, ranges = self.passed, self.calibration.ranges
         amax = max(ranges[f"{name}.{each}"].max_abs for each in ("conv2", "shortcut"))
-        common = symmetric_scale(amax, f"the branches of {name}", BRANCH.high)
+        common = symmetric_scale(amax, f"the branches of {name}", self.branch.high)
         shortcut: QuantizedLayer | Requantization
         if len(block.shortcut):
-            shortcut = self.named(f"{name}.shortcut", input_scale, BRANCH, common)
+            shortcut = self.named(f"{name}.shortcut", input_scale, self.branch, common)
         else:
-            shortcut = self.factor(common / input_scale, BRANCH, f"{name}.shortcut")
+            shortcut = self.factor(common / input_scale, self.branch, f"{name}.shortcut")
         return QuantizedBlock(
             self.named(f"{name}.conv1", input_scale, levels),
-            self.named(f"{name}.conv2", self.scale(f"{name}.conv1", levels), BRANCH, common),
+            self.named(f"{name}.conv2", self.scale(f"{name}.conv1", levels), self.branch, common),
             shortcut,
             self.factor(self.scale(name, levels) / common, levels, name),
         )
 
     def network_of_integers(self) -> nn.Sequential:
         """Quantize all layers in the order of the computation."""
-        levels, entrance = self.levels(), self.images()
+        levels, entrance = self.passed, self.images()
         stem = self.named("stem", entrance.scale, levels)
         modules = OrderedDict[str, nn.Module](quantize=entrance, stem=stem, relu=nn.ReLU())
         scale = self.scale("stem", levels)

@@ -5,6 +5,7 @@ from itertools import product
 from typing import Any
 
 import torch
+from torch import nn
 
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core.paired_accuracy import paired
@@ -14,6 +15,7 @@ from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_into
 from scaling.quantization.calibration import calibrate
 from scaling.quantization.commands import Evaluation
+from scaling.quantization.integers import INT8
 from scaling.quantization.network import BitExactness, QuantizedLayer
 from scaling.quantization.resnet import fold, folded_layers, observer_points, quantize
 from scaling.quantization.training import predict
@@ -26,12 +28,28 @@ class StagesEvaluation(Evaluation):
     model_width: int
     """Channels of its first stage."""
 
-    def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
+    def load(self) -> ResNet18:
         network = ResNet18(self.model_width, len(DATASET.read(self.manifest)["classes"]))
         name = f"a ResNet-18 of width {self.model_width}"
         load_into(network, self.weights, name, f"quantize_train.py --model {self.model}")
+        return network.eval()
+
+    def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
         about = {"model_width": self.model_width, "calibration_images": len(chosen)}
-        return {**about, **measure_stages(network.to(device).eval(), chosen, test)}
+        return {**about, **measure_stages(self.load().to(device), chosen, test)}
+
+    def networks(self, chosen: Images, test: Images) -> dict[str, nn.Module]:
+        """Make them with scales for each channel, and with int8 branches.
+
+        Those runtimes add; with our 16 bits the convolutions before them would be of floats.
+        """
+        folded = fold(self.load())
+        made: dict[str, nn.Module] = {"float32": folded}
+        ranges = calibrate(folded, chosen.batches(), observer_points(folded))
+        for name, unsigned in (("int8", False), ("uint8", True)):
+            scheme = Scheme(weight_scales="channel", unsigned=unsigned)
+            made[name] = quantize(folded, scheme, ranges, INT8)
+        return made
 
 
 SCHEMES: dict[str, dict[str, Any]] = dict(

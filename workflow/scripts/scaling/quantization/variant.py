@@ -57,6 +57,13 @@ class VariantEvaluation(Evaluation):
             record["histograms"] = distributions(network, variant.network, test.batches())
         return record
 
+    def networks(self, chosen: Images, test: Images) -> dict[str, nn.Module]:
+        network, made = load_weights(self.weights), {}
+        for name, unsigned in (("int8", False), ("uint8", True)):
+            scheme = Scheme.of(self.scheme | {"unsigned": unsigned}, "the scheme")
+            made[name] = make(network, scheme, chosen, test, self.seed).network
+        return {"float32": network, **made}
+
 
 @dataclass(frozen=True)
 class Variant:

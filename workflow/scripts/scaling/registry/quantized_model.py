@@ -11,7 +11,7 @@ class QuantizedModel:
 
     `training` and `evaluation` refer to the subclasses of `Training` and `Evaluation` (in
     `scaling.quantization.commands`) whose fields are the options of quantize_train.py and
-    quantize_evaluate.py for this model.
+    quantize_evaluate.py (and quantize_export.py) for this model.
     """
 
     name: str

@@ -17,9 +17,6 @@ from scaling.tables.experiments.quantization_cost import (
 )
 from scaling.tables.schema import StudyTables
 
-LATE_STAGES = [STAGES[3], STAGES[2]]
-"""Where to look for statistics of quantized activations."""
-
 
 def stages(tables: StudyTables) -> pd.DataFrame:
     """What each of the lab's stages costs."""
@@ -47,15 +44,47 @@ def low_bits_by_method(tables: StudyTables) -> pd.DataFrame:
     return _costs(low.assign(bits=[bits(row) for row in low.itertuples()]), "bits", "method")
 
 
-def weight_layers(tables: StudyTables) -> pd.DataFrame:
-    """Statistics of each layer's weights in the first stage that has them, over the seeds."""
-    return _by_layer(tables.quantization_layers, [STAGES[1], STAGES[3]], "weight_scale")
+def ledger(tables: StudyTables) -> pd.DataFrame:
+    """One seed's scales and ranges by layer, in float units, and σ of the values that were counted.
+
+    Of the last stage and the first seed that values were counted of, else the first there is.
+    `weight_amax` and `amax` are the largest magnitudes, `passed_scale` S · o is the scale of what
+    the layer passes on, n_in of the images.
+    """
+    rows, counted = _ledgers(tables), tables.quantization_histograms
+    seeds = [*counted["seed"][counted["seed"].isin(rows["seed"])], *rows["seed"]]
+    rows = rows[rows["seed"].isin(seeds[:1])]
+    floats = counted[counted["values"] == "float"]
+    middles = (floats["bin_low"] + floats["bin_high"]) / 2
+    floats = floats.assign(first=floats["count"] * middles, second=floats["count"] * middles**2)
+    for prefix, quantities in (("weight", ["weights"]), ("output", ["before_relu", "after_relu"])):
+        own = floats[floats["quantity"].isin(quantities)]
+        own = own.groupby(["layer", "quantity"])[["count", "first", "second"]].sum().reset_index()
+        own = own.sort_values("quantity").drop_duplicates("layer").set_index("layer")
+        mean = own["first"] / own["count"]
+        sigma = (own["second"] / own["count"] - mean**2) ** 0.5
+        of_layer = {f"{prefix}_mean": mean, f"{prefix}_sigma": sigma}
+        rows = rows.assign(**{key: rows["layer"].map(found) for key, found in of_layer.items()})
+    return rows
 
 
-def activation_layers(tables: StudyTables) -> pd.DataFrame:
-    """Statistics of each layer's activations in the last stage that has them, over the seeds."""
-    found = _by_layer(tables.quantization_layers, LATE_STAGES, "clipped_share_calibration")
-    return found[found["layer"] != "images"] if len(found) else found
+def other_ledgers(tables: StudyTables) -> pd.DataFrame:
+    """The rows of the other seeds than that of `ledger`."""
+    rows = _ledgers(tables)
+    return rows[~rows["seed"].isin(ledger(tables)["seed"])]
+
+
+def _ledgers(tables: StudyTables) -> pd.DataFrame:
+    """The layers of the last stage that has any, of all seeds."""
+    rows = tables.quantization_layers
+    last = [stage for stage in STAGES if stage in set(rows["stage"])][-1:]
+    rows = rows[rows["stage"].isin(last)]
+    ends = {"weight_amax": "weight", "amax": "output"}
+    found = {
+        name: rows[[f"{of}_minimum", f"{of}_maximum"]].abs().max(axis=1)
+        for name, of in ends.items()
+    }
+    return rows.assign(**found, passed_scale=rows["top_step"] / found["amax"])
 
 
 def mistakes(tables: StudyTables) -> pd.DataFrame:
@@ -136,24 +165,7 @@ def _costs(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _by_layer(layers: pd.DataFrame, chosen: list[str], column: str) -> pd.DataFrame:
-    """Means over the seeds by layer, of the first of `chosen` with values; extremes are widest."""
-    known = layers[layers[column].notna()]
-    for stage in chosen:
-        rows = known[known["stage"] == stage]
-        if len(rows):
-            numeric = rows.select_dtypes(["number", "bool"]).columns.difference(["seed"])
-            extreme = {
-                name: "min" if name.endswith("_minimum") else "max"
-                for name in numeric
-                if name.endswith(("_minimum", "_maximum", "_bound"))
-            }
-            how = {name: extreme.get(name, "mean") for name in numeric}
-            return rows.groupby("layer", sort=False).agg(how).reset_index()
-    return known[:0]
-
-
 FRAMES: list[Callable[[Any], pd.DataFrame]] = [
-    *(stages, choices, resnet, low_bits_by_method, weight_layers, activation_layers),
+    *(stages, choices, resnet, low_bits_by_method, ledger, other_ledgers),
     *(mistakes, engines),
 ]

@@ -165,7 +165,7 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             step_maximum:whole output_minimum output_maximum top_step clipped_share_calibration
             clipped_share_test clipped_share_before_relu sqnr_before_relu_db sqnr_after_relu_db
             propagated_sqnr_db products_bound:whole accumulator_bound:whole float32_exact:truth
-            packed_bytes:whole float32_bytes:whole""",
+            packed_bytes:whole float32_bytes:whole largest_bias bias_steps""",
         "quantization_histograms": """seed:whole stage:text layer:text quantity:text values:text
             scale lowest:whole highest:whole bin_low bin_high count:whole""",
         "quantization_paired": """stage:text reference_stage:text seeds:whole test_images:whole
@@ -182,5 +182,16 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             difference_points standard_error_points agreement_percent gained:whole lost:whole
             test_images:whole float32_bytes packed_bytes:whole logits:whole differing_logits:whole
             accumulator_bound:whole""",
+        "quantization_export": """seed:whole model:text network:text file_bytes:whole
+            times_smaller accuracy_percent difference_points standard_error_points
+            agreement_percent gained:whole lost:whole test_images:whole differing_classes:whole
+            logits:whole differing_logits:whole largest_steps:whole all_threads:whole cpu:text
+            instructions:text onnx:text onnxruntime:text batch_1_one_core_seconds
+            batch_1_one_core_ratio batch_1_one_core_ratio_min batch_1_one_core_ratio_max
+            batch_1_all_cores_seconds batch_1_all_cores_ratio batch_1_all_cores_ratio_min
+            batch_1_all_cores_ratio_max batch_16_one_core_seconds batch_16_one_core_ratio
+            batch_16_one_core_ratio_min batch_16_one_core_ratio_max
+            batch_16_all_cores_seconds batch_16_all_cores_ratio batch_16_all_cores_ratio_min
+            batch_16_all_cores_ratio_max""",
     },
 }

@@ -29,6 +29,16 @@ BACKENDS = Kind[Row](
     {"": "seed threads ours peers environment", "peers": "peer status versions networks"},
 )
 
+EXPORT = Kind[Row](
+    "quantize_export.py",
+    {
+        "": "seed model networks all_threads instructions versions environment",
+        "networks": "float32 int8 uint8",
+        "networks.int8": "file_bytes accuracy_percent differing_classes largest_steps seconds",
+    },
+)
+"""ONNX files of networks, `seconds` of a call by batch and threads."""
+
 
 def read(kind: Kind[Row], paths: Iterable[Path]) -> list[Document]:
     """Read records by seed, those of a seed as given; where they are older, as `STAGED`."""

@@ -1,4 +1,4 @@
-"""The tables of the reference backends and of ResNet-18, from the records of all seeds."""
+"""The tables of reference backends, of ONNX files and of ResNet-18, from records of all seeds."""
 
 from typing import Any
 
@@ -24,6 +24,23 @@ def backends(documents: list[Document]) -> pd.DataFrame:
         about = {"seed": document["seed"], "threads": document["threads"]}
         rows += [about | row for row in _backend_rows(document)]
     return schema.frame("quantization_peers", rows)
+
+
+def exports(documents: list[Document]) -> pd.DataFrame:
+    """Make a row per seed, model and network that was written as an ONNX file.
+
+    Columns are those of `backends`; differing classes and logits are those of ONNX Runtime and of
+    our own network, `largest_steps` the most that one of its integer logits is away.
+    """
+    rows = []
+    for document in documents:
+        about = {key: document[key] for key in ("seed", "model", "all_threads")}
+        about |= {"cpu": document["environment"]["cpu"], **document["versions"]}
+        about["instructions"] = " ".join(document["instructions"])
+        for name, network in document["networks"].items():
+            figures = _figures(network, document["networks"]["float32"])
+            rows.append({**about, "network": name, **figures})
+    return schema.frame("quantization_export", rows)
 
 
 def resnet(documents: list[Document]) -> pd.DataFrame:

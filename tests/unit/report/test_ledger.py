@@ -1,0 +1,148 @@
+"""What a pocket calculator makes of the ledger as it is printed, and an own pass through it."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from numpy.lib.stride_tricks import sliding_window_view
+
+import tables_quantization
+from examples import quantized_digits as examples
+from scaling.core.paired_accuracy import decode
+from scaling.report import frames
+from scaling.report.table import tables
+from scaling.tables import schema
+
+ROOT = Path(__file__).parents[3]
+STORED = ROOT / "tests/snapshots/expected/quantization-cifar10/report.txt"
+LAB = ("weights", "weight-scales", "activations", "activation-scales", "biases")
+NUMBER = re.compile(r"−?[\d,]+(?:\.\d+)?")
+
+
+def number(text):
+    return float(text.replace(",", "").replace("−", "-"))
+
+
+def half_a_digit(text):
+    """The most that a printed number may be off."""
+    return 0.5 * 10.0 ** -len(text.partition(".")[2])
+
+
+def holds(formula):
+    """Whether a formula as it is printed gives its result, within the digits of all its numbers."""
+    left, right = formula.rsplit(" = ", 1)
+    ends = []
+    for sign in (-1, 1):
+        moved = "127" if left.startswith("127 / ") else ""
+        rest = left.removeprefix("127 / ")
+        # A divisor makes the result smaller.
+        lean = -sign if moved else sign
+        factors = NUMBER.findall(rest)
+        assert 1 <= len(factors) <= 2, formula
+        size = np.prod([abs(number(each)) + lean * half_a_digit(each) for each in factors])
+        ends.append(127 / size if moved else size)
+    rounding = 0.5 if left.startswith("round(") else 0
+    off = half_a_digit(right) + rounding
+    return min(ends) - off <= abs(number(right)) <= max(ends) + off
+
+
+@pytest.fixture(scope="module")
+def made_here(quantized_digits, tmp_path_factory):
+    """The tables of Part B on the page, of the digits: rows of texts by the tables' names."""
+    folder = tmp_path_factory.mktemp("tables")
+    records = [str(quantized_digits / f"{name}.json") for name in examples.STAGES]
+    tables_quantization.main(["--records", *records, "--tables", str(folder)])
+    found = schema.read_all([table.name for table in schema.made_by("tables_quantization")], folder)
+    study = schema.DerivedTables("digits", found)
+    study = SimpleNamespace(**found, experiment=lambda name: found[name], study=study)
+    made = tables("B", lambda name: frames.frame(study, name))
+    assert [table.name for table in made][1:6] == list(LAB)
+    return {table.name: table for table in made}
+
+
+def stored():
+    """The same of the stored study, as its page prints them."""
+    parts = STORED.read_text(encoding="utf-8").split("# ")
+    return {part.partition("\n")[0]: part.splitlines()[1:] for part in parts}
+
+
+def formulas(lines):
+    return [cell for line in lines for cell in line.split(" | ") if " = " in cell]
+
+
+def test_every_identity_of_the_printed_page_holds_within_its_digits():
+    page = stored()
+    titles = [title for title in page if re.match(r"[1-5]\. ", title)]
+    assert [title[:2] for title in titles] == ["1.", "2.", "3.", "4.", "5."]
+    shown = [each for title in titles for each in formulas(page[title])]
+    # n_W of 5 layers; n_in, and S, o and S · o of 5.
+    assert len(shown) == 5 + 1 + 3 * 5
+    others = formulas(page["The same of the other seeds"])
+    assert len(others) == 2 * (5 + 1 + 3 * 5)
+    for formula in shown + others:
+        assert holds(formula), formula
+
+
+def test_a_figure_that_does_not_follow_is_found():
+    assert holds("127 / 0.87701 = 144.81") and not holds("127 / 0.87701 = 144.82")
+    assert holds("8,621.1 × 0.00072671 = 6.2650") and not holds("9,205 × 0.000627 = 5.16")
+    assert holds("round(−0.14123 × 8,621.1) = −1218") and not holds("round(−0.14 × 8,621.1) = −1")
+
+
+def test_each_layer_receives_the_scale_that_the_one_before_passes_on(made_here):
+    table = made_here["activation-scales"]
+    heads = [column for column, _ in table.columns]
+    rows = [dict(zip(heads, [cell.text for cell in row], strict=True)) for row in table.rows]
+    passed = rows[0]["n_in"].rsplit(" = ")[1]
+    for row in rows[1:]:
+        assert row["S"].split(" ")[2] == passed
+        passed = row["next A"].rsplit(" = ")[1]
+        assert all(holds(row[column]) for column in ("S", "o", "next A"))
+    biases = [row[1].text for row in made_here["biases"].rows]
+    assert len(biases) == 5 and all(map(holds, biases))
+
+
+def pool(values):
+    n, channels, height, width = values.shape
+    return values.reshape(n, channels, height // 2, 2, width // 2, 2).max(axis=(3, 5))
+
+
+def test_an_own_pass_through_the_printed_scales_gives_the_classes_of_the_record(
+    made_here, quantized_digits
+):
+    """In int64 by NumPy, from the weights, the images and the printed figures alone."""
+    weights = torch.load(quantized_digits / "weights.pt", weights_only=True)
+    arrays = np.load(quantized_digits / "images.npz")
+    manifest = examples.document(quantized_digits, "manifest")
+    pixels = arrays["test_images"] / 255
+    images = ((pixels - manifest["mean"]) / manifest["std"]).transpose(0, 3, 1, 2)
+
+    columns = [column for column, _ in made_here["activation-scales"].columns]
+    ledger = {
+        row[0].text: dict(zip(columns, [cell.text for cell in row], strict=True))
+        for row in made_here["activation-scales"].rows
+    }
+    values = np.rint(number(ledger["images"]["n_in"].rsplit(" ")[-1]) * images)
+    values = values.clip(-128, 127).astype(np.int64)
+    for layer in ("conv1", "conv2", "fc1", "fc2", "fc3"):
+        n_w, _, _, _, s = ledger[layer]["S"].split(" ")
+        weight, bias = (weights[f"{layer}.{part}"].double().numpy() for part in ("weight", "bias"))
+        weight = np.rint(number(n_w) * weight).clip(-127, 127).astype(np.int64)
+        bias = np.rint(number(s) * bias).astype(np.int64)
+        if weight.ndim == 4:
+            windows = sliding_window_view(values, (5, 5), axis=(2, 3))
+            sums = np.einsum("nchwij,ocij->nohw", windows, weight) + bias[:, None, None]
+        else:
+            sums = values.reshape(len(values), -1) @ weight.T + bias
+        values = np.rint(number(ledger[layer]["o"].rsplit(" ")[-1]) * sums)
+        values = values.clip(-128, 127).astype(np.int64)
+        if layer != "fc3":
+            values = values.clip(min=0)
+        if weight.ndim == 4:
+            values = pool(values)
+    record = examples.document(quantized_digits)
+    assert (values.argmax(axis=1) == decode(record["classes"]["variant"])).mean() >= 0.99
+    assert len(np.unique(values)) > 100

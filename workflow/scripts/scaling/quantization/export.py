@@ -1,0 +1,150 @@
+"""Writes networks as ONNX files: float32 ones, and integer ones with QDQ nodes.
+
+A pair of QuantizeLinear and DequantizeLinear stands wherever integers are passed on, and weights
+and biases are integers behind a DequantizeLinear. ONNX's scale is the step, float32: the reciprocal
+of ours. QuantizeLinear rounds halves to even and clamps, to int8, or to uint8 for levels from 0;
+before these stands a ReLU, which their clamp makes needless.
+
+What stays different from our integers: the image and the requantization factor m / 2^n are computed
+in float32, so that a value next to a half may be rounded the other way.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import onnx
+import torch
+from torch import Tensor, nn
+
+from scaling.models.resnet import BasicBlock, ResNet18
+from scaling.quantization import resnet
+from scaling.quantization.integers import Levels, Requantization
+from scaling.quantization.network import QuantizedImages, QuantizedLayer
+from scaling.quantization.resnet import QuantizedBlock, QuantizedMean
+
+OPSET, IR_VERSION = 17, 8
+"""Of ONNX: both are known to every runtime since 2022."""
+
+
+class Value(NamedTuple):
+    """A tensor of the graph, by its name; of integers the `scale` and `levels` behind it."""
+
+    name: str
+    scale: float = 1.0
+    levels: Levels | None = None
+
+
+@dataclass
+class Graph:
+    """The nodes and constants of an ONNX graph, in the order of the computation."""
+
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: list[onnx.TensorProto] = field(default_factory=list)
+
+    def constant(self, values: Tensor | float, kind: torch.dtype = torch.float32) -> str:
+        array = torch.as_tensor(values).detach().cpu().to(kind).numpy()
+        self.constants.append(onnx.numpy_helper.from_array(array, f"c{len(self.constants)}"))
+        return self.constants[-1].name
+
+    def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        """Add a node with one output, whose name it returns."""
+        name = output or f"{operator}{len(self.nodes)}"
+        self.nodes.append(onnx.helper.make_node(operator, inputs, [name], name, **attributes))
+        return name
+
+    def integers(self, values: Tensor, kind: torch.dtype, scales: Tensor) -> str:
+        """Add integer constants of `scales` [outputs] (one, where all are equal) as floats.
+
+        With a zero for each scale: where there is none ONNX Runtime may take one, and refuse it.
+        """
+        steps = 1 / (scales[0] if len(set(scales.tolist())) == 1 else scales)
+        constants = (values, kind), (steps, torch.float32), (torch.zeros_like(steps), kind)
+        inputs = [self.constant(*each) for each in constants]
+        return self.add("DequantizeLinear", *inputs, axis=0)
+
+    def rounded(self, name: str, scale: float, levels: Levels | None) -> Value:
+        """Add a pair that rounds to `levels` of this scale; none for floats."""
+        if levels is None:
+            return Value(name)
+        name = self.add("Relu", name) if levels.low == 0 else name
+        zero = self.constant(0, torch.uint8 if levels.low == 0 else torch.int8)
+        step = self.constant(1 / scale)
+        integers = self.add("QuantizeLinear", name, step, zero)
+        return Value(self.add("DequantizeLinear", integers, step, zero), scale, levels)
+
+    def layer(self, value: Value, layer: nn.Module, weight: str, bias: str) -> str:
+        """Add a linear layer or a convolution, float or quantized."""
+        shape = layer.convolution if isinstance(layer, QuantizedLayer) else vars(layer)
+        if not shape or "stride" not in shape:
+            return self.add("Gemm", value.name, weight, bias, transB=1)
+        sizes = {"strides": shape["stride"], "pads": 2 * shape["padding"]}
+        return self.add("Conv", value.name, weight, bias, **sizes)
+
+    def module(self, module: nn.Module | Requantization, value: Value) -> Value:
+        """Add a module that computes on `value`; TypeError for one without ONNX nodes."""
+        name, scale, levels = value
+        match module:
+            case nn.Sequential():
+                for part in module.children():
+                    value = self.module(part, value)
+                return value
+            case nn.Identity():
+                return value
+            case QuantizedImages():
+                return self.rounded(name, module.scale, module.levels)
+            case Requantization():
+                return self.rounded(name, scale * float(module.factor), module.levels)
+            case QuantizedLayer(rounded=rounded, scales=scales):
+                assert module.levels is not None and module.integer_bias
+                weight = self.integers(rounded.weight, torch.int8, scales.weight)
+                biases = self.integers(module.bias, torch.int32, scales.accumulator)
+                name = self.layer(value, module, weight, biases)
+                return self.rounded(name, module.passed_scale, module.levels)
+            case nn.Conv2d(bias=Tensor() as bias) | nn.Linear(bias=bias):
+                parameters = self.constant(module.weight), self.constant(bias)
+                return Value(self.layer(value, module, *parameters))
+            case nn.ReLU():
+                done = levels and levels.low == 0
+                return value if done else self.rounded(self.add("Relu", name), scale, levels)
+            case nn.MaxPool2d():
+                sizes = [module.kernel_size] * 2, [module.stride] * 2
+                name = self.add("MaxPool", name, kernel_shape=sizes[0], strides=sizes[1])
+                return self.rounded(name, scale, levels)
+            case nn.Flatten():
+                return self.rounded(self.add("Flatten", name), scale, levels)
+            case nn.AdaptiveAvgPool2d():
+                return Value(self.add("GlobalAveragePool", name))
+            case QuantizedMean():
+                # Its factor is of the sum over all positions.
+                mean = Value(self.add("GlobalAveragePool", name), scale * resnet.POSITIONS)
+                return self.module(nn.Flatten(), self.module(module.mean, mean))
+            case BasicBlock() | QuantizedBlock():
+                branch = self.module(nn.Sequential(module.conv1, nn.ReLU(), module.conv2), value)
+                other = self.module(module.shortcut, value)
+                total = Value(self.add("Add", branch.name, other.name), branch.scale)
+                if isinstance(module, QuantizedBlock):
+                    total = self.module(module.total, total)
+                return self.module(nn.ReLU(), total)
+            case ResNet18(stem=stem, stages=stages, head=head):
+                return self.module(nn.Sequential(stem, *stages, head), value)
+        raise TypeError(f"{module} has no ONNX nodes")
+
+
+def model(network: nn.Module) -> tuple[bytes, float]:
+    """Make the file of `network`: images, float32 [n, 3, 32, 32], to logits [n, classes].
+
+    `network` is a float one without batch norms, or one that `quantize` made with int8 logits.
+    Returns the scale of these too, in steps per unit; 1 for floats.
+    """
+    graph = Graph()
+    value = graph.module(network, Value("images"))
+    graph.add("Identity", value.name, output="logits")
+    first, last = (
+        [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", *shape])]
+        for name, shape in (("images", [3, 32, 32]), ("logits", [None]))
+    )
+    made = onnx.helper.make_graph(graph.nodes, "network", first, last, graph.constants)
+    opset = [onnx.helper.make_opsetid("", OPSET)]
+    found = onnx.helper.make_model(made, opset_imports=opset, ir_version=IR_VERSION)
+    onnx.checker.check_model(found)
+    return found.SerializeToString(), value.scale
