@@ -116,8 +116,8 @@ rule quantize_export:
         **IMAGES,
         weights="<records>/quantization/seed~{seed}/float32.pt",
     output:
-        "<records>/quantization/seed~{seed}/export.json",
-        multiext(
+        record="<records>/quantization/seed~{seed}/export.json",
+        networks=multiext(
             "<records>/quantization/seed~{seed}/tutorial-cnn-",
             *("float32.onnx", "int8.onnx", "uint8.onnx"),
         ),
@@ -138,7 +138,7 @@ rule quantize_export:
         "python workflow/scripts/quantize_export.py --model {params.model} {params.own}"
         " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
         " --seed {wildcards.seed:q} --calibration-images {params.calibration_images}"
-        " --output {output[0]:q} > {log:q} 2>&1"
+        " --output {output.record:q} > {log:q} 2>&1"
 
 
 use rule quantize_export as quantize_export_resnet with:
@@ -146,8 +146,8 @@ use rule quantize_export as quantize_export_resnet with:
         **IMAGES,
         weights="<records>/quantization/seed~{seed}/resnet18.pt",
     output:
-        "<records>/quantization/seed~{seed}/resnet18_export.json",
-        multiext(
+        record="<records>/quantization/seed~{seed}/resnet18_export.json",
+        networks=multiext(
             "<records>/quantization/seed~{seed}/resnet18-cifar-",
             *("float32.onnx", "int8.onnx", "uint8.onnx"),
         ),
