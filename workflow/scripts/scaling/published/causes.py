@@ -18,6 +18,8 @@ SPREAD = 4.0
 """A figure that is wrong for no known reason may be anywhere within a factor of e⁴."""
 SUSPECTS = 40
 """Cells or numbers of GPUs beyond these are not tried as causes: a study has a few dozen."""
+LARGE = 1000
+"""Of a study with more cells none are tried as exchanged, nor a time of one as wrong."""
 FROM_TIMES = list(FORMULAS["implied"])
 Wrong = dict[str, np.ndarray]
 
@@ -215,11 +217,11 @@ def _of_rows(cells: Cells, found: dict[str, Verdict], wrong: Wrong) -> Iterator[
 
 
 def _suspects(cells: Cells, wrong: Wrong) -> list[int]:
-    """The cells with wrong figures and those of their T(1,b); none where there are too many."""
+    """The cells with wrong figures and those of their T(1,b); none where it would take long."""
     affected = np.logical_or.reduce(list(wrong.values()))
     single = (cells.gpus == 1) & np.isin(cells.batch, cells.batch[affected])
     found: list[int] = np.flatnonzero(affected | single).tolist()
-    return found if len(found) <= SUSPECTS else []
+    return found if len(found) <= SUSPECTS and len(single) <= LARGE else []
 
 
 def _resolved(changed: Cells, found: dict[str, Verdict], wrong: Wrong) -> Wrong:

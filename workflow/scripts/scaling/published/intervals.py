@@ -12,6 +12,8 @@ import numpy as np
 
 FUZZ = 1e-9
 """Relative difference that is no more than float noise."""
+UNSHOWN = 0.1
+"""A unit of the last digit of figures that are not shown."""
 NEARLY = 0.02
 """Relative difference of a figure that is nearly right."""
 
@@ -80,8 +82,11 @@ class Interval:
         return Interval(low, high)
 
     def or_derived(self, other: Interval) -> Interval:
-        """`other` where these are unknown, with the digits that figures of this column have."""
-        around = np.nanmax(self.high - self.low, initial=0.0) / 2
+        """`other` where these are unknown, with the digits that figures of this column have.
+
+        Or with one decimal where it has none: a document may go on from a figure it rounded first.
+        """
+        around = np.nanmax(self.high - self.low, initial=0.0) / 2 or UNSHOWN
         return self.where(self.known, Interval(other.low - around, other.high + around))
 
     def hull(self, other: Interval) -> Interval:

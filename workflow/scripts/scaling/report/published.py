@@ -41,15 +41,17 @@ class Judged:
         for _, same in self.rows.groupby("number"):
             one = same.iloc[0]
             expected = (one["expected_low"] + one["expected_high"]) / 2
-            known = same.dropna(subset="gpus")
-            first = known[["gpus", "batch_size"]].to_numpy()[:SHOWN_CELLS]
-            more = one["cells"] - len(first)
             found, expected = fmt.told_apart(one["found"], expected)
-            told = {"places": ", ".join(f"{n:.0f} x {b:.0f}" for n, b in first)}
-            told["places"] += f" and {more:.0f} more" if more > 0 else ""
-            told |= {"found": found, "expected": expected, "name": SEVERITIES[one["severity"]]}
+            first = same[["gpus", "batch_size"]].dropna().to_numpy()[:SHOWN_CELLS]
+            more = one["cells"] - len(first)
+            places = ", ".join(f"{n:.0f} x {b:.0f}" for n, b in first)
             explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
-            rows.append({**one, **told, "explains": explains if one["suspects"] > 0 else ""})
+            told = {
+                **{"found": found, "expected": expected, "name": SEVERITIES[one["severity"]]},
+                "places": f"{places} and {more} more" if more > 0 else places,
+                "explains": explains if one["suspects"] > 0 else "",
+            }
+            rows.append({**one, **told})
         return pd.DataFrame(rows, columns=[*self.rows, "places", "expected", "name"])
 
     @property
