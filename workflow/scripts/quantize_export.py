@@ -4,6 +4,7 @@ Beside the record of what they find and take on the CPU. Integer logits are comp
 """
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ from scaling.core.records.quantization import EXPORT
 from scaling.data.batches import Images, read_images
 from scaling.launch import lease
 from scaling.quantization import commands, export
-from scaling.quantization.backend_engines import Run, onnxruntime_run
+from scaling.quantization.backend_engines import Run
+from scaling.quantization.backend_engines import onnxruntime_run as run
 from scaling.quantization.backends import compared, interleaved_seconds
 from scaling.quantization.commands import Evaluation
+from scaling.quantization.training import predict
 
 BATCHES = (1, 16)
 ROUND_SECONDS = 0.03
@@ -34,37 +37,30 @@ def main(argv: list[str] | None = None) -> None:
     host_info = environment.describe("cpu")
     training, test, identity = read_images(command.dataset, command.manifest, torch.device("cpu"))
     chosen = training.sample(command.calibration_images, command.seed)
-    networks = command.networks(chosen, test)
-    logits = {name: computed(network, test) for name, network in networks.items()}
-    models, found = {}, {}
+    models, found, networks = {}, {}, command.networks(chosen, test)
+    float32 = predict(networks["float32"], test)
     for name, network in networks.items():
         models[name], scale = export.model(network)
         path = command.output.with_name(f"{command.model}-{name}.onnx")
         path.write_bytes(models[name])
-        theirs = computed(onnxruntime_run(models[name], cores()), test)
-        ours = {"float32": logits["float32"].argmax(axis=1), "int8": logits[name].argmax(axis=1)}
-        picked = theirs.argmax(axis=1)
-        apart = np.abs(np.rint(theirs * scale) - logits[name])
-        steps = {"differing_logits": int((apart > 0).sum()), "largest_steps": int(apart.max())}
-        found[name] = {
-            "file_bytes": path.stat().st_size,
-            **compared(picked, test, ours),
-            "differing_classes": int((picked != ours["int8"]).sum()),
-            **({"logits": apart.size, **steps} if name != "float32" else {}),
-        }
-        print(f"{name}: {found[name]}", flush=True)
+        ours, theirs = (computed(each, test) for each in (network, run(models[name], cores())))
+        own, picked = ours.argmax(axis=1), theirs.argmax(axis=1)
+        found[name] = compared(picked, test, {"float32": float32, "int8": own})
+        different = int((picked != own).sum())
+        found[name] |= {"file_bytes": path.stat().st_size, "differing_classes": different}
+        if name != "float32":
+            steps = np.abs(np.rint(theirs * scale) - ours)
+            found[name] |= {"logits": steps.size, "largest_steps": int(steps.max())}
+            found[name] |= {"differing_logits": int((steps > 0).sum())}
     with lease.cpu():
-        seconds = timed(models, test)
-    for name, figures in found.items():
-        figures["seconds"] = {key: each[name] for key, each in seconds.items()}
+        for key, seconds in timed(models, test):
+            for name, each in seconds.items():
+                found[name].setdefault("seconds", {})[key] = each
     flags = re.findall(TELLING, Path("/proc/cpuinfo").read_text().partition("\n\n")[0])
     record = {
-        "seed": command.seed,
-        "model": command.model,
-        "dataset": identity,
-        "calibration_images": len(chosen),
-        "all_threads": cores(),
-        "instructions": sorted(flags),
+        **{"seed": command.seed, "model": command.model, "dataset": identity},
+        **{"calibration_images": len(chosen), "all_threads": cores()},
+        "instructions": " ".join(sorted(flags)),
         "versions": {key: environment.installed(key) for key in ("onnx", "onnxruntime")},
         "networks": found,
         "environment": {**host_info, "ended": environment.now()},
@@ -73,17 +69,15 @@ def main(argv: list[str] | None = None) -> None:
 
 
 @torch.no_grad()
-def computed(run: nn.Module | Run, test: Images) -> np.ndarray[Any, Any]:
+def computed(network: nn.Module | Run, test: Images) -> np.ndarray[Any, Any]:
     """Compute the logits of all test images: float64 [n, classes]."""
-    return torch.cat([run(batch).double() for batch in test.batches()]).numpy()
+    return torch.cat([network(batch).double() for batch in test.batches()]).numpy()
 
 
-def timed(models: dict[str, bytes], test: Images) -> dict[str, dict[str, list[float]]]:
+def timed(models: dict[str, bytes], test: Images) -> Iterator[tuple[str, dict[str, list[float]]]]:
     """Time the networks in turns, by batch and threads: seconds of a call, one for each round."""
-    found = {}
     for words, threads in (("one_core", 1), ("all_cores", cores())):
-        runs = {name: onnxruntime_run(model, threads) for name, model in models.items()}
+        runs = {name: run(model, threads) for name, model in models.items()}
         for batch in BATCHES:
             images = test.normalised(np.arange(batch) % len(test))
-            found[f"{batch}_{words}"] = interleaved_seconds(runs, images, ROUND_SECONDS)
-    return found
+            yield f"{batch}_{words}", interleaved_seconds(runs, images, ROUND_SECONDS)

@@ -17,13 +17,16 @@ from scaling.config.scheme import Scheme
 from scaling.data.batches import read_images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_weights, save_weights
-from scaling.quantization import export, resnet
+from scaling.quantization import resnet
 from scaling.quantization.calibration import calibrate
 from scaling.quantization.integers import INT8
 from scaling.quantization.network import in_integers
 from scaling.quantization.variant import make
 
-RESNET = {"model": "resnet18-cifar", "model_width": 4}
+FILES = [
+    ("export", "weights.pt", {"variant": examples.LAST}),
+    ("resnet18_export", "resnet.pt", {"model": "resnet18-cifar", "model_width": 4}),
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +36,7 @@ def folder(quantized_digits):
     network = ResNet18(4)
     network(torch.randn(50, 3, 32, 32))
     save_weights(network, quantized_digits / "resnet.pt")
-    for name, weights, options in (
-        ("export", "weights.pt", {"variant": examples.LAST}),
-        ("resnet18_export", "resnet.pt", RESNET),
-    ):
+    for name, weights, options in FILES:
         given = {"seed": 0, "calibration_images": 100, "weights": quantized_digits / weights}
         given |= {"output": quantized_digits / f"{name}.json", **options}
         quantize_export.main(examples.arguments(quantized_digits, given))
@@ -122,8 +122,3 @@ def test_int8_branches_are_added_without_wrapping(folder, unsigned):
     simulated = made(images)
     assert torch.equal(simulated, in_integers(made, images).double())
     assert simulated.unique().numel() > 20
-
-
-def test_a_module_without_onnx_nodes_is_named():
-    with pytest.raises(TypeError, match="Tanh"):
-        export.model(torch.nn.Sequential(torch.nn.Tanh()))

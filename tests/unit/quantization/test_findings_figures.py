@@ -28,6 +28,11 @@ def test_every_figure_of_the_readme_is_that_of_the_records():
             *(found.difference, found.reach),
             *(f"{found.agreement_percent:.1f}", f"{smaller:.2f}×"),
         ], name
+    for level, stage in ((127, INT8), (255, "mistake-255_for_127")):
+        mean = table[table["stage"] == stage].mean(numeric_only=True)
+        share = f"{100 * mean['clipped_share_calibration']:.3g} %"
+        shown = f"| {level} | {mean['accuracy_percent']:.2f} | {share} |"
+        assert f"{shown} {mean['sqnr_after_relu_db']:.1f} |" in section("quantization-cifar10")
 
 
 def test_the_readme_names_the_peers_by_the_records():

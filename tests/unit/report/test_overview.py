@@ -24,6 +24,14 @@ def cells(study):
     return frames.cells(study)
 
 
+def test_a_study_of_int8_alone_names_machine_and_commit_of_its_records(study):
+    made = {"cpu": ["", "EPYC"], "commit": ["", "0123456789abcdef+changes"]}
+    tables = dict.fromkeys(("quantization", "quantization_peers"), pd.DataFrame(made))
+    alone = replace(study, found={**tables, "timing": study.timing.assign(status="missing")})
+    said = "Int8 quantization alone · EPYC · commit 0123456789ab with uncommitted changes"
+    assert provenance.summary(alone, None) == said
+
+
 def test_the_fastest_that_learns_is_told_from_the_fastest(study, cells):
     """Beyond a global batch of 128 the example learns less than its reference by over 2 points."""
     run_this, scales, limit, trust = overview.cards(study, cells)

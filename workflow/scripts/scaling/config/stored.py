@@ -152,21 +152,14 @@ def optional_records(config: dict[str, Any]) -> list[Path]:
     Ranks compared; where asked for knobs of DDP, other quantizers and ResNet-18; ONNX files.
     """
     section = config["quantization"]
+    seeds = section["seeds"]
     names = [name for name in ("peers", "resnet18") if section.get(name)]
     exports = ["export.json", "resnet18_export.json"][: 1 + bool(section.get("resnet18"))]
     return [
         *synchronization_records(config),
         *knobs_records(config),
-        *(
-            Path(f"quantization/seed~{seed}/{name}.json")
-            for seed in section["seeds"]
-            for name in names
-        ),
-        *(
-            Path(f"quantization/seed~{seed}/{name}")
-            for seed in section["seeds"][:1]
-            for name in exports
-        ),
+        *(Path(f"quantization/seed~{seed}/{name}.json") for seed in seeds for name in names),
+        *(Path(f"quantization/seed~{seed}/{one}") for seed in seeds[:1] for one in exports),
     ]
 
 

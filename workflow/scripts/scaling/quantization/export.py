@@ -10,6 +10,7 @@ in float32, so that a value next to a half may be rounded the other way.
 """
 
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple
 
 import onnx
@@ -22,8 +23,7 @@ from scaling.quantization.integers import Levels, Requantization
 from scaling.quantization.network import QuantizedImages, QuantizedLayer
 from scaling.quantization.resnet import QuantizedBlock, QuantizedMean
 
-OPSET, IR_VERSION = 17, 8
-"""Of ONNX: both are known to every runtime since 2022."""
+OPSET, IR_VERSION = 17, 8  # of ONNX, from 2022
 
 
 class Value(NamedTuple):
@@ -84,12 +84,10 @@ class Graph:
         """Add a module that computes on `value`; TypeError for one without ONNX nodes."""
         name, scale, levels = value
         match module:
-            case nn.Sequential():
-                for part in module.children():
-                    value = self.module(part, value)
-                return value
-            case nn.Identity():
-                return value
+            case nn.Sequential() | nn.Identity():
+                return reduce(
+                    lambda before, part: self.module(part, before), module.children(), value
+                )
             case QuantizedImages():
                 return self.rounded(name, module.scale, module.levels)
             case Requantization():
@@ -107,8 +105,8 @@ class Graph:
                 done = levels and levels.low == 0
                 return value if done else self.rounded(self.add("Relu", name), scale, levels)
             case nn.MaxPool2d():
-                sizes = [module.kernel_size] * 2, [module.stride] * 2
-                name = self.add("MaxPool", name, kernel_shape=sizes[0], strides=sizes[1])
+                side, stride = [module.kernel_size] * 2, [module.stride] * 2
+                name = self.add("MaxPool", name, kernel_shape=side, strides=stride)
                 return self.rounded(name, scale, levels)
             case nn.Flatten():
                 return self.rounded(self.add("Flatten", name), scale, levels)
@@ -133,17 +131,14 @@ class Graph:
 def model(network: nn.Module) -> tuple[bytes, float]:
     """Make the file of `network`: images, float32 [n, 3, 32, 32], to logits [n, classes].
 
-    `network` is a float one without batch norms, or one that `quantize` made with int8 logits.
-    Returns the scale of these too, in steps per unit; 1 for floats.
+    Of floats without batch norms, or of integers with int8 logits; returns the scale of these too.
     """
     graph = Graph()
     value = graph.module(network, Value("images"))
     graph.add("Identity", value.name, output="logits")
-    first, last = (
-        [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", *shape])]
-        for name, shape in (("images", [3, 32, 32]), ("logits", [None]))
-    )
-    made = onnx.helper.make_graph(graph.nodes, "network", first, last, graph.constants)
+    described, kind = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    ends = [described("images", kind, ["n", 3, 32, 32])], [described("logits", kind, ["n", None])]
+    made = onnx.helper.make_graph(graph.nodes, "network", ends[0], ends[1], graph.constants)
     opset = [onnx.helper.make_opsetid("", OPSET)]
     found = onnx.helper.make_model(made, opset_imports=opset, ir_version=IR_VERSION)
     onnx.checker.check_model(found)

@@ -39,10 +39,7 @@ class StagesEvaluation(Evaluation):
         return {**about, **measure_stages(self.load().to(device), chosen, test)}
 
     def networks(self, chosen: Images, test: Images) -> dict[str, nn.Module]:
-        """Make them with scales for each channel, and with int8 branches.
-
-        Those runtimes add; with our 16 bits the convolutions before them would be of floats.
-        """
+        """With scales for each channel, and int8 branches: runtimes have no sums of 16 bits."""
         folded = fold(self.load())
         made: dict[str, nn.Module] = {"float32": folded}
         ranges = calibrate(folded, chosen.batches(), observer_points(folded))

@@ -45,46 +45,29 @@ def low_bits_by_method(tables: StudyTables) -> pd.DataFrame:
 
 
 def ledger(tables: StudyTables) -> pd.DataFrame:
-    """One seed's scales and ranges by layer, in float units, and σ of the values that were counted.
+    """Scales and ranges by layer, in float units, and σ of the values that were counted.
 
-    Of the last stage and the first seed that values were counted of, else the first there is.
-    `weight_amax` and `amax` are the largest magnitudes, `passed_scale` S · o is the scale of what
-    the layer passes on, n_in of the images.
+    Of the last stage. `shown` is the seed that values were counted of, else the first.
+    `weight_amax` and `amax` are the largest magnitudes; `passed_scale`, the scale of what the layer
+    passes on, is S · o, n_in of the images.
     """
-    rows, counted = _ledgers(tables), tables.quantization_histograms
+    rows, counted = tables.quantization_layers, tables.quantization_histograms
+    rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]
     seeds = [*counted["seed"][counted["seed"].isin(rows["seed"])], *rows["seed"]]
-    rows = rows[rows["seed"].isin(seeds[:1])]
-    floats = counted[counted["values"] == "float"]
-    middles = (floats["bin_low"] + floats["bin_high"]) / 2
-    floats = floats.assign(first=floats["count"] * middles, second=floats["count"] * middles**2)
-    for prefix, quantities in (("weight", ["weights"]), ("output", ["before_relu", "after_relu"])):
-        own = floats[floats["quantity"].isin(quantities)]
-        own = own.groupby(["layer", "quantity"])[["count", "first", "second"]].sum().reset_index()
-        own = own.sort_values("quantity").drop_duplicates("layer").set_index("layer")
-        mean = own["first"] / own["count"]
-        sigma = (own["second"] / own["count"] - mean**2) ** 0.5
-        of_layer = {f"{prefix}_mean": mean, f"{prefix}_sigma": sigma}
-        rows = rows.assign(**{key: rows["layer"].map(found) for key, found in of_layer.items()})
-    return rows
-
-
-def other_ledgers(tables: StudyTables) -> pd.DataFrame:
-    """The rows of the other seeds than that of `ledger`."""
-    rows = _ledgers(tables)
-    return rows[~rows["seed"].isin(ledger(tables)["seed"])]
-
-
-def _ledgers(tables: StudyTables) -> pd.DataFrame:
-    """The layers of the last stage that has any, of all seeds."""
-    rows = tables.quantization_layers
-    last = [stage for stage in STAGES if stage in set(rows["stage"])][-1:]
-    rows = rows[rows["stage"].isin(last)]
-    ends = {"weight_amax": "weight", "amax": "output"}
-    found = {
-        name: rows[[f"{of}_minimum", f"{of}_maximum"]].abs().max(axis=1)
-        for name, of in ends.items()
-    }
-    return rows.assign(**found, passed_scale=rows["top_step"] / found["amax"])
+    rows = rows.assign(shown=rows["seed"].isin(seeds[:1]))
+    for of, amax in (("weight", "weight_amax"), ("output", "amax")):
+        rows[amax] = rows[[f"{of}_minimum", f"{of}_maximum"]].abs().max(axis=1)
+        own = counted["quantity"].eq("weights") == (of == "weight")
+        floats = counted[counted["values"].eq("float") & own]
+        # After ReLU where there is one.
+        floats = floats[floats["quantity"] == floats.groupby("layer")["quantity"].transform("min")]
+        middles = (floats["bin_low"] + floats["bin_high"]) / 2
+        sums = {"first": floats["count"] * middles, "second": floats["count"] * middles**2}
+        total = floats.assign(**sums).groupby("layer")[["count", *sums]].sum()
+        mean = total["first"] / total["count"]
+        rows[f"{of}_mean"] = rows["layer"].map(mean)
+        rows[f"{of}_sigma"] = rows["layer"].map((total["second"] / total["count"] - mean**2) ** 0.5)
+    return rows.assign(passed_scale=rows["top_step"] / rows["amax"])
 
 
 def mistakes(tables: StudyTables) -> pd.DataFrame:
@@ -166,6 +149,6 @@ def _costs(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
 
 
 FRAMES: list[Callable[[Any], pd.DataFrame]] = [
-    *(stages, choices, resnet, low_bits_by_method, ledger, other_ledgers),
+    *(stages, choices, resnet, low_bits_by_method, ledger),
     *(mistakes, engines),
 ]

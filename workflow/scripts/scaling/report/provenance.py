@@ -44,9 +44,11 @@ def dataset(study: StudyTables) -> str:
 
 
 def summary(study: StudyTables, replayed_from: str | None) -> str:
-    """One line: cells by status, seeds, epochs, and since when."""
+    """One line: cells by status, seeds, epochs, since when; of int8 alone machine and commit."""
     if (study.timing["status"] == "missing").all():
-        return "Int8 quantization alone: no cell of the grid was measured"
+        told = pd.concat([study.quantization, study.experiment("quantization_peers")])
+        commits = [f"commit {_commit(name)}" for name in _values(told.fillna(""), "commit")[-1:]]
+        return " · ".join(["Int8 quantization alone", *_values(told.fillna(""), "cpu"), *commits])
     counts = study.timing["status"].value_counts(sort=False)
     statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
     epochs = fmt.whole_span(study.timing["count"].dropna())

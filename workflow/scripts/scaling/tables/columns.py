@@ -158,7 +158,8 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             calibration_images:whole weight_sqnr_db sqnr_before_relu_db sqnr_after_relu_db
             propagated_sqnr_db clipped_share_calibration clipped_share_test accumulator_bound:whole
             logits_compared:whole logits_differing:whole revealed_by:text mean_seeds:whole
-            mean_standard_error_points calibration_checksum:text training_checksum:text""",
+            mean_standard_error_points calibration_checksum:text training_checksum:text cpu:text
+            commit:text""",
         "quantization_layers": """seed:whole stage:text layer:text weight_bits:whole weight_scale
             weight_scale_max weight_minimum weight_maximum weight_clipped_share weight_sqnr_db
             input_scale accumulator_scale bias_error_steps output_scale step_minimum:whole
@@ -177,20 +178,19 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             agreement_percent gained:whole lost:whole test_images:whole agreement_ours_percent
             file_bytes:whole times_smaller threads batch_1_seconds batch_1_ratio batch_1_ratio_min
             batch_1_ratio_max batch_256_seconds batch_256_ratio batch_256_ratio_min
-            batch_256_ratio_max""",
+            batch_256_ratio_max cpu:text commit:text""",
         "quantization_resnet": """seed:whole stage:text weight_scales:text accuracy_percent
             difference_points standard_error_points agreement_percent gained:whole lost:whole
             test_images:whole float32_bytes packed_bytes:whole logits:whole differing_logits:whole
             accumulator_bound:whole""",
         "quantization_export": """seed:whole model:text network:text file_bytes:whole
-            times_smaller accuracy_percent difference_points standard_error_points
-            agreement_percent gained:whole lost:whole test_images:whole differing_classes:whole
-            logits:whole differing_logits:whole largest_steps:whole all_threads:whole cpu:text
-            instructions:text onnx:text onnxruntime:text batch_1_one_core_seconds
-            batch_1_one_core_ratio batch_1_one_core_ratio_min batch_1_one_core_ratio_max
-            batch_1_all_cores_seconds batch_1_all_cores_ratio batch_1_all_cores_ratio_min
-            batch_1_all_cores_ratio_max batch_16_one_core_seconds batch_16_one_core_ratio
-            batch_16_one_core_ratio_min batch_16_one_core_ratio_max
+            times_smaller accuracy_percent difference_points agreement_percent
+            differing_classes:whole logits:whole differing_logits:whole largest_steps:whole
+            all_threads:whole cpu:text commit:text instructions:text onnx:text onnxruntime:text
+            batch_1_one_core_seconds batch_1_one_core_ratio batch_1_one_core_ratio_min
+            batch_1_one_core_ratio_max batch_1_all_cores_seconds batch_1_all_cores_ratio
+            batch_1_all_cores_ratio_min batch_1_all_cores_ratio_max batch_16_one_core_seconds
+            batch_16_one_core_ratio batch_16_one_core_ratio_min batch_16_one_core_ratio_max
             batch_16_all_cores_seconds batch_16_all_cores_ratio batch_16_all_cores_ratio_min
             batch_16_all_cores_ratio_max""",
     },

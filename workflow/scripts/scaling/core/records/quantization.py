@@ -29,14 +29,10 @@ BACKENDS = Kind[Row](
     {"": "seed threads ours peers environment", "peers": "peer status versions networks"},
 )
 
-EXPORT = Kind[Row](
-    "quantize_export.py",
-    {
-        "": "seed model networks all_threads instructions versions environment",
-        "networks": "float32 int8 uint8",
-        "networks.int8": "file_bytes accuracy_percent differing_classes largest_steps seconds",
-    },
-)
+_NETWORK = "file_bytes accuracy_percent differing_classes seconds"
+_ABOUT = "seed model networks all_threads instructions versions environment"
+_RUN = {f"networks.{name}": _NETWORK for name in ("float32", "int8", "uint8")}
+EXPORT = Kind[Row]("quantize_export.py", {"": _ABOUT, "networks": "float32 int8 uint8", **_RUN})
 """ONNX files of networks, `seconds` of a call by batch and threads."""
 
 

@@ -69,7 +69,8 @@ def _float32(document: Document) -> dict[str, Any]:
 
 
 def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
-    row: dict[str, Any] = {**document, **document["scheme"], "stage": document["variant"]}
+    row: dict[str, Any] = {**document.get("environment", {}), **document, **document["scheme"]}
+    row["stage"] = document["variant"]
     for column, worst in WORST.items():
         found = [entry.get(column) for entry in document["layers"]]
         row[column] = worst([value for value in found if value is not None], default=None)

@@ -21,7 +21,11 @@ def backends(documents: list[Document]) -> pd.DataFrame:
     """
     rows = []
     for document in documents:
-        about = {"seed": document["seed"], "threads": document["threads"]}
+        about = {
+            **document["environment"],
+            "seed": document["seed"],
+            "threads": document["threads"],
+        }
         rows += [about | row for row in _backend_rows(document)]
     return schema.frame("quantization_peers", rows)
 
@@ -32,14 +36,12 @@ def exports(documents: list[Document]) -> pd.DataFrame:
     Columns are those of `backends`; differing classes and logits are those of ONNX Runtime and of
     our own network, `largest_steps` the most that one of its integer logits is away.
     """
-    rows = []
-    for document in documents:
-        about = {key: document[key] for key in ("seed", "model", "all_threads")}
-        about |= {"cpu": document["environment"]["cpu"], **document["versions"]}
-        about["instructions"] = " ".join(document["instructions"])
-        for name, network in document["networks"].items():
-            figures = _figures(network, document["networks"]["float32"])
-            rows.append({**about, "network": name, **figures})
+    rows = [
+        {**document, **document["versions"], **document["environment"]}
+        | {"network": name, **_figures(network, document["networks"]["float32"])}
+        for document in documents
+        for name, network in document["networks"].items()
+    ]
     return schema.frame("quantization_export", rows)
 
 
