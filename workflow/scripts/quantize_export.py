@@ -31,6 +31,21 @@ TELLING = r"\b(?:avx2|avx512f|\w*vnni|amx\w*)\b"
 """The flags of a processor that decide how fast int8 is."""
 
 
+@torch.no_grad()
+def computed(network: nn.Module | Run, test: Images) -> np.ndarray[Any, Any]:
+    """Compute the logits of all test images: float64 [n, classes]."""
+    return torch.cat([network(batch).double() for batch in test.batches()]).numpy()
+
+
+def timed(models: dict[str, bytes], test: Images) -> Iterator[tuple[str, dict[str, list[float]]]]:
+    """Time the networks in turns, by batch and threads: seconds of a call, one for each round."""
+    for words, threads in (("one_core", 1), ("all_cores", cores())):
+        runs = {name: run(model, threads) for name, model in models.items()}
+        for batch in BATCHES:
+            images = test.normalised(np.arange(batch) % len(test))
+            yield f"{batch}_{words}", interleaved_seconds(runs, images, ROUND_SECONDS)
+
+
 @program
 def main(argv: list[str] | None = None) -> None:
     command: Evaluation = commands.parse("evaluation", argv)
@@ -66,18 +81,3 @@ def main(argv: list[str] | None = None) -> None:
         "environment": {**host_info, "ended": environment.now()},
     }
     EXPORT.write(command.output, record)
-
-
-@torch.no_grad()
-def computed(network: nn.Module | Run, test: Images) -> np.ndarray[Any, Any]:
-    """Compute the logits of all test images: float64 [n, classes]."""
-    return torch.cat([network(batch).double() for batch in test.batches()]).numpy()
-
-
-def timed(models: dict[str, bytes], test: Images) -> Iterator[tuple[str, dict[str, list[float]]]]:
-    """Time the networks in turns, by batch and threads: seconds of a call, one for each round."""
-    for words, threads in (("one_core", 1), ("all_cores", cores())):
-        runs = {name: run(model, threads) for name, model in models.items()}
-        for batch in BATCHES:
-            images = test.normalised(np.arange(batch) % len(test))
-            yield f"{batch}_{words}", interleaved_seconds(runs, images, ROUND_SECONDS)

@@ -1,6 +1,8 @@
 """Networks as ONNX files: what ONNX Runtime makes of them, beside our own integers."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import onnx
@@ -39,7 +41,8 @@ def folder(quantized_digits):
     for name, weights, options in FILES:
         given = {"seed": 0, "calibration_images": 100, "weights": quantized_digits / weights}
         given |= {"output": quantized_digits / f"{name}.json", **options}
-        quantize_export.main(examples.arguments(quantized_digits, given))
+        words = examples.arguments(quantized_digits, given)
+        subprocess.run([sys.executable, quantize_export.__file__, *words], check=True)
     records = [str(quantized_digits / f"{name}export.json") for name in ("", "resnet18_")]
     tables_quantization.main(["--exports", *records, "--tables", str(quantized_digits)])
     return quantized_digits
