@@ -129,9 +129,8 @@ def test_an_own_pass_through_the_printed_scales_gives_the_classes_of_the_record(
         else:
             sums = values.reshape(len(values), -1) @ weight.T + bias
         values = np.rint(number(ledger[layer]["o"].rsplit(" ")[-1]) * sums)
-        values = values.clip(-128, 127).astype(np.int64)
-        if layer != "fc3":
-            values = values.clip(min=0)
+        # Where a ReLU follows nothing is below 0.
+        values = values.clip(-128 if layer == "fc3" else 0, 127).astype(np.int64)
         if weight.ndim == 4:
             n, channels, side, _ = values.shape
             values = values.reshape(n, channels, side // 2, 2, side // 2, 2).max(axis=(3, 5))
