@@ -4,7 +4,7 @@ Beside the record of what they find and take on the CPU. Integer logits are comp
 """
 
 import re
-from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,15 @@ from scaling.quantization.backends import compared, interleaved_seconds
 from scaling.quantization.commands import Evaluation
 from scaling.quantization.training import predict
 
-BATCHES = (1, 16)
-ROUND_SECONDS = 0.03
+BATCHES, THREADS, ROUND_SECONDS = (1, 16), {"one_core": 1, "all_cores": cores()}, 0.03
 TELLING = r"\b(?:avx2|avx512f|\w*vnni|amx\w*)\b"
 """The flags of a processor that decide how fast int8 is."""
+
+
+@torch.no_grad()
+def computed(network: nn.Module | Run, test: Images) -> np.ndarray[Any, Any]:
+    """Compute the logits of all test images: float64 [n, classes]."""
+    return torch.cat([network(batch).double() for batch in test.batches()]).numpy()
 
 
 @program
@@ -46,16 +51,18 @@ def main(argv: list[str] | None = None) -> None:
         ours, theirs = (computed(each, test) for each in (network, run(models[name], cores())))
         own, picked = ours.argmax(axis=1), theirs.argmax(axis=1)
         found[name] = compared(picked, test, {"float32": float32, "int8": own})
-        different = int((picked != own).sum())
-        found[name] |= {"file_bytes": path.stat().st_size, "differing_classes": different}
+        found[name]["differing_classes"] = int((picked != own).sum())
+        found[name]["file_bytes"] = path.stat().st_size
         if name != "float32":
             steps = np.abs(np.rint(theirs * scale) - ours)
             found[name] |= {"logits": steps.size, "largest_steps": int(steps.max())}
             found[name] |= {"differing_logits": int((steps > 0).sum())}
     with lease.cpu():
-        for key, seconds in timed(models, test):
-            for name, each in seconds.items():
-                found[name].setdefault("seconds", {})[key] = each
+        for (words, threads), batch in product(THREADS.items(), BATCHES):
+            images = test.normalised(np.arange(batch) % len(test))
+            runs = {name: run(model, threads) for name, model in models.items()}
+            for name, seconds in interleaved_seconds(runs, images, ROUND_SECONDS).items():
+                found[name].setdefault("seconds", {})[f"{batch}_{words}"] = seconds
     flags = re.findall(TELLING, Path("/proc/cpuinfo").read_text().partition("\n\n")[0])
     record = {
         **{"seed": command.seed, "model": command.model, "dataset": identity},
@@ -66,18 +73,3 @@ def main(argv: list[str] | None = None) -> None:
         "environment": {**host_info, "ended": environment.now()},
     }
     EXPORT.write(command.output, record)
-
-
-@torch.no_grad()
-def computed(network: nn.Module | Run, test: Images) -> np.ndarray[Any, Any]:
-    """Compute the logits of all test images: float64 [n, classes]."""
-    return torch.cat([network(batch).double() for batch in test.batches()]).numpy()
-
-
-def timed(models: dict[str, bytes], test: Images) -> Iterator[tuple[str, dict[str, list[float]]]]:
-    """Time the networks in turns, by batch and threads: seconds of a call, one for each round."""
-    for words, threads in (("one_core", 1), ("all_cores", cores())):
-        runs = {name: run(model, threads) for name, model in models.items()}
-        for batch in BATCHES:
-            images = test.normalised(np.arange(batch) % len(test))
-            yield f"{batch}_{words}", interleaved_seconds(runs, images, ROUND_SECONDS)

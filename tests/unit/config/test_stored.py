@@ -84,11 +84,10 @@ def test_optional_records_may_be_there_and_need_not(study, name, asked, not_aske
 
 
 def test_the_record_of_onnx_files_is_of_the_first_seed_and_of_resnet_where_that_is_asked_for():
-    for resnet18, names in ((False, ["export"]), (True, ["export", "resnet18_export"])):
-        section = {"seeds": [3, 1], "resnet18": resnet18}
-        found = stored.optional_records(config(quantization=section))
-        exports = [str(path) for path in found if "export" in path.stem]
-        assert exports == [f"quantization/seed~3/{name}.json" for name in names]
+    for asked, names in ((False, ["export"]), (True, ["export", "resnet18_export"])):
+        made = config(quantization={"seeds": [3, 1], "resnet18": asked})
+        found = [str(path) for path in stored.optional_records(made) if "export" in path.stem]
+        assert found == [f"quantization/seed~3/{name}.json" for name in names]
 
 
 def test_a_record_outside_the_grid_is_named(study):

@@ -1,6 +1,8 @@
 """Networks as ONNX files: what ONNX Runtime makes of them, beside our own integers."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import onnx
@@ -39,7 +41,8 @@ def folder(quantized_digits):
     for name, weights, options in FILES:
         given = {"seed": 0, "calibration_images": 100, "weights": quantized_digits / weights}
         given |= {"output": quantized_digits / f"{name}.json", **options}
-        quantize_export.main(examples.arguments(quantized_digits, given))
+        words = examples.arguments(quantized_digits, given)
+        subprocess.run([sys.executable, quantize_export.__file__, *words], check=True)
     records = [str(quantized_digits / f"{name}export.json") for name in ("", "resnet18_")]
     tables_quantization.main(["--exports", *records, "--tables", str(quantized_digits)])
     return quantized_digits
@@ -74,15 +77,13 @@ def test_all_weights_of_the_file_are_integers_and_so_is_what_passes_between_laye
     sizes = {one.data_type: 0 for one in graph.initializer}
     for one in graph.initializer:
         sizes[one.data_type] += int(np.prod(one.dims))
-    kinds = onnx.TensorProto
-    biases = 6 + 16 + 120 + 84 + 10
+    kinds, biases = onnx.TensorProto, 6 + 16 + 120 + 84 + 10
     assert sizes[kinds.INT8] >= 62_006 - biases and sizes[kinds.INT32] >= biases
     assert sizes[kinds.FLOAT] < 100
     given = {node.output[0]: node.op_type for node in graph.node}
     for node in graph.node:
         if node.op_type in ("Conv", "Gemm", "MaxPool", "Relu"):
-            read = [given[name] for name in node.input]
-            assert set(read) == {"DequantizeLinear"}, (node.name, read)
+            assert {given[name] for name in node.input} == {"DequantizeLinear"}, node.name
 
 
 def test_the_record_and_the_table_tell_size_agreement_speed_and_processor(folder):
@@ -103,11 +104,9 @@ def test_the_record_and_the_table_tell_size_agreement_speed_and_processor(folder
     integers = table.drop("float32", level="network")
     # Of an untrained ResNet-18 classes hang on a step; off by a factor logits would be 100 away.
     assert (integers["logits"] == 1500).all() and (integers["largest_steps"] <= 3).all()
-    for batch in (1, 16):
-        for cores in ("one_core", "all_cores"):
-            name = f"batch_{batch}_{cores}_ratio"
-            low, ratio, high = (integers[name + end] for end in ("_min", "", "_max"))
-            assert ((low > 0) & (low <= ratio) & (ratio <= high)).all()
+    for name in [column for column in integers if column.endswith("_ratio")]:
+        low, ratio, high = (integers[name + end] for end in ("_min", "", "_max"))
+        assert ((low > 0) & (low <= ratio) & (ratio <= high)).all()
 
 
 @torch.no_grad()

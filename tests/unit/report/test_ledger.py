@@ -101,11 +101,6 @@ def test_each_layer_receives_the_scale_that_the_one_before_passes_on(made_here):
     assert len(biases) == 5 and all(map(holds, biases))
 
 
-def pool(values):
-    n, channels, height, width = values.shape
-    return values.reshape(n, channels, height // 2, 2, width // 2, 2).max(axis=(3, 5))
-
-
 def test_an_own_pass_through_the_printed_scales_gives_the_classes_of_the_record(
     made_here, quantized_digits
 ):
@@ -134,11 +129,11 @@ def test_an_own_pass_through_the_printed_scales_gives_the_classes_of_the_record(
         else:
             sums = values.reshape(len(values), -1) @ weight.T + bias
         values = np.rint(number(ledger[layer]["o"].rsplit(" ")[-1]) * sums)
-        values = values.clip(-128, 127).astype(np.int64)
-        if layer != "fc3":
-            values = values.clip(min=0)
+        # Where a ReLU follows nothing is below 0.
+        values = values.clip(-128 if layer == "fc3" else 0, 127).astype(np.int64)
         if weight.ndim == 4:
-            values = pool(values)
+            n, channels, side, _ = values.shape
+            values = values.reshape(n, channels, side // 2, 2, side // 2, 2).max(axis=(3, 5))
     record = examples.document(quantized_digits)
     assert (values.argmax(axis=1) == decode(record["classes"]["variant"])).mean() >= 0.99
     assert len(np.unique(values)) > 100

@@ -121,8 +121,8 @@ class Variant(Scheme):
 
 class Quantization(Section):
     seeds: Distinct[Count]
-    """One tutorial CNN is trained and quantized for each. With `[]` (and no `peers`, no `resnet18`)
-    the study has no Part B."""
+    """One tutorial CNN is trained and quantized for each, the first one written as ONNX files too.
+    With `[]` (and no `peers`, no `resnet18`) the study has no Part B."""
     epochs: Positive
     """Training epochs of the tutorial CNN."""
     batch_size: Positive

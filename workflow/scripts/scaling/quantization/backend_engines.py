@@ -104,10 +104,9 @@ def _plain(model: "onnx.ModelProto") -> "onnx.ModelProto":
 def onnxruntime_run(model: bytes, threads: int) -> Run:
     """Make the run of an ONNX model with inputs `images` on so many threads.
 
-    On processors with AVX2 and without VNNI, ONNX Runtime's own choice of int8 kernels is wrong:
-    they add two products of u8 and s8 in 16 bits, where they clip. With its option
-    x64quantprecision they do not. Its threads stop to spin when a call ends, so that networks timed
-    in turns leave one another the cores.
+    On processors with AVX2 and without VNNI its default int8 kernels are wrong: they add products
+    of u8 and s8 in 16 bits, which clip. Those of its option x64quantprecision are right. Threads
+    stop to spin when a call ends, so that networks timed in turns leave one another the cores.
     """
     import onnxruntime as engine
 

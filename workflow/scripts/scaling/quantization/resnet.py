@@ -126,9 +126,7 @@ class QuantizedMean(nn.Module):
 def quantize(
     network: ResNet18, scheme: Scheme, calibration: Calibration, branch: Levels = BRANCH
 ) -> nn.Module:
-    """Copy a folded network so that it computes on integers as `scheme` says.
-
-    The two branches of a block are brought to the levels `branch` before they are added.
+    """Copy a folded network so that it computes on integers as `scheme` says, branches as `branch`.
 
     Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
     and divided by their scale again. `calibration` has the ranges at `observer_points`. Raises

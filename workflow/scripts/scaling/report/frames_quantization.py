@@ -48,8 +48,7 @@ def ledger(tables: StudyTables) -> pd.DataFrame:
     """Scales and ranges by layer, in float units, and σ of the values that were counted.
 
     Of the last stage. `shown` is the seed that values were counted of, else the first.
-    `weight_amax` and `amax` are the largest magnitudes; `passed_scale`, the scale of what the layer
-    passes on, is S · o, n_in of the images.
+    `weight_amax` and `amax` are the largest magnitudes; `passed_scale` is S · o, n_in of images.
     """
     rows, counted = tables.quantization_layers, tables.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]

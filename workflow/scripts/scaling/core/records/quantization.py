@@ -33,7 +33,6 @@ _NETWORK = "file_bytes accuracy_percent differing_classes seconds"
 _ABOUT = "seed model networks all_threads instructions versions environment"
 _RUN = {f"networks.{name}": _NETWORK for name in ("float32", "int8", "uint8")}
 EXPORT = Kind[Row]("quantize_export.py", {"": _ABOUT, "networks": "float32 int8 uint8", **_RUN})
-"""ONNX files of networks, `seconds` of a call by batch and threads."""
 
 
 def read(kind: Kind[Row], paths: Iterable[Path]) -> list[Document]:

@@ -33,8 +33,7 @@ def backends(documents: list[Document]) -> pd.DataFrame:
 def exports(documents: list[Document]) -> pd.DataFrame:
     """Make a row per seed, model and network that was written as an ONNX file.
 
-    Columns are those of `backends`; differing classes and logits are those of ONNX Runtime and of
-    our own network, `largest_steps` the most that one of its integer logits is away.
+    As `backends`; what differs, by at most `largest_steps` of a logit, does so from our integers.
     """
     rows = [
         {**document, **document["versions"], **document["environment"]}
