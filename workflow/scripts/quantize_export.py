@@ -1,11 +1,6 @@
-"""Write a trained network and its integer copies as ONNX files, and run them by ONNX Runtime.
+"""Write a trained network and its integer copies as ONNX files; run and time them on the CPU."""
 
-Beside the record of what they find and take on the CPU. Integer logits are compared in steps.
-"""
-
-import re
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,15 +14,12 @@ from scaling.core.records.quantization import EXPORT
 from scaling.data.batches import Images, read_images
 from scaling.launch import lease
 from scaling.quantization import commands, export
-from scaling.quantization.backend_engines import Run
-from scaling.quantization.backend_engines import onnxruntime_run as run
+from scaling.quantization.backend_engines import Run, instructions, onnxruntime_run
 from scaling.quantization.backends import compared, interleaved_seconds
 from scaling.quantization.commands import Evaluation
 from scaling.quantization.training import predict
 
 BATCHES, THREADS, ROUND_SECONDS = (1, 16), {"one_core": 1, "all_cores": cores()}, 0.03
-TELLING = r"\b(?:avx2|avx512f|\w*vnni|amx\w*)\b"
-"""The flags of a processor that decide how fast int8 is."""
 
 
 @torch.no_grad()
@@ -48,7 +40,8 @@ def main(argv: list[str] | None = None) -> None:
         models[name], scale = export.model(network)
         path = command.output.with_name(f"{command.model}-{name}.onnx")
         path.write_bytes(models[name])
-        ours, theirs = (computed(each, test) for each in (network, run(models[name], cores())))
+        ours = computed(network, test)
+        theirs = computed(onnxruntime_run(models[name], cores()), test)
         own, picked = ours.argmax(axis=1), theirs.argmax(axis=1)
         found[name] = compared(picked, test, {"float32": float32, "int8": own})
         found[name]["differing_classes"] = int((picked != own).sum())
@@ -60,14 +53,13 @@ def main(argv: list[str] | None = None) -> None:
     with lease.cpu():
         for (words, threads), batch in product(THREADS.items(), BATCHES):
             images = test.normalised(np.arange(batch) % len(test))
-            runs = {name: run(model, threads) for name, model in models.items()}
+            runs = {name: onnxruntime_run(model, threads) for name, model in models.items()}
             for name, seconds in interleaved_seconds(runs, images, ROUND_SECONDS).items():
                 found[name].setdefault("seconds", {})[f"{batch}_{words}"] = seconds
-    flags = re.findall(TELLING, Path("/proc/cpuinfo").read_text().partition("\n\n")[0])
     record = {
         **{"seed": command.seed, "model": command.model, "dataset": identity},
         **{"calibration_images": len(chosen), "all_threads": cores()},
-        "instructions": " ".join(sorted(flags)),
+        "instructions": instructions(),
         "versions": {key: environment.installed(key) for key in ("onnx", "onnxruntime")},
         "networks": found,
         "environment": {**host_info, "ended": environment.now()},
