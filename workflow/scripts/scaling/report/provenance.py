@@ -47,8 +47,9 @@ def summary(study: StudyTables, replayed_from: str | None) -> str:
     """One line: cells by status, seeds, epochs, since when; of int8 alone machine and commit."""
     if (study.timing["status"] == "missing").all():
         told = pd.concat([study.quantization, study.experiment("quantization_peers")])
-        commits = [f"commit {_commit(name)}" for name in _values(told.fillna(""), "commit")[-1:]]
-        return " · ".join(["Int8 quantization alone", *_values(told.fillna(""), "cpu"), *commits])
+        told = told[["cpu", "commit"]].astype(object).fillna("")
+        commits = [f"commit {_commit(name)}" for name in _values(told, "commit")[-1:]]
+        return " · ".join(["Int8 quantization alone", *_values(told, "cpu"), *commits])
     counts = study.timing["status"].value_counts(sort=False)
     statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
     epochs = fmt.whole_span(study.timing["count"].dropna())
