@@ -24,7 +24,8 @@ TEXTS = """() => {
   while (walker.nextNode()) {
     const node = walker.currentNode, own = node.parentElement, range = document.createRange()
     if (own.closest('svg, pre') || !node.data.trim()) continue
-    const block = own.closest('a,dd,details,div,dt,figcaption,h1,h2,label,nav,p,small,span,td,th')
+    const blocks = 'a,dd,details,div,dt,figcaption,h1,h2,label,li,nav,p,small,span,td,th'
+    const block = own.closest(blocks)
     range.selectNodeContents(node)
     const one = texts.get(block) || {text: '', visible: own.checkVisibility()}
     one.first = one.visible && range.getBoundingClientRect().top < innerHeight
