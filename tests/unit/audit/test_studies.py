@@ -3,6 +3,8 @@
 import csv
 import json
 import os
+import zipfile
+from xml.etree import ElementTree
 
 import pytest
 
@@ -144,6 +146,19 @@ def test_a_template_is_read_back_with_its_gaps_named(tmp_path, capsys):
     assert "status ok needs a time" in capsys.readouterr().out
     with pytest.raises(UserError, match="exists"):
         audit_studies.main([str(tmp_path / "new"), "--template"])
+
+
+def test_the_spreadsheet_is_the_template_with_every_cell_a_text():
+    with zipfile.ZipFile(audit_studies.EMPTY.with_suffix(".xlsx")) as book:
+        sheet, styles = (book.read(f"xl/{name}.xml") for name in ("worksheets/sheet1", "styles"))
+    rows = ElementTree.fromstring(sheet).findall("{*}sheetData/{*}row")
+    texts = [["".join(cell.itertext()) for cell in row] for row in rows]
+    with audit_studies.EMPTY.open(newline="") as file:
+        wanted = list(csv.reader(file))
+    assert texts[: len(wanted)] == wanted and not any(map(any, texts[len(wanted) :]))
+    formats = [one.get("numFmtId") for one in ElementTree.fromstring(styles).find("{*}cellXfs")]
+    used = {formats[int(cell.get("s"))] for row in rows for cell in row}
+    assert used == {"49"}, "the built-in format for text"
 
 
 def test_two_submissions_of_one_study_name_are_told_apart(tmp_path):
