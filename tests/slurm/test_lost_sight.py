@@ -24,7 +24,8 @@ def scontrol(*words):
 
 def test_an_outage_of_the_controller_loses_no_job(study):
     snakemake = study.start(study.target(batch_size=QUICK))
-    study.wait_for_state("RUNNING", 1, QUICK)
+    # Before its step has begun the job itself needs the controller.
+    cluster.wait_for(lambda: list(study.folder.glob("logs/train_run/**/*.log")), "the training")
     (pid,) = cluster.running("slurmctld")
     controller = psutil.Process(pid)
     controller.suspend()

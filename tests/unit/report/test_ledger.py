@@ -77,7 +77,7 @@ def test_every_identity_of_the_printed_page_holds_within_its_digits():
     # n_W of 5 layers; n_in, and S, o and S · o of 5.
     assert len(shown) == 5 + 1 + 3 * 5
     others = formulas(page["The same of the other seeds"])
-    assert len(others) == 2 * (5 + 1 + 3 * 5)
+    assert len(others) == 7 * (5 + 1 + 3 * 5)
     for formula in shown + others:
         assert holds(formula), formula
 
