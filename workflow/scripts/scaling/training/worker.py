@@ -4,6 +4,7 @@ import faulthandler
 import os
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -80,8 +81,14 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
     try:
         at = error.position
         _report(spec, log, error, launched=at.launched, finished=at.finished)
-        print(f"Rank {log.rank} made no progress; stacks of all threads:", file=sys.stderr)
-        faulthandler.dump_traceback()
+        # In one piece: the other ranks say where they are at the same moment.
+        with tempfile.TemporaryFile("w+") as stacks:
+            print(
+                f"Rank {log.rank} made no progress; stacks of all threads:", file=stacks, flush=True
+            )
+            faulthandler.dump_traceback(stacks)
+            stacks.seek(0)
+            print(stacks.read(), end="", file=sys.stderr, flush=True)
         time.sleep(stall.REPORT_GRACE_SECONDS)
     finally:
         os._exit(1)
