@@ -25,8 +25,9 @@ class FaultyCourse(Course):
         kind, failing, last = os.environ["FAULT"].split(":")
         if kind == "slowing":
             found = super().run_epoch(epoch)
-            slower = 0.1 * min(epoch, int(last)) * (self._rank.index == int(failing))
-            return dataclasses.replace(found, seconds=1 + slower)
+            said = 1 + 0.1 * min(epoch, int(last)) * (self._rank.index == int(failing))
+            waited = min(found.loader_seconds, said)
+            return dataclasses.replace(found, seconds=said, loader_seconds=waited)
         if is_due(self._rank, epoch):
             fail()
         return super().run_epoch(epoch)
