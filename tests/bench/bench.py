@@ -52,7 +52,7 @@ def seconds_of(command: list[str], folder: Path, most: int = 0) -> float:
 
 
 def grid_of(cells: int) -> dict[str, object]:
-    """A configuration with `cells` single-GPU runs of the synthetic dataset, of up to 1,000 sizes."""
+    """A configuration with `cells` single-GPU runs of synthetic images, of up to 1,000 sizes."""
     config = yaml.safe_load((ROOT / "config/demo.yaml").read_text())
     config["dataset"] |= {"source": "synthetic", "train_images": 60, "test_images": 20}
     sizes, seeds = range(1, min(cells, 1000) + 1), range(max(1, cells // 1000))
