@@ -78,14 +78,11 @@ published: small-env ## published studies, derived again and audited: results/pu
 audit: small-env ## what is wrong in studies handed in: make audit STUDY="folder ..." (OPTIONS="--train-images 60000")
 	@python workflow/scripts/audit_studies.py "$$STUDY" $(OPTIONS) --output results/audit.html
 
-# What a loader process that hangs ends in (docs/faults.md); no other failure is tried again.
-HUNG := --reruns 2 --only-rerun "Timed out waiting|'timeout' == 'ok'"
-
 test: env ## all tests but those on Slurm and in a browser
-	python -m pytest -n 2 --dist loadfile $(HUNG)
+	python -m pytest -n 2 --dist loadfile
 
 test-slurm: env ## the tests on a Slurm that they start on this machine; needs root
-	python -m pytest -rs tests/slurm $(HUNG)
+	python -m pytest -rs tests/slurm
 
 test-faults: env ## kills, full disks and studies beside one another (KILLS=n: so many at random)
 	FAULTS_KILLS=$(or $(KILLS),20) python -m pytest -rs tests/faults
