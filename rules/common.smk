@@ -187,9 +187,9 @@ def variant_options(wildcards):
     )
 
 
-def quantization_code(script, model, part):
+def quantization_code(script, model, part, *modules):
     """A digest of a script with the module that trains or evaluates one model."""
-    return digest(script, getattr(QUANTIZED_MODELS.find(model), part).module)
+    return digest(script, getattr(QUANTIZED_MODELS.find(model), part).module, *modules)
 
 
 def single_gpu_run(strategy):

@@ -23,6 +23,10 @@ rule quantize_train:
         " --output {output.weights:q} --summary {output.summary:q} > {log:q} 2>&1"
 
 
+# As the study trains for speed, where it does.
+RESNET_RECIPE = "tuned" if "tuned" in config["grid"]["recipes"] else "course"
+
+
 use rule quantize_train as quantize_train_resnet with:
     output:
         weights="<records>/quantization/seed~{seed}/resnet18.pt",
@@ -30,15 +34,19 @@ use rule quantize_train as quantize_train_resnet with:
     log:
         "logs/quantize_train_resnet/seed~{seed}.log",
     params:
-        code=quantization_code("quantize_train", "resnet18-cifar", "training"),
+        code=quantization_code(
+            *("quantize_train", "resnet18-cifar", "training"),
+            *RECIPES.modules(RESNET_RECIPE),
+        ),
         model="resnet18-cifar",
         training=options(
             TRAINING
             | {
+                "recipe": RESNET_RECIPE,
                 "epochs": config["training"]["warmup_epochs"]
                 + config["training"]["measured_epochs"],
                 "batch_size": min(config["grid"]["batch_sizes"]),
-                "recipe_options": config["recipes"]["course"],
+                "recipe_options": config["recipes"][RESNET_RECIPE],
             }
         ),
 

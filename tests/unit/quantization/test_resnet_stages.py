@@ -14,7 +14,7 @@ MODEL = {"model": "resnet18-cifar", "model_width": 2}
 def train(folder, name, **changes):
     options = {"epochs": 2, "batch_size": 20, "learning_rate": 0.05, "weight_decay": 5e-4}
     options |= {"crop_padding": 0, "horizontal_flip": False}
-    options["recipe_options"] = {"loader_workers": 0}
+    options |= {"recipe": "course", "recipe_options": {"loader_workers": 0}}
     examples.train(folder, name, **MODEL, **(options | changes))
 
 
@@ -49,6 +49,22 @@ def test_the_trained_network_keeps_what_it_learned_through_the_stages(study):
     own = [each for each in record["layers"] if each["weight_scales"] == "tensor"]
     bounds = [each["accumulator_bound"] for each in own]
     assert row["accumulator_bound"] == max(bounds) < 2**31
+
+
+def test_what_trained_it_may_be_tuned_as_well(study):
+    switches = dict.fromkeys(["channels_last", "compile", "cuda_graph", "fused_norms"], False)
+    own = {"recipe": "tuned", "recipe_options": {"precision": "float32", **switches}}
+    train(study, "tuned.pt", **own)
+    examples.evaluate(
+        study, "tuned.json", **MODEL, weights=study / "tuned.pt", calibration_images=50
+    )
+    summary, record = (examples.document(study, name) for name in ("tuned.pt", "tuned"))
+    accuracy = summary["evaluation"]["test_accuracy"]
+    assert record["stages"][0]["accuracy_percent"] == pytest.approx(100 * accuracy)
+    assert 100 * accuracy > 20
+    with pytest.raises(UserError, match=r"cuda_graph .* and there is none"):
+        own["recipe_options"] |= {"cuda_graph": True}
+        train(study, "captured.pt", **own)
 
 
 def test_the_same_seed_gives_the_same_weights_and_one_that_diverges_says_what_to_do(

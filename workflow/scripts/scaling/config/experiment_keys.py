@@ -145,6 +145,6 @@ class Quantization(Section):
     `machine.cpu_threads`: `onnxruntime`, `torchao`. One that is not installed
     (`requirements-peers.txt`) is noted and left out; `[]` measures none."""
     resnet18: bool
-    """`true` trains a ResNet-18 of `model.width` for each seed too (recipe `course`, one GPU, the
-    epochs of `training`, the smallest of `grid.batch_sizes`) and takes it through the stages. Its
-    integer pipeline runs on the CPU."""
+    """`true` trains a ResNet-18 of `model.width` for each seed too (recipe `tuned`, where the grid
+    has it, else `course`; one GPU, the epochs of `training`, the smallest of `grid.batch_sizes`)
+    and takes it through the stages. Its integer pipeline runs on the CPU."""

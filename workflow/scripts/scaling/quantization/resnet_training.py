@@ -1,4 +1,4 @@
-"""Trains the ResNet-18 that is quantized: the study's model, recipe `course`, one GPU.
+"""Trains the ResNet-18 that is quantized: the study's model, one recipe, one GPU.
 
 The runs of the grid keep times and no weights, so this is a training of its own.
 """
@@ -15,8 +15,8 @@ from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.models.resnet import ResNet18
 from scaling.quantization.commands import Training, diverged
+from scaling.registry.recipe import RECIPES
 from scaling.training import evaluation
-from scaling.training.course import Course
 from scaling.training.trainer import TrainingData
 
 
@@ -24,12 +24,14 @@ from scaling.training.trainer import TrainingData
 class ResNetTraining(Training, TrainingOptions):
     """Train a ResNet-18 as a cell of the grid on one GPU."""
 
+    recipe: str
+    """What trains it."""
     recipe_options: dict[str, Any]
-    """Of recipe course."""
+    """Of that recipe."""
 
     def train(self, device: torch.device) -> tuple[ResNet18, dict[str, Any]]:
         spec = RunSpec(
-            cell=Cell("course", "ddp", 1, self.batch_size, self.seed),
+            cell=Cell(self.recipe, "ddp", 1, self.batch_size, self.seed),
             device="cuda" if device.type == "cuda" else "cpu",
             warmup_epochs=0,
             measured_epochs=self.epochs,
@@ -39,12 +41,14 @@ class ResNetTraining(Training, TrainingOptions):
             time_limit_seconds=0,
             collective_timeout_seconds=0,
             **self.shared,
-        )
+        ).resolved()
         described = DATASET.read(self.manifest)
         images = TrainingData.read(self.dataset, self.manifest)
         torch.manual_seed(self.seed)
         network = ResNet18(self.model_width, len(images.data.classes)).to(device)
-        trainer = Course(spec, Rank(0, 0, 1, device), network, images)
+        trainer = RECIPES.find(self.recipe).trainer.load()(
+            spec, Rank(0, 0, 1, device), network, images
+        )
         epochs = []
         for epoch in range(1, self.epochs + 1):
             result = trainer.run_epoch(epoch)
@@ -52,8 +56,9 @@ class ResNetTraining(Training, TrainingOptions):
                 raise diverged(epoch, self.learning_rate)
             epochs.append({"epoch": epoch, **asdict(result)})
             print(f"epoch {epoch}: training loss {result.train_loss:.4f}", flush=True)
-        return network, {
-            "training": spec.parameters() | {"seed": self.seed, "batch_size": self.batch_size},
+        about = {"recipe": self.recipe, "seed": self.seed, "batch_size": self.batch_size}
+        return network.eval(), {
+            "training": spec.parameters() | about,
             "dataset": {key: described[key] for key in ("source", "checksum")},
             "epochs": epochs,
             "evaluation": evaluation.evaluate(network, images, device),
