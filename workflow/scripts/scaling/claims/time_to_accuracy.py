@@ -39,7 +39,10 @@ def _knee(tables: ClaimTables) -> list[Claim]:
     middle, low, high = (noise[f"noise_scale{end}"].median() for end in ("", "_low", "_high"))
     below = known.loc[known["global_batch"] <= low, "more"] <= TWICE
     above = known.loc[known["global_batch"] >= high, "more"] > TWICE
-    last = known[known["accuracy"] == known["accuracy"].max()]
+    # Of the accuracies that most batches reached.
+    batches = known.groupby("accuracy")["global_batch"].transform("size")
+    widest = known[batches == batches.max()]
+    last = widest[widest["accuracy"] == widest["accuracy"].max()]
     return [
         tables.claim(
             "Q4.2-noise-scale",

@@ -9,6 +9,7 @@ from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
 from scaling.report import frames
 from scaling.report.overview import seeds, speedups, times_span
+from scaling.tables.experiments import best_remedy
 from scaling.tables.experiments.quantization_cost import cost
 from scaling.tables.schema import StudyTables, by_configuration
 
@@ -67,26 +68,42 @@ def bandwidth(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 
 def large_batches(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """Accuracy at the reference and at the largest batch, and the best technique there."""
-    said = []
-    if "reference" in cells and cells["reference"].eq(True).any():
-        known = cells[cells["test_accuracy"].notna()]
-        for first in known[known["reference"].eq(True)].head(1).itertuples():
-            own = known[known["recipe"] == first.recipe].sort_values("global_batch_size")
-            last: Any = next(own.tail(1).itertuples())
-            ends = dict.fromkeys(
-                f"{int(row.global_batch_size)} reaches {fmt.percent(row.test_accuracy)}"
-                for row in (first, last)
-            )
-            said.append(f"Batch {', '.join(ends)} ({first.recipe}, {seeds(first.seeds)}).")
-    techniques = tables.experiment("remedies")
-    techniques = techniques[techniques["test_accuracy"].notna()]
-    rows = techniques[techniques["global_batch"] == techniques["global_batch"].max()]
-    for best in rows.sort_values("test_accuracy").tail(1).itertuples():
-        name = best.remedy.replace("_", " ")
-        at = f"Best technique at {int(best.global_batch)}"
-        said.append(f"{at}: {name}, {fmt.percent(best.test_accuracy)}.")
-    return " ".join(said) or None
+    """What the best techniques reach; where there are none, accuracy over the cells' batches."""
+    if said := _techniques(tables.experiment("remedies")):
+        return said
+    known = cells[cells["test_accuracy"].notna()]
+    if "reference" not in cells:
+        return None
+    for first in known[known["reference"].eq(True)].head(1).itertuples():
+        own = known[known["recipe"] == first.recipe].sort_values("global_batch_size")
+        last: Any = next(own.tail(1).itertuples())
+        ends = dict.fromkeys(
+            f"{int(row.global_batch_size)} reaches {fmt.percent(row.test_accuracy)}"
+            for row in (first, last)
+        )
+        return f"Batch {', '.join(ends)} ({first.recipe}, {seeds(first.seeds)})."
+    return None
+
+
+def _techniques(table: pd.DataFrame) -> Answer:
+    """What the best SGD reaches at the smallest batch, and the best technique at larger ones.
+
+    At the largest that comes within the margin, and at the largest of all.
+    """
+    rows = {batch: best_remedy.best(table, batch) for batch in sorted(set(table["global_batch"]))}
+    small = next(iter(rows), None)
+    sgd: Any = best_remedy.best(table, small, sgd=True) if small else None
+    larger = [row for batch, row in rows.items() if row and batch != small]
+    if not sgd or not larger:
+        return None
+    near = [
+        row for row in larger if row.test_accuracy >= sgd.test_accuracy - float(row.accuracy_margin)
+    ]
+    told = ", ".join(
+        f"{row.remedy.replace('_', ' ')} at {int(row.global_batch)} {fmt.percent(row.test_accuracy)}"
+        for row in dict.fromkeys([*near[-1:], larger[-1]])
+    )
+    return f"The best SGD at batch {small} reaches {fmt.percent(sgd.test_accuracy)}; {told}."
 
 
 def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
