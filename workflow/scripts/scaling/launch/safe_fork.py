@@ -16,7 +16,7 @@ from pathlib import Path
 
 FIRST_WITHOUT_FAULT = (3, 11, 10)
 THREADS = Path("/proc/self/task")
-NAME_OF_PYTORCH = "pt_"
+NAME_OF_PYTORCH = b"pt_"
 PATIENCE_SECONDS = 5.0
 """After which a process forks anyway: a thread that is busy for so long drops nothing."""
 
@@ -43,6 +43,6 @@ def _runs(thread: Path) -> bool:
     if int(thread.name) == threading.get_native_id():
         return False
     with suppress(FileNotFoundError, ProcessLookupError):
-        name, _, rest = (thread / "stat").read_text().partition("(")[2].rpartition(") ")
-        return name.startswith(NAME_OF_PYTORCH) and not rest.startswith("S")
+        name, _, rest = (thread / "stat").read_bytes().partition(b"(")[2].rpartition(b") ")
+        return name.startswith(NAME_OF_PYTORCH) and not rest.startswith(b"S")
     return False
