@@ -19,7 +19,7 @@ from torch.multiprocessing import (
 
 from scaling.core import environment
 from scaling.core.environment import Device
-from scaling.launch import launcher
+from scaling.launch import launcher, safe_fork
 
 T = TypeVar("T")
 
@@ -147,6 +147,7 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
             world_size=processes,
             device_id=own if own.type == "cuda" else None,
         )
+        safe_fork.beside_sleeping_threads()
     return Rank(index, local_index, processes, own)
 
 
