@@ -25,7 +25,15 @@ from examples.page import Page
 
 ROOT = Path(__file__).parents[1]
 SNAPSHOTS = ROOT / "tests/snapshots"
-STUDIES = ["cpu", "h200-recipes", "h200x2", "h200x4", "quantization-cifar10", "published"]
+STUDIES = [
+    "cpu",
+    "h200-large-batches",
+    "h200-recipes",
+    "h200x2",
+    "h200x4",
+    "quantization-cifar10",
+    "published",
+]
 """All stored studies; `cpu` lies beside the snapshots, made by config/demo.yaml with more on."""
 
 _COMMAND = re.compile(r"python workflow/scripts/(\w+)\.py (.*?)(?: > \S+ 2>&1)?$", re.MULTILINE)

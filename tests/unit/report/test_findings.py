@@ -1,5 +1,6 @@
 """The tables of docs/findings.md are what the stored studies give."""
 
+import json
 import re
 from pathlib import Path
 
@@ -63,17 +64,40 @@ def test_the_time_to_an_accuracy_is_that_of_the_records():
     assert said in " ".join(section("h200x4").split())
 
 
-def test_every_accuracy_of_the_remedies_is_that_of_the_records():
-    section_of_config = config_of("h200x4")["convergence"]
-    accuracy = table("h200x4", "remedies").set_index(["remedy", "global_batch"])["test_accuracy"]
-    rows = REMEDY.findall(section("h200x4"))
-    assert len(rows) == 8
+@pytest.mark.parametrize(("study", "count"), [("h200x4", 8), ("h200-large-batches", 5)])
+def test_every_accuracy_of_the_remedies_is_that_of_the_records(study, count):
+    section_of_config = config_of(study)["convergence"]
+    accuracy = table(study, "remedies").set_index(["remedy", "global_batch"])["test_accuracy"]
+    rows = REMEDY.findall(section(study))
+    assert len(rows) == count
     for remedy, cells in rows:
         batches = section_of_config["global_batches"]
         for batch, shown in zip(batches, cells.split(" | "), strict=True):
+            if shown == "not run":
+                assert (remedy, batch) not in accuracy
+                continue
             value = accuracy[remedy, batch]
             wanted = "not finite" if pd.isna(value) else f"{100 * value:.1f}"
             assert shown == wanted, (remedy, batch)
+
+
+def test_the_gap_the_noise_scale_and_the_full_trainings_are_those_of_the_records():
+    folder = ROOT / "tests/snapshots/expected/h200-large-batches/tables"
+    claims = {
+        each["id"]: each for each in json.loads((folder / "claims.json").read_text())["claims"]
+    }
+    said = " ".join(section("h200-large-batches").split())
+    assert "−0.21 points (95 % interval −0.70 to +0.28)" in claims["Q4.2-best-sgd-2048"]["sentence"]
+    assert "within 0.2 points of the best SGD at batch 128 (95 % interval −0.7 to +0.3)" in said
+    assert "+4.65 points" in claims["Q4.2-best-sgd-512"]["sentence"]
+    assert "−25.62 points" in claims["Q4.2-best-sgd-8192"]["sentence"]
+    assert "−4.92 points" in claims["Q4.2-gap-2048"]["sentence"]
+    assert claims["Q4.2-noise-scale"]["sentence"].startswith("595 images")
+    assert claims["Q4.2-noise-scale"]["sentence"].endswith("1.67 at batch 2048.")
+    (run,) = table("h200-large-batches", "trained_to_accuracy").itertuples()
+    assert f"{run.training_seconds:.1f} s on one H200" in said and run.reached == run.seeds == 5
+    assert f"({100 * run.test_accuracy_min:.1f} to {100 * run.test_accuracy_max:.1f} %)" in said
+    assert f"{run.run_seconds_min:.1f} to 17.3 s" in said and f"{run.joules / 1e3:.1f} kJ" in said
 
 
 def test_the_share_of_the_peak_and_of_the_power_limit_is_that_of_the_records():

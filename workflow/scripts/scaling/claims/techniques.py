@@ -75,7 +75,6 @@ def _closes(kind: str, batch: int, own: Any, there: Any, tables: ClaimTables) ->
         ratios=[] if at_end else of_difference(found, max(found.mean + margin, -found.mean)),
         own=own,
         there=there,
-        of="SGD" if kind == "Q4.2-best-sgd" else "technique",
         test_accuracy=found,
         accuracy_margin=margin,
         lab=difference(own, lab, tables) if lab and lab.remedy != there.remedy else None,
