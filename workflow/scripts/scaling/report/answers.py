@@ -99,11 +99,12 @@ def _techniques(table: pd.DataFrame) -> Answer:
     near = [
         row for row in larger if row.test_accuracy >= sgd.test_accuracy - float(row.accuracy_margin)
     ]
-    told = ", ".join(
-        f"{row.remedy.replace('_', ' ')} at {int(row.global_batch)} {fmt.percent(row.test_accuracy)}"
+    told = [
+        f"{row.remedy} at {row.global_batch:.0f} {fmt.percent(row.test_accuracy)}"
         for row in dict.fromkeys([*near[-1:], larger[-1]])
-    )
-    return f"The best SGD at batch {small} reaches {fmt.percent(sgd.test_accuracy)}; {told}."
+    ]
+    best = f"The best SGD at batch {small} reaches {fmt.percent(sgd.test_accuracy)}"
+    return f"{best}; {', '.join(told).replace('_', ' ')}."
 
 
 def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
