@@ -52,7 +52,7 @@ try:
     from scaling.terminal.progress import Progress
 
     configuration.check(config, reads_images=not REPLAY)
-    LEFT_OUT = configuration.leave_out(config)
+    TO_SAY = configuration.leave_out(config)
     if REPLAY:
         stored.check(REPLAY, config)
 except UserError as error:
@@ -83,7 +83,9 @@ if workflow.is_main_process:
     if "slurm" in named:
         try:
             planning = {"-n", "--dry-run", "--dryrun", "--unlock"}
-            slurm.preflight(Path.cwd(), submits=not named & planning)
+            TO_SAY.append(
+                slurm.preflight(Path.cwd(), submits=not named & planning)
+            )
         except UserError as error:
             sys.exit(f"error: {error}")
         import snakemake_executor_plugin_slurm
@@ -97,7 +99,7 @@ if workflow.is_main_process:
             check_model(config, Path(DATASET, "manifest.json"))
         except UserError as error:
             sys.exit(f"error: {error}")
-    for sentence in LEFT_OUT:
+    for sentence in filter(None, TO_SAY):
         logger.info(sentence)
     PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
     logger.addHandler(PROGRESS)

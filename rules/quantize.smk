@@ -84,7 +84,7 @@ use rule quantize_evaluate as quantize_evaluate_resnet with:
     log:
         "logs/quantize_evaluate_resnet/seed~{seed}.log",
     # Integers are convolved on the CPU: each core counts.
-    threads: workflow.cores if workflow.local_exec else 1
+    threads: psutil.cpu_count() if workflow.local_exec else 1
     params:
         code=quantization_code("quantize_evaluate", "resnet18-cifar", "evaluation"),
         model="resnet18-cifar",

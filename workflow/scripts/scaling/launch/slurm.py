@@ -30,8 +30,11 @@ PATIENT = """sbatch() {
 """sbatch as a function of the shell that waits where the limit on submitted jobs is reached."""
 
 
-def preflight(folder: Path, submits: bool) -> None:
-    """Refuse a run without sbatch, and one that `submits` without controller or beside others."""
+def preflight(folder: Path, submits: bool) -> str:
+    """Refuse a run without sbatch, and one that `submits` without controller or beside others.
+
+    Returns what else to know before, or "".
+    """
     if not which("sbatch"):
         raise UserError(
             "profile slurm needs sbatch, which is not on this machine's PATH: run it on a login "
@@ -45,19 +48,31 @@ def preflight(folder: Path, submits: bool) -> None:
             f"jobs of an earlier run of this study are in Slurm's queue ({', '.join(left)}): wait "
             "until they have ended, what they finish counts, or end them by make cancel"
         )
+    about = _answer("scontrol", "show", "config") if submits else ""
+    kept = re.search(r"MinJobAge\s*=\s*(\d+)", about)
+    if not kept or int(kept[1]) >= LONGEST_WAIT_SECONDS:
+        return ""
+    return (
+        f"Slurm forgets jobs {kept[1]} s after their end (MinJobAge): one that fails may be "
+        "reported without its reason"
+    )
 
 
 def _queue(column: str) -> dict[str, list[str]]:
     """The state and another column of each of this user's jobs, of ended ones too, by their ids."""
-    command = ["squeue", "--noheader", "--states=all", f"--user={os.getuid()}"]
-    command += [f"--format=%i|%T|{column}"]
+    jobs = ["--states=all", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
+    rows = (line.split("|") for line in _answer("squeue", "--noheader", *jobs).splitlines())
+    return {number: told for number, *told in rows}
+
+
+def _answer(*command: str) -> str:
+    """What a command of Slurm's prints; UserError where it does not answer."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except subprocess.SubprocessError as error:
         said = str(getattr(error, "stderr", None) or error).strip()
         raise UserError(f"Slurm does not answer ({said}): see scontrol ping") from error
-    rows = (line.split("|") for line in done.stdout.splitlines())
-    return {number: told for number, *told in rows}
+    return done.stdout
 
 
 def with_gres(command: str) -> str:
