@@ -73,7 +73,7 @@ def mistakes(tables: StudyTables) -> pd.DataFrame:
     """Each mistake beside the sound variant of the same options and seeds."""
     table, rows = tables.quantization, []
     quantized = table[table["stage"] != STAGES[0]]
-    options = [option for option in Scheme.model_fields if option != "mistake"]
+    options = [option for option in Scheme.model_fields if option != "mistakes"]
     for name, wrong in quantized[quantized["mistake"] != ""].groupby("stage", sort=False):
         same = (quantized[options].astype(str) == wrong[options].iloc[0].astype(str)).all(axis=1)
         same &= quantized["mistake"].eq("") & quantized["seed"].isin(wrong["seed"])
