@@ -15,6 +15,7 @@ from scaling.tables.experiments.quantization_cost import (
     low_bits,
     method,
 )
+from scaling.tables.experiments.quantization_diagnostics import DIAGNOSTICS
 from scaling.tables.schema import StudyTables
 
 
@@ -80,20 +81,17 @@ def mistakes(tables: StudyTables) -> pd.DataFrame:
         sound = quantized[same]
         first = sound["stage"].iloc[0] if len(sound) else ""
         beside = between(tables.quantization_paired, str(name), first)
-        seen = {part for text in wrong["revealed_by"] for part in text.split("; ")} - {
-            "",
-            "accuracy",
-        }
-        lost = beside is not None and beside.errors < -STANDARD_ERRORS
+        seen = {part for text in wrong["revealed_by"] for part in text.split("; ")} - {"accuracy"}
+        if beside is not None and beside.errors < -STANDARD_ERRORS:
+            seen.add("accuracy")
         mistake = wrong["mistake"].iloc[0]
         rows.append(
             {
                 "mistake": mistake,
-                "meaning": MISTAKES[mistake],
+                "meaning": "; ".join(MISTAKES[one] for one in mistake.split("+")),
                 "accuracy": wrong["accuracy_percent"].mean(),
-                "sound_accuracy": sound["accuracy_percent"].mean(),
                 "difference": None if beside is None else difference(*beside),
-                "revealed_by": "; ".join(["accuracy"] * lost + sorted(seen)) or "nothing",
+                "revealed_by": ", ".join(one for one in DIAGNOSTICS if one in seen) or "nothing",
             }
         )
     return pd.DataFrame(rows)
