@@ -88,7 +88,7 @@ def mistakes(tables: StudyTables) -> pd.DataFrame:
         rows.append(
             {
                 "mistake": mistake,
-                "meaning": "; ".join(MISTAKES[one] for one in mistake.split("+")),
+                "meaning": MISTAKES.get(mistake),
                 "accuracy": wrong["accuracy_percent"].mean(),
                 "difference": None if beside is None else difference(*beside),
                 "revealed_by": ", ".join(one for one in DIAGNOSTICS if one in seen) or "nothing",
