@@ -41,11 +41,7 @@ def test_nothing_said_is_int8_from_image_to_logits():
         ),
         ({"mistake": "typo"}, r"mistakes\[0\] is 'typo': it should be 'activation_scale', "),
         ({"mistake": None, "mistakes": []}, "the unknown key mistake, perhaps mistakes"),
-        (
-            {"mistakes": ["bias_scale", "no_product", "bias_unscaled"]},
-            "wrong: bias_scale and bias_unscaled both change the bias: keep one$",
-        ),
-        ({"mistakes": ["one_image", "test_data"]}, "both change the calibration images: keep one"),
+        ({"mistakes": ["one_image", "test_data"]}, "one_image and test_data both change the c"),
     ],
 )
 def test_what_is_not_allowed_is_named(options, complaint):

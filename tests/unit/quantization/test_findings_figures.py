@@ -66,14 +66,8 @@ def test_the_readme_says_what_mistakes_make_of_the_networks_of_the_lab():
             ((mean, low, high),) = found.itertuples(index=False)
             wanted = "–" if math.isnan(mean) else f"{mean:.2f} ({low:.2f} to {high:.2f})"
             assert shown[place] == wanted, (name, mistake)
-
-
-def test_a_variant_of_two_mistakes_stands_beside_the_sound_one_of_the_same_networks():
-    paths = sorted((STUDY.parent / "quantization-last-bias").glob("quantization/*/*/*.json"))
-    documents, name = read(VARIANT, paths), "mistake-activation_scale+bias_scale"
+    documents = read(VARIANT, sorted((STUDY.parent / name).glob("quantization/*/*/*.json")))
     table, pairs = quantization.variants(documents), quantization.paired(documents)
-    both = table[table["stage"] == name]
-    assert set(both["mistake"]) == {"activation_scale+bias_scale"}
-    assert both["revealed_by"].str.contains("S·o·max; bias").all()
-    (pair,) = pairs[pairs["stage"] == name].itertuples()
-    assert (pair.reference_stage, pair.seeds) == (INT8, 8)
+    both = table[table["mistake"] == "activation_scale+bias_scale"]
+    assert both["revealed_by"].str.contains("S·o·max; bias").sum() == 8
+    assert pairs[pairs["stage"].isin(both["stage"])]["reference_stage"].tolist() == [INT8]

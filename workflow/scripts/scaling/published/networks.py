@@ -16,10 +16,7 @@ SOUND = "no mistake"
 
 
 def of_the_lab(studies: Path) -> list[Path]:
-    """List the stored studies whose network has the biases of the lab's: none, or its last layer's.
-
-    UserError for a configuration that cannot be read.
-    """
+    """List the stored studies whose network has the lab's biases: none, or its last layer's."""
     return [
         path.parent
         for path in sorted(studies.glob(f"*/{CONFIG}"))

@@ -13,13 +13,6 @@ from scaling.tables.experiments.quantization_cost import cost
 from scaling.tables.schema import StudyTables, by_configuration
 
 Answer = str | None
-QUANTIZED = dict(
-    zip(
-        STAGES[1:],
-        ("weights", "weights and activations", "weights, activations and biases"),
-        strict=True,
-    )
-)
 
 
 def batch_size(tables: StudyTables, cells: pd.DataFrame) -> Answer:
@@ -154,13 +147,14 @@ def knobs(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 def part_b(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     """What the last stage of quantization that there is costs."""
     table = tables.quantization
-    there = [stage for stage in QUANTIZED if stage in set(table["stage"])]
+    there = [stage for stage in STAGES[1:] if stage in set(table["stage"])]
     if not there:
         return None
     found = cost(table[table["stage"] == there[-1]])
     ends = f"{found.accuracy_percent:.2f} % against {found.float32_percent:.2f} % in float32"
     lost = f"{found.difference} points, {seeds(found.seeds)}"
-    return f"Int8 {QUANTIZED[there[-1]]}: {ends} ({lost})."
+    what = there[-1].replace("+activations+bias", ", activations and biases").replace("+", " and ")
+    return f"Int8 {what}: {ends} ({lost})."
 
 
 ANSWERS: dict[str, Callable[[StudyTables, pd.DataFrame], Answer]] = {
