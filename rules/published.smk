@@ -2,6 +2,7 @@
 rule published_render:
     input:
         sources=published_files(),
+        networks=lab_networks,
         texts=["report/mistakes.yaml", "report/formulas.yaml"],
         figure="<results>/figures/published/comparison.svg",
         template=TEMPLATE,
@@ -21,5 +22,6 @@ rule published_render:
         folders=published_folders(),
     shell:
         "python workflow/scripts/published_render.py --folders {params.folders:q}"
+        " --networks {input.networks:q}"
         " --figure {input.figure:q} --template report/published.html.j2 --output {output:q}"
         " > {log:q} 2>&1"

@@ -13,8 +13,8 @@ rule quantize_train:
         code=quantization_code("quantize_train", "tutorial-cnn", "training"),
         model="tutorial-cnn",
         training=options(
-            config["quantization"] | {"device": config["device"]},
-            *("device", "epochs", "batch_size", "learning_rate", "momentum"),
+            {"biases": None} | config["quantization"] | {"device": config["device"]},
+            *("device", "epochs", "batch_size", "learning_rate", "momentum", "biases"),
         ),
     shell:
         "python workflow/scripts/quantize_train.py --model {params.model}"

@@ -55,7 +55,7 @@ def variants() -> pd.DataFrame:
         integers = scheme.activation_bits is not None
         for seed, difference in enumerate(differences):
             rows.append(
-                {"seed": seed, "stage": name, **scheme.model_dump()}
+                {"seed": seed, "stage": name, **scheme.model_dump(), "mistake": scheme.mistake}
                 | {"accuracy_percent": FLOAT32[seed] + difference, "difference_points": difference}
                 | {"standard_error_points": error, "agreement_percent": agreement}
                 | {"test_images": 10_000, "packed_bytes": size, "float32_bytes": 248_024}

@@ -100,6 +100,7 @@ def test_a_shipped_configuration_is_valid(name):
         ("quantization.variants", [{"name": "a"}] * 2, "variants[1] is called a (allowed: a name"),
         ("quantization.variants", [{"name": "float32"}], "variants[0] is called float32 (allowed"),
         ("quantization.variants", [{"name": "a", "weight_bits": 9}], "[0].weight_bits is 9: it sh"),
+        ("quantization.biases", "first", "biases is 'first': it should be 'all', 'last' or 'none'"),
         ("quantization.variants", [{"name": "a", "seeds": [9]}], "[0].seeds are [9] (allowed: th"),
         ("quantization.variants", [], "quantization.histograms is 'weights+activations+bias' (all"),
         ("quantization.seeds", [], "seeds is empty, but quantization.peers asks for Part B"),

@@ -12,6 +12,14 @@ def test_a_scheme_is_json_and_back():
     assert Scheme.of(json.loads(json.dumps(scheme.model_dump()))) == scheme
 
 
+def test_one_mistake_may_be_spelt_as_records_and_configurations_before_lists_do():
+    assert Scheme.of({"mistake": None}) == Scheme()
+    assert Scheme.of({"mistake": "bias_scale"}) == Scheme(mistakes=["bias_scale"])
+    both = Scheme(weight_bits=4, mistakes=["activation_scale", "bias_scale"])
+    assert both.mistake == "activation_scale+bias_scale"
+    assert both.sound == Scheme(weight_bits=4) and both.sound.mistake == ""
+
+
 def test_nothing_said_is_int8_from_image_to_logits():
     assert Scheme.of({}).has_histograms
     for options in ({"logits": "float"}, {"weight_scales": "channel"}, {"activation_bits": None}):
@@ -27,7 +35,13 @@ def test_nothing_said_is_int8_from_image_to_logits():
         ({"rounding": "up"}, "rounding is 'up': it should be 'nearest' or 'gptq'"),
         ({"weight_bit": 4}, "the scheme has the unknown key weight_bit, perhaps weight_bits"),
         ({"unsigned": True, "activation_bits": None}, "unsigned activations are integers: give"),
-        ({"activation_bits": None, "mistake": "bias_scale"}, "bias_scale is one of activations"),
+        (
+            {"activation_bits": None, "mistakes": ["bias_scale"]},
+            "is a mistake of activations: give",
+        ),
+        ({"mistake": "typo"}, r"mistakes\[0\] is 'typo': it should be 'activation_scale', "),
+        ({"mistake": None, "mistakes": []}, "the unknown key mistake, perhaps mistakes"),
+        ({"mistakes": ["one_image", "test_data"]}, "one_image and test_data both change the c"),
     ],
 )
 def test_what_is_not_allowed_is_named(options, complaint):

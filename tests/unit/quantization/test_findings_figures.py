@@ -1,17 +1,22 @@
 """What docs/quantization.md says int8 costs on CIFAR-10, held to the stored study of it."""
 
+import math
 import re
 from pathlib import Path
 
 from examples.findings import section
+from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
 from scaling.core.records.quantization import BACKENDS, VARIANT, read
+from scaling.published import networks
+from scaling.published.networks import SOUND
 from scaling.tables.experiments import quantization, quantization_backends
 from scaling.tables.experiments.quantization_cost import cost
 
 ROOT = Path(__file__).parents[3]
 STUDY = ROOT / "studies/quantization-cifar10"
 ROW = re.compile(r"^\| .* \| `([\w+-]+)` \| (.*) \|$", re.MULTILINE)
+MISTAKE = re.compile(r"^\| `?([\w+]+)`? \| (.*) \| (.*) \|$", re.MULTILINE)
 INT8 = "weights+activations+bias"
 
 
@@ -47,3 +52,22 @@ def test_the_readme_names_the_peers_by_the_records():
         for batch in (1, 256):
             ratios = rows[f"batch_{batch}_ratio"]
             assert f"{ratios.min():.2f} to {ratios.max():.2f} times" in words
+
+
+def test_the_readme_says_what_mistakes_make_of_the_networks_of_the_lab():
+    _, *lines = MISTAKE.findall(section("quantization-last-bias"))
+    assert len(lines) == 7
+    for place, name in enumerate(("quantization-no-bias", "quantization-last-bias")):
+        ours = networks.accuracies(sorted((STUDY.parent / name).glob("quantization/*/*/*.json")))
+        last = ours[ours["stage"] == STAGES[2 + place]].groupby("mistake")["accuracy_percent"]
+        assert (last.count() == 8).all()
+        for mistake, *shown in lines:
+            found = last.agg(["mean", "min", "max"]).reindex([mistake.replace("none", SOUND)])
+            ((mean, low, high),) = found.itertuples(index=False)
+            wanted = "–" if math.isnan(mean) else f"{mean:.2f} ({low:.2f} to {high:.2f})"
+            assert shown[place] == wanted, (name, mistake)
+    documents = read(VARIANT, sorted((STUDY.parent / name).glob("quantization/*/*/*.json")))
+    table, pairs = quantization.variants(documents), quantization.paired(documents)
+    both = table[table["mistake"] == "activation_scale+bias_scale"]
+    assert both["revealed_by"].str.contains("S·o·max; bias").sum() == 8
+    assert pairs[pairs["stage"].isin(both["stage"])]["reference_stage"].tolist() == [INT8]

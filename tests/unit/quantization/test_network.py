@@ -166,9 +166,9 @@ SCHEMES = [
     Scheme(weight_scales="channel", logits="float", weight_range="output"),
     Scheme(weight_bits=4, activation_bits=4, unsigned=True, activation_range="percentile"),
     Scheme(weight_bits=3, rounding="gptq", bias_correction=True),
-    Scheme(mistake="activation_scale"),
-    Scheme(mistake="no_product"),
-    Scheme(mistake="bias_scale"),
+    Scheme(mistakes=["activation_scale"]),
+    Scheme(mistakes=["no_product"]),
+    Scheme(mistakes=["bias_scale"]),
 ]
 
 
@@ -189,7 +189,7 @@ def test_integers_alone_give_the_logits_of_the_simulation_bit_for_bit(network, i
         assert torch.equal(floats, ints.double())
         assert layer.input_levels.low <= ints.min() and ints.max() <= layer.input_levels.high
     reached = max(values.max().item() for values in received[torch.int8][1:])
-    assert scheme.mistake or reached == layer.input_levels.high
+    assert scheme.mistakes or reached == layer.input_levels.high
     simulated[7, 3] += 1e-9
     found.compare(quantized, beyond_calibration, simulated)
     assert (found.logits, found.differing) == (800, 1)

@@ -8,6 +8,7 @@ from examples.made_here import assert_made_here
 from examples.quantized_digits import document, train
 from scaling.core import code_digest
 from scaling.core.errors import UserError
+from scaling.models.tutorial_cnn import load_weights
 from scaling.registry.quantized_model import QUANTIZED_MODELS
 
 ROOT = Path(__file__).parents[3]
@@ -28,6 +29,16 @@ def test_a_seed_gives_the_same_weights_bit_for_bit_and_another_seed_others(
     assert len(losses) == 6 and losses[-1] < losses[0]
     float32 = document(quantized_digits)["float32"]["accuracy_percent"]
     assert summary["test_accuracy"] == pytest.approx(float32 / 100)
+
+
+@pytest.mark.parametrize(("biases", "held"), [("last", 226), ("none", 236)])
+def test_layers_without_a_bias_hold_zeros_for_it(quantized_digits, biases, held):
+    train(quantized_digits, f"{biases}.pt", biases=biases)
+    summary = document(quantized_digits, f"{biases}.pt")
+    assert summary["parameters"] == 62_006 - held and summary["training"]["biases"] == biases
+    found = load_weights(quantized_digits / f"{biases}.pt").state_dict()
+    zeros = [name for name, value in found.items() if not value.any()]
+    assert zeros == [name for name in found if "bias" in name][: 4 if biases == "last" else 5]
 
 
 @pytest.mark.parametrize(

@@ -16,18 +16,19 @@ from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization.variant import make, measure
 from scaling.tables.experiments.quantization_diagnostics import DIAGNOSTICS, revealed_by
 
-Records = dict[str | None, dict[str, Any]]
+Records = dict[str, dict[str, Any]]
+BOTH = "activation_scale+bias_unscaled"
 
 
 @pytest.fixture(scope="module")
 def records(quantized_digits):
-    """The record of the plain variant (None), and of each mistaken one."""
+    """The record of the plain variant, under "", and of each mistaken one."""
     paths = quantized_digits / "images.npz", quantized_digits / "manifest.json"
     training, test, _ = read_images(*paths, torch.device("cpu"))
     network, chosen = load_weights(quantized_digits / "weights.pt"), training.sample(len(test), 3)
     variants = {
-        mistake: make(network, Scheme(mistake=mistake), chosen, test, seed=0)
-        for mistake in (None, *MISTAKES)
+        name: make(network, Scheme(mistakes=[*filter(None, name.split("+"))]), chosen, test, seed=0)
+        for name in ("", *MISTAKES, BOTH)
     }
     return {name: measure(network, each, chosen, test) for name, each in variants.items()}
 
@@ -81,7 +82,7 @@ def test_what_cannot_be_evaluated_is_refused(quantized_digits):
 
 
 def test_the_sound_variant_keeps_every_invariant(records):
-    sound = records[None]
+    sound = records[""]
     json.dumps(sound, allow_nan=False)
     assert sound["input"]["clipped_share_calibration"] == 0
     for row in sound["layers"]:
@@ -106,10 +107,11 @@ def test_the_sound_variant_keeps_every_invariant(records):
         ("no_product", {"SQNR", "S·o·max", "bias"}),
         ("one_image", {"clipped share", "calibration images", "calibration checksum"}),
         ("test_data", {"calibration checksum"}),
+        (BOTH, {"accuracy", "SQNR", "clipped share", "S·o·max", "bias"}),
     ],
 )
 def test_every_mistake_is_revealed(records, mistake, expected):
-    wrong, sound = records[mistake], records[None]
+    wrong, sound = records[mistake], records[""]
     # It makes no integer pipeline disagree.
     assert wrong["exactness"] == {"logits": 1500, "differing": 0}
     found = revealed_by(wrong, sound)
@@ -120,7 +122,7 @@ def test_every_mistake_is_revealed(records, mistake, expected):
 def test_as_many_test_images_are_told_by_their_checksum_and_where_the_data_differ(
     records,
 ):
-    wrong, sound = records["test_data"], records[None]
+    wrong, sound = records["test_data"], records[""]
     assert wrong["calibration_images"] == sound["calibration_images"] == 150
     assert wrong["training_checksum"] == sound["calibration_checksum"]
     assert "calibration images" not in revealed_by(wrong, sound)

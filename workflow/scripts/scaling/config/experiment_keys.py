@@ -131,6 +131,9 @@ class Quantization(Section):
     """Of its SGD."""
     momentum: Fraction
     """Of its SGD."""
+    biases: Literal["all", "last", "none"] = "all"
+    """The layers of the tutorial CNN with a bias: `all`, or as in the lab's notebook `none`, and
+    for its question on biases the `last` alone."""
     calibration_images: Count
     """Training images that set the activation scales; 0 means all."""
     variants: list[Variant]

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from scaling.core.section import Section
 
@@ -27,6 +27,13 @@ MISTAKES: dict[Mistake, str] = {
     "test_data": "the activations are calibrated on the test images",
 }
 """Each mistake in a few words."""
+CHANGED: dict[str, set[Mistake]] = {
+    "output factor": {"activation_scale", "255_for_127"},
+    "bias": {"bias_scale", "bias_unscaled"},
+    "product of scales": {"no_product"},
+    "calibration images": {"one_image", "test_data"},
+}
+"""What mistakes change: a variant makes one of each set at most."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
 """The lab's stages in order: the float network, and three variants of it."""
 
@@ -59,17 +66,41 @@ class Scheme(Section):
     inputs."""
     bias_correction: bool = False
     """Takes the mean shift of each layer's output out of its bias."""
-    mistake: Mistake | None = None
-    """One that documents have made: `activation_scale`, `bias_scale`, `255_for_127`,
-    `bias_unscaled`, `no_product`, `one_image` or `test_data`."""
+    mistakes: list[Mistake] = Field(default_factory=list)
+    """Those made, as documents have made them: `activation_scale`, `bias_scale`, `255_for_127`,
+    `bias_unscaled`, `no_product`, `one_image`, `test_data`. For a single one `mistake: bias_scale`
+    will do."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_mistake(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "mistake" not in values or "mistakes" in values:
+            return values
+        others = {key: value for key, value in values.items() if key != "mistake"}
+        one = values["mistake"]
+        return others | {"mistakes": [] if one is None else [one]}
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.unsigned and self.activation_bits is None:
             raise ValueError("unsigned activations are integers: give activation_bits")
-        if self.activation_bits is None and self.mistake is not None:
-            raise ValueError(f"mistake {self.mistake} is one of activations: give activation_bits")
+        if self.activation_bits is None and self.mistakes:
+            raise ValueError(f"{self.mistake} is a mistake of activations: give activation_bits")
+        for quantity, of_it in CHANGED.items():
+            made = [one for one in self.mistakes if one in of_it]
+            if len(made) > 1:
+                raise ValueError(f"{' and '.join(made)} both change the {quantity}: keep one")
         return self
+
+    @property
+    def mistake(self) -> str:
+        """The mistakes as one name: `activation_scale+bias_scale`, empty without any."""
+        return "+".join(self.mistakes)
+
+    @property
+    def sound(self) -> Self:
+        """The same options without a mistake."""
+        return self.model_copy(update={"mistakes": []})
 
     @property
     def needs_moments(self) -> bool:

@@ -14,6 +14,7 @@ integers by the other. The factor is off by at most 2^-22 of itself, 127 levels 
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import torch
@@ -157,7 +158,7 @@ class LayerScales:
     weight: Tensor
     input: float
     images: float
-    mistake: Mistake | None = None
+    mistakes: Collection[Mistake] = ()
 
     @property
     def accumulator(self) -> Tensor:
@@ -167,21 +168,21 @@ class LayerScales:
     @property
     def _assumed(self) -> Tensor:
         """S as the document has it."""
-        return self.weight * self.images if self.mistake == "no_product" else self.accumulator
+        return self.weight * self.images if "no_product" in self.mistakes else self.accumulator
 
     @property
     def bias(self) -> Tensor:
         """The scale at which a bias becomes an integer: [outputs]."""
-        if self.mistake == "bias_scale":
-            return INT32.high / self.accumulator
-        if self.mistake == "bias_unscaled":
+        if "bias_scale" in self.mistakes:
+            return INT32.high / self._assumed
+        if "bias_unscaled" in self.mistakes:
             return torch.ones_like(self.accumulator)
         return self._assumed
 
     def output_factor(self, scale: float, levels: Levels) -> Tensor:
         """Compute o, which gives outputs in `levels` this `scale` of qmax / max: [outputs]."""
-        if self.mistake == "255_for_127":
+        if "255_for_127" in self.mistakes:
             scale *= (2 * levels.high + 1) / levels.high
-        if self.mistake == "activation_scale":
+        if "activation_scale" in self.mistakes:
             scale = levels.high**2 / scale
         return scale / self._assumed

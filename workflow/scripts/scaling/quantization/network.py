@@ -186,7 +186,8 @@ class Builder:
         scale: float | None = None,
     ) -> QuantizedLayer:
         """Quantize `layer`, which is to pass on integers in `levels` of this (or its own) scale."""
-        scales = LayerScales(rounded.scales, input_scale, self.images().scale, self.scheme.mistake)
+        images, mistakes = self.images().scale, self.scheme.mistakes
+        scales = LayerScales(rounded.scales, input_scale, images, mistakes)
         requantization = None
         if levels is not None:
             factor = scales.output_factor(scale or self.scale(name, levels), levels)

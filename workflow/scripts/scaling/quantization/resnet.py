@@ -133,7 +133,7 @@ def quantize(
     UserError for a scheme that needs more than ranges, when a tensor has no scale (all zero), and
     when an accumulator could leave int32.
     """
-    for option in ("activation_range", "rounding", "bias_correction", "mistake"):
+    for option in ("activation_range", "rounding", "bias_correction", "mistakes"):
         if (asked := getattr(scheme, option)) != getattr(Scheme(), option):
             raise UserError(
                 f"ResNet-18 is not quantized with {option} {asked}; leave {option} as it is by "

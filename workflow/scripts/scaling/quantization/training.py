@@ -1,7 +1,7 @@
 """Trains the tutorial CNN that every quantization stage is made from."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from scaling.core.errors import UserError
 from scaling.core.paired_accuracy import Classes
 from scaling.data.batches import Images, read_images
 from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
+from scaling.quantization.calibration import layers
 from scaling.quantization.commands import Training, diverged
 
 
@@ -26,6 +27,8 @@ class TutorialTraining(Training):
     """Of SGD, constant."""
     momentum: float
     """Of SGD, 0 for none."""
+    biases: Literal["all", "last", "none"] = "all"
+    """The layers with a bias; all others hold zeros for theirs."""
 
     def train(self, device: torch.device) -> tuple[nn.Sequential, dict[str, Any]]:
         images, test, identity = read_images(self.dataset, self.manifest, device)
@@ -36,6 +39,10 @@ class TutorialTraining(Training):
             )
         torch.manual_seed(self.seed)
         network = tutorial_cnn().to(device)
+        held = {"all": 0, "last": -1, "none": None}[self.biases]
+        for layer in [*layers(network).values()][:held]:
+            assert layer.bias is not None
+            nn.init.zeros_(layer.bias).requires_grad_(False)
         optimizer = torch.optim.SGD(
             network.parameters(), lr=self.learning_rate, momentum=self.momentum
         )
@@ -62,11 +69,11 @@ class TutorialTraining(Training):
             print(f"epoch {epoch}: training loss {mean_loss:.4f}, accuracy {accuracy:.2%}")
         network.eval()
         right = int((predict(network, test) == test.labels).sum())
-        options = ("seed", "epochs", "batch_size", "learning_rate", "momentum")
+        options = ("seed", "epochs", "batch_size", "learning_rate", "momentum", "biases")
         return network, {
             "training": {key: getattr(self, key) for key in options},
             "dataset": identity,
-            "parameters": sum(parameter.numel() for parameter in network.parameters()),
+            "parameters": sum(each.numel() for each in network.parameters() if each.requires_grad),
             "train_images": len(images),
             "test_images": len(test),
             "epochs": epochs,

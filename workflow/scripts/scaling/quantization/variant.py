@@ -84,14 +84,14 @@ def make(
 ) -> Variant:
     """Quantize `network` as `scheme` says, with the `chosen` training images.
 
-    Or with those that the mistake of `scheme` takes instead.
+    Or with those that a mistake of `scheme` takes instead.
     """
     inputs, calibration, images = LayerInputs(), None, None
     if scheme.needs_moments:
         inputs = LayerInputs(chosen.sample(min(MOMENT_IMAGES, len(chosen)), seed).batches())
     if scheme.activation_bits is not None:
         mistaken = {"one_image": chosen.sample(1, seed), "test_data": test}
-        images = mistaken.get(str(scheme.mistake), chosen)
+        images = next((mistaken[one] for one in scheme.mistakes if one in mistaken), chosen)
         points = observer_points(network, after="relu")
         calibration = calibrate(network, images.batches(), points)
         if scheme.activation_range != "max_abs":

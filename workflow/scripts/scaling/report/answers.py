@@ -163,14 +163,16 @@ def knobs(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 
 def part_b(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """What the last stage of quantization costs."""
-    rows = tables.quantization[tables.quantization["stage"] == STAGES[-1]]
-    if rows.empty:
+    """What the last stage of quantization that there is costs."""
+    table = tables.quantization
+    there = [stage for stage in STAGES[1:] if stage in set(table["stage"])]
+    if not there:
         return None
-    found = cost(rows)
+    found = cost(table[table["stage"] == there[-1]])
     ends = f"{found.accuracy_percent:.2f} % against {found.float32_percent:.2f} % in float32"
     lost = f"{found.difference} points, {seeds(found.seeds)}"
-    return f"Int8 weights, activations and biases: {ends} ({lost})."
+    what = there[-1].replace("+activations+bias", ", activations and biases").replace("+", " and ")
+    return f"Int8 {what}: {ends} ({lost})."
 
 
 ANSWERS: dict[str, Callable[[StudyTables, pd.DataFrame], Answer]] = {

@@ -15,6 +15,7 @@ from scaling.tables.experiments.quantization_cost import (
     low_bits,
     method,
 )
+from scaling.tables.experiments.quantization_diagnostics import DIAGNOSTICS
 from scaling.tables.schema import StudyTables
 
 
@@ -73,27 +74,24 @@ def mistakes(tables: StudyTables) -> pd.DataFrame:
     """Each mistake beside the sound variant of the same options and seeds."""
     table, rows = tables.quantization, []
     quantized = table[table["stage"] != STAGES[0]]
-    options = [option for option in Scheme.model_fields if option != "mistake"]
+    options = [option for option in Scheme.model_fields if option != "mistakes"]
     for name, wrong in quantized[quantized["mistake"] != ""].groupby("stage", sort=False):
         same = (quantized[options].astype(str) == wrong[options].iloc[0].astype(str)).all(axis=1)
         same &= quantized["mistake"].eq("") & quantized["seed"].isin(wrong["seed"])
         sound = quantized[same]
         first = sound["stage"].iloc[0] if len(sound) else ""
         beside = between(tables.quantization_paired, str(name), first)
-        seen = {part for text in wrong["revealed_by"] for part in text.split("; ")} - {
-            "",
-            "accuracy",
-        }
-        lost = beside is not None and beside.errors < -STANDARD_ERRORS
+        seen = {part for text in wrong["revealed_by"] for part in text.split("; ")} - {"accuracy"}
+        if beside is not None and beside.errors < -STANDARD_ERRORS:
+            seen.add("accuracy")
         mistake = wrong["mistake"].iloc[0]
         rows.append(
             {
                 "mistake": mistake,
-                "meaning": MISTAKES[mistake],
+                "meaning": MISTAKES.get(mistake),
                 "accuracy": wrong["accuracy_percent"].mean(),
-                "sound_accuracy": sound["accuracy_percent"].mean(),
                 "difference": None if beside is None else difference(*beside),
-                "revealed_by": "; ".join(["accuracy"] * lost + sorted(seen)) or "nothing",
+                "revealed_by": ", ".join(one for one in DIAGNOSTICS if one in seen) or "nothing",
             }
         )
     return pd.DataFrame(rows)

@@ -1,7 +1,7 @@
 """What a page says of a published study: findings by cause, and its figures with the wrong ones."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote
@@ -10,6 +10,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
+from scaling.published import networks
 from scaling.published.findings import MISTAKES
 from scaling.published.study import PRINTED, PublishedStudy
 from scaling.report.frames import SEVERITIES, audit_counts
@@ -23,11 +24,15 @@ OVERVIEW = ["study", "folder", "link", "points", "cells", *SEVERITIES, "causes"]
 
 @dataclass(frozen=True)
 class Judged:
-    """One study of a folder, and the rows of its findings, as `findings.judge` gives them."""
+    """One study of a folder, and the rows of its findings, as `findings.judge` gives them.
+
+    `ours` are the accuracies of our quantized networks, by default of none.
+    """
 
     study: PublishedStudy
     folder: str
     rows: pd.DataFrame
+    ours: pd.DataFrame = field(default_factory=lambda: networks.accuracies([]))
 
     @property
     def id(self) -> str:
@@ -69,7 +74,7 @@ class Judged:
         frames = {
             "causes": self.findings,
             "figures": self.figures,
-            "printed_quantization": self.study.quantization,
+            "printed_quantization": networks.beside(self.study.quantization, self.ours),
             "printed_accuracy": self.study.accuracy,
         }
         made = tables("published", frames.__getitem__)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.config.scheme import STAGES
+from scaling.config.scheme import STAGES, Scheme
 from scaling.core.paired_accuracy import Classes, decode, mean_difference
 from scaling.core.records.quantization import Document
 from scaling.tables import schema
@@ -69,18 +69,18 @@ def _float32(document: Document) -> dict[str, Any]:
 
 
 def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
-    row: dict[str, Any] = {**document.get("environment", {}), **document, **document["scheme"]}
-    row["stage"] = document["variant"]
+    scheme = _scheme(document)
+    row: dict[str, Any] = {**document.get("environment", {}), **document, **scheme.model_dump()}
+    row |= {"stage": document["variant"], "mistake": scheme.mistake}
     for column, worst in WORST.items():
         found = [entry.get(column) for entry in document["layers"]]
         row[column] = worst([value for value in found if value is not None], default=None)
     row["compression"] = document["float32_bytes"] / document["packed_bytes"]
     if exactness := document["exactness"]:
         row |= {"logits_compared": exactness["logits"], "logits_differing": exactness["differing"]}
-    if exactness and row["mistake"] is not None:
-        # What reveals the mistake, beside the correct variant of the same options.
-        wanted = document["scheme"] | {"mistake": None}
-        for sound in [other for other in others if other["scheme"] == wanted][:1]:
+    if scheme.mistakes:
+        # What reveals them, beside the correct variant of the same options.
+        for sound in [other for other in others if _scheme(other) == scheme.sound][:1]:
             row["revealed_by"] = "; ".join(revealed_by(document, sound))
     return row
 
@@ -160,7 +160,7 @@ def _spread(row: dict[str, Any]) -> dict[str, Any]:
 def paired(documents: list[Document]) -> pd.DataFrame:
     """Compare variants of the same networks image by image, over all seeds that both have.
 
-    Each stage with the one before, each mistake with the correct variant of the same options.
+    Each stage with the one before, each mistaken one with the correct one of the same options.
     Documents from before there were variants give no row.
     """
     by_stage = _by_variant(documents)
@@ -177,11 +177,14 @@ def paired(documents: list[Document]) -> pd.DataFrame:
 def _pairs(by_stage: dict[str, dict[int, Document]]) -> Iterator[tuple[str, str]]:
     stages = [name for name in STAGES if name in by_stage]
     yield from zip(stages[1:], stages, strict=False)
-    schemes = {name: next(iter(found.values()))["scheme"] for name, found in by_stage.items()}
+    schemes = {name: _scheme(next(iter(found.values()))) for name, found in by_stage.items()}
     for name, scheme in schemes.items():
-        if scheme["mistake"] is not None:
-            sound = scheme | {"mistake": None}
-            yield from ((name, other) for other, found in schemes.items() if found == sound)
+        if scheme.mistakes:
+            yield from ((name, other) for other, found in schemes.items() if found == scheme.sound)
+
+
+def _scheme(document: Document) -> Scheme:
+    return Scheme.of(document["scheme"], "the scheme")
 
 
 def _labels(documents: list[Document]) -> Classes:
