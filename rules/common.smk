@@ -83,9 +83,7 @@ if workflow.is_main_process:
     if "slurm" in named:
         try:
             planning = {"-n", "--dry-run", "--dryrun", "--unlock"}
-            TO_SAY.append(
-                slurm.preflight(Path.cwd(), submits=not named & planning)
-            )
+            TO_SAY.append(slurm.preflight(Path.cwd(), submits=not named & planning))
         except UserError as error:
             sys.exit(f"error: {error}")
         import snakemake_executor_plugin_slurm
