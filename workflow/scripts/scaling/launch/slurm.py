@@ -3,6 +3,7 @@
 Written for snakemake-executor-plugin-slurm 2.8.0; docs/slurm_executor.md has its faults.
 """
 
+import fcntl
 import os
 import re
 import subprocess
@@ -83,6 +84,8 @@ def with_gres(command: str) -> str:
 
 def mend(executor: Any, extra: str = "", gres: bool = False) -> None:
     """Have the executor's module forget no job, name jobs by cell, tell reasons, add options."""
+    # Beside what sbatch says there, which else would be written over in a file.
+    fcntl.fcntl(2, fcntl.F_SETFL, fcntl.fcntl(2, fcntl.F_GETFL) | os.O_APPEND)
     watch, kind, submit = Watch(), executor.Executor, executor.get_submit_command
     check, fail = kind.check_active_jobs, kind.report_job_error
 
