@@ -83,7 +83,7 @@ if workflow.is_main_process:
     if "slurm" in named:
         try:
             planning = {"-n", "--dry-run", "--dryrun", "--unlock"}
-            TO_SAY.append(slurm.preflight(Path.cwd(), submits=not named & planning))
+            TO_SAY += slurm.preflight(Path.cwd(), submits=not named & planning)
         except UserError as error:
             sys.exit(f"error: {error}")
         import snakemake_executor_plugin_slurm
@@ -97,7 +97,7 @@ if workflow.is_main_process:
             check_model(config, Path(DATASET, "manifest.json"))
         except UserError as error:
             sys.exit(f"error: {error}")
-    for sentence in filter(None, TO_SAY):
+    for sentence in TO_SAY:
         logger.info(sentence)
     PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
     logger.addHandler(PROGRESS)

@@ -31,10 +31,10 @@ PATIENT = """sbatch() {
 """sbatch as a function of the shell that waits where the limit on submitted jobs is reached."""
 
 
-def preflight(folder: Path, submits: bool) -> str:
+def preflight(folder: Path, submits: bool) -> list[str]:
     """Refuse a run without sbatch, and one that `submits` without controller or beside others.
 
-    Returns what else to know before, or "".
+    Returns sentences on what else to know before.
     """
     if not which("sbatch"):
         raise UserError(
@@ -52,11 +52,11 @@ def preflight(folder: Path, submits: bool) -> str:
     about = _answer("scontrol", "show", "config") if submits else ""
     kept = re.search(r"MinJobAge\s*=\s*(\d+)", about)
     if not kept or int(kept[1]) >= LONGEST_WAIT_SECONDS:
-        return ""
-    return (
+        return []
+    return [
         f"Slurm forgets jobs {kept[1]} s after their end (MinJobAge): one that fails may be "
         "reported without its reason"
-    )
+    ]
 
 
 def _queue(column: str) -> dict[str, list[str]]:

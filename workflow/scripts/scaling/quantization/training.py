@@ -39,8 +39,8 @@ class TutorialTraining(Training):
             )
         torch.manual_seed(self.seed)
         network = tutorial_cnn().to(device)
-        held = {"all": 0, "last": -1, "none": None}[self.biases]
-        for layer in [*layers(network).values()][:held]:
+        without = {"all": 0, "last": -1, "none": None}[self.biases]
+        for layer in [*layers(network).values()][:without]:
             assert layer.bias is not None
             nn.init.zeros_(layer.bias).requires_grad_(False)
         optimizer = torch.optim.SGD(
