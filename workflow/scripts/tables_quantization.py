@@ -20,13 +20,15 @@ def main(
     exports: tuple[Path, ...] = (),
 ) -> None:
     variants, backends = read(VARIANT, records), read(BACKENDS, peers)
+    staged = read(STAGED, stages)
     found = {
         "quantization": quantization.variants(variants),
         "quantization_layers": quantization.layers(variants),
         "quantization_histograms": quantization.histograms(variants),
         "quantization_paired": quantization.paired(variants),
         "quantization_peers": quantization_backends.backends(backends),
-        "quantization_resnet": quantization_backends.resnet(read(STAGED, stages)),
+        "quantization_resnet": quantization_backends.resnet(staged),
+        "quantization_gpu": quantization_backends.gpu(staged),
         "quantization_export": quantization_backends.exports(read(EXPORT, exports)),
     }
     schema.write_all(found, tables)

@@ -7,6 +7,7 @@ from torch import nn
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.models.resnet import ResNet18
+from scaling.quantization import gpu_speed
 from scaling.quantization.calibration import calibrate
 from scaling.quantization.network import QuantizedLayer, in_integers
 from scaling.quantization.resnet import (
@@ -65,6 +66,16 @@ def test_integers_alone_give_the_logits_of_the_simulation(folded, images, option
     simulated = made(beyond_calibration)
     assert torch.equal(simulated, in_integers(made, beyond_calibration).double())
     assert simulated.unique().numel() > 50
+
+
+def test_each_product_and_the_network_are_timed_in_both_precisions(folded, images):
+    found = gpu_speed.measure(folded, quantized(folded, images), images)
+    *layers, network = found
+    assert network["layer"] == "network" and len(layers) == 21
+    first = {"layer": "stem", "rows": 16 * 32 * 32, "inner": 27, "outputs": 4}
+    assert layers[0] | first == layers[0]
+    assert layers[-1] | {"layer": "fc", "rows": 16, "inner": 32, "outputs": 10} == layers[-1]
+    assert all(row["int8_seconds"] > 0 and row["bfloat16_seconds"] > 0 for row in found)
 
 
 @torch.no_grad()

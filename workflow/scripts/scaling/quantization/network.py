@@ -22,12 +22,11 @@ unsigned ones 0 and 2^bits - 1. With a scale for each output channel w_s, S and 
 S · o is one number still.
 
 Every module computes in the arithmetic of what it is called with. Floats that hold integers are the
-simulation, fast on any device. Integers stay integers between image and logits: int8 values widened
-to int32 (`int8 @ int8` wraps at 127 without a word), convolved or multiplied and added up in int32,
-requantized by an int64 product and a shift, and back to int8. An int32 sum cannot wrap, as no
-accumulator is built whose worst case leaves int32. On the CPU only: GPUs have no convolution of
-int32. A bias that is no integer (bias: float) is added in float64, which is then the one step that
-is not an integer's. That both agree on every logit is measured, on each run.
+simulation, fast on any device. Integers stay integers between image and logits: int8 values are
+multiplied and added up in int32 (`int8_products`), requantized by an int64 product and a shift, and
+back to int8. An int32 sum cannot wrap, as no accumulator is built whose worst case leaves int32. A
+bias that is no integer (bias: float) is added in float64, which is then the one step that is not an
+integer's. That both agree on every logit is measured, on each run.
 """
 
 import copy
@@ -43,6 +42,7 @@ from torch.nn import functional
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.quantization.calibration import IMAGES, Calibration, Layer, observer_points
+from scaling.quantization.int8_products import integer_products
 from scaling.quantization.integers import (
     FLOAT32_EXACT,
     INT8,
@@ -133,14 +133,16 @@ class QuantizedLayer(nn.Module):
         are no integers; in float64 they are off by far less than the half that rounding takes away.
         Of integers int32, or float64 with a float bias.
         """
-        kind = torch.float64 if inputs.is_floating_point() else torch.int32
-        values, weight = inputs.to(kind), self.rounded.weight.to(inputs.device, kind)
-        if self.convolution is None:
-            products = values @ weight.T
+        if not inputs.is_floating_point():
+            weight = self.rounded.weight.to(inputs.device, torch.int8)
+            sums = integer_products(inputs, weight, self.convolution)
+        elif self.convolution is None:
+            sums = inputs.double() @ self.rounded.weight.to(inputs.device, torch.float64).T
         else:
-            products = functional.conv2d(values, weight, **self.convolution).round_()
-        bias = along_channels(self.bias, products)
-        return products + (bias.to(kind) if self.integer_bias else bias)
+            weight = self.rounded.weight.to(inputs.device, torch.float64)
+            sums = functional.conv2d(inputs.double(), weight, **self.convolution).round_()
+        bias = along_channels(self.bias, sums)
+        return sums + (bias.to(sums.dtype) if self.integer_bias else bias)
 
     def forward(self, inputs: Tensor) -> Tensor:
         accumulator = self.accumulate(inputs)
@@ -235,12 +237,12 @@ def quantize(
 
 
 def in_integers(quantized: nn.Module, images: Tensor) -> Tensor:
-    """Compute the logits of an integer network in integer dtypes, on the CPU.
+    """Compute the logits of an integer network in integer dtypes, on the device of `images`.
 
     They differ from those of the simulation, `quantized(images)`, in their type at most.
     """
     entrance, *modules = quantized.children()
-    values: Tensor = entrance(images).cpu().to(torch.int8)
+    values: Tensor = entrance(images).to(torch.int8)
     for module in modules:
         values = module(values)
     return values

@@ -13,6 +13,7 @@ from scaling.core.records.dataset import DATASET
 from scaling.data.batches import Images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_into
+from scaling.quantization import gpu_speed
 from scaling.quantization.calibration import calibrate
 from scaling.quantization.commands import Evaluation
 from scaling.quantization.integers import INT8
@@ -58,7 +59,8 @@ SCHEMES: dict[str, dict[str, Any]] = dict(
 def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str, Any]:
     """Measure the `stages` on the `test` images, calibrated on the `chosen` ones; and `layers`.
 
-    float32 is `network` as it was trained, with its batch norms.
+    float32 is `network` as it was trained, with its batch norms. `gpu_speed` has the seconds of the
+    last stage on a GPU, nothing on a CPU.
     """
     folded = fold(network)
     calibration = calibrate(folded, chosen.batches(), observer_points(folded))
@@ -85,4 +87,7 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
             row["exactness"] = asdict(exactness)
             layers += [{"weight_scales": kind, **each} for each in found]
         rows.append(row | paired(test.labels, reference, predict(made, test)))
-    return {"stages": rows, "layers": layers}
+    images, speed = test.normalised(slice(gpu_speed.BATCH)), []
+    if images.is_cuda:
+        speed = gpu_speed.measure(folded, made, images)
+    return {"stages": rows, "layers": layers, "gpu_speed": speed}

@@ -59,6 +59,19 @@ def resnet(documents: list[Document]) -> pd.DataFrame:
     return schema.frame("quantization_resnet", rows)
 
 
+def gpu(documents: list[Document]) -> pd.DataFrame:
+    """Make a row per seed and layer of ResNet-18 as it was timed on a GPU, and one of the network.
+
+    Seconds of the matrix product [rows, inner] · [inner, outputs], without the unfolding of images.
+    """
+    rows = [
+        {"seed": document["seed"], "gpu": document["environment"]["device_names"][0], **row}
+        for document in documents
+        for row in document.get("gpu_speed", [])
+    ]
+    return schema.frame("quantization_gpu", rows)
+
+
 def _backend_rows(document: Document) -> list[dict[str, Any]]:
     ours = {
         "peer": OURS,
