@@ -83,7 +83,7 @@ use rule quantize_evaluate as quantize_evaluate_resnet with:
         "<records>/quantization/seed~{seed}/resnet18.json",
     log:
         "logs/quantize_evaluate_resnet/seed~{seed}.log",
-    # Integers are convolved on the CPU: each core counts.
+    # Without a GPU each core counts.
     threads: psutil.cpu_count() if workflow.local_exec else 1
     params:
         code=quantization_code("quantize_evaluate", "resnet18-cifar", "evaluation"),

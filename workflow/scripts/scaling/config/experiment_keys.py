@@ -150,5 +150,5 @@ class Quantization(Section):
     resnet18: bool
     """`true` trains a ResNet-18 of `model.width` for each seed too (recipe `tuned`, where the grid
     has it, else `course`; one GPU, the epochs of `training`, the smallest of `grid.batch_sizes`)
-    and takes it through the stages. Its integers are convolved on the CPU, on Slurm on one core:
+    and takes it through the stages. Without a GPU that takes all cores, on Slurm one:
     `--set-threads quantize_evaluate_resnet=16`."""

@@ -32,6 +32,8 @@ class Technique(UpdateRule):
     from zero see `warmup_share`."""
     momentum: Fraction | None = None
     """Of its SGD; null: the study's."""
+    rest_rate: AboveZero | None = None
+    """With `muon`, the rate of all that it leaves to SGD; null: the study's."""
     scaled_momentum: bool = False
     """1 − momentum is divided by the ratio of the global batch to the reference batch."""
     ghost_batch: Count = 0

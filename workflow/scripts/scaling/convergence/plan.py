@@ -113,7 +113,7 @@ class Run:
 
 SETTLED = [
     *("scaling", "warmup_epochs", "warmup_share", "decay", "equal_updates", "momentum"),
-    *("scaled_momentum", "lengths", "precise_batch_norm", "factors"),
+    *("rest_rate", "scaled_momentum", "lengths", "precise_batch_norm", "factors"),
 ]
 
 
@@ -134,7 +134,8 @@ def run_of(
     base, scale = study.learning_rate, global_batch / study.reference_batch
     peak = factor * technique.rate(base, scale)
     found = tuple(rates(technique, technique.rate(base, 1.0), peak, updates, epochs))
-    rest = tuple(base * rate / peak for rate in found) if technique.muon else found
+    rest_peak = technique.rest_rate or base
+    rest = tuple(rest_peak * rate / peak for rate in found) if technique.muon else found
     plain = {name: getattr(Technique(), name) for name in SETTLED}
     plain |= {"muon": float(technique.muon > 0)}
     momentum = technique.momentum_of(study.momentum, scale)
