@@ -1,5 +1,6 @@
 """Write a trained network and its integer copies as ONNX files; run and time them on the CPU."""
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -17,6 +18,7 @@ from scaling.quantization import commands, export
 from scaling.quantization.backend_engines import Run, instructions, onnxruntime_run
 from scaling.quantization.backends import compared, interleaved_seconds
 from scaling.quantization.commands import Evaluation
+from scaling.quantization.network import in_integers
 from scaling.quantization.training import predict
 
 BATCHES, THREADS, ROUND_SECONDS = (1, 16), {"one_core": 1, "all_cores": cores()}, 0.03
@@ -40,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
         models[name], scale = export.model(network)
         path = command.output.with_name(f"{command.model}-{name}.onnx")
         path.write_bytes(models[name])
-        ours = computed(network, test)
+        ours = computed(network if name == "float32" else partial(in_integers, network), test)
         theirs = computed(onnxruntime_run(models[name], cores()), test)
         own, picked = ours.argmax(axis=1), theirs.argmax(axis=1)
         found[name] = compared(picked, test, {"float32": float32, "int8": own})

@@ -259,4 +259,4 @@ class BitExactness:
         """Compute the `images` by integers and count what differs in the `simulated` logits."""
         found = in_integers(quantized, images)
         self.logits += found.numel()
-        self.differing += int((found.double() != simulated.cpu().double()).sum())
+        self.differing += int((found.cpu().double() != simulated.cpu().double()).sum())
