@@ -72,9 +72,9 @@ def test_each_product_and_the_network_are_timed_in_both_precisions(folded, image
     found = gpu_speed.measure(folded, quantized(folded, images), images)
     *layers, network = found
     assert network["layer"] == "network" and len(layers) == 21
-    first = {"layer": "stem", "rows": 16 * 32 * 32, "inner": 27, "outputs": 4}
+    first = {"layer": "stem", "patches": 16 * 32 * 32, "inner": 27, "outputs": 4}
     assert layers[0] | first == layers[0]
-    assert layers[-1] | {"layer": "fc", "rows": 16, "inner": 32, "outputs": 10} == layers[-1]
+    assert layers[-1] | {"layer": "fc", "patches": 16, "inner": 32, "outputs": 10} == layers[-1]
     assert all(row["int8_seconds"] > 0 and row["bfloat16_seconds"] > 0 for row in found)
 
 

@@ -30,7 +30,7 @@ def _median(call: Callable[..., Any], *operands: Any) -> float:
 def measure(network: nn.Module, quantized: nn.Module, images: Tensor) -> list[dict[str, Any]]:
     """Time the layers of a `quantized` network and the float `network` that it is made from.
 
-    A row for each layer, as the product of [rows, inner] and [inner, outputs] on what it receives
+    A row for each layer, as the product of [patches, inner] and [inner, outputs] on what it receives
     of `images`, and one called network; seconds a call. `images` are on a GPU.
     """
     received: dict[QuantizedLayer, Tensor] = {}
@@ -50,7 +50,7 @@ def measure(network: nn.Module, quantized: nn.Module, images: Tensor) -> list[di
             values = patches(values, kernel, **layer.convolution).flatten(0, 2)
             weight = as_rows(weight)
         floats, columns = values.bfloat16(), weight.bfloat16().T
-        row = {"layer": layer.name, "rows": len(values), "inner": values.shape[1]}
+        row = {"layer": layer.name, "patches": len(values), "inner": values.shape[1]}
         row |= {"outputs": len(weight), "int8_seconds": _median(multiply, values, weight)}
         found.append(row | {"bfloat16_seconds": _median(torch.matmul, floats, columns)})
     half = copy.deepcopy(network).bfloat16().to(memory_format=torch.channels_last)
