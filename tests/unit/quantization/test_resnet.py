@@ -1,11 +1,16 @@
 """ResNet-18 on integers: folding, two branches at one scale, and integers against floats."""
 
+from types import SimpleNamespace
+
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
+import tables_quantization
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
+from scaling.core.records.quantization import STAGED
 from scaling.models.resnet import ResNet18
 from scaling.quantization import gpu_speed
 from scaling.quantization.calibration import calibrate
@@ -18,6 +23,7 @@ from scaling.quantization.resnet import (
     observer_points,
     quantize,
 )
+from scaling.report.frames_quantization import resnet_gpu
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +74,28 @@ def test_integers_alone_give_the_logits_of_the_simulation(folded, images, option
     assert simulated.unique().numel() > 50
 
 
-def test_each_product_and_the_network_are_timed_in_both_precisions(folded, images):
+def test_each_product_and_the_network_are_timed_in_both_precisions(
+    folded, images, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(gpu_speed, "SECONDS", 0.001)
     found = gpu_speed.measure(folded, quantized(folded, images), images)
-    *layers, network = found
-    assert network["layer"] == "network" and len(layers) == 21
-    first = {"layer": "stem", "patches": 16 * 32 * 32, "inner": 27, "outputs": 4}
-    assert layers[0] | first == layers[0]
-    assert layers[-1] | {"layer": "fc", "patches": 16, "inner": 32, "outputs": 10} == layers[-1]
     assert all(row["int8_seconds"] > 0 and row["bfloat16_seconds"] > 0 for row in found)
+    record = {"seed": 0, "stages": [], "layers": [], "gpu_speed": found}
+    STAGED.write(tmp_path / "resnet18.json", record | {"environment": {"device_names": ["H200"]}})
+    tables_quantization.main(
+        ["--stages", str(tmp_path / "resnet18.json"), "--tables", str(tmp_path)]
+    )
+    table = pd.read_csv(tmp_path / "quantization_gpu.csv").set_index("layer")
+    assert len(table) == 22 and set(table["gpu"]) == {"H200"}
+    shape = ["patches", "inner", "outputs"]
+    assert table.loc["stem", shape].tolist() == [16 * 32 * 32, 27, 4]
+    assert table.loc["fc", shape].tolist() == [16, 32, 10]
+
+    shown = resnet_gpu(SimpleNamespace(experiment=lambda _: table.reset_index()))
+    for column in ("int8_seconds", "bfloat16_seconds"):
+        products, network = shown[column]
+        assert products == pytest.approx(table[column].sum() - network)
+        assert network == table.loc["network", column]
 
 
 @torch.no_grad()

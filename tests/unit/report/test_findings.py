@@ -88,7 +88,10 @@ def test_the_gap_the_noise_scale_and_the_full_trainings_are_those_of_the_records
     }
     said = " ".join(section("h200-large-batches").split())
     intervals = {
-        "best-sgd-2048": ("+2.77 points (95 % interval +2.37 to +3.16)", "2.8 points above the best"),
+        "best-sgd-2048": (
+            "+2.77 points (95 % interval +2.37 to +3.16)",
+            "2.8 points above the best",
+        ),
         "best-sgd-512": ("+4.65 points", "4.6 points above it at 512"),
         "best-sgd-8192": ("−10.70 points", "10.7 points below the best SGD"),
         "gap-2048": ("−1.95 points", "gap is left from 2048 on: 2.0 points"),

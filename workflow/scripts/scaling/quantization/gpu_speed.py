@@ -30,8 +30,8 @@ def _median(call: Callable[..., Any], *operands: Any) -> float:
 def measure(network: nn.Module, quantized: nn.Module, images: Tensor) -> list[dict[str, Any]]:
     """Time the layers of a `quantized` network and the float `network` that it is made from.
 
-    A row for each layer, as the product of [patches, inner] and [inner, outputs] on what it receives
-    of `images`, and one called network; seconds a call. `images` are on a GPU.
+    A row for each layer, as the product of [patches, inner] and [inner, outputs] on what it
+    receives of `images`, and one called network; seconds a call. `images` are on a GPU.
     """
     received: dict[QuantizedLayer, Tensor] = {}
     layers = [module for module in quantized.modules() if isinstance(module, QuantizedLayer)]

@@ -38,6 +38,21 @@ def resnet(tables: StudyTables) -> pd.DataFrame:
     return _costs(tables.experiment("quantization_resnet"), "weight_scales", "stage")
 
 
+def resnet_gpu(tables: StudyTables) -> pd.DataFrame:
+    """Seconds of ResNet-18 on a GPU, means over the seeds: its matrix products, and all of it.
+
+    PyTorch has no int8 convolution there, so the whole network unfolds, multiplies and requantizes
+    by kernels of their own in int8.
+    """
+    table = tables.experiment("quantization_gpu")
+    whole = table["layer"].eq("network")
+    what = whole.map({False: "matrix products of all layers", True: "network, by separate kernels"})
+    seconds = table.groupby([what.rename("what"), "gpu", "seed"], sort=False)[
+        ["bfloat16_seconds", "int8_seconds"]
+    ].sum()
+    return seconds.groupby(["what", "gpu"], sort=False).mean().reset_index()
+
+
 def low_bits_by_method(tables: StudyTables) -> pd.DataFrame:
     """What fewer bits cost and save, by method, most bits first."""
     low = low_bits(tables.quantization)
@@ -146,6 +161,6 @@ def _costs(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
 
 
 FRAMES: list[Callable[[Any], pd.DataFrame]] = [
-    *(stages, choices, resnet, low_bits_by_method, ledger),
+    *(stages, choices, resnet, resnet_gpu, low_bits_by_method, ledger),
     *(mistakes, engines),
 ]

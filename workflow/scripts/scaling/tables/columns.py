@@ -183,8 +183,8 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             difference_points standard_error_points agreement_percent gained:whole lost:whole
             test_images:whole float32_bytes packed_bytes:whole logits:whole differing_logits:whole
             accumulator_bound:whole""",
-        "quantization_gpu": """seed:whole gpu:text layer:text patches:whole inner:whole outputs:whole
-            bfloat16_seconds int8_seconds""",
+        "quantization_gpu": """seed:whole gpu:text layer:text patches:whole inner:whole
+            outputs:whole bfloat16_seconds int8_seconds""",
         "quantization_export": """seed:whole model:text network:text file_bytes:whole
             times_smaller accuracy_percent difference_points agreement_percent
             differing_classes:whole logits:whole differing_logits:whole largest_steps:whole

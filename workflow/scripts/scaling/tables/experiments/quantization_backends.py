@@ -62,7 +62,7 @@ def resnet(documents: list[Document]) -> pd.DataFrame:
 def gpu(documents: list[Document]) -> pd.DataFrame:
     """Make a row per seed and layer of ResNet-18 as it was timed on a GPU, and one of the network.
 
-    Seconds of the matrix product [patches, inner] · [inner, outputs], without the unfolding of images.
+    Seconds of the matrix product [patches, inner] · [inner, outputs], without the unfolding.
     """
     rows = [
         {"seed": document["seed"], "gpu": document["environment"]["device_names"][0], **row}
