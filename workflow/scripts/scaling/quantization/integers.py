@@ -132,9 +132,10 @@ class Requantization:
             return to_levels(values, along_channels(self.factor, values), self.levels)
         product = values.long() * along_channels(self.multiplier, values)
         shift = along_channels(self.shift.clamp(max=LARGEST_SHIFT), values)
-        odd = (product >> shift) & 1
         half = torch.ones_like(shift) << (shift - 1)
-        return self.levels.clamp((product + (half - 1) + odd) >> shift).to(self.levels.dtype)
+        odd = (product >> shift).bitwise_and_(1)
+        product.add_(odd).add_(half - 1).bitwise_right_shift_(shift)
+        return product.clamp_(self.levels.low, self.levels.high).to(self.levels.dtype)
 
 
 def along_channels(channels: Tensor, values: Tensor) -> Tensor:
