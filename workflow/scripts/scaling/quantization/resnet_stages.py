@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from scaling.config.scheme import STAGES, Scheme
+from scaling.core.environment import TURING, older_gpu
 from scaling.core.paired_accuracy import paired
 from scaling.core.records.dataset import DATASET
 from scaling.data.batches import Images
@@ -59,9 +60,10 @@ SCHEMES: dict[str, dict[str, Any]] = dict(
 def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str, Any]:
     """Measure the `stages` on the `test` images, calibrated on the `chosen` ones; and `layers`.
 
-    float32 is `network` as it was trained, with its batch norms. `gpu_speed` has the seconds of the
-    last stage on a GPU, nothing on a CPU.
+    float32 is `network` as it was trained, with its batch norms. Integers are computed, and timed
+    for `gpu_speed`, on a GPU that multiplies int8 (Turing or newer), else computed on the CPU.
     """
+    on_gpu = test.device.type == "cuda" and older_gpu(TURING) is None
     folded = fold(network)
     calibration = calibrate(folded, chosen.batches(), observer_points(folded))
     reference = predict(network, test)
@@ -83,11 +85,10 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
         if stage == STAGES[-1]:
             exactness = BitExactness()
             for batch in test.batches():
-                exactness.compare(made, batch, made(batch))
+                exactness.compare(made, batch if on_gpu else batch.cpu(), made(batch))
             row["exactness"] = asdict(exactness)
             layers += [{"weight_scales": kind, **each} for each in found]
         rows.append(row | paired(test.labels, reference, predict(made, test)))
-    images, speed = test.normalised(slice(gpu_speed.BATCH)), []
-    if images.is_cuda:
-        speed = gpu_speed.measure(folded, made, images)
+    images = test.normalised(slice(gpu_speed.BATCH))
+    speed = gpu_speed.measure(folded, made, images) if on_gpu else []
     return {"stages": rows, "layers": layers, "gpu_speed": speed}
