@@ -44,25 +44,21 @@ def _cells(tables: ClaimTables) -> list[Claim]:
         if len(known):
             large = row_at(known, known["global_batch_size"].idxmax())
             small = next(rows[rows["reference"]].itertuples())
-            made.append(_cell(f"{recipe}/{strategy}", large, small, tables))
+            of, apart = large.difference_of, large.within_spread is False
+            spreads, counts = (
+                [getattr(row, f"{of}_{part}") for row in (large, small)]
+                for part in ("std", "count")
+            )
+            claim = tables.claim(
+                "Q4.1",
+                f"{recipe}/{strategy}",
+                holds=apart and large.difference < 0,
+                fails=apart and large.difference > 0,
+                ratios=[of_seeds(large.difference, spreads, counts)],
+                of=of,
+                large=large,
+                small=small,
+                seeds=min(counts),
+            )
+            made.append(claim)
     return made
-
-
-def _cell(about: str, large: Any, small: Any, tables: ClaimTables) -> Claim:
-    of = large.difference_of
-    seeds = min(getattr(row, f"{of}_count") for row in (large, small))
-    apart = large.within_spread is False
-    spreads, counts = (
-        [getattr(row, f"{of}_{part}") for row in (large, small)] for part in ("std", "count")
-    )
-    return tables.claim(
-        "Q4.1",
-        about,
-        holds=apart and large.difference < 0,
-        fails=apart and large.difference > 0,
-        ratios=[of_seeds(large.difference, spreads, counts)],
-        of=of,
-        large=large,
-        small=small,
-        seeds=seeds,
-    )

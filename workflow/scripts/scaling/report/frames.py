@@ -10,7 +10,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.report import frames_quantization as part_b
 from scaling.tables import accuracy, noise
 from scaling.tables.communication import MOVING, first_estimates
-from scaling.tables.schema import DerivedTables, StudyTables
+from scaling.tables.schema import StudyTables
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 SECONDS_TO = "seconds_to_accuracy"
@@ -29,11 +29,9 @@ def label(row: Any) -> str:
     return f"{configuration}, {int(row.gpus)} × {int(row.batch_size)}"
 
 
-def frame(tables: DerivedTables, name: str) -> pd.DataFrame:
+def frame(tables: StudyTables, name: str) -> pd.DataFrame:
     """The frame called `name`: one of `FRAMES`, or else a table of the study."""
-    if name in FRAMES:
-        return FRAMES[name](tables)
-    return getattr(tables, name) if hasattr(tables, name) else tables.experiment(name)
+    return FRAMES[name](tables) if name in FRAMES else tables.experiment(name)
 
 
 def cells(tables: StudyTables) -> pd.DataFrame:
@@ -87,13 +85,13 @@ def remedies(tables: StudyTables) -> pd.DataFrame:
     return tables.experiment("remedies").sort_values("global_batch", kind="stable")
 
 
-def communication_estimates(tables: DerivedTables) -> pd.DataFrame:
+def communication_estimates(tables: StudyTables) -> pd.DataFrame:
     """Every estimate of each cell's communication that has a value, and whether it is noise."""
     found = noise.with_resolution(tables.communication, tables.timing)
     return found[found["communication_seconds"].notna()]
 
 
-def bandwidth_estimates(tables: DerivedTables) -> pd.DataFrame:
+def bandwidth_estimates(tables: StudyTables) -> pd.DataFrame:
     """The bandwidth of each cell by its preferred estimate."""
     return first_estimates(tables.bandwidth, MOVING)
 
@@ -164,7 +162,7 @@ def startup_medians(tables: StudyTables) -> pd.DataFrame:
     return runs.groupby(CELL_KEYS[:3], sort=False).median(numeric_only=True).reset_index()
 
 
-def findings(tables: DerivedTables) -> pd.DataFrame:
+def findings(tables: StudyTables) -> pd.DataFrame:
     """The audit's findings, errors first; those of one message and severity are one row."""
     rows = []
     for severity, name in SEVERITIES.items():

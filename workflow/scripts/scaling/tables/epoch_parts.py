@@ -1,7 +1,6 @@
 """What an epoch consists of, by steps on batches that are in memory; and each rank's own speed."""
 
 import math
-from itertools import chain
 from statistics import median
 from typing import Any
 
@@ -41,23 +40,24 @@ def _in_memory(seeds: Seeds) -> dict[str, Any]:
     times = [_repeats(record) for record in seeds if record]
     row: dict[str, Any] = {"runs": 0, "count": 0}
     for column, name in SECONDS.items():
-        found = [own[name].max(axis=0).tolist() for own in times if name in own]
+        found = [pd.Series(own[name].max(axis=0)) for own in times if name in own]
         if found:
-            row |= {column: median(chain.from_iterable(found)), **spread(column, found)}
+            seconds = pd.concat(found, keys=range(len(found)))
+            row |= {column: seconds.median(), **spread(column, seconds)}
             row["runs"] = row["runs"] or len(found)
-            row["count"] = row["count"] or sum(map(len, found))
+            row["count"] = row["count"] or len(seconds)
     return row
 
 
 def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
     """Seconds of a whole epoch [rank, repeat], of each measurement that all ranks made."""
-    ranks, whole = record["in_memory"], epochs(record)
-    if not ranks or not whole or not all(rank["iterations"] for rank in ranks):
+    ranks, whole = record["in_memory"], epochs([record], "measured")
+    if not ranks or whole.empty or not all(rank["iterations"] for rank in ranks):
         return {}
     if all(rank["samples"] for rank in ranks):
-        scale = whole[0].samples / sum(rank["samples"] for rank in ranks)
+        scale = whole["samples"].iloc[0] / sum(rank["samples"] for rank in ranks)
     else:
-        scale = whole[0].iterations / ranks[0]["iterations"]
+        scale = whole["iterations"].iloc[0] / ranks[0]["iterations"]
     return {
         name: np.array([rank[name] for rank in ranks]) * scale
         for name in SECONDS.values()

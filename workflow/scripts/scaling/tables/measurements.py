@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records.run import EpochRow, RunRecord
+from scaling.core.records.run import RunRecord
 from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
-from scaling.tables.timing import TIMED, Epoch, epochs
+from scaling.tables.timing import TIMED, epochs, joules
 
 ESTIMATES = ["without_communication", "profiler", "ddp_log"]
 COMMUNICATION = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]
@@ -150,11 +150,12 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         for what, found in (("operations per image", flops), ("precision", precisions))
         if len(found) != 1
     ]
-    measured = [epoch for record in records for epoch in epochs(record)]
-    capped = [epoch.power_capped_seconds for epoch in measured]
-    share = math.nan
-    if measured and None not in capped:
-        share = min(1.0, sum(filter(None, capped)) / sum(epoch.seconds for epoch in measured))
+    measured, total = epochs(records, "measured"), joules(records, "measured")
+    read = [row for record in records for row in record["epochs"] if row["role"] == "measured"]
+    mhz = [gpu["sm_mhz"] for row in read for gpu in row["gpu_readings"]]
+    clocks = [clock for clock in mhz if clock is not None]
+    seconds = measured["seconds"].sum() or math.nan
+    capped = measured["power_capped_seconds"].sum(skipna=False)
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
     activations = [record["model"]["activation_bytes_per_image"] for record in records]
     known = [record["memory"]["capacity_bytes"] for record in records]
@@ -164,28 +165,15 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
     return {
         "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
         "precision": precisions.pop() if len(precisions) == 1 else "",
-        "power_capped_share": share,
+        "power_capped_share": np.minimum(1.0, capped / seconds),
         "cost_note": "; ".join(notes),
         "peak_memory_bytes": max(memory, default=None),
         "memory_capacity_bytes": max(capacities, default=None),
         "activation_bytes_per_image": max(filter(None, activations), default=None),
         "drift": max(drifts, key=abs, default=math.nan),
-        **_energy([row for record in records for row in record["epochs"]], measured),
+        "mean_sm_mhz": fmean(clocks) if clocks else math.nan,
+        "joules_per_image": total / (measured["samples"].sum() or math.nan),
+        "watt_hours_per_epoch": total / (len(measured) or math.nan) / 3600,
+        "mean_watts": total / seconds,
         "settled": len(drifts) > 0 and all(each["settled"] for each in settlings),
-    }
-
-
-def _energy(rows: list[EpochRow], measured: list[Epoch]) -> dict[str, float]:
-    """What all GPUs of a cell took, of the rows of all ranks; nothing where it is not known."""
-    read = [row["gpu_readings"] for row in rows if row["role"] == "measured"]
-    clocks = [gpu["sm_mhz"] for gpus in read for gpu in gpus if gpu["sm_mhz"] is not None]
-    found = {"mean_sm_mhz": fmean(clocks)} if clocks else {}
-    joules = [gpu["energy_joules"] for gpus in read for gpu in gpus]
-    if not (all(read) and joules) or None in joules:
-        return found
-    total = sum(filter(None, joules))
-    return found | {
-        "joules_per_image": total / sum(epoch.samples for epoch in measured),
-        "watt_hours_per_epoch": total / len(measured) / 3600,
-        "mean_watts": total / sum(epoch.seconds for epoch in measured),
     }
