@@ -37,30 +37,8 @@ def _linear_rule(tables: ClaimTables) -> Claim:
 
 def _best_rate(size: int, tables: ClaimTables) -> Claim:
     """That it grows more slowly than the batch; linear scaling lets it grow alike."""
-    inside = _best_rates(tables)
-    if len(inside) < 2 or min(inside) != size:
-        return tables.missing("Q4.2-best-rate", size=size)
-    largest = max(inside)
-    low, exponent, high = (
-        math.log(above / below) / math.log(largest / size)
-        for above, below in zip(inside[largest], reversed(inside[size]), strict=True)
-    )
-    best: dict[str, Any] = {f"best_rate_at_{b}": rate for b, (_, rate, _) in inside.items()}
-    return tables.claim(
-        "Q4.2-best-rate",
-        holds=high < 1,
-        fails=low >= 1,
-        exponent=exponent,
-        exponent_low=low,
-        exponent_high=high,
-        rates=[(inside[batch][1], batch) for batch in (size, largest)],
-        **best,
-    )
-
-
-def _best_rates(tables: ClaimTables) -> dict[int, tuple[float, float, float]]:
-    """Each global batch's best rate that is no end of its sweep, half a step below and above it."""
     table, runs = tables["remedies"], tables["convergence"]
+    # Each global batch's best rate that is no end of its sweep, half a step below and above it.
     inside = {}
     for batch in sorted(int(batch) for batch in table["global_batch"].unique()):
         row = plain_sweep(table, batch)
@@ -70,4 +48,21 @@ def _best_rates(tables: ClaimTables) -> dict[int, tuple[float, float, float]]:
         rates, best = tried["learning_rate"], row.learning_rate
         below, above = rates[rates < best].max(), rates[rates > best].min()
         inside[batch] = (math.sqrt(best * below), best, math.sqrt(best * above))
-    return inside
+    if len(inside) < 2 or min(inside) != size:
+        return tables.missing("Q4.2-best-rate", size=size)
+    largest = max(inside)
+    low, exponent, high = (
+        math.log(above / below) / math.log(largest / size)
+        for above, below in zip(inside[largest], reversed(inside[size]), strict=True)
+    )
+    figures: dict[str, Any] = {f"best_rate_at_{b}": rate for b, (_, rate, _) in inside.items()}
+    return tables.claim(
+        "Q4.2-best-rate",
+        holds=high < 1,
+        fails=low >= 1,
+        exponent=exponent,
+        exponent_low=low,
+        exponent_high=high,
+        rates=[(inside[batch][1], batch) for batch in (size, largest)],
+        **figures,
+    )

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from scaling.claims.claim import Claim
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -66,12 +68,13 @@ APPENDIX = {
 """Parts below the questions, by the name of their tables: title and figure."""
 
 
-def answered(study: StudyTables, claims: Sequence[Claim]) -> list[dict[str, Any]]:
+def answered(
+    study: StudyTables, cells: pd.DataFrame, claims: Sequence[Claim]
+) -> list[dict[str, Any]]:
     """Every question with its answer, the counts of its verdicts, its claims and tables.
 
     The answer is None where it was not measured.
     """
-    cells = frames.cells(study)
     frame = partial(frames.frame, study)
     made = []
     for question in QUESTIONS:
@@ -134,7 +137,7 @@ def renderer(
         metrics=cell_map.METRICS,
         batch_sizes=sorted(cells["batch_size"].unique()),
         map=cell_map.map_rows(cells) if measured else [],
-        questions=answered(study, claims),
+        questions=answered(study, cells, claims),
         verdicts=VERDICTS,
         bars=cell_map.bars(cells),
         parts=cell_map.PARTS.values(),

@@ -8,32 +8,31 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pandas as pd
-import yaml
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, ValidationError
+from pydantic import Field, NonNegativeFloat
 
+from scaling.config.config_file import read_config
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
+from scaling.core.section import Section
 from scaling.published import study as published
 from scaling.published.findings import COLUMNS, judge
-from scaling.published.rows import read_text
 from scaling.report import page as html
 from scaling.report import published as report
 from scaling.report.published import Judged
 
 
-class Points(BaseModel):
+class Points(Section):
     """A points scheme: `full` less the cost of each finding, by its cause or how grave it is."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     full: NonNegativeFloat = 10
     error: NonNegativeFloat = 2
     warning: NonNegativeFloat = 0.5
     info: NonNegativeFloat = 0
     unreadable: NonNegativeFloat = 0
-    causes: dict[str, NonNegativeFloat] = {}
+    causes: dict[str, NonNegativeFloat] = Field(default_factory=dict)
 
-    def of(self, judged: Judged) -> float:
+    def earned(self, judged: Judged) -> float:
         """The points of a study, none below 0."""
         found = judged.rows.drop_duplicates("number")
         pairs = zip(found["cause"], found["severity"], strict=True)
@@ -51,11 +50,7 @@ class Submission:
 
 def read_points(path: Path) -> Points:
     """The points scheme in a YAML file; raises UserError for what is none."""
-    try:
-        return Points.model_validate(yaml.safe_load(read_text(path)) or {})
-    except (yaml.YAMLError, ValidationError) as error:
-        keys = ", ".join(Points.model_fields)
-        raise UserError(f"{path} is no points scheme; write numbers for {keys}") from error
+    return Points.of(read_config(path), f"the points scheme {path}")
 
 
 def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list[Submission]:
@@ -138,7 +133,7 @@ def write(
             if one.studies:
                 files.write_text(folder / name, page)
             overview += [
-                each.overview(f"{link}#{each.id}", f"{points.of(each):g}" if points else "")
+                each.overview(f"{link}#{each.id}", f"{points.earned(each):g}" if points else "")
                 for each in one.studies
             ]
             judged += one.studies

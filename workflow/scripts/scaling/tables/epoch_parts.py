@@ -1,7 +1,6 @@
 """What an epoch consists of, by steps on batches that are in memory; and each rank's own speed."""
 
 import math
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -80,24 +79,22 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
             continue
         seconds = np.concatenate(times, axis=1)
         middle = np.median(seconds, axis=1)
-        recorded = [epoch for record in seeds if record for epoch in record["epochs"]]
-        measured = [epoch for epoch in recorded if epoch["role"] == "measured"]
+        recorded = pd.DataFrame([row for record in seeds if record for row in record["epochs"]])
+        measured = dict(list(recorded[recorded["role"] == "measured"].groupby("rank")))
         for rank, own_seconds in enumerate(middle):
             others = np.median(np.delete(middle, rank))
-            own_epochs = [epoch for epoch in measured if epoch["rank"] == rank]
-            waits = [epoch["loader_seconds"] for epoch in own_epochs]
-            read = [gpu["sm_mhz"] for epoch in own_epochs for gpu in epoch["gpu_readings"]]
-            clocks = [clock for clock in read if clock is not None]
+            waits = measured[rank]["loader_seconds"]
+            read = [gpu["sm_mhz"] for gpus in measured[rank]["gpu_readings"] for gpu in gpus]
             figures = {
                 "rank": rank,
                 "own_epoch_seconds": own_seconds,
                 "own_epoch_seconds_min": seconds[rank].min(),
                 "own_epoch_seconds_max": seconds[rank].max(),
                 "slower": own_seconds / others - 1,
-                "loader_seconds": median(waits),
-                "loader_seconds_min": min(waits),
-                "loader_seconds_max": max(waits),
-                "sm_mhz": median(clocks) if clocks else math.nan,
+                "loader_seconds": waits.median(),
+                "loader_seconds_min": waits.min(),
+                "loader_seconds_max": waits.max(),
+                "sm_mhz": pd.Series(read, dtype=float).median(),
                 "count": seconds.shape[1],
             }
             rows.append(dict(zip(CELL_KEYS, cell, strict=True)) | figures)
