@@ -7,7 +7,6 @@ import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
-from scaling.tables.limits import peak_flops_per_second
 
 
 def utilization(
@@ -37,8 +36,8 @@ def utilization(
     per_gpu = table["flops_per_image"] / table["gpus"]
     table["flops_per_second_per_gpu"] = table["images_per_second"] * per_gpu
     for name, state in (("peak", "sprint"), ("sustained", "sustained")):
-        rates = [peak_flops_per_second(peaks, precision, state) for precision in table["precision"]]
-        table[f"{name}_flops_per_second"] = pd.Series(rates, index=table.index, dtype=float)
+        best = peaks[peaks["state"] == state].groupby("precision")["value"].max()
+        table[f"{name}_flops_per_second"] = table["precision"].map(best).astype(float)
     per_second = table["flops_per_second_per_gpu"]
     table["utilization"] = per_second / table["peak_flops_per_second"]
     table["sustained_utilization"] = per_second / table["sustained_flops_per_second"]
