@@ -35,7 +35,7 @@ def choices(tables: StudyTables) -> pd.DataFrame:
 
 def resnet(tables: StudyTables) -> pd.DataFrame:
     """What each stage costs ResNet-18, by the kind of weight scales."""
-    return _costs(tables.experiment("quantization_resnet"), "weight_scales", "stage")
+    return _costs(tables.quantization_resnet, "weight_scales", "stage")
 
 
 def low_bits_by_method(tables: StudyTables) -> pd.DataFrame:
@@ -99,7 +99,7 @@ def mistakes(tables: StudyTables) -> pd.DataFrame:
 
 def engines(tables: StudyTables) -> pd.DataFrame:
     """Other engines' quantizers, means over the seeds; what is missing is in `missing`."""
-    table = tables.experiment("quantization_peers")
+    table = tables.quantization_peers
     measured = table[table["status"] == "measured"]
     groups = measured.groupby(["engine", "precision"], sort=False)
     found = groups.mean(numeric_only=True)

@@ -10,7 +10,6 @@ from urllib.parse import quote
 import pandas as pd
 from pydantic import Field, NonNegativeFloat
 
-from scaling.config.config_file import read_config
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -46,11 +45,6 @@ class Submission:
     folder: str
     studies: list[Judged]
     refusal: str = ""
-
-
-def read_points(path: Path) -> Points:
-    """The points scheme in a YAML file; raises UserError for what is none."""
-    return Points.of(read_config(path), f"the points scheme {path}")
 
 
 def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list[Submission]:

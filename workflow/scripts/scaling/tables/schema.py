@@ -136,6 +136,7 @@ def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") 
 class StudyTables:
     """The tables of a measured study by their names, as `read` returns them; each is an attribute.
 
+    One of an experiment that the study does not have is without rows.
     `topology` is how the machine's GPUs are connected, as nvidia-smi prints it, or ""; `manifest`
     that of its dataset.
     """
@@ -146,13 +147,8 @@ class StudyTables:
     manifest: dict[str, Any]
 
     def __getattr__(self, name: str) -> pd.DataFrame:
-        found = self.__dict__.get("found", {})
-        if name not in found:
-            raise AttributeError(f"the study has no table {name}")
-        return found[name]
-
-    def experiment(self, name: str) -> pd.DataFrame:
-        """A table of an experiment; without rows where the study does not have it."""
+        if name not in TABLES:
+            raise AttributeError(f"there is no table {name}")
         return self.found.get(name, frame(name))
 
 
