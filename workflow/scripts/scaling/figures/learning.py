@@ -82,17 +82,15 @@ def draw_pareto(
     points["name"] = [f"{fmt.cell_name(row)}, {row.group}" for row in points.itertuples()]
     figure, panels = style.panels([f"Test accuracy over {cost}" for cost in known], y="%")
     for axes, cost in zip(panels, known, strict=True):
-        known_points = points.dropna(subset=[cost]).sort_values(cost)
-        told = [f", {fmt.significant(value)} {COSTS[cost][1]}" for value in known_points[cost]]
-        named = known_points.assign(name=known_points["name"] + told)
-        rows = [rows for _, rows in named.groupby("group")]
+        shown = points.dropna(subset=[cost]).sort_values(cost)
+        told = [f", {fmt.significant(value)} {COSTS[cost][1]}" for value in shown[cost]]
+        rows = [rows for _, rows in shown.assign(name=shown["name"] + told).groupby("group")]
         style.lines(axes, rows, cost, "percent", "accuracy", linestyle="none")
-        highest = named["percent"].cummax().shift(fill_value=-1)
-        best = named[named["percent"] > highest]
+        best = shown[shown["percent"] > shown["percent"].cummax().shift(fill_value=-1)]
         axes.step(best[cost], best["percent"], where="post", color=style.GREY, zorder=1)
         style.log2_axis(axes.xaxis, style.POWERS if cost == "seconds" else JOULES)
         axes.set_xlabel(COSTS[cost][0])
-        axes.set_xlim(named[cost].min() / 1.3, named[cost].max() * 1.3)
+        axes.set_xlim(shown[cost].min() / 1.3, shown[cost].max() * 1.3)
     front = style.line_handle("best", color=style.GREY)
     style.legend(figure, points.groupby("group").groups, front, linestyle="none")
     return figure
