@@ -89,7 +89,9 @@ def make(
         "timing": timing,
         "audit": audit(Study(timing, speedup, parts, rates, TRAIN_IMAGES)),
         "accuracy": accuracy(timing),
-        "comparison": comparison.of_study(STUDY, timing, speedup, rates, "resnet18", "2 H200"),
+        "comparison": comparison.of_study(
+            STUDY, {**derived, "timing": timing}, "resnet18", "2 H200"
+        ),
         "provenance": provenance(timing, device, host),
         "quantization": quantization(),
         **{

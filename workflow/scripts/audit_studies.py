@@ -9,6 +9,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from scaling.config.config_file import read_config
 from scaling.core import files
 from scaling.core.errors import UserError, program
 from scaling.published.study import CIFAR10_TRAIN_IMAGES
@@ -62,7 +63,10 @@ def main(argv: list[str] | None = None) -> None:
         return
     if args.train_images < 1:
         raise UserError(f"--train-images {args.train_images} is no training set; give 1 or more")
-    points = report_submissions.read_points(args.points) if args.points else None
+    points = None
+    if args.points:
+        scheme = f"the points scheme {args.points}"
+        points = report_submissions.Points.of(read_config(args.points), scheme)
     submissions = report_submissions.read(paths(args.folders), args.train_images, args.ring)
     if args.output:
         report_submissions.write(submissions, TEMPLATE, args.output, points)

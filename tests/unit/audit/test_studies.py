@@ -82,7 +82,7 @@ def test_points_are_what_a_scheme_says(pile, tmp_path, capsys):
     page = Page((tmp_path / "a.html").read_text(encoding="utf-8"))
     assert [row[-1] for row in page.rows("All studies")] == ["6", "4.5", "0"]
     (tmp_path / "points.yaml").write_text("full: many")
-    with pytest.raises(UserError, match="is no points scheme"):
+    with pytest.raises(UserError, match=r"points scheme .*points\.yaml is wrong: full is 'many'"):
         audit_studies.main([*pile, *options])
 
 

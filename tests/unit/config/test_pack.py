@@ -1,5 +1,4 @@
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -183,15 +182,15 @@ def test_a_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch):
     pack()
     (folder / "studies/mine" / SECOND_RUN).write_text("older")
     stored = finished_study.stored(folder)
-    copied = []
+    written, write = [], Path.write_bytes
 
-    def copy_until_full(source, target):
-        copied.append(target)
-        if len(copied) == 3:
+    def write_until_full(target, content):
+        written.append(target)
+        if len(written) == 3:
             raise OSError(28, "No space left on device")
-        target.write_bytes(source.read_bytes())
+        write(target, content)
 
-    monkeypatch.setattr(shutil, "copyfile", copy_until_full)
+    monkeypatch.setattr(Path, "write_bytes", write_until_full)
     with pytest.raises(UserError, match=r"cannot write studies/mine: No space left on device"):
         pack("--force")
     assert finished_study.stored(folder) == stored

@@ -53,8 +53,7 @@ def test_the_script_sets_the_published_studies_side_by_side(tmp_path):
 )
 def test_communication_is_by_one_estimate(tmp_path, text, estimate, seconds):
     found = derived(write(tmp_path, text))
-    tables = (found[name] for name in ("timing", "speedup", "bandwidth"))
-    table = comparison.of_study("c", *tables, "m", "h")
+    table = comparison.of_study("c", found, "m", "h")
     assert set(table.estimate.dropna()) == {estimate}
     row = table[(table.gpus == 4) & (table.batch_size == 512)].iloc[0]
     assert row.communication_seconds == pytest.approx(seconds)

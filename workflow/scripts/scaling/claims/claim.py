@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from pydantic import TypeAdapter, ValidationError
+
 from scaling.core import files
 from scaling.core.errors import UserError
 
@@ -72,13 +74,6 @@ def read(path: Path) -> list[Claim]:
     """The claims of the document at `path`; UserError where it is none."""
     document = files.read_json(path)
     try:
-        return [
-            Claim(
-                **claim
-                | {"evidence": [Evidence(**item) for item in claim["evidence"]]}
-                | {"parts": [Part(**part) for part in claim.get("parts", [])]}
-            )
-            for claim in document["claims"]
-        ]
-    except (KeyError, TypeError) as error:
+        return TypeAdapter(list[Claim]).validate_python(document["claims"])
+    except (KeyError, TypeError, ValidationError) as error:
         raise UserError(f"{path} is no document of claims ({error!r}); make it again") from error

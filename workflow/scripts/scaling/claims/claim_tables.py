@@ -32,10 +32,6 @@ class ClaimTables:
     def __getitem__(self, name: str) -> pd.DataFrame:
         return self.found.get(name, schema.frame(name))
 
-    def file(self, name: str) -> str:
-        """Where the table `name` lies, or would lie, relative to results/."""
-        return schema.TABLES[name].path(Path("tables"), self.study).as_posix()
-
     def claim(
         self,
         kind: str,
@@ -63,6 +59,7 @@ class ClaimTables:
         found: set[Verdict] = {part.verdict for part in own} or {judge(holds, fails, "unclear")}
         verdict = next(iter(found)) if len(found) == 1 else "in part"
         text, of = texts.texts()[kind], configuration.partition(",")[0].split(" ")[-1]
+        file = schema.TABLES[text.table].path(Path("tables"), self.study).as_posix()
         return Claim(
             id=f"{kind}-{of.replace('/', '-')}" if of else kind,
             question=kind.partition("-")[0],
@@ -73,9 +70,7 @@ class ClaimTables:
             sentence=texts.sentence(kind, case, {**facts, "verdict": verdict})
             + (texts.where(own) if verdict == "in part" else "")
             + (noise.to_tell(*ratios) if "unclear" in found else ""),
-            evidence=[
-                Evidence(self.file(text.table), _figures(facts, text.columns.split()), text.test)
-            ],
+            evidence=[Evidence(file, _figures(facts, text.columns.split()), text.test)],
             parts=own,
         )
 

@@ -1,7 +1,5 @@
 """Question 4.1: accuracy after equal epochs, of large global batches."""
 
-from typing import Any
-
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, extremes, row_at
 from scaling.claims.techniques import difference
@@ -12,16 +10,17 @@ QUANTITIES = ("test_accuracy", "train_accuracy")
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """From remedies.csv, at the base rate; without it, from the timed cells' own seeds."""
+    """That the largest global batch has learned less than the smallest.
+
+    From remedies.csv, at the base rate; without it, from the timed cells' own seeds.
+    """
     table = tables["remedies"]
     rows = table[(table["options"] == "") & (table["factor"] == 1)].drop_duplicates("global_batch")
-    return [_largest(*extremes(rows, "global_batch"), tables)] if len(rows) > 1 else _cells(tables)
-
-
-def _largest(small: Any, large: Any, tables: ClaimTables) -> Claim:
-    """That the largest global batch has learned less than the smallest."""
+    if len(rows) < 2:
+        return _cells(tables)
+    small, large = extremes(rows, "global_batch")
     test, train = (difference(large, small, tables, of) for of in QUANTITIES)
-    return tables.claim(
+    claim = tables.claim(
         "Q4.1-largest",
         holds=test.below and train.below,
         fails=test.above or train.above,
@@ -31,6 +30,7 @@ def _largest(small: Any, large: Any, tables: ClaimTables) -> Claim:
         test_accuracy=test,
         train_accuracy=train,
     )
+    return [claim]
 
 
 def _cells(tables: ClaimTables) -> list[Claim]:
@@ -44,25 +44,21 @@ def _cells(tables: ClaimTables) -> list[Claim]:
         if len(known):
             large = row_at(known, known["global_batch_size"].idxmax())
             small = next(rows[rows["reference"]].itertuples())
-            made.append(_cell(f"{recipe}/{strategy}", large, small, tables))
+            of, apart = large.difference_of, large.within_spread is False
+            spreads, counts = (
+                [getattr(row, f"{of}_{part}") for row in (large, small)]
+                for part in ("std", "count")
+            )
+            claim = tables.claim(
+                "Q4.1",
+                f"{recipe}/{strategy}",
+                holds=apart and large.difference < 0,
+                fails=apart and large.difference > 0,
+                ratios=[of_seeds(large.difference, spreads, counts)],
+                of=of,
+                large=large,
+                small=small,
+                seeds=min(counts),
+            )
+            made.append(claim)
     return made
-
-
-def _cell(about: str, large: Any, small: Any, tables: ClaimTables) -> Claim:
-    of = large.difference_of
-    seeds = min(getattr(row, f"{of}_count") for row in (large, small))
-    apart = large.within_spread is False
-    spreads, counts = (
-        [getattr(row, f"{of}_{part}") for row in (large, small)] for part in ("std", "count")
-    )
-    return tables.claim(
-        "Q4.1",
-        about,
-        holds=apart and large.difference < 0,
-        fails=apart and large.difference > 0,
-        ratios=[of_seeds(large.difference, spreads, counts)],
-        of=of,
-        large=large,
-        small=small,
-        seeds=seeds,
-    )

@@ -170,13 +170,10 @@ _CLAIMS: dict[str, tuple[str, Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame
 
 def sharding(tables: ClaimTables) -> list[Claim]:
     """A claim from agreement.csv, and one from costs.csv where sharded cells ran on GPUs."""
-    agreement = [] if tables["agreement"].empty else [_agreement(tables)]
-    return [*agreement, *_memory(tables)]
-
-
-def _agreement(tables: ClaimTables) -> Claim:
-    """That sharding changes no more than rounding does."""
     rows = tables["agreement"]
+    if rows.empty:
+        return _memory(tables)
+    # Sharding changes no more than rounding does.
     again = float(rows.loc[rows["strategy"] == "ddp", "distance"].iloc[0])
     others = rows[rows["strategy"] != "ddp"]
     far = others[others["distance"] > max(ROUNDING, 10 * again)]
@@ -184,7 +181,7 @@ def _agreement(tables: ClaimTables) -> Claim:
         STRATEGIES.find(strategy).title: float(distance)
         for strategy, distance in zip(others["strategy"], others["distance"], strict=True)
     }
-    return tables.claim(
+    agreement = tables.claim(
         "Q6-agreement",
         holds=far.empty and again <= 10 * ROUNDING,
         fails=not far.empty,
@@ -192,6 +189,7 @@ def _agreement(tables: ClaimTables) -> Claim:
         again=again,
         distances=distances,
     )
+    return [agreement, *_memory(tables)]
 
 
 def _memory(tables: ClaimTables) -> list[Claim]:

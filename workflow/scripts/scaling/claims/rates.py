@@ -6,7 +6,7 @@ from typing import Any
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.claims.techniques import reference
-from scaling.tables.experiments.best_remedy import plain_sweep, without_sweep
+from scaling.tables.experiments.best_remedy import plain_sweep
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
@@ -18,7 +18,8 @@ def claims(tables: ClaimTables) -> list[Claim]:
 def _linear_rule(tables: ClaimTables) -> Claim:
     """That the rate k times as high diverges once k is large and updates are few."""
     runs = tables["convergence"]
-    rows = runs[(runs["options"] == "scaling linear") & runs["remedy"].isin(without_sweep(runs))]
+    swept = runs.groupby("remedy")["factor"].transform("nunique") > 1
+    rows = runs[(runs["options"] == "scaling linear") & ~swept]
     rows = rows[(rows["factor"] == 1) & (rows["global_batch"] > rows["global_batch"].min())]
     if rows.empty:
         return tables.missing("Q4.2-rule")
@@ -37,30 +38,8 @@ def _linear_rule(tables: ClaimTables) -> Claim:
 
 def _best_rate(size: int, tables: ClaimTables) -> Claim:
     """That it grows more slowly than the batch; linear scaling lets it grow alike."""
-    inside = _best_rates(tables)
-    if len(inside) < 2 or min(inside) != size:
-        return tables.missing("Q4.2-best-rate", size=size)
-    largest = max(inside)
-    low, exponent, high = (
-        math.log(above / below) / math.log(largest / size)
-        for above, below in zip(inside[largest], reversed(inside[size]), strict=True)
-    )
-    best: dict[str, Any] = {f"best_rate_at_{b}": rate for b, (_, rate, _) in inside.items()}
-    return tables.claim(
-        "Q4.2-best-rate",
-        holds=high < 1,
-        fails=low >= 1,
-        exponent=exponent,
-        exponent_low=low,
-        exponent_high=high,
-        rates=[(inside[batch][1], batch) for batch in (size, largest)],
-        **best,
-    )
-
-
-def _best_rates(tables: ClaimTables) -> dict[int, tuple[float, float, float]]:
-    """Each global batch's best rate that is no end of its sweep, half a step below and above it."""
     table, runs = tables["remedies"], tables["convergence"]
+    # Each global batch's best rate that is no end of its sweep, half a step below and above it.
     inside = {}
     for batch in sorted(int(batch) for batch in table["global_batch"].unique()):
         row = plain_sweep(table, batch)
@@ -70,4 +49,21 @@ def _best_rates(tables: ClaimTables) -> dict[int, tuple[float, float, float]]:
         rates, best = tried["learning_rate"], row.learning_rate
         below, above = rates[rates < best].max(), rates[rates > best].min()
         inside[batch] = (math.sqrt(best * below), best, math.sqrt(best * above))
-    return inside
+    if len(inside) < 2 or min(inside) != size:
+        return tables.missing("Q4.2-best-rate", size=size)
+    largest = max(inside)
+    low, exponent, high = (
+        math.log(above / below) / math.log(largest / size)
+        for above, below in zip(inside[largest], reversed(inside[size]), strict=True)
+    )
+    figures: dict[str, Any] = {f"best_rate_at_{b}": rate for b, (_, rate, _) in inside.items()}
+    return tables.claim(
+        "Q4.2-best-rate",
+        holds=high < 1,
+        fails=low >= 1,
+        exponent=exponent,
+        exponent_low=low,
+        exponent_high=high,
+        rates=[(inside[batch][1], batch) for batch in (size, largest)],
+        **figures,
+    )

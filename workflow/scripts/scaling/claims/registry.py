@@ -1,6 +1,6 @@
 """Every claim, in the order of the lab's questions."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 from scaling.claims import (
@@ -37,20 +37,14 @@ CLAIMS: dict[str, list[Callable[[ClaimTables], list[Claim]]]] = {
 def evaluate(tables: ClaimTables) -> list[Claim]:
     """The claims of a study in the order of the lab's questions, those of a kind side by side.
 
-    A question of which the study has nothing has one claim, which was not measured.
+    A question of which the study has nothing has one claim, which was not measured; so has a kind
+    that was never measured, for one reason.
     """
-    made = []
+    kinds: dict[str, list[Claim]] = {}
     for question, functions in CLAIMS.items():
         found = [claim for claims in functions for claim in claims(tables)]
-        made += _by_kind(found) or [tables.missing(question)]
-    return made
-
-
-def _by_kind(claims: Iterable[Claim]) -> list[Claim]:
-    """`claims` grouped by kind; of a kind never measured, for one reason, one claim is left."""
-    kinds: dict[str, list[Claim]] = {}
-    for claim in claims:
-        kinds.setdefault(claim.kind, []).append(claim)
+        for claim in found or [tables.missing(question)]:
+            kinds.setdefault(claim.kind, []).append(claim)
     for kind, own in kinds.items():
         said = {(claim.verdict, claim.sentence) for claim in own}
         if len(own) > 1 and len(said) == 1 and own[0].verdict == "not measured":

@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +85,8 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
     The folder appears whole or not at all. A study in it that differs is a UserError without
     `force`, and with it is replaced; what else a person keeps there stays.
     """
+    # Of what is there, the study's own files, and not the person's.
+    own = [CONFIG, MANIFEST, *stored.RECORDS]
     there = stored.own_files(folder)
     if there == set(found) and all(
         (folder / path).read_bytes() == _content(source) for path, source in found.items()
@@ -102,13 +103,15 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
             fresh = Path(name, "fresh")
             fresh.mkdir()
             if folder.exists():
-                shutil.copytree(folder, fresh, ignore=_ignore_own(folder), dirs_exist_ok=True)
+                shutil.copytree(
+                    folder,
+                    fresh,
+                    ignore=lambda at, _: own if Path(at) == folder else [],
+                    dirs_exist_ok=True,
+                )
             for path, source in found.items():
                 (fresh / path).parent.mkdir(parents=True, exist_ok=True)
-                if source.suffix == ".log":
-                    (fresh / path).write_bytes(_content(source))
-                else:
-                    shutil.copyfile(source, fresh / path)
+                (fresh / path).write_bytes(_content(source))
             if folder.exists():
                 folder.rename(Path(name, "old"))
             fresh.rename(folder)
@@ -119,8 +122,3 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
 
 def _content(source: Path) -> bytes:
     return files.log_end(source).encode() if source.suffix == ".log" else source.read_bytes()
-
-
-def _ignore_own(folder: Path) -> Callable[[str, list[str]], list[str]]:
-    """For copytree: what in `folder` is the study's own, not the person's."""
-    return lambda at, _: [CONFIG, MANIFEST, *stored.RECORDS] if Path(at) == folder else []

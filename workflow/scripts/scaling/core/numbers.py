@@ -78,11 +78,6 @@ def data(count: float) -> str:
     return f"{count:,.0f} B"
 
 
-def integer(value: float) -> str:
-    """A whole number without separators: `16384`."""
-    return str(int(value))
-
-
 def rate(value: float, unit: str) -> str:
     """A rate with the prefix that suits it: `797 TFLOP/s`, `4.27 TB/s`."""
     prefix, size = next(

@@ -1,7 +1,6 @@
 """Draw what training yields: loss and accuracy over the global batch, accuracy over its seconds."""
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from scaling.core import numbers as fmt
@@ -83,21 +82,15 @@ def draw_pareto(
     points["name"] = [f"{fmt.cell_name(row)}, {row.group}" for row in points.itertuples()]
     figure, panels = style.panels([f"Test accuracy over {cost}" for cost in known], y="%")
     for axes, cost in zip(panels, known, strict=True):
-        _front(axes, points.dropna(subset=[cost]).sort_values(cost), cost)
-    style.legend(figure, points.groupby("group").groups, FRONT, linestyle="none")
+        shown = points.dropna(subset=[cost]).sort_values(cost)
+        told = [f", {fmt.significant(value)} {COSTS[cost][1]}" for value in shown[cost]]
+        rows = [rows for _, rows in shown.assign(name=shown["name"] + told).groupby("group")]
+        style.lines(axes, rows, cost, "percent", "accuracy", linestyle="none")
+        best = shown[shown["percent"] > shown["percent"].cummax().shift(fill_value=-1)]
+        axes.step(best[cost], best["percent"], where="post", color=style.GREY, zorder=1)
+        style.log2_axis(axes.xaxis, style.POWERS if cost == "seconds" else JOULES)
+        axes.set_xlabel(COSTS[cost][0])
+        axes.set_xlim(shown[cost].min() / 1.3, shown[cost].max() * 1.3)
+    front = style.line_handle("best", color=style.GREY)
+    style.legend(figure, points.groupby("group").groups, front, linestyle="none")
     return figure
-
-
-FRONT = style.line_handle("best", color=style.GREY)
-
-
-def _front(axes: Axes, points: pd.DataFrame, cost: str) -> None:
-    """Draw the points of one panel, sorted by their cost, and the line of the best."""
-    told = [f", {fmt.significant(value)} {COSTS[cost][1]}" for value in points[cost]]
-    rows = [rows for _, rows in points.assign(name=points["name"] + told).groupby("group")]
-    style.lines(axes, rows, cost, "percent", "accuracy", linestyle="none")
-    best = points[points["percent"] > points["percent"].cummax().shift(fill_value=-1)]
-    axes.step(best[cost], best["percent"], where="post", color=style.GREY, zorder=1)
-    style.log2_axis(axes.xaxis, style.POWERS if cost == "seconds" else JOULES)
-    axes.set_xlabel(COSTS[cost][0])
-    axes.set_xlim(points[cost].min() / 1.3, points[cost].max() * 1.3)

@@ -119,7 +119,11 @@ def read_rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
                     f"{where}: the line has not as many fields as the first one; count its commas"
                 )
             row = dict(zip(header, map(str.strip, fields), strict=True))
-            yield {"line": reader.line_num, **_checked(where, model, row)}
+            yield {"line": reader.line_num, **model.model_validate(row).model_dump()}
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        column = str(wrong["loc"][0])
+        raise UserError(f"{where}, column {column}: {row[column]!r}: {wrong['msg']}") from error
     except csv.Error as error:
         raise UserError(
             f"{path} cannot be read as a CSV table ({error}); save it as one"
@@ -145,12 +149,3 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
         raise UserError(f"{path} does not exist; make it, or name another folder") from error
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(f"{path} cannot be read ({error}); save it as UTF-8 text") from error
-
-
-def _checked(where: str, model: type[Row], row: dict[str, str]) -> dict[str, Any]:
-    try:
-        return model.model_validate(row).model_dump()
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        column = str(wrong["loc"][0])
-        raise UserError(f"{where}, column {column}: {row[column]!r}: {wrong['msg']}") from error

@@ -69,7 +69,7 @@ def bandwidth(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 def large_batches(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     """What the best techniques reach; where there are none, accuracy over the cells' batches."""
-    if said := _techniques(tables.experiment("remedies")):
+    if said := _techniques(tables.remedies):
         return said
     known = cells[cells["test_accuracy"].notna()]
     if "reference" not in cells:
@@ -145,7 +145,7 @@ def buffers(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 def knobs(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     """What DDP saves most by, what costs it most, and what would save on the fastest of links."""
-    known = tables.experiment("knobs").sort_values("saved_share")
+    known = tables.knobs.sort_values("saved_share")
     if known.empty:
         return None
     saves, costs = (known[known["verdict"] == verdict] for verdict in ("saves", "costs"))

@@ -1,10 +1,10 @@
 """The map of cells: each at its place, with its marks and quantities; and where its epoch goes."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.core import numbers as fmt
@@ -55,7 +55,11 @@ def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[dict[str, Any] | None]
     """
     quickest, chosen = fastest(cells), recommended(cells)
     marks = [("recommended", chosen), ("fastest", quickest)]
-    goodness = {metric.name: _goodness(cells, metric) for metric in METRICS}
+    shown = {
+        metric: _goodness(cells[metric.column], metric)
+        for metric in METRICS
+        if metric.column in cells
+    }
     rows = []
     alone = frames.shown_once(cells)
     shared = len(alone) < len(cells)
@@ -68,12 +72,9 @@ def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[dict[str, Any] | None]
                 "status": row.status,
                 "detail": _detail(row),
                 "values": {
-                    metric.name: (
-                        metric.write(getattr(row, metric.column)),
-                        goodness[metric.name](getattr(row, metric.column)),
-                    )
-                    for metric in METRICS
-                    if metric.column in cells and pd.notna(getattr(row, metric.column))
+                    metric.name: (metric.write(value), goodness[row.Index])
+                    for metric, goodness in shown.items()
+                    if pd.notna(value := getattr(row, metric.column))
                 },
                 "marks": [name for name, cell in marks if cell and cell.Index == row.Index],
             }
@@ -96,19 +97,12 @@ def _detail(row: Any) -> str:
     return said
 
 
-def _goodness(cells: pd.DataFrame, metric: Metric) -> Callable[[float], float]:
-    """From a value to 0 (worst of the study) … 1 (best)."""
-    scale: Callable[[float], float] = math.log if metric.logarithmic else float
-    values = cells[metric.column].dropna().astype(float) if metric.column in cells else []
-    ends = sorted(scale(value) for value in values if value > 0 or not metric.logarithmic)
-    if not ends or ends[0] == ends[-1]:
-        return lambda value: 0.5
-
-    def place(value: float) -> float:
-        share = (scale(value) - ends[0]) / (ends[-1] - ends[0])
-        return round(share if metric.higher_is_better else 1 - share, 2)
-
-    return place
+def _goodness(values: pd.Series, metric: Metric) -> pd.Series:
+    """Of each cell's value from 0 (worst of the study) to 1 (best), 0.5 where all are alike."""
+    values = values.astype(float)
+    scaled = np.log(values.where(values > 0)) if metric.logarithmic else values
+    share = (scaled - scaled.min()) / (scaled.max() - scaled.min())
+    return (share if metric.higher_is_better else 1 - share).fillna(0.5).round(2)
 
 
 def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:

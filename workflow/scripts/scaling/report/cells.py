@@ -40,7 +40,7 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
                 "id": ids[index],
                 "title": label(row),
                 "status": row.status,
-                "facts": [*_facts(row), *_warmup(epochs)],
+                "facts": _facts(row, epochs),
                 **_dots(epochs),
                 "parts": shares.get(ids[index], []),
                 "findings": _findings(tables.audit, row),
@@ -54,7 +54,13 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
     return made
 
 
-def _facts(row: Any) -> list[tuple[str, str]]:
+def _facts(row: Any, epochs: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """What is known of a cell; `warm-up` has the epochs' seconds, each of its slowest rank."""
+    before: dict[int, float] = {}
+    for epoch in epochs:
+        if epoch["role"] == "warmup":
+            before[epoch["epoch"]] = max(before.get(epoch["epoch"], 0.0), epoch["seconds"])
+    warmup = f"{', '.join(map(fmt.significant, before.values()))} s" if before else None
     share = row.peak_memory_bytes / row.memory_capacity_bytes
     of_capacity = f" ({fmt.percent(share)})" if pd.notna(share) else ""
     known: dict[str, tuple[Any, Callable[[Any], str]]] = {
@@ -65,17 +71,9 @@ def _facts(row: Any) -> list[tuple[str, str]]:
         "Slurm job": (row.slurm_job_id or None, str),
         "Slurm GPUs": (row.slurm_gpus or None, str),
         "message": (row.message or None, str),
+        "warm-up": (warmup, str),
     }
     return [(name, write(value)) for name, (value, write) in known.items() if pd.notna(value)]
-
-
-def _warmup(epochs: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """The seconds of the epochs before the measured ones, each of its slowest rank."""
-    before = pd.DataFrame([epoch for epoch in epochs if epoch["role"] == "warmup"])
-    if before.empty:
-        return []
-    slowest = before.groupby("epoch")["seconds"].max()
-    return [("warm-up", f"{', '.join(map(fmt.significant, slowest))} s")]
 
 
 def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:

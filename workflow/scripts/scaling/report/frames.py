@@ -10,7 +10,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.report import frames_quantization as part_b
 from scaling.tables import accuracy, noise
 from scaling.tables.communication import MOVING, first_estimates
-from scaling.tables.schema import DerivedTables, StudyTables
+from scaling.tables.schema import StudyTables
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 SECONDS_TO = "seconds_to_accuracy"
@@ -29,11 +29,9 @@ def label(row: Any) -> str:
     return f"{configuration}, {int(row.gpus)} × {int(row.batch_size)}"
 
 
-def frame(tables: DerivedTables, name: str) -> pd.DataFrame:
+def frame(tables: StudyTables, name: str) -> pd.DataFrame:
     """The frame called `name`: one of `FRAMES`, or else a table of the study."""
-    if name in FRAMES:
-        return FRAMES[name](tables)
-    return getattr(tables, name) if hasattr(tables, name) else tables.experiment(name)
+    return FRAMES[name](tables) if name in FRAMES else getattr(tables, name)
 
 
 def cells(tables: StudyTables) -> pd.DataFrame:
@@ -54,7 +52,7 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     if len(learned):
         learned = learned.rename(columns={"within_spread": "accuracy_within_spread"})
         found = found.merge(learned.drop(columns="status"), how="left", on=CELL_KEYS)
-    reached = tables.experiment("time_to_accuracy").rename(columns={"seconds": SECONDS_TO})
+    reached = tables.time_to_accuracy.rename(columns={"seconds": SECONDS_TO})
     reached = reached[reached["best"].eq(True) & reached["gpus"].notna() & (reached["seeds"] > 1)]
     reached = reached[reached["reached"] == reached["seeds"]]
     same = reached["same_split"].eq(True)
@@ -84,16 +82,16 @@ def recipes(tables: StudyTables) -> pd.DataFrame:
 
 def remedies(tables: StudyTables) -> pd.DataFrame:
     """The techniques, by global batch."""
-    return tables.experiment("remedies").sort_values("global_batch", kind="stable")
+    return tables.remedies.sort_values("global_batch", kind="stable")
 
 
-def communication_estimates(tables: DerivedTables) -> pd.DataFrame:
+def communication_estimates(tables: StudyTables) -> pd.DataFrame:
     """Every estimate of each cell's communication that has a value, and whether it is noise."""
     found = noise.with_resolution(tables.communication, tables.timing)
     return found[found["communication_seconds"].notna()]
 
 
-def bandwidth_estimates(tables: DerivedTables) -> pd.DataFrame:
+def bandwidth_estimates(tables: StudyTables) -> pd.DataFrame:
     """The bandwidth of each cell by its preferred estimate."""
     return first_estimates(tables.bandwidth, MOVING)
 
@@ -101,9 +99,7 @@ def bandwidth_estimates(tables: DerivedTables) -> pd.DataFrame:
 def orders(tables: StudyTables) -> pd.DataFrame:
     """What each sampler drew, with and without set_epoch: extremes over ranks, seeds, epochs."""
     rows = []
-    for key, same in tables.experiment("sampler").groupby(
-        ["sampler", "gpus", "set_epoch"], sort=False
-    ):
+    for key, same in tables.sampler.groupby(["sampler", "gpus", "set_epoch"], sort=False):
         chains = same.groupby(["trained", "seed", "rank"])["first_epoch"].nunique()
         row = dict(zip(("sampler", "gpus", "set_epoch"), key, strict=True))
         row |= {"epochs": same["epoch"].nunique(), "different": fmt.whole_span(chains, "–")}
@@ -114,7 +110,7 @@ def orders(tables: StudyTables) -> pd.DataFrame:
 
 def messages(tables: StudyTables) -> pd.DataFrame:
     """The messages of the start and of the last step recorded, by parallel mode and content."""
-    known = tables.experiment("collectives")
+    known = tables.collectives
     known = known[known["bytes"].notna()]
     last = known.groupby("way")["step"].transform("max")
     shown = known[known["step"].eq(0) | known["step"].eq(last)]
@@ -128,7 +124,7 @@ def messages(tables: StudyTables) -> pd.DataFrame:
 
 def ranks(tables: StudyTables) -> pd.DataFrame:
     """One row for each kind of buffers: whether ranks end equal, and how far apart they are."""
-    known = tables.experiment("buffers")
+    known = tables.buffers
     groups = known[known["rank"].notna()].groupby("buffers", sort=False)
     found = groups.first()
     return found.assign(
@@ -148,23 +144,13 @@ def shown_once(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[~cells["shared"]]
 
 
-def unsettled(cells: pd.DataFrame) -> str:
-    """The cell whose epochs drifted most, where some had not settled, and how many others."""
-    drifting = shown_once(cells[cells["drift"].notna() & ~cells["settled"]])
-    found = list(drifting.sort_values("drift", key=abs, ascending=False).itertuples())
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return "".join(
-        f" Not settled: {fmt.cell_name(row)} ({100 * row.drift:+.0f} %){more}." for row in found[:1]
-    )
-
-
 def startup_medians(tables: StudyTables) -> pd.DataFrame:
     """Seconds of a run by what they were spent on, of each configuration's median batch size."""
     runs = tables.startup[tables.startup["run_seconds"].notna()]
     return runs.groupby(CELL_KEYS[:3], sort=False).median(numeric_only=True).reset_index()
 
 
-def findings(tables: DerivedTables) -> pd.DataFrame:
+def findings(tables: StudyTables) -> pd.DataFrame:
     """The audit's findings, errors first; those of one message and severity are one row."""
     rows = []
     for severity, name in SEVERITIES.items():

@@ -35,7 +35,7 @@ def choices(tables: StudyTables) -> pd.DataFrame:
 
 def resnet(tables: StudyTables) -> pd.DataFrame:
     """What each stage costs ResNet-18, by the kind of weight scales."""
-    return _costs(tables.experiment("quantization_resnet"), "weight_scales", "stage")
+    return _costs(tables.quantization_resnet, "weight_scales", "stage")
 
 
 def resnet_gpu(tables: StudyTables) -> pd.DataFrame:
@@ -114,24 +114,17 @@ def mistakes(tables: StudyTables) -> pd.DataFrame:
 
 def engines(tables: StudyTables) -> pd.DataFrame:
     """Other engines' quantizers, means over the seeds; what is missing is in `missing`."""
-    table = tables.experiment("quantization_peers")
-    rows = []
-    for (engine, precision), same in table[table["status"] == "measured"].groupby(
-        ["engine", "precision"], sort=False
-    ):
-        means = same.select_dtypes("number").mean()
-        extremes = {
-            f"batch_{batch}_ratio_{end}": getattr(same[f"batch_{batch}_ratio_{end}"], end)()
-            for batch in (1, 256)
-            for end in ("min", "max")
-        }
-        rows.append({"engine": engine, "precision": precision, **means, **extremes, "missing": ""})
+    table = tables.quantization_peers
+    measured = table[table["status"] == "measured"]
+    groups = measured.groupby(["engine", "precision"], sort=False)
+    found = groups.mean(numeric_only=True)
+    for end in ("min", "max"):
+        extremes = [f"batch_{batch}_ratio_{end}" for batch in (1, 256)]
+        found[extremes] = groups[extremes].agg(end)
     absent = table[table["status"] != "measured"].drop_duplicates(["engine", "note"])
-    rows += [
-        {"engine": row.engine, "precision": row.status, "missing": row.note}
-        for row in absent.itertuples()
-    ]
-    return pd.DataFrame(rows)
+    absent = absent.assign(precision=absent["status"], missing=absent["note"])
+    columns = ["engine", "precision", "missing"]
+    return pd.concat([found.reset_index().assign(missing=""), absent[columns]])
 
 
 def _costs(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
@@ -143,7 +136,6 @@ def _costs(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
         is_float = "stage" in same and same["stage"].iloc[0] == STAGES[0]
         rows.append(
             {
-                **dict(zip(keys, key, strict=True)),
                 "seeds": found.seeds,
                 "accuracy": found.accuracy_percent,
                 "accuracy_range": f"{low:.2f}–{high:.2f}" if found.seeds > 1 else "",
@@ -154,7 +146,7 @@ def _costs(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
                 "packed": same["packed_bytes"].astype(float).mean(),
                 "compression": (same["float32_bytes"] / same["packed_bytes"].astype(float)).mean(),
                 "method": method(next(same.itertuples())) if "rounding" in same else None,
-                **{name: key[keys.index(name)] for name in keys},
+                **dict(zip(keys, key, strict=True)),
             }
         )
     return pd.DataFrame(rows)

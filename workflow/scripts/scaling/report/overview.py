@@ -82,7 +82,7 @@ def seeds(count: float) -> str:
 
 def _trained_soonest(tables: StudyTables) -> Card | None:
     """The cell whose trainings to an accuracy took least; None where none had all seeds there."""
-    trained = tables.experiment("trained_to_accuracy")
+    trained = tables.trained_to_accuracy
     there = trained[(trained["reached"] == trained["seeds"]) & (trained["seeds"] > 1)]
     best: Any = next(there.sort_values("training_seconds").itertuples(), None)
     if best is None:
@@ -173,9 +173,14 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
     seeds, rerun = tables.provenance["seed"].nunique(), cells[cells["runs"] > 1]
     apart = rerun["epoch_seconds_run_max"] / rerun["epoch_seconds_run_min"] - 1
     between = f"Between runs {fmt.percent(apart.median())}. " if len(rerun) else ""
+    drifting = frames.shown_once(repeated[repeated["drift"].notna() & ~repeated["settled"]])
+    drifting = drifting.sort_values("drift", key=abs, ascending=False)
+    more = f" and {len(drifting) - 1} more" if len(drifting) > 1 else ""
     text = (
         f"Worst cell {fmt.percent(spread.max())}. {between}"
         f"{'One seed: accuracies are single.' if seeds == 1 else fmt.plural(seeds, 'seed') + '.'} "
-        f"Audit: {frames.audit_counts(tables.audit)}.{frames.unsettled(repeated)}"
+        f"Audit: {frames.audit_counts(tables.audit)}."
     )
+    for row in drifting.head(1).itertuples():
+        text += f" Not settled: {fmt.cell_name(row)} ({100 * row.drift:+.0f} %){more}."
     return Card("Trust", fmt.percent(spread.median()), "median spread of an epoch", text)

@@ -46,7 +46,7 @@ def dataset(study: StudyTables) -> str:
 def summary(study: StudyTables, replayed_from: str | None) -> str:
     """One line: cells by status, seeds, epochs, since when; of int8 alone machine and commit."""
     if (study.timing["status"] == "missing").all():
-        told = pd.concat([study.quantization, study.experiment("quantization_peers")])
+        told = pd.concat([study.quantization, study.quantization_peers])
         told = told[["cpu", "commit"]].astype(object).fillna("")
         commits = [f"commit {_commit(name)}" for name in _values(told, "commit")[-1:]]
         return " · ".join(["Int8 quantization alone", *_values(told, "cpu"), *commits])

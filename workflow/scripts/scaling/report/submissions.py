@@ -8,32 +8,30 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pandas as pd
-import yaml
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, ValidationError
+from pydantic import Field, NonNegativeFloat
 
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
+from scaling.core.section import Section
 from scaling.published import study as published
 from scaling.published.findings import COLUMNS, judge
-from scaling.published.rows import read_text
 from scaling.report import page as html
 from scaling.report import published as report
 from scaling.report.published import Judged
 
 
-class Points(BaseModel):
+class Points(Section):
     """A points scheme: `full` less the cost of each finding, by its cause or how grave it is."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     full: NonNegativeFloat = 10
     error: NonNegativeFloat = 2
     warning: NonNegativeFloat = 0.5
     info: NonNegativeFloat = 0
     unreadable: NonNegativeFloat = 0
-    causes: dict[str, NonNegativeFloat] = {}
+    causes: dict[str, NonNegativeFloat] = Field(default_factory=dict)
 
-    def of(self, judged: Judged) -> float:
+    def earned(self, judged: Judged) -> float:
         """The points of a study, none below 0."""
         found = judged.rows.drop_duplicates("number")
         pairs = zip(found["cause"], found["severity"], strict=True)
@@ -47,15 +45,6 @@ class Submission:
     folder: str
     studies: list[Judged]
     refusal: str = ""
-
-
-def read_points(path: Path) -> Points:
-    """The points scheme in a YAML file; raises UserError for what is none."""
-    try:
-        return Points.model_validate(yaml.safe_load(read_text(path)) or {})
-    except (yaml.YAMLError, ValidationError) as error:
-        keys = ", ".join(Points.model_fields)
-        raise UserError(f"{path} is no points scheme; write numbers for {keys}") from error
 
 
 def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list[Submission]:
@@ -104,25 +93,19 @@ def as_text(submissions: list[Submission]) -> str:
         if one.refusal:
             summary.append((one.folder, "", f"cannot be read: {one.refusal}"))
         for judged in one.studies:
-            lines += _lines(judged)
+            for found in judged.findings.itertuples():
+                where = ": ".join(filter(None, (found.strategy, found.places)))
+                explains = f", {found.explains} figures" if found.explains else ""
+                first = f"; found {found.found}, expected {found.expected}"
+                advice = f"; {found.advice}" if found.advice and found.severity != "info" else ""
+                lines.append(
+                    f"{judged.folder}: {judged.study.name}: {found.name}: {found.cause}: "
+                    f"{found.sentence} ({where}{explains}{first * (found.found != '–')}){advice}"
+                )
             summary.append((one.folder, judged.study.name, judged.counts))
     widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
     table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
     return "\n".join([*lines, *[""] * bool(lines), *table])
-
-
-def _lines(judged: Judged) -> list[str]:
-    lines = []
-    for one in judged.findings.itertuples():
-        where = ": ".join(filter(None, (one.strategy, one.places)))
-        explains = f", {one.explains} figures" if one.explains else ""
-        first = "" if one.found == "–" else f"; found {one.found}, expected {one.expected}"
-        advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
-        lines.append(
-            f"{judged.folder}: {judged.study.name}: {one.name}: {one.cause}: {one.sentence} "
-            f"({where}{explains}{first}){advice}"
-        )
-    return lines
 
 
 def write(
@@ -138,7 +121,7 @@ def write(
             if one.studies:
                 files.write_text(folder / name, page)
             overview += [
-                each.overview(f"{link}#{each.id}", f"{points.of(each):g}" if points else "")
+                each.overview(f"{link}#{each.id}", f"{points.earned(each):g}" if points else "")
                 for each in one.studies
             ]
             judged += one.studies

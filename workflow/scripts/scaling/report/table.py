@@ -237,11 +237,11 @@ FILTERS: dict[str, Callable[..., str]] = fmt.FILTERS | {
     "count": lambda value: f"{int(value):,}",
     "fixed": lambda value, digits=2: f"{value:.{digits}f}".replace("-", "−"),
     "gpus": fmt.gpus,
-    "int": fmt.integer,
+    "int": lambda value: str(int(value)),
     "points": lambda share: fmt.points(100 * share),
     "rate": fmt.rate,
     "share": lambda value: "< 0.001 %" if 0 < value < 1e-5 else f"{100 * value:.3g} %",
-    "words": lambda name: str(name).replace("_", " "),
+    "words": fmt.estimate,
 }
 _ENVIRONMENT = jinja2.Environment(undefined=jinja2.StrictUndefined)
 _ENVIRONMENT.filters |= {name: _unless_empty(write) for name, write in FILTERS.items()}

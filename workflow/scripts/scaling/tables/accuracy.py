@@ -3,17 +3,16 @@
 import math
 from dataclasses import asdict
 from itertools import combinations
-from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.core import statistics
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records.run import EpochRow
 from scaling.core.statistics import margin
 from scaling.tables import schema
-from scaling.tables.runs import Run, ranks_by_epoch
+from scaling.tables.runs import Run
 
 LEARNING = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 COMPARED = ["train_loss", "train_accuracy", "test_accuracy"]
@@ -40,30 +39,24 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
     rows = []
     for cell, record in runs:
         status, trained = record["status"] if record else "missing", []
-        if record:
+        if record and record["epochs"]:
             asked = record["training"]["warmup_epochs"] + record["training"]["measured_epochs"]
-            trained = ranks_by_epoch(record, "warmup", "measured")[:asked]
+            ranks = pd.DataFrame(record["epochs"])
+            ranks = ranks[ranks["role"].ne("instrumented") & ranks["epoch"].le(asked)]
+            trained = list(ranks.groupby("epoch"))
         epochs: list[dict[str, Any]] = [
-            {
-                "epoch": ranks[0]["epoch"],
-                "train_loss": _mean(ranks, "train_loss"),
-                "train_accuracy": _mean(ranks, "train_accuracy"),
+            {"epoch": number}
+            | {
+                name: np.average(own[name].astype(float), weights=own["samples"])
+                for name in ("train_loss", "train_accuracy")
             }
-            for ranks in trained
+            for number, own in trained
         ] or [{}]
         epochs[-1] |= (record and record["evaluation"]) or {}
         if status == "diverged":
             epochs = [row | {"train_accuracy": None, "test_accuracy": None} for row in epochs]
         rows += [{"study": study, **asdict(cell), "status": status, **row} for row in epochs]
     return schema.arrange("accuracy", rows)
-
-
-def _mean(ranks: list[EpochRow], field: Literal["train_loss", "train_accuracy"]) -> float:
-    values = [rank[field] for rank in ranks]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        return math.nan
-    return fmean(known, weights=[rank["samples"] for rank in ranks])
 
 
 def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:

@@ -1,5 +1,7 @@
 """Studies side by side: one table of the figures that all of them have."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
@@ -15,22 +17,17 @@ FAILED = ["oom", "oom_host", "timeout"]
 
 
 def of_study(
-    name: str,
-    times: pd.DataFrame,
-    speedups: pd.DataFrame,
-    rates: pd.DataFrame,
-    model: str,
-    hardware: str,
+    name: str, tables: Mapping[str, pd.DataFrame], model: str, hardware: str
 ) -> pd.DataFrame:
-    """The figures of one study from its tables: one row per cell.
+    """The figures of one study from its timing, speedup and bandwidth: one row per cell.
 
     Communication and bandwidth are by one estimate for each recipe and strategy, see
     `by_one_estimate`; `estimate` says which, and is empty where a cell has no communication time.
     """
-    known = by_one_estimate(rates).dropna(subset="communication_seconds")
+    known = by_one_estimate(tables["bandwidth"]).dropna(subset="communication_seconds")
     columns = [*CELL_KEYS, "estimate", "communication_seconds", "bandwidth_gb_per_s", "utilization"]
-    table = speedups.merge(known[columns], how="left", on=CELL_KEYS)
-    table = table.merge(times[[*CELL_KEYS, "samples"]], how="left", on=CELL_KEYS)
+    table = tables["speedup"].merge(known[columns], how="left", on=CELL_KEYS)
+    table = table.merge(tables["timing"][[*CELL_KEYS, "samples"]], how="left", on=CELL_KEYS)
     return table.assign(study=name, model=model, hardware=hardware)[schema.columns("comparison")]
 
 

@@ -1,8 +1,6 @@
 """What an epoch consists of, by steps on batches that are in memory; and each rank's own speed."""
 
 import math
-from itertools import chain
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -41,23 +39,24 @@ def _in_memory(seeds: Seeds) -> dict[str, Any]:
     times = [_repeats(record) for record in seeds if record]
     row: dict[str, Any] = {"runs": 0, "count": 0}
     for column, name in SECONDS.items():
-        found = [own[name].max(axis=0).tolist() for own in times if name in own]
+        found = [pd.Series(own[name].max(axis=0)) for own in times if name in own]
         if found:
-            row |= {column: median(chain.from_iterable(found)), **spread(column, found)}
+            seconds = pd.concat(found, keys=range(len(found)))
+            row |= {column: seconds.median(), **spread(column, seconds)}
             row["runs"] = row["runs"] or len(found)
-            row["count"] = row["count"] or sum(map(len, found))
+            row["count"] = row["count"] or len(seconds)
     return row
 
 
 def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
     """Seconds of a whole epoch [rank, repeat], of each measurement that all ranks made."""
-    ranks, whole = record["in_memory"], epochs(record)
-    if not ranks or not whole or not all(rank["iterations"] for rank in ranks):
+    ranks, whole = record["in_memory"], epochs([record], "measured")
+    if not ranks or whole.empty or not all(rank["iterations"] for rank in ranks):
         return {}
     if all(rank["samples"] for rank in ranks):
-        scale = whole[0].samples / sum(rank["samples"] for rank in ranks)
+        scale = whole["samples"].iloc[0] / sum(rank["samples"] for rank in ranks)
     else:
-        scale = whole[0].iterations / ranks[0]["iterations"]
+        scale = whole["iterations"].iloc[0] / ranks[0]["iterations"]
     return {
         name: np.array([rank[name] for rank in ranks]) * scale
         for name in SECONDS.values()
@@ -80,24 +79,22 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
             continue
         seconds = np.concatenate(times, axis=1)
         middle = np.median(seconds, axis=1)
-        recorded = [epoch for record in seeds if record for epoch in record["epochs"]]
-        measured = [epoch for epoch in recorded if epoch["role"] == "measured"]
+        recorded = pd.DataFrame([row for record in seeds if record for row in record["epochs"]])
+        measured = dict(list(recorded[recorded["role"] == "measured"].groupby("rank")))
         for rank, own_seconds in enumerate(middle):
             others = np.median(np.delete(middle, rank))
-            own_epochs = [epoch for epoch in measured if epoch["rank"] == rank]
-            waits = [epoch["loader_seconds"] for epoch in own_epochs]
-            read = [gpu["sm_mhz"] for epoch in own_epochs for gpu in epoch["gpu_readings"]]
-            clocks = [clock for clock in read if clock is not None]
+            waits = measured[rank]["loader_seconds"]
+            read = [gpu["sm_mhz"] for gpus in measured[rank]["gpu_readings"] for gpu in gpus]
             figures = {
                 "rank": rank,
                 "own_epoch_seconds": own_seconds,
                 "own_epoch_seconds_min": seconds[rank].min(),
                 "own_epoch_seconds_max": seconds[rank].max(),
                 "slower": own_seconds / others - 1,
-                "loader_seconds": median(waits),
-                "loader_seconds_min": min(waits),
-                "loader_seconds_max": max(waits),
-                "sm_mhz": median(clocks) if clocks else math.nan,
+                "loader_seconds": waits.median(),
+                "loader_seconds_min": waits.min(),
+                "loader_seconds_max": waits.max(),
+                "sm_mhz": pd.Series(read, dtype=float).median(),
                 "count": seconds.shape[1],
             }
             rows.append(dict(zip(CELL_KEYS, cell, strict=True)) | figures)

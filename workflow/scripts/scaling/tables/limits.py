@@ -121,16 +121,3 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
     kinds = ["quantity", "precision", "state"]
     best = table.groupby(kinds, dropna=False)["value"].transform("max")
     return table.assign(peak=table["value"] == best)
-
-
-def peak_flops_per_second(table: pd.DataFrame, precision: str, state: str = "sprint") -> float:
-    """The largest matrix product rate in `precision`, FLOP/s; NaN where none was measured."""
-    rows = table[(table["state"] == state) & (table["precision"] == precision)]
-    return float(rows["value"].max()) if len(rows) else math.nan
-
-
-def topology(document: dict[str, Any]) -> str:
-    """What `nvidia-smi topo -m` printed, without its styling; "" where it was not recorded."""
-    printed = (document["environment"]["topology"] or "").strip()
-    # The record keeps no leading blanks; without the tab the header is a column too far left.
-    return f"\t{printed}\n" if printed else ""

@@ -1,21 +1,21 @@
 """What the instruments of each cell measured: communication, the device's time, costs."""
 
 import math
-from statistics import fmean, median, stdev
+from statistics import stdev
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records.run import EpochRow, RunRecord
+from scaling.core.records.run import RunRecord
 from scaling.tables import schema
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
-from scaling.tables.timing import TIMED, Epoch, epochs
+from scaling.tables.timing import TIMED, epochs, joules
 
 ESTIMATES = ["without_communication", "profiler", "ddp_log"]
 COMMUNICATION = ["communication_seconds", "exposed_seconds", "overlapped_seconds"]
-STEP = ["step_seconds", "busy_seconds", "compute_seconds", "gap_seconds", "kernels"]
+STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 
 
 def readings(runs: list[Run]) -> pd.DataFrame:
@@ -39,17 +39,16 @@ def readings(runs: list[Run]) -> pd.DataFrame:
 
 def _reading(estimate: str, seeds: Seeds) -> dict[str, Any]:
     own = [_reads(record, estimate) for record in seeds if record]
-    runs = [found for ranks in own if (found := _figures(ranks))]
-    figures = [figure for found in runs for figure in found]
-    if not figures:
+    runs = [found for ranks in own if len(found := _figures(ranks))]
+    if not runs:
         notes = [read["note"] for ranks in own for read in ranks] or ["not instrumented"]
         return {"estimate": estimate, "count": 0, "note": notes[0]}
-    exposed = [figure["exposed_seconds"] for figure in figures]
-    of_runs = [median(figure["exposed_seconds"] for figure in found) for found in runs]
+    figures = pd.concat(runs)
+    exposed, of_runs = figures["exposed_seconds"], [run["exposed_seconds"].median() for run in runs]
     return {
         "estimate": estimate,
-        **{part: median(figure[part] for figure in figures) for part in COMMUNICATION},
-        "spread_seconds": max(exposed) - min(exposed) if len(exposed) > 1 else math.nan,
+        **figures.median(skipna=False),
+        "spread_seconds": np.ptp(exposed) if len(exposed) > 1 else math.nan,
         "count": len(figures),
         "note": "",
         "runs": len(runs),
@@ -67,21 +66,19 @@ def _reads(record: RunRecord, estimate: str) -> list[dict[str, Any]]:
     return [read for read in record["communication"]["readings"] if read["estimate"] == estimate]
 
 
-def _figures(ranks: list[dict[str, Any]]) -> list[dict[str, float]]:
-    """Seconds of an iteration by one run, from what its ranks read: a figure for each repeat."""
-    if not ranks or not all(read["iterations"] for read in ranks):
-        return []
-    iterations = ranks[0]["iterations"]
-    if "seconds" not in ranks[0]:
-        return [{part: median(read[part] for read in ranks) / iterations for part in COMMUNICATION}]
-    with_it, without = (
-        [max(repeat) for repeat in zip(*(read[key] for read in ranks), strict=True)]
-        for key in ("seconds", "seconds_without_exchange")
-    )
-    added = [(one - other) / iterations for one, other in zip(with_it, without, strict=True)]
-    return [
-        dict(zip(COMMUNICATION, (seconds, seconds, math.nan), strict=True)) for seconds in added
-    ]
+def _figures(ranks: list[dict[str, Any]]) -> pd.DataFrame:
+    """Seconds of an iteration by one run, from what its ranks read: a row for each repeat."""
+    read = pd.DataFrame(ranks)
+    if read.empty or not read["iterations"].all():
+        return pd.DataFrame()
+    if "seconds" not in read:
+        parts = read[COMMUNICATION].astype(float).median(skipna=False).to_frame().T
+    else:
+        keys = ("seconds", "seconds_without_exchange")
+        with_it, without = (np.max(read[key].tolist(), axis=0) for key in keys)
+        added = with_it - without
+        parts = pd.DataFrame(dict.fromkeys(COMMUNICATION[:2], added), columns=COMMUNICATION)
+    return parts.astype(float) / read["iterations"].iloc[0]
 
 
 def device_time(runs: list[Run]) -> pd.DataFrame:
@@ -100,27 +97,23 @@ def device_time(runs: list[Run]) -> pd.DataFrame:
 
 def _device_time(records: Seeds) -> dict[str, Any]:
     read = [record["device_time"] for record in records if record is not None]
-    steps = [step for ranks in read if (step := _step(ranks))]
+    # One step of a run by the medians of its ranks.
+    steps = [
+        pd.DataFrame(ranks)[STEP]
+        .div([rank["iterations"] for rank in ranks], axis=0)
+        .median(skipna=False)
+        for ranks in read
+        if ranks and all(rank["iterations"] for rank in ranks)
+    ]
     if not steps:
         notes = [rank["note"] for ranks in read for rank in ranks if "note" in rank]
         return {"count": 0, "note": notes[0] if notes else "the device's time was not read"}
-    found = {part: np.median([step[part] for step in steps]) for part in STEP}
-    gaps = [step["gap_seconds"] for step in steps]
+    table = pd.DataFrame(steps).rename(columns={"seconds": "step_seconds"})
+    found, gaps = table.median(skipna=False), table["step_seconds"] - table["busy_seconds"]
     # The median of the gaps is not what is left between the other two medians.
     found["gap_seconds"] = found["step_seconds"] - found["busy_seconds"]
-    ends = {"gap_seconds_min": min(gaps), "gap_seconds_max": max(gaps)}
+    ends = {"gap_seconds_min": gaps.min(), "gap_seconds_max": gaps.max()}
     return {**found, **ends, "count": len(steps), "note": ""}
-
-
-def _step(ranks: list[dict[str, Any]]) -> dict[str, float] | None:
-    """One step of a run by the medians of its ranks."""
-    if not ranks or not all(rank["iterations"] for rank in ranks):
-        return None
-    step, busy, compute, kernels = (
-        np.median([rank[part] / rank["iterations"] for rank in ranks])
-        for part in ("seconds", "busy_seconds", "compute_seconds", "kernels")
-    )
-    return dict(zip(STEP, (step, busy, compute, step - busy, kernels), strict=True))
 
 
 def costs(runs: list[Run]) -> pd.DataFrame:
@@ -150,11 +143,11 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
         for what, found in (("operations per image", flops), ("precision", precisions))
         if len(found) != 1
     ]
-    measured = [epoch for record in records for epoch in epochs(record)]
-    capped = [epoch.power_capped_seconds for epoch in measured]
-    share = math.nan
-    if measured and None not in capped:
-        share = min(1.0, sum(filter(None, capped)) / sum(epoch.seconds for epoch in measured))
+    measured, total = epochs(records, "measured"), joules(records, "measured")
+    read = [row for record in records for row in record["epochs"] if row["role"] == "measured"]
+    mhz = [gpu["sm_mhz"] for row in read for gpu in row["gpu_readings"]]
+    seconds = measured["seconds"].sum() or math.nan
+    capped = measured["power_capped_seconds"].sum(skipna=False)
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
     activations = [record["model"]["activation_bytes_per_image"] for record in records]
     known = [record["memory"]["capacity_bytes"] for record in records]
@@ -164,28 +157,15 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
     return {
         "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
         "precision": precisions.pop() if len(precisions) == 1 else "",
-        "power_capped_share": share,
+        "power_capped_share": np.minimum(1.0, capped / seconds),
         "cost_note": "; ".join(notes),
         "peak_memory_bytes": max(memory, default=None),
         "memory_capacity_bytes": max(capacities, default=None),
         "activation_bytes_per_image": max(filter(None, activations), default=None),
         "drift": max(drifts, key=abs, default=math.nan),
-        **_energy([row for record in records for row in record["epochs"]], measured),
+        "mean_sm_mhz": pd.Series(mhz, dtype=float).mean(),
+        "joules_per_image": total / (measured["samples"].sum() or math.nan),
+        "watt_hours_per_epoch": total / (len(measured) or math.nan) / 3600,
+        "mean_watts": total / seconds,
         "settled": len(drifts) > 0 and all(each["settled"] for each in settlings),
-    }
-
-
-def _energy(rows: list[EpochRow], measured: list[Epoch]) -> dict[str, float]:
-    """What all GPUs of a cell took, of the rows of all ranks; nothing where it is not known."""
-    read = [row["gpu_readings"] for row in rows if row["role"] == "measured"]
-    clocks = [gpu["sm_mhz"] for gpus in read for gpu in gpus if gpu["sm_mhz"] is not None]
-    found = {"mean_sm_mhz": fmean(clocks)} if clocks else {}
-    joules = [gpu["energy_joules"] for gpus in read for gpu in gpus]
-    if not (all(read) and joules) or None in joules:
-        return found
-    total = sum(filter(None, joules))
-    return found | {
-        "joules_per_image": total / sum(epoch.samples for epoch in measured),
-        "watt_hours_per_epoch": total / len(measured) / 3600,
-        "mean_watts": total / sum(epoch.seconds for epoch in measured),
     }

@@ -9,8 +9,7 @@ import pandas as pd
 
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS, Cell
-from scaling.core.records.kind import Role
-from scaling.core.records.run import RUN, EpochRow, RunRecord
+from scaling.core.records.run import RUN, RunRecord
 from scaling.registry.model import MODELS
 from scaling.tables import schema
 
@@ -68,15 +67,6 @@ def worst_status(seeds: Seeds) -> str:
     """`ok` when every seed's is, else the worst (`WORST_FIRST`); `missing` without a record."""
     statuses = [record["status"] if record else "missing" for record in seeds]
     return min(statuses, key=WORST_FIRST.index)
-
-
-def ranks_by_epoch(record: RunRecord, *roles: Role) -> list[list[EpochRow]]:
-    """For each epoch in one of these roles, in order, the rows of its ranks."""
-    found: dict[int, list[EpochRow]] = {}
-    for row in record["epochs"]:
-        if row["role"] in roles:
-            found.setdefault(row["epoch"], []).append(row)
-    return [ranks for _, ranks in sorted(found.items())]
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:

@@ -133,31 +133,22 @@ def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") 
 
 
 @dataclass(frozen=True)
-class DerivedTables:
-    """The tables of a study by their names, as `read` returns them; each is an attribute too."""
+class StudyTables:
+    """The tables of a measured study by their names, as `read` returns them; each is an attribute.
+
+    One of an experiment that the study does not have is without rows.
+    `topology` is how the machine's GPUs are connected, as nvidia-smi prints it, or ""; `manifest`
+    that of its dataset.
+    """
 
     study: str
     found: Mapping[str, pd.DataFrame]
-
-    def __getattr__(self, name: str) -> pd.DataFrame:
-        found = self.__dict__.get("found", {})
-        if name not in found:
-            raise AttributeError(f"the study has no table {name}")
-        return found[name]
-
-
-@dataclass(frozen=True)
-class StudyTables(DerivedTables):
-    """The tables of a measured study, and its dataset's manifest.
-
-    `topology` is how the machine's GPUs are connected, as nvidia-smi prints it, or "".
-    """
-
     topology: str
     manifest: dict[str, Any]
 
-    def experiment(self, name: str) -> pd.DataFrame:
-        """A table of an experiment; without rows where the study does not have it."""
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        if name not in TABLES:
+            raise AttributeError(f"there is no table {name}")
         return self.found.get(name, frame(name))
 
 

@@ -37,36 +37,23 @@ def speedup(timing: pd.DataFrame) -> pd.DataFrame:
     A cell without time, or without baseline, keeps its row; `note` says what is missing.
     """
     table = with_single_gpu(timing, timing, "batch_size")
-    baseline = table["single_epoch_seconds"]
-    gpus, seconds = table["gpus"], table["epoch_seconds"]
+    gpus, baseline = table["gpus"], table["single_epoch_seconds"]
     table["baseline_epoch_seconds"] = baseline
-    table["speedup"] = baseline / seconds
-    table["speedup_min"] = table["single_epoch_seconds_min"] / table["epoch_seconds_max"]
-    table["speedup_max"] = table["single_epoch_seconds_max"] / table["epoch_seconds_min"]
-    table["efficiency"] = table["speedup"] / gpus
+    table["global_batch_size"] = gpus * table["batch_size"]
+    keys = ["recipe", "strategy", "global_batch_size"]
+    fixed = with_single_gpu(table[keys], timing, "global_batch_size")
+    table = table.join(fixed.filter(like="single_").add_prefix("fixed_"))
+    for view, side in (("fixed_global_batch_speedup", "fixed_single_"), ("speedup", "single_")):
+        for end, other in (("", ""), ("_min", "_max"), ("_max", "_min")):
+            single = table[f"{side}epoch_seconds{end}"]
+            table[f"{view}{end}"] = single / table[f"epoch_seconds{other}"]
+        table[view.replace("speedup", "efficiency")] = table[view] / gpus
+        ends = noise.ratios(table, side, "").where(gpus > 1)
+        table[[f"{view}_low", f"{view}_high", "basis"]] = ends
 
     single_step_seconds = baseline / table["single_iterations"]
-    step_seconds = seconds / table["iterations"]
-    table["weak_efficiency"] = single_step_seconds / step_seconds
+    table["weak_efficiency"] = single_step_seconds / (table["epoch_seconds"] / table["iterations"])
     table["weak_speedup"] = gpus * table["weak_efficiency"]
-
-    table["global_batch_size"] = gpus * table["batch_size"]
-    same_global_batch = with_single_gpu(
-        table[["recipe", "strategy", "global_batch_size"]], timing, "global_batch_size"
-    )
-    table["fixed_status"] = same_global_batch["single_status"]
-    fixed = same_global_batch["single_epoch_seconds"]
-    table["fixed_global_batch_speedup"] = fixed / seconds
-    for end, other in (("min", "max"), ("max", "min")):
-        ends = same_global_batch[f"single_epoch_seconds_{end}"] / table[f"epoch_seconds_{other}"]
-        table[f"fixed_global_batch_speedup_{end}"] = ends
-    table["fixed_global_batch_efficiency"] = table["fixed_global_batch_speedup"] / gpus
-
-    table = table.join(same_global_batch.filter(like="single_").add_prefix("fixed_"))
-    for view, side in (("fixed_global_batch_speedup", "fixed_single_"), ("speedup", "single_")):
-        ends = noise.ratios(table, side, "").where(gpus > 1)
-        columns = [f"{view}_low", f"{view}_high", "basis"]
-        table[columns] = ends
     around = (ends["low"] <= 1) & (ends["high"] >= 1)
     table["within_spread"] = around.astype(object).where(ends["low"].notna(), None)
     table["note"] = [_note(row) for row in table.itertuples()]
@@ -104,7 +91,7 @@ def _note(row: Any) -> str:
     elif math.isnan(row.weak_speedup):
         notes.append("number of iterations unknown")
     if math.isnan(row.fixed_global_batch_speedup):
-        reason = no_single_gpu_time(row.global_batch_size, row.fixed_status)
+        reason = no_single_gpu_time(row.global_batch_size, row.fixed_single_status)
         notes.append(f"fixed global batch: {reason}")
     notes += [
         ", ".join([f"{name} above N", *why_above_gpus(row, view)])

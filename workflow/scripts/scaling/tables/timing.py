@@ -1,59 +1,54 @@
 """Seconds of every cell, from its run records: of an epoch, and of all that a run costs besides."""
 
 import math
-from dataclasses import dataclass
-from operator import itemgetter
-from statistics import fmean, median, stdev
+from collections.abc import Iterable
+from statistics import stdev
 from typing import Any
 
 import pandas as pd
 
 from scaling.core.records.kind import Role
 from scaling.core.records.run import PHASES, RunRecord
-from scaling.tables.runs import Run, Seeds, ranks_by_epoch, table_of_cells, worst_status
+from scaling.tables.runs import Run, Seeds, table_of_cells, worst_status
 
 TIMED = ("ok", "diverged")
 """Statuses whose measured epochs count: a loss that became NaN takes as long as any other."""
+_OVER_RANKS = {
+    **{"seconds": "max", "loader_seconds": "max", "power_capped_seconds": "max"},
+    **{"iterations": "first", "samples": "sum"},
+}
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """One epoch over all ranks: the slowest rank's seconds, the longest wait for data.
+def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
+    """One row per epoch of these runs in these roles, by the number of the run and its own.
 
-    `power_capped_seconds` are those of the GPU that was held back longest; None where not counted.
+    Of all ranks the longest `seconds` and `power_capped_seconds` (NaN where not counted), the
+    `iterations` and the sum of `samples`. `loader_seconds` is that of the rank that waited longest,
+    because the others wait for it in the all-reduce: such a stall is loading, not communication.
     """
-
-    seconds: float
-    loader_seconds: float
-    iterations: int
-    samples: int
-    power_capped_seconds: float | None = None
-
-
-def epochs(record: RunRecord, role: Role = "measured") -> list[Epoch]:
-    """The epochs of a run in a role, in order.
-
-    `loader_seconds` is that of the rank that waited longest, because the others wait for it in
-    the all-reduce: such a stall is loading, not communication. Samples are summed over ranks.
-    """
-    return [
-        Epoch(
-            seconds=max(rank["seconds"] for rank in ranks),
-            loader_seconds=max(rank["loader_seconds"] for rank in ranks),
-            iterations=ranks[0]["iterations"],
-            samples=sum(rank["samples"] for rank in ranks),
-            power_capped_seconds=max(
-                (held for rank in ranks if (held := rank["power_capped_seconds"]) is not None),
-                default=None,
-            ),
-        )
-        for ranks in ranks_by_epoch(record, role)
+    rows = [
+        {**row, "run": number}
+        for number, record in enumerate(records)
+        for row in record["epochs"]
+        if row["role"] in roles
     ]
+    table = pd.DataFrame(rows, columns=["run", "epoch", *_OVER_RANKS])
+    counted = table.astype({"power_capped_seconds": float})
+    return counted.groupby(["run", "epoch"]).agg(_OVER_RANKS)
 
 
-def _middle(ordered: list[Any]) -> list[Any]:
-    """The middle one, or the two of an even number; nothing of nothing."""
-    return ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1] if ordered else []
+def joules(records: Iterable[RunRecord], *roles: Role) -> float:
+    """What all GPUs of these runs took in epochs of these roles; NaN where not all were read."""
+    rows = [row for record in records for row in record["epochs"] if row["role"] in roles]
+    read = [gpu["energy_joules"] for row in rows for gpu in row["gpu_readings"]]
+    known = bool(rows) and all(row["gpu_readings"] for row in rows)
+    return sum(math.nan if one is None else one for one in read) if known else math.nan
+
+
+def _middle(table: pd.DataFrame, *order: str) -> pd.Series:
+    """The middle row in this order, or the mean of the two of an even number."""
+    ordered = table.sort_values([*order], kind="stable")
+    return ordered.iloc[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1].mean()
 
 
 def timing(runs: list[Run]) -> pd.DataFrame:
@@ -77,38 +72,35 @@ def _figures(seeds: Seeds) -> dict[str, Any]:
     if len(records) < len(seeds):
         messages.append(f"{len(seeds) - len(records)} of {len(seeds)} runs have no record")
     row = {"status": worst_status(seeds), "message": "; ".join(dict.fromkeys(messages))}
-    runs = [own for record in records if record["status"] in TIMED and (own := epochs(record))]
-    timed = [epoch for own in runs for epoch in own]
-    if not timed:
+    timed = epochs((record for record in records if record["status"] in TIMED), "measured")
+    if timed.empty:
         return row
-    ordered = sorted(timed, key=lambda epoch: (epoch.seconds, epoch.loader_seconds))
-    middle = _middle(ordered)
-    seconds = fmean(epoch.seconds for epoch in middle)
-    loader_seconds = fmean(epoch.loader_seconds for epoch in middle)
+    middle = _middle(timed, "seconds", "loader_seconds")
+    without_loading = timed["seconds"] - timed["loader_seconds"]
     return row | {
-        "epoch_seconds": seconds,
-        "epoch_seconds_without_loading": seconds - loader_seconds,
-        "loader_seconds": loader_seconds,
-        **spread("epoch_seconds", [[epoch.seconds for epoch in own] for own in runs]),
-        **spread(
-            "epoch_seconds_without_loading",
-            [[epoch.seconds - epoch.loader_seconds for epoch in own] for own in runs],
-        ),
-        "count": len(ordered),
-        "runs": len(runs),
-        "iterations": middle[0].iterations,
-        "samples": middle[0].samples,
+        "epoch_seconds": middle["seconds"],
+        "epoch_seconds_without_loading": middle["seconds"] - middle["loader_seconds"],
+        "loader_seconds": middle["loader_seconds"],
+        **spread("epoch_seconds", timed["seconds"]),
+        **spread("epoch_seconds_without_loading", without_loading),
+        "count": len(timed),
+        "runs": timed.index.get_level_values("run").nunique(),
+        "iterations": timed["iterations"].iloc[0],
+        "samples": timed["samples"].iloc[0],
     }
 
 
-def spread(name: str, runs: list[list[float]]) -> dict[str, float]:
-    """The ends of a time over all epochs, and those of the medians of its runs."""
-    medians = [median(seconds) for seconds in runs]
+def spread(name: str, seconds: pd.Series) -> dict[str, float]:
+    """The ends of a time over all epochs, and those of the medians of its runs.
+
+    The number of the run is the first level of the index of `seconds`.
+    """
+    medians = seconds.groupby(level=0).median()
     return {
-        f"{name}_min": min(map(min, runs)),
-        f"{name}_max": max(map(max, runs)),
-        f"{name}_run_min": min(medians),
-        f"{name}_run_max": max(medians),
+        f"{name}_min": seconds.min(),
+        f"{name}_max": seconds.max(),
+        f"{name}_run_min": medians.min(),
+        f"{name}_run_max": medians.max(),
         f"{name}_run_std": stdev(medians) if len(medians) > 1 else math.nan,
     }
 
@@ -131,8 +123,7 @@ def startup(runs: list[Run]) -> pd.DataFrame:
 
 def _fixed_cost(seeds: Seeds) -> dict[str, Any]:
     whole = [parts for record in seeds if record and (parts := _parts(record))]
-    middle = _middle(sorted(whole, key=itemgetter("run_seconds")))
-    means = {key: fmean(row[key] for row in middle) for row in middle[:1] for key in row}
+    means = _middle(pd.DataFrame(whole), "run_seconds") if whole else {}
     return {"status": worst_status(seeds), **means, "count": len(whole)}
 
 
@@ -141,9 +132,7 @@ def _parts(record: RunRecord) -> dict[str, float] | None:
     phases, run, shutdown = record["startup"], record["run_seconds"], record["shutdown_seconds"]
     if record["status"] not in TIMED or phases is None or run is None or shutdown is None:
         return None
-    warmup, measured = (
-        sum(epoch.seconds for epoch in epochs(record, role)) for role in ("warmup", "measured")
-    )
+    warmup, measured = (epochs([record], role)["seconds"].sum() for role in ("warmup", "measured"))
     return {
         **{f"{phase}_seconds": phases[phase] for phase in PHASES},
         "startup_seconds": phases["total"],

@@ -7,7 +7,6 @@ import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
-from scaling.tables.limits import peak_flops_per_second
 
 
 def utilization(
@@ -29,21 +28,19 @@ def utilization(
     parts = ["data_wait_seconds", "communication_seconds", "communication_estimate"]
     table = timing.merge(costs, how="left", on=CELL_KEYS)
     table = table.merge(epoch_parts[[*CELL_KEYS, *parts]], how="left", on=CELL_KEYS)
-    table["images_per_second"] = table["samples"] / table["epoch_seconds"]
-    table["images_per_second_min"] = table["samples"] / table["epoch_seconds_max"]
-    table["images_per_second_max"] = table["samples"] / table["epoch_seconds_min"]
-    without_loading = table["samples"] / table["epoch_seconds_without_loading"]
-    table["images_per_second_without_loading"] = without_loading
+    ends = {"": "", "_min": "_max", "_max": "_min", "_without_loading": "_without_loading"}
+    for end, other in ends.items():
+        table[f"images_per_second{end}"] = table["samples"] / table[f"epoch_seconds{other}"]
     per_gpu = table["flops_per_image"] / table["gpus"]
     table["flops_per_second_per_gpu"] = table["images_per_second"] * per_gpu
     for name, state in (("peak", "sprint"), ("sustained", "sustained")):
-        rates = [peak_flops_per_second(peaks, precision, state) for precision in table["precision"]]
-        table[f"{name}_flops_per_second"] = pd.Series(rates, index=table.index, dtype=float)
+        best = peaks[peaks["state"] == state].groupby("precision")["value"].max()
+        table[f"{name}_flops_per_second"] = table["precision"].map(best).astype(float)
     per_second = table["flops_per_second_per_gpu"]
     table["utilization"] = per_second / table["peak_flops_per_second"]
     table["sustained_utilization"] = per_second / table["sustained_flops_per_second"]
     table["peak_state"] = table["peak_flops_per_second"].notna().map({True: "sprint", False: ""})
-    without = without_loading * per_gpu
+    without = table["images_per_second_without_loading"] * per_gpu
     table["utilization_without_loading"] = without / table["peak_flops_per_second"]
     table["loading_share"] = table["data_wait_seconds"] / table["epoch_seconds"]
     share = table["communication_seconds"] / table["epoch_seconds"]

@@ -7,7 +7,6 @@ import logging
 import sys
 import time
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from scaling.config import devices, stored
@@ -124,9 +123,11 @@ class Progress(logging.Handler):
         if place.name != "run.json":
             return " ".join([job.rule.name, *map(" ".join, job.wildcards.items())])
         record = RUN.read(self._records / place)
-        epochs = [epoch.seconds for epoch in timing.epochs(record)]
+        seconds = timing.epochs([record], "measured")["seconds"]
         cell = Cell(**{key: record["cell"][key] for key in RUN_KEYS})
-        return f"{cell}: {f'{median(epochs):.3g} s an epoch' if epochs else record['status']}"
+        return (
+            f"{cell}: {f'{seconds.median():.3g} s an epoch' if len(seconds) else record['status']}"
+        )
 
     def end(self, log: Path) -> None:
         """Say what the job that made the report has said, and where it is, if this run has one."""

@@ -73,11 +73,5 @@ def evaluated_best(rows: pd.DataFrame, row: Any) -> Any:
     return next(rows[same].itertuples(), row)
 
 
-def without_sweep(runs: pd.DataFrame) -> list[str]:
-    """The remedies that have the same single factor in all of `runs` (or of their loss curves)."""
-    factors = runs.groupby("remedy", sort=False)["factor"].nunique()
-    return [str(remedy) for remedy in factors[factors == 1].index]
-
-
 def _parts(options: str) -> list[str]:
     return [option for option in options.split(", ") if option]

@@ -10,7 +10,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
 from scaling.core.statistics import difference
 from scaling.tables import schema
-from scaling.tables.runs import ranks_by_epoch
+from scaling.tables.timing import epochs, joules
 
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 
@@ -24,23 +24,20 @@ def full_trainings(records: Sequence[RunRecord], accuracy: float) -> pd.DataFram
     """
     rows = []
     for record in records:
-        epochs = ranks_by_epoch(record, "warmup", "measured")
+        trained = epochs([record], "warmup", "measured")
         test = (record["evaluation"] or {}).get("test_accuracy", math.nan)
-        read = [rank["gpu_readings"] for ranks in epochs for rank in ranks]
-        joules = [gpu["energy_joules"] for gpus in read for gpu in gpus]
-        known = bool(read) and all(read) and None not in joules
         rows.append(
             {
                 **record["cell"],
                 "global_batch": record["cell"]["gpus"] * record["cell"]["batch_size"],
                 "status": record["status"],
                 "target_accuracy": accuracy,
-                "epochs": len(epochs),
+                "epochs": len(trained),
                 "test_accuracy": test,
                 "reached": record["status"] == "ok" and test >= accuracy,
-                "training_seconds": sum(max(one["seconds"] for one in ranks) for ranks in epochs),
+                "training_seconds": trained["seconds"].sum(),
                 "run_seconds": record["run_seconds"],
-                "joules": sum(filter(None, joules)) if known else math.nan,
+                "joules": joules([record], "warmup", "measured"),
             }
         )
     return schema.arrange("full_trainings", rows)

@@ -62,10 +62,8 @@ def _row(
     }
     for rule in group[group["factor"] == 1].sort_values("held_out").head(1).itertuples():
         row |= {"rule_test_accuracy": rule.test_accuracy, "rule_diverged": rule.diverged}
-    for quantity in QUANTITIES:
-        values = chosen[quantity]
-        row |= {quantity: values.mean(), f"{quantity}_min": values.min()}
-        row[f"{quantity}_max"] = values.max()
+    for end, figures in chosen[QUANTITIES].agg(["mean", "min", "max"]).iterrows():
+        row |= dict(figures.add_suffix(f"_{end}".removesuffix("_mean")))
     for split in ("train", "test"):
         found = _against(f"{split}_accuracy", chosen, reference, margin)
         names = ("difference", "low", "high", "verdict")

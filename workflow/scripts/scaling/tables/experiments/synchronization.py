@@ -144,6 +144,8 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """
     rows = []
     for document in documents:
+        columns = ["buffers", "round", "rank", "seconds"]
+        timed = pd.DataFrame(document.get("buffer_seconds", []), columns=columns)
         told = [one for one in document["trainings"] if one["set_epoch"]]
         first = {one["buffers"]: one for one in reversed(told)}
         for kind in KINDS:
@@ -152,7 +154,11 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
                 rows.append({**place, "note": NO_SYNC_BATCH_NORM})
                 continue
             one = first[kind]
-            shared = place | {"seed": one["seed"], "note": ""} | _seconds(document, kind)
+            shared = place | {"seed": one["seed"], "note": ""}
+            slowest = timed[timed["buffers"] == kind].groupby("round")["seconds"].max()
+            ends = {"": slowest.median(), "_min": slowest.min(), "_max": slowest.max()}
+            shared |= {f"epoch_seconds{end}": value for end, value in ends.items()}
+            shared["count"] = len(slowest)
             shared["epochs"] = 1 + max(row["epoch"] for row in one["epochs"])
             shared |= {name.replace("_", "_drift_"): drift for name, drift in one["drift"].items()}
             rows += [{**shared, **rank} for rank in one["ranks"]]
@@ -166,11 +172,3 @@ def agreement(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """
     rows = [{**document, **row} for document in documents for row in document.get("agreement", [])]
     return schema.frame("agreement", rows)
-
-
-def _seconds(document: dict[str, Any], kind: str) -> dict[str, float]:
-    columns = ["buffers", "round", "rank", "seconds"]
-    rows = pd.DataFrame(document.get("buffer_seconds", []), columns=columns)
-    slowest = rows[rows["buffers"] == kind].groupby("round")["seconds"].max()
-    ends = {"": slowest.median(), "_min": slowest.min(), "_max": slowest.max()}
-    return {f"epoch_seconds{end}": value for end, value in ends.items()} | {"count": len(slowest)}

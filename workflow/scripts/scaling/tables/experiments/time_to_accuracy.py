@@ -39,10 +39,17 @@ def time_to_accuracy(
     if reference.empty:
         return schema.frame("time_to_accuracy")
     targets = {split: reference[f"{split}_accuracy"].mean() - margin for split in ("train", "test")}
-    groups = epochs[epochs["chosen"].eq(True)].groupby(_PLACE, sort=False)
-    rows = [
-        dict(zip(_PLACE, place, strict=True)) | _needed(group, targets) for place, group in groups
-    ]
+    rows = []
+    for place, group in epochs[epochs["chosen"].eq(True)].groupby(_PLACE, sort=False):
+        to_train = needed(group, "train_accuracy", targets["train"])["epochs"]
+        then = group["epoch"] == min(to_train, group["epoch"].max())
+        own = {
+            "target_accuracy": targets["test"],
+            **needed(group, "test_accuracy", targets["test"], "_to_accuracy"),
+            "epochs_to_train_accuracy": to_train,
+            "train_accuracy_then": group.loc[then, "train_accuracy"].mean(),
+        }
+        rows.append(dict(zip(_PLACE, place, strict=True)) | own)
     known = pd.DataFrame(rows).merge(remedies(runs, margin), on=_PLACE, suffixes=("", "_table"))
     best = {batch: _best(own) for batch, own in known.groupby("global_batch")}
     plain, size = reference["remedy"].iloc[0], reference["global_batch"].iloc[0]
@@ -67,18 +74,6 @@ def time_to_accuracy(
         table[f"{prefix}reference_seconds"] = epochs_on_one * table["single"]
         table[f"{prefix}speedup"] = table[f"{prefix}reference_seconds"] / table["seconds"]
     return schema.frame("time_to_accuracy", table)
-
-
-def _needed(epochs: pd.DataFrame, targets: dict[str, float]) -> dict[str, Any]:
-    """What the seeds of a remedy at a global batch need to the targets."""
-    to_train = needed(epochs, "train_accuracy", targets["train"])["epochs"]
-    then = epochs["epoch"] == min(to_train, epochs["epoch"].max())
-    return {
-        "target_accuracy": targets["test"],
-        **needed(epochs, "test_accuracy", targets["test"], "_to_accuracy"),
-        "epochs_to_train_accuracy": to_train,
-        "train_accuracy_then": epochs.loc[then, "train_accuracy"].mean(),
-    }
 
 
 def needed(epochs: pd.DataFrame, quantity: str, target: float, of: str = "") -> dict[str, Any]:
