@@ -15,8 +15,8 @@ from scaling.core.records.quantization import EXPORT
 from scaling.data.batches import Images, read_images
 from scaling.launch import lease
 from scaling.quantization import commands, export
-from scaling.quantization.backend_engines import Run, instructions, onnxruntime_run
-from scaling.quantization.backends import compared, interleaved_seconds
+from scaling.quantization.backends.comparison import compared, interleaved_seconds
+from scaling.quantization.backends.engines import Run, instructions, onnxruntime_run
 from scaling.quantization.commands import Evaluation
 from scaling.quantization.network import in_integers
 from scaling.quantization.training import predict

@@ -14,7 +14,8 @@ from scaling.core.records.quantization import BACKENDS
 from scaling.data.batches import read_images
 from scaling.launch import lease
 from scaling.models.tutorial_cnn import load_weights
-from scaling.quantization import backends, variant
+from scaling.quantization import variant
+from scaling.quantization.backends import comparison
 from scaling.quantization.rounding import WORD_BYTES
 from scaling.quantization.training import predict
 
@@ -26,7 +27,7 @@ def main(
     weights: Path,
     seed: int,
     calibration_images: int,
-    peers: list[backends.Name],
+    peers: list[comparison.Name],
     output: Path,
     threads: int = 1,
 ) -> None:
@@ -48,7 +49,7 @@ def main(
     documents = []
     with lease.cpu():
         for name in peers:
-            document = backends.measure(name, network, chosen, test, references, threads)
+            document = comparison.measure(name, network, chosen, test, references, threads)
             print(f"{name}: {document['status']}, {document['note'] or document['options']}")
             documents.append(document)
     BACKENDS.write(
@@ -62,7 +63,7 @@ def main(
             "ours": {
                 precision: {
                     "file_bytes": sizes[precision],
-                    **backends.compared(picked, test, references),
+                    **comparison.compared(picked, test, references),
                 }
                 for precision, picked in references.items()
             },

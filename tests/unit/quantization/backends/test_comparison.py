@@ -14,7 +14,7 @@ import tables_quantization
 from examples.made_here import assert_made_here
 from scaling.core import environment
 from scaling.data.batches import Images
-from scaling.quantization import backends
+from scaling.quantization.backends import comparison
 
 ABSENT = "a-package-that-nobody-has"
 
@@ -46,7 +46,7 @@ def test_every_test_image_has_a_class_though_the_last_batch_is_not_full():
         assert len(batch) == 256
         return torch.nn.functional.one_hot((255 * batch[:, 0, 0, 0]).round().long() % 3, 3)
 
-    assert np.array_equal(backends.classes(by_brightness, test), test.labels)
+    assert np.array_equal(comparison.classes(by_brightness, test), test.labels)
 
 
 def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(
@@ -65,14 +65,14 @@ def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(
 
         return run
 
-    monkeypatch.setattr(backends.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(comparison.time, "perf_counter", lambda: clock[0])
     # The first call compiles for 9 s, the others take 0.05 and 0.02 s: 2 and 5 fill a round.
     runs = {"float32": taking("float32", [9, 0.05]), "int8": taking("int8", [9, 0.02])}
-    found = backends.interleaved_seconds(runs, torch.zeros(1))
-    assert found["float32"] == pytest.approx([0.05] * backends.ROUNDS)
-    assert found["int8"] == pytest.approx([0.02] * backends.ROUNDS)
+    found = comparison.interleaved_seconds(runs, torch.zeros(1))
+    assert found["float32"] == pytest.approx([0.05] * comparison.ROUNDS)
+    assert found["int8"] == pytest.approx([0.02] * comparison.ROUNDS)
     one_round = ["float32"] * 3 + ["int8"] * 6
-    assert order == ["float32"] * 2 + ["int8"] * 2 + one_round * backends.ROUNDS
+    assert order == ["float32"] * 2 + ["int8"] * 2 + one_round * comparison.ROUNDS
 
 
 def test_backends_that_are_not_installed_or_break_are_noted_and_ours_is_measured(
@@ -82,9 +82,9 @@ def test_backends_that_are_not_installed_or_break_are_noted_and_ours_is_measured
         raise RuntimeError("needs another torch\nand more")
 
     there = {"onnxruntime": "1.0", "torchao": "1.0"}
-    monkeypatch.setattr(backends, "installed", there.get)
+    monkeypatch.setattr(comparison, "installed", there.get)
     for name, packages in {"onnxruntime": ("onnxruntime", ABSENT), "torchao": ("torchao",)}.items():
-        monkeypatch.setitem(backends.BACKENDS, name, backends.Backend(packages, broken))
+        monkeypatch.setitem(comparison.BACKENDS, name, comparison.Backend(packages, broken))
     found = run_script(quantized_digits, "onnxruntime", "torchao")
     assert_made_here(found["environment"])
     table = written_table(quantized_digits)
@@ -98,9 +98,9 @@ def test_backends_that_are_not_installed_or_break_are_noted_and_ours_is_measured
     assert ours["agreement_percent"] > 95 and ours["times_smaller"] > 3.9
 
 
-@pytest.mark.parametrize("name", list(backends.BACKENDS))
+@pytest.mark.parametrize("name", list(comparison.BACKENDS))
 def test_a_peer_quantizes_the_same_network_about_as_well(name, quantized_digits):
-    for package in backends.BACKENDS[name].packages:
+    for package in comparison.BACKENDS[name].packages:
         if environment.installed(package) is None:
             pytest.skip(f"{package} is not installed; see requirements-peers.txt")
     (peer,) = run_script(quantized_digits, name)["peers"]

@@ -19,8 +19,8 @@ from torch.nn import functional
 from scaling.core.environment import installed
 from scaling.core.paired_accuracy import Classes, paired
 from scaling.data.batches import Images
-from scaling.quantization import backend_engines
-from scaling.quantization.backend_engines import Batches, Engine, Run
+from scaling.quantization.backends import engines
+from scaling.quantization.backends.engines import Batches, Engine, Run
 
 LATENCY_BATCHES = (1, 256)
 ROUNDS = 15
@@ -38,10 +38,8 @@ class Backend:
 
 Name = Literal["onnxruntime", "torchao"]
 BACKENDS: dict[Name, Backend] = {
-    "onnxruntime": Backend(
-        ("onnx", "onnxscript", "onnxruntime", "sympy"), backend_engines.onnxruntime
-    ),
-    "torchao": Backend(("torchao",), backend_engines.torchao),
+    "onnxruntime": Backend(("onnx", "onnxscript", "onnxruntime", "sympy"), engines.onnxruntime),
+    "torchao": Backend(("torchao",), engines.torchao),
 }
 
 

@@ -1,0 +1,1 @@
+"""Quantizers of other engines, measured beside ours."""
