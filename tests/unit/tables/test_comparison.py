@@ -3,40 +3,13 @@
 import pandas as pd
 import pytest
 
-import tables_comparison
 from examples.published_study import CELLS, CLEAN, TRAIN_IMAGES, edited, write
 from examples.records import timing_row, timing_table
 from scaling.audit.derive import tables_of_published
 from scaling.published.study import read_folder
-from scaling.tables import comparison, schema
+from scaling.tables import comparison
 
 WITHOUT = "epoch_seconds_without_loading"
-
-
-def derived(folder):
-    """The tables that follow from the times of the study in `folder`."""
-    (source,) = read_folder(folder)
-    return tables_of_published(source, TRAIN_IMAGES)
-
-
-def test_the_script_sets_the_published_studies_side_by_side(tmp_path):
-    folder = write(tmp_path / "studies")
-    found = derived(folder)
-    for name in ("timing", "speedup", "bandwidth"):
-        schema.write(name, found[name], tmp_path / f"tables/clean/{name}.csv")
-    target = tmp_path / "comparison.csv"
-    options = ["--tables", str(tmp_path / "tables"), "--folders", str(folder)]
-    tables_comparison.main([*options, "--output", str(target)])
-    table = schema.read("comparison", target)
-    assert set(table.study) == {"clean"} and set(table.hardware) == {"not stated"}
-    assert len(table) == 7
-    row = table[(table.gpus == 4) & (table.batch_size == 128)].iloc[0]
-    # 18/4.892 = 3.679, 11.173962 · 1.5 GB/s over 0.392 s without loading
-    assert (row.epoch_seconds, row["count"], row.samples) == (4.892, 5, 50_000)
-    assert (row.speedup, row.efficiency) == pytest.approx((3.6795, 0.91987), abs=1e-4)
-    assert row.estimate == "subtraction_without_loading"
-    assert row.communication_seconds == pytest.approx(0.392)
-    assert row.bandwidth_gb_per_s == pytest.approx(16.760943)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +25,8 @@ def test_the_script_sets_the_published_studies_side_by_side(tmp_path):
     ],
 )
 def test_communication_is_by_one_estimate(tmp_path, text, estimate, seconds):
-    found = derived(write(tmp_path, text))
+    (source,) = read_folder(write(tmp_path, text))
+    found = tables_of_published(source, TRAIN_IMAGES)
     tables = (found[name] for name in ("timing", "speedup", "bandwidth"))
     table = comparison.of_study("c", *tables, "m", "h")
     assert set(table.estimate.dropna()) == {estimate}

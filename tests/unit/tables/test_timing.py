@@ -50,16 +50,6 @@ def test_the_slowest_rank_is_the_time_and_the_longest_wait_is_the_loading():
     assert (row.iterations, row.samples, row["count"]) == (196, 50_000, 1)
 
 
-def test_the_epochs_of_all_seeds_are_pooled():
-    # Seed 0: 18, 22; seed 1: 19, 20, 21. Pooled and ordered: 18, 19, 20, 21, 22.
-    row = only_row(
-        (ONE_GPU, record(ONE_GPU, [epoch(2, 18.0), epoch(3, 22.0)])),
-        (OTHER_SEED, record(OTHER_SEED, [epoch(2, 21.0), epoch(3, 19.0), epoch(4, 20.0)])),
-    )
-    assert (row.epoch_seconds, row.epoch_seconds_min, row.epoch_seconds_max) == (20.0, 18.0, 22.0)
-    assert (row["count"], row.status) == (5, "ok")
-
-
 @pytest.mark.parametrize("status", ["diverged", "oom", "oom_host", "infeasible", "timeout"])
 def test_a_cell_has_figures_where_it_ran_to_its_end(status):
     made = record(ONE_GPU, [epoch(2, 18.0)], status=status, message="why")

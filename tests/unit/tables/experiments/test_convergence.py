@@ -27,19 +27,6 @@ def times_of(records, cells, margin):
     return time_to_accuracy(runs, epochs, cells, margin)
 
 
-def test_a_row_of_every_run_has_what_its_last_epoch_gave():
-    runs = convergence.runs(study())
-    assert len(runs) == 15 * 3 + 9 * 2
-    found = row(runs, "naive", 8192)
-    assert (found.gpus, found.batch_size, found.options) == (4, 2048, "scaling linear")
-    assert (found.rule_rate, found.epochs, found.updates) == (pytest.approx(6.4), 2, 10)
-    assert (found.test_accuracy, found.diverged) == (pytest.approx(0.1), "at chance")
-    # Runs at equal updates have 4 epochs.
-    assert len(convergence.epochs(study())) == 2 * len(runs) + 2 * 10
-    curves = convergence.curves([record("none", 128, seeds(0.7, 0.8))])
-    assert curves["update"].tolist() == [4, 8, 10] and set(curves["seed"]) == {0}
-
-
 def test_the_reference_is_plain_sgd_at_the_reference_batch_with_the_widest_sweep():
     runs = convergence.runs(study())
     reference = runs[runs["reference"]]
@@ -55,9 +42,6 @@ def test_remedies_are_compared_with_the_reference_seeds_against_seeds():
     # That 0 is inside says nothing of "near": so is a loss of more than the margin.
     table = table_of(record("near", 512, swept(0.70, 0.71, 0.721)))
     found = row(table, "rate_sweep", 512)
-    assert (found.rates, found.planned_epochs, found.planned_updates) == (3, 2, 10)
-    assert (found.seeds, found.diverged_seeds) == (3, 0)
-    assert (found.test_accuracy, found.test_accuracy_min) == pytest.approx((0.61, 0.60))
     # Both have variance 1e-4: 2.77645 · 0.01 · sqrt(2 / 3) is half the interval.
     assert found.test_difference == pytest.approx(-0.10)
     assert (found.test_low, found.test_high) == pytest.approx((-0.12267, -0.07733), abs=1e-5)
