@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from examples.records import GRADIENT_BYTES, timing_row, timing_table
+from examples.records import GRADIENT_BYTES, sweep, timing_row, timing_table
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
 from scaling.tables.limits import interconnect
@@ -14,12 +14,8 @@ A40 = timing_table(timing_row(1, 128, 18.311), timing_row(4, 128, 5.023))
 DP = timing_table(timing_row(1, 128, 17.57, strategy="dp"), timing_row(4, 128, 9.34, strategy="dp"))
 
 
-def sweep_of(*rows, gpus=4, correct=True):
-    found = [
-        {"kind": kind, "message_bytes": size, "seconds": [seconds], "correct": correct}
-        for kind, size, seconds in rows
-    ]
-    return interconnect([{"gpus": gpus, "backend": "nccl", "rows": found}])
+def sweep_of(*rows, **more):
+    return interconnect([sweep(*rows, **more)])
 
 
 def row_of(timing, sweep=NO_SWEEP):

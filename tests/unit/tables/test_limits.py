@@ -2,18 +2,18 @@
 
 import math
 
+import pandas as pd
 import pytest
 
+from examples.records import sweep
 from scaling.tables import limits
 from scaling.tables.limits import fit, interconnect
 
 
-def sweep(*rows, gpus=4):
-    found = [
-        {"kind": kind, "message_bytes": size, "seconds": seconds, "correct": correct}
-        for kind, size, seconds, correct in rows
-    ]
-    return interconnect([{"gpus": gpus, "backend": "nccl", "rows": found}])
+def sweep_of(*seconds, kind="sweep", correct=True):
+    """All-reduces of 1 byte, of 2 and so on between four GPUs that took so many seconds."""
+    rows = [(kind, size, each) for size, each in enumerate(seconds, start=1)]
+    return interconnect([sweep(*rows, correct=correct)])
 
 
 def product(size, seconds, precision="bf16"):
@@ -31,9 +31,9 @@ def test_the_fit_weighs_relative_errors_and_reports_standard_errors():
     # Smm = 4/4 + 1/4 + 9/4 = 7/2, Smt = 4/3 + 2/3 + 2 = 4: slope 8/7, intercept 8/3 - 12/7 = 20/21.
     # Residuals (-2, 16, -8)/21: chi² = (16 + 256 + 64)/441/16 = 1/21, one degree of freedom.
     # var(slope) = 1/21 · 16 / (7/2) = 32/147; var(intercept) = 1/21 · 16 · (1/6 + 9/14) = 272/441.
-    rows = [("sweep", m, [t], True) for m, t in ((1, 2.0), (2, 4.0), (3, 4.0))]
+    others = sweep_of(99.0, kind="bucket"), sweep_of(99.0, correct=False)
     # Other kinds and wrong sums are left out.
-    row = fit(sweep(*rows, ("bucket", 4, [99.0], True), ("sweep", 5, [99.0], False))).iloc[0]
+    row = fit(pd.concat([sweep_of(2.0, 4.0, 4.0), *others])).iloc[0]
     assert row.points == 3
     assert (row.seconds_per_byte, row.latency_seconds) == pytest.approx((8 / 7, 20 / 21))
     assert row.seconds_per_byte_error == pytest.approx(math.sqrt(32 / 147))
@@ -43,17 +43,15 @@ def test_the_fit_weighs_relative_errors_and_reports_standard_errors():
 
 
 def test_too_few_sizes_give_no_line_and_falling_times_no_bandwidth():
-    row = fit(sweep(*(("sweep", m, [1.0 * m], True) for m in (1, 2)))).iloc[0]
+    row = fit(sweep_of(1.0, 2.0)).iloc[0]
     assert row.points == 2 and row.drop(["gpus", "backend", "points", "note"]).isna().all()
-    rows = [("sweep", m, [t], True) for m, t in ((1, 3.0), (2, 2.0), (3, 1.0))]
-    row = fit(sweep(*rows)).iloc[0]
+    row = fit(sweep_of(3.0, 2.0, 1.0)).iloc[0]
     assert row.seconds_per_byte < 0
     assert math.isnan(row.asymptotic_busbw_gb_per_s)
 
 
 def test_the_latency_is_at_most_the_smallest_messages_time():
-    rows = [("sweep", m, [t], True) for m, t in ((1, 4.0), (2, 9.0), (3, 4.0), (4, 4.0))]
-    row = fit(sweep(*rows)).iloc[0]
+    row = fit(sweep_of(4.0, 9.0, 4.0, 4.0)).iloc[0]
     # Without a bound it is above 4. With it, weights 1/t²: the sum of m (t - 4) / t², 10/81, over
     # that of m² / t², 26/16 + 4/81.
     assert row.latency_seconds == 4
@@ -61,7 +59,7 @@ def test_the_latency_is_at_most_the_smallest_messages_time():
 
 
 def test_the_note_says_whether_launches_are_in_the_latency():
-    table = sweep(*(("sweep", m, [1.0 * m], True) for m in (1, 2, 3)))
+    table = sweep_of(1.0, 2.0, 3.0)
     assert "launch by Python in it" in fit(table)["note"][0]
     assert "no launch by Python" in fit(table.assign(launch="graph"))["note"][0]
 
