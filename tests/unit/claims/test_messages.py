@@ -25,12 +25,6 @@ def example():
 def test_every_way_to_train_sends_what_is_expected_of_it(example):
     verdicts = {claim.verdict for id, claim in example.items() if id.startswith("Q6")}
     assert verdicts == {"supported"}
-    gradients = example["Q6-gradients"].evidence[0].figures
-    # DDP's settled step has buckets of 600 and 400 B.
-    assert (gradients["messages"], gradients["bytes"]) == (2, made.GRADIENT_BYTES)
-    buffers = example["Q6-buffers"].evidence[0].figures
-    assert (buffers["messages"], buffers["bytes"]) == (1, made.BUFFER_BYTES)
-    assert example["Q6-tuned"].evidence[0].figures["padding"] == 2 * 512 - 1000
     # Round the ring 1000 + 40 and 1000, whatever the GPUs; half of 5000 + 80 + 80 by GPU 0.
     figures = example["Q6-data-parallel"].evidence[0].figures
     assert figures["over_busiest_link"] == 2040 + 2580

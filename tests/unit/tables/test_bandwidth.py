@@ -71,12 +71,3 @@ def test_communication_of_nothing_or_less_has_no_bandwidth(seconds):
     assert math.isnan(row.bandwidth_gb_per_s) and math.isnan(row.utilization)
     assert row.communication_seconds == seconds - 5.0
     assert row.note == "communication not above 0: no bandwidth"
-
-
-def test_more_than_the_peak_is_flagged():
-    # the peak of 1.5 · 10 MB / 1.5 ms = 10 GB/s is below the 14.7564 GB/s of the cell
-    row = row_of(A40, sweep_of(("bucket", 10_000_000, 1.5e-3)))
-    assert row.utilization == pytest.approx(1.47564, abs=1e-5)
-    assert row.note == (
-        "utilization above 100 % (the estimate does not see communication behind computation)"
-    )

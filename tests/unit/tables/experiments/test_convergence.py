@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from examples.convergence_records import MARGIN, record, run, seeds, study, swept, timed
+from examples.convergence_records import MARGIN, record, seeds, study, swept, timed
 from scaling.tables.experiments import convergence
 from scaling.tables.experiments.best_remedy import best
 from scaling.tables.experiments.remedies import remedies
@@ -80,15 +80,6 @@ def test_a_gap_is_closed_where_the_interval_excludes_the_margin(low, high, tells
     assert gap(low, high, 0.02) == tells
 
 
-def test_a_swept_out_rate_is_no_part_of_the_means_but_the_rules_own_is_kept():
-    runs = [run(0.3), run(0.5, factor=0.25), run(0.52, seed=1, factor=0.25)]
-    runs[0]["chosen"] = False
-    table = remedies(convergence.runs([record("linear", 512, runs, scaling="linear")]), MARGIN)
-    found = row(table, "linear", 512)
-    assert (found.test_accuracy, found.rule_test_accuracy) == pytest.approx((0.51, 0.3))
-    assert found.factor == 0.25
-
-
 def test_what_diverged_or_ended_early_counts_and_is_not_the_best():
     ended = [one | {"epochs": one["epochs"][:1], "updates": 5} for one in seeds(None, None, None)]
     table = table_of(record("fast", 512, seeds(0.5, 0.6, None)), record("wild", 8192, ended))
@@ -123,28 +114,6 @@ def test_a_batch_that_does_not_fit_keeps_a_row_that_says_so():
     assert (found.status, found.message) == ("oom", "no room") and math.isnan(found.test_accuracy)
     runs = convergence.runs([])
     assert runs.empty and remedies(runs, MARGIN).empty and times_of([], timed(), 0.02).empty
-
-
-def test_time_to_accuracy_is_epochs_needed_times_the_seconds_of_the_cell():
-    """The target is 0.71 − 0.22: the reference has it after 1 epoch, at 512 after 2."""
-    cells = timed((1, 128, 4.0), (4, 128, 1.0), (4, 2048, 0.5), (1, 512, 3.0))
-    table = times_of(study(), cells, margin=0.22)
-    plain = table[(table["remedy"] == "rate_sweep") & table["same_split"].eq(True)]
-    assert plain["target_accuracy"].unique() == pytest.approx([0.49])
-    at = {batch: next(rows.itertuples()) for batch, rows in plain.groupby("global_batch")}
-    assert (at[128].epochs_to_accuracy, at[128].seconds, at[128].speedup) == (1, 4.0, 1.0)
-    assert (at[512].epochs_to_accuracy, at[512].updates_to_accuracy) == (2, 10)
-    assert (at[512].seconds, at[512].reference_seconds) == (2.0, 4.0)
-    assert (at[512].epoch_speedup, at[512].speedup) == (4.0, 2.0)
-    assert (at[8192].seconds, at[8192].speedup, at[8192].reached) == (math.inf, 0.0, 0)
-    assert math.isnan(at[512].watt_hours)
-    cells["watt_hours_per_epoch"] = cells["epoch_seconds"] / 10
-    again = times_of(study(), cells, MARGIN)
-    known = again["seconds"].notna()
-    assert (again["watt_hours"] == again["seconds"] / 10)[known].all() and known.any()
-    # The same global batch on another number of GPUs is told apart.
-    other = table[(table["remedy"] == "rate_sweep") & (table["gpus"] == 1)]
-    assert other.set_index("global_batch")["same_split"].to_dict() == {128: True, 512: False}
 
 
 def test_the_remedy_of_a_batch_is_chosen_by_training_accuracy():
