@@ -129,12 +129,12 @@ def test_a_rank_stuck_where_the_backend_sees_no_wait_ends_the_run_and_is_named(
 def test_a_run_over_its_time_limit_keeps_its_epochs_and_shows_where_each_rank_was(
     images, tmp_path, monkeypatch, left_behind, capfd
 ):
-    limit = {"time-limit-seconds": 10}
+    limit = {"time-limit-seconds": 6}
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "stuck:1:2", **limit)
     assert record["status"] == "timeout"
-    assert record["message"] == "stopped at the time limit of 10 s after 2 of 4 epochs"
+    assert record["message"] == "stopped at the time limit of 6 s after 2 of 4 epochs"
     assert {row["epoch"] for row in record["epochs"]} == {1, 2}
-    assert record["run_seconds"] > 10
+    assert record["run_seconds"] > 6
     waiting, _, stuck = capfd.readouterr().err.partition("Rank 1, when a signal ended it:")
     assert "in barrier" in waiting.partition("Rank 0, when a signal ended it:")[2]
     assert "faulty_worker.py" in stuck and "in fail" in stuck
@@ -153,13 +153,6 @@ def test_a_killed_run_leaves_no_process_that_could_write_into_the_next_one(
         _, alive = psutil.wait_procs(family, timeout=30)
     assert len(family) >= 3
     assert alive == []
-
-
-def test_a_command_that_is_ended_leaves_no_process_behind(tmp_path, left_behind):
-    family = "import subprocess, time; subprocess.Popen(['sleep', '3600']); time.sleep(3600)"
-    ending = launcher.launch([sys.executable, "-c", family], {}, time_limit=1)
-    assert ending.timed_out
-    assert left_behind() == []
 
 
 def test_a_command_that_is_ended_twice_leaves_no_process_behind(tmp_path):

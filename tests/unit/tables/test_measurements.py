@@ -58,27 +58,6 @@ def row(table, estimate):
     return table[table["estimate"] == estimate].iloc[0]
 
 
-def test_a_reading_is_the_median_over_ranks_of_one_iteration():
-    table = readings(RUNS)
-    assert table["estimate"].tolist() == ["without_communication", "profiler", "ddp_log"]
-    profiler = row(table, "profiler")
-    assert profiler["communication_seconds"] == pytest.approx(0.02)
-    assert profiler["exposed_seconds"] == pytest.approx(0.010)
-    assert profiler["overlapped_seconds"] == pytest.approx(0.002)
-    assert profiler["count"] == 1 and math.isnan(profiler["spread_seconds"])
-    assert row(table, "ddp_log")["note"] == "not logged"
-    assert row(readings([(CELL, None)]), "profiler")["note"] == "not instrumented"
-
-
-def test_leaving_communication_out_gives_what_it_adds():
-    without = row(readings(RUNS), "without_communication")
-    # Of the slowest rank in each repeat: (0.60 - 0.50), (0.71 - 0.54), (0.66 - 0.52), all / 10.
-    assert without["exposed_seconds"] == pytest.approx(0.014)
-    assert without["count"] == 3
-    assert without["spread_seconds"] == pytest.approx(0.007)
-    assert math.isnan(without["overlapped_seconds"])
-
-
 def test_an_epochs_communication_is_its_iterations_times_the_reading():
     parts = communication(timing(RUNS), readings(RUNS), in_memory(RUNS))
     profiler = row(parts, "profiler")
@@ -101,15 +80,6 @@ def test_an_epochs_communication_is_its_iterations_times_the_reading():
     )
 
 
-def test_a_cell_that_took_no_longer_with_communication_is_flagged():
-    runs = [run(CELL, 12.0, [timed(0, [0.5], [0.6])])]
-    without = row(
-        communication(timing(runs), readings(runs), in_memory(runs)), "without_communication"
-    )
-    assert without["communication_seconds"] == pytest.approx(-2.0)
-    assert without["note"] == "communication below 0: the epoch was no slower with it"
-
-
 def on_device(found, seed=0, gpus=2):
     """A run whose ranks read `found` of their devices, or nothing."""
     cell = Cell("course", "ddp", gpus, 128, seed)
@@ -125,19 +95,6 @@ def rank(index, seconds, busy, kernels=1000, compute=0.02):
 
 def step(*runs):
     return next(device_time(list(runs)).itertuples())
-
-
-def test_a_step_is_busy_or_a_gap_by_the_medians_of_ranks_then_seeds():
-    found = step(
-        on_device([rank(0, 0.10, 0.04, compute=0.05), rank(1, 0.12, 0.06, compute=0.03)]),
-        on_device([rank(0, 0.20, 0.08, compute=0.04)], seed=1),
-        on_device([rank(0, 0.09, 0.08, kernels=1200, compute=0.04)], seed=2),
-    )
-    # Steps of 0.011, 0.02 and 0.009 s, busy 0.005, 0.008 and 0.008.
-    seconds = (found.step_seconds, found.busy_seconds, found.gap_seconds, found.compute_seconds)
-    assert seconds == pytest.approx((0.011, 0.008, 0.003, 0.004))
-    assert (found.gap_seconds_min, found.gap_seconds_max) == pytest.approx((0.001, 0.012))
-    assert (found.kernels, found.count, found.note) == (100, 3, "")
 
 
 def test_a_record_from_before_compute_was_told_apart_knows_it_on_one_gpu_alone():

@@ -38,18 +38,6 @@ def test_an_even_number_of_epochs_gives_the_mean_of_the_two_middle_ones():
     assert row.epoch_seconds_without_loading == 10.5
 
 
-def test_the_slowest_rank_is_the_time_and_the_longest_wait_is_the_loading():
-    # Rank 1 is slowest; rank 0 waited longest, and rank 1 waited for it in the all-reduce.
-    epochs = [
-        epoch(2, 10.0, 2.0, rank=0, iterations=196, samples=25_000),
-        epoch(2, 10.4, 0.5, rank=1, iterations=196, samples=25_000),
-    ]
-    row = only_row((TWO_GPUS, record(TWO_GPUS, epochs)))
-    assert (row.epoch_seconds, row.loader_seconds) == (10.4, 2.0)
-    assert row.epoch_seconds_without_loading == pytest.approx(8.4)
-    assert (row.iterations, row.samples, row["count"]) == (196, 50_000, 1)
-
-
 @pytest.mark.parametrize("status", ["diverged", "oom", "oom_host", "infeasible", "timeout"])
 def test_a_cell_has_figures_where_it_ran_to_its_end(status):
     made = record(ONE_GPU, [epoch(2, 18.0)], status=status, message="why")

@@ -59,20 +59,6 @@ def test_utilization_is_images_a_second_times_their_cost_over_the_peak():
     assert row.note == ""
 
 
-def test_the_shares_of_an_epoch_add_up_to_it():
-    # 4 GPUs: 4 s, 0.5 s of it loading, against 11 s without loading on one: 3.5 - 11 / 4 = 0.75 s
-    # of communication. 12,500 images/s on 4 GPUs use 12.5 %.
-    times = timing_table(
-        timing_row(1, 128, 12.0, loader_seconds=1.0), timing_row(4, 128, 4.0, loader_seconds=0.5)
-    )
-    one, four = used(times, run(), run(gpus=4)).itertuples()
-    assert four.communication_estimate == "subtraction_without_loading"
-    shares = (four.utilization, four.loading_share, four.communication_share, four.other_share)
-    assert shares == pytest.approx((0.125, 0.125, 0.1875, 0.5625))
-    assert math.isnan(one.communication_share)
-    assert one.utilization + one.loading_share + one.other_share == pytest.approx(1)
-
-
 @pytest.mark.parametrize(
     ("seconds", "made", "share", "note"),
     [

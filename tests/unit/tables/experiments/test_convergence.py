@@ -130,14 +130,3 @@ def test_the_remedy_of_a_batch_is_chosen_by_training_accuracy():
     assert row(table, "quick", 512).seconds < at["seconds"].iloc[0] == 2.0
     # The training accuracy to reach is 0.81 − 0.22, which warm-up has after two epochs.
     assert at["epochs_to_train_accuracy"].tolist() == [2]
-
-
-def test_a_seed_that_never_gets_there_makes_the_range_infinite_and_two_make_the_median():
-    records = [*study(), record("luck", 512, seeds(0.70, 0.70, 0.30))]
-    table = times_of(records, timed((4, 128, 1.0)), margin=0.05)
-    found = row(table, "luck", 512)
-    assert (found.reached, found.epochs_to_accuracy) == (2, 2)
-    assert found.epochs_to_accuracy_max == math.inf
-    # A global batch without a timed cell has epochs and no seconds.
-    untimed = row(table, "warmup", 8192)
-    assert untimed.epochs_to_accuracy == math.inf and math.isnan(untimed.seconds)
