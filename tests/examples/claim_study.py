@@ -43,12 +43,8 @@ def told(claim: Claim) -> str:
 def set_time(timing: pd.DataFrame, cell: tuple, seconds: float, loader: float = 0.0) -> None:
     """Give a cell (recipe, strategy, gpus, batch_size) a time of ± 2 %, ± 1 % without loading."""
     row = (timing[CELL_KEYS] == list(cell)).all(axis=1)
-    timing.loc[row, "epoch_seconds"] = seconds
-    timing.loc[row, "epoch_seconds_min"] = 0.98 * seconds
-    timing.loc[row, "epoch_seconds_max"] = 1.02 * seconds
-    timing.loc[row, "loader_seconds"] = loader
-    for end, factor in (("", 1), ("_min", 0.99), ("_max", 1.01)):
-        timing.loc[row, f"epoch_seconds_without_loading{end}"] = factor * (seconds - loader)
+    for column, value in report_cells.of_seconds(seconds, loader).items():
+        timing.loc[row, column] = value
 
 
 def device_time(cells: dict[int, tuple[float, float]]) -> pd.DataFrame:

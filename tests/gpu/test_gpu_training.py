@@ -19,18 +19,12 @@ from scaling.launch.stall import StepProgress
 from scaling.models.resnet import ResNet18
 from scaling.training.trainer import TrainingData
 from scaling.training.tuned import Tuned
-from training_runs import run, supervise_faulty
+from training_runs import SWITCHES, run, supervise_faulty
 
 GPUS = torch.cuda.device_count()
 pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
 several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
-OPTIONS = {
-    "precision": "float32",
-    "channels_last": True,
-    "compile": False,
-    "cuda_graph": False,
-    "fused_norms": False,
-}
+OPTIONS = {"precision": "float32", **SWITCHES}
 
 
 def dataset():

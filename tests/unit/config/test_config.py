@@ -38,11 +38,6 @@ def test_the_study_of_large_batches_alone_is_valid():
     assert len(asked["convergence"]["seeds"]) >= 5
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_configuration_is_valid(name):
-    config.check(shipped(name))
-
-
 @pytest.mark.parametrize(
     ("path", "value", "sentence"),
     [

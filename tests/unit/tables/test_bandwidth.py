@@ -62,12 +62,3 @@ def test_the_peak_is_the_bus_bandwidth_of_the_messages_that_a_cell_sends(timing,
     share = row.bandwidth_gb_per_s / peak
     assert row.utilization == pytest.approx(share, nan_ok=True)
     assert (row.note == "") == (peak == peak)
-
-
-@pytest.mark.parametrize("seconds", [4.5, 5.0])
-def test_communication_of_nothing_or_less_has_no_bandwidth(seconds):
-    timing = timing_table(timing_row(1, 512, 20.0), timing_row(4, 512, seconds))
-    row = row_of(timing, sweep_of(("bucket", 1000, 1.0)))
-    assert math.isnan(row.bandwidth_gb_per_s) and math.isnan(row.utilization)
-    assert row.communication_seconds == seconds - 5.0
-    assert row.note == "communication not above 0: no bandwidth"

@@ -100,20 +100,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     assert 53 <= cell < draws
 
 
-def test_a_check_whose_communication_was_fitted_as_0_says_that_it_tests_none():
-    # 2 GPUs are a little faster than half of one GPU's time, 4 are slower than a quarter.
-    rows = [row(*cell) for cell in GRID]
-    for cell in rows:
-        share = {1: 1, 2: 1 / 2.1, 4: 1 / 3}[cell["gpus"]]
-        single = row(1, cell["batch_size"])
-        cell |= {key: share * single[key] for key in single if key.startswith("epoch_seconds")}
-    check = predict(times(*rows), NO_SWEEP, GRADIENT_BYTES)["prediction_check"]
-    notes = check.set_index(["check", "predictor"])["note"]
-    said = "tests no communication, fitted as 0 (3 of 3 cells)"
-    assert notes["largest N", "cost model"] == said
-    assert notes["largest N", "nearest cell"] == notes["one cell", "cost model"] == ""
-
-
 # Lines of 10 µs a step and 100 GB/s: α = 10 µs · 2(N-1), β = 2(N-1)/N / 100e9; on 8 GPUs 10 GB/s.
 SWEEPS = pd.DataFrame(
     {
