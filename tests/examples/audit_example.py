@@ -1,5 +1,7 @@
 """A study that the audit finds nothing in, and studies made like it."""
 
+from dataclasses import replace
+
 from examples.records import GRADIENT_BYTES, TRAIN_IMAGES, sweep, timing_row, timing_table
 from scaling.audit.checks import audit
 from scaling.audit.finding import Study
@@ -51,6 +53,11 @@ def changed(table, row, **values):
     for column, value in values.items():
         table.loc[row, column] = value
     return table
+
+
+def but(name, row, **values):
+    """The clean study with other values in a row of the table of this name."""
+    return replace(CLEAN, **{name: changed(getattr(CLEAN, name), row, **values)})
 
 
 def only_finding(study):

@@ -3,36 +3,8 @@
 import pandas as pd
 import pytest
 
-from examples.published_study import CELLS, CLEAN, TRAIN_IMAGES, edited, write
 from examples.records import timing_row, timing_table
-from scaling.audit.derive import tables_of_published
-from scaling.published.study import read_folder
 from scaling.tables import comparison
-
-WITHOUT = "epoch_seconds_without_loading"
-
-
-@pytest.mark.parametrize(
-    ("text", "estimate", "seconds"),
-    [
-        # 4.35 - 17/4 = 0.1 s, where loading was not measured apart
-        (
-            edited({cell: {WITHOUT: ""} for cell in [*CELLS, (1, 128), (1, 512)]}),
-            *("subtraction", 0.1),
-        ),
-        # 4.1 - 16.8/4: no other estimate takes the place of a negative one.
-        (edited({(4, 512): {WITHOUT: "4.100"}}, CLEAN), "subtraction_without_loading", -0.1),
-    ],
-)
-def test_communication_is_by_one_estimate(tmp_path, text, estimate, seconds):
-    (source,) = read_folder(write(tmp_path, text))
-    found = tables_of_published(source, TRAIN_IMAGES)
-    tables = (found[name] for name in ("timing", "speedup", "bandwidth"))
-    table = comparison.of_study("c", *tables, "m", "h")
-    assert set(table.estimate.dropna()) == {estimate}
-    row = table[(table.gpus == 4) & (table.batch_size == 512)].iloc[0]
-    assert row.communication_seconds == pytest.approx(seconds)
-    assert pd.isna(row.bandwidth_gb_per_s) == (seconds < 0)
 
 
 def test_a_measured_studys_machine_is_what_its_runs_recorded():

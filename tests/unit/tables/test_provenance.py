@@ -11,7 +11,7 @@ from scaling.tables.runs import provenance
 CELL = Cell("course", "ddp", 4, 128, 0)
 
 
-def test_a_run_names_its_model_training_machine_and_versions():
+def test_a_run_names_all_of_its_machines_once():
     environment = {
         "hosts": ["node1", "node2", "node1"],
         "device_names": ["A40", "A40", "V100", "A40"],
@@ -22,15 +22,8 @@ def test_a_run_names_its_model_training_machine_and_versions():
         "topology": "not in the table",
     }
     row = provenance([(CELL, record(CELL, [], environment=environment))]).iloc[0]
-    known = row[row.notna()].drop([*asdict(CELL), "status"])
-    assert known.to_dict() == {
-        "model": "resnet18-cifar, width 64, 11,173,962 parameters",
-        "training": "SGD, learning rate 0.1, momentum 0.9, weight decay 0.0005; "
-        "random crop with 4 pixels of padding, random horizontal flip; "
-        "1 warm-up and 3 measured epochs",
-        "recipe_options": "loader_workers 2",
-        "compiled_batch_sizes": "",
-        "cpu_threads": "1",
+    known = row[row.notna()].drop([*asdict(CELL), "status", "model", "training", "cpu_threads"])
+    assert known.drop(["recipe_options", "compiled_batch_sizes"]).to_dict() == {
         "hosts": "node1; node2",
         "device_names": "A40; V100",
         "device_ids": "GPU-a; GPU-b; GPU-c; GPU-d",

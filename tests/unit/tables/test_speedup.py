@@ -31,16 +31,6 @@ def test_the_three_views_of_a_cell():
     assert row.note == ""
 
 
-def test_the_baseline_is_of_the_same_recipe_and_strategy():
-    timing = timing_table(
-        timing_row(1, 128, 18.0),
-        timing_row(1, 128, 16.0, strategy="dp"),
-        timing_row(1, 128, 4.0, recipe="tuned"),
-        timing_row(2, 128, 8.0, strategy="dp"),
-    )
-    assert cell(timing, 2, 128).speedup == 2.0  # 16 / 8
-
-
 @pytest.mark.parametrize(
     ("seconds", "counts", "within"),
     [

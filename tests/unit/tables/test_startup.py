@@ -5,7 +5,6 @@ import pytest
 from examples.records import epoch, record
 from scaling.core.grid import Cell
 from scaling.launch import startup_clock
-from scaling.launch.startup_clock import StartupClock
 from scaling.tables.timing import startup
 
 PHASES = {"launch": 3.0, "imports": 4.0, "join": 1.0, "dataset": 0.5, "recipe": 1.5, "total": 10.0}
@@ -60,11 +59,3 @@ def test_a_phase_ends_when_the_last_rank_has_ended_it():
     ]
     merged = {"launch": 2.0, "imports": 5.0, "join": 0.5, "dataset": 1.0, "recipe": 0.5}
     assert startup_clock.merge(ends) == merged | {"total": 9.0}
-
-
-def test_the_clock_counts_from_the_supervisors_start(monkeypatch):
-    monkeypatch.setattr(startup_clock.time, "monotonic", iter([105.0, 109.0]).__next__)
-    clock = StartupClock(started=100.0)
-    clock.end("launch")
-    clock.end("imports")
-    assert clock.ends == {"launch": 5.0, "imports": 9.0}

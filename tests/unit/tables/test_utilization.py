@@ -46,13 +46,8 @@ def used(times, *runs):
 def test_utilization_is_images_a_second_times_their_cost_over_the_peak():
     # 50,000 images in 10 s are 5,000 images/s, 20 TFLOP/s, a fifth of the tf32 peak; without 2 s
     # of loading a quarter.
-    times = timing_table(timing_row(1, 128, 10.0, spread=2.5, loader_seconds=2.0))
+    times = timing_table(timing_row(1, 128, 10.0, loader_seconds=2.0))
     row = used(times, run()).iloc[0]
-    assert row.images_per_second == 5000
-    assert (row.images_per_second_min, row.images_per_second_max) == (4000, 50_000 / 7.5)
-    assert row.images_per_second_without_loading == 6250
-    assert row.flops_per_second_per_gpu == 2e13
-    assert row.peak_flops_per_second == pytest.approx(1e14)
     assert (row.utilization, row.utilization_without_loading) == pytest.approx((0.2, 0.25))
     assert (row.peak_state, row.sustained_utilization) == ("sprint", pytest.approx(0.25))
     assert math.isnan(used(times, run(precision="bf16")).iloc[0].sustained_utilization)

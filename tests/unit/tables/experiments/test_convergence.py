@@ -51,19 +51,6 @@ def test_remedies_are_compared_with_the_reference_seeds_against_seeds():
     assert row(table, "rate_sweep", 128).test_verdict == ""
 
 
-def test_runs_that_are_those_of_another_remedy_have_no_interval_to_them():
-    table = table_of(
-        record("warm", 512, swept(0.60, 0.61, 0.62), warmup_epochs=1),
-        record("warmer", 512, swept(0.60, 0.61, 0.6201), warmup_epochs=2),
-    )
-    copy = row(table, "none", 128)
-    assert (copy.test_verdict, copy.test_difference) == ("the same runs", 0)
-    assert math.isnan(copy.test_low) and math.isnan(copy.test_high)
-    same = [("none", 128), ("naive", 128), ("warm", 512), ("rate_sweep", 512), ("warmer", 512)]
-    found = [row(table, *place).same_runs_as for place in same]
-    assert found == ["", "none", "rate_sweep", "", ""]
-
-
 @pytest.mark.parametrize(
     ("low", "high", "tells"),
     [
