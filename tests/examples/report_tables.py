@@ -9,15 +9,7 @@ import pandas as pd
 
 from examples import manifests, quantization_example
 from examples.records import sweep
-from examples.report_cells import (
-    STUDY,
-    TRAIN_IMAGES,
-    accuracy,
-    cells,
-    costs,
-    in_memory,
-    provenance,
-)
+from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, in_memory, provenance
 from scaling.audit.checks import audit
 from scaling.audit.derive import tables_of_times
 from scaling.audit.finding import Study

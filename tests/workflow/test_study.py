@@ -49,7 +49,7 @@ def test_without_a_terminal_each_measurement_is_a_line_and_the_end_has_the_figur
     assert all(re.search(r"about \d+ (s|min) left$", line) for line in measured[:-1])
     start = next(i for i, line in enumerate(lines) if line.startswith("Run this"))
     assert [line[:12].strip() for line in lines[start + 1 : start + 5]] == [
-        *("It scales", "The limit is", "Trust", "Not measured"),
+        *("It scales", "The limit is", "Trust", "Not measured")
     ]
     report = finished_study.folder / "results/report.html"
     assert lines[start + 5] == f"The report is {report.as_uri()}"
@@ -132,11 +132,7 @@ def test_one_failing_cell_leaves_the_others_done_and_is_named_with_its_log(study
     # Two processes do not meet within a millisecond; one does.
     study.record(batch_size=20).unlink()
     study.configure(
-        {
-            "grid.gpus": [1, 2],
-            "grid.batch_sizes": [20],
-            "machine.collective_timeout_seconds": 0.001,
-        }
+        {"grid.gpus": [1, 2], "grid.batch_sizes": [20], "machine.collective_timeout_seconds": 0.001}
     )
     timing = "results/tables/tiny/timing.csv"
     failed = study.snakemake("--keep-going", "--show-failed-logs", timing)

@@ -30,15 +30,6 @@ def findings(check, *rows):
     return list(zip(table.severity, table.message, strict=True))
 
 
-def test_negative_communication_is_a_warning():
-    # T(2,128) is as before, but one second more of it was loading: 8.684 - 17.8/2 = -0.216 s.
-    stalled = timing_row(2, 128, 9.784, loader_seconds=1.1)
-    found = only_finding(study_of(*timed_but(stalled)))
-    assert (found.check, found.severity) == ("negative_communication", "warning")
-    assert found.found == pytest.approx(-0.216)
-    assert "subtraction_without_loading" in found.message
-
-
 @pytest.mark.parametrize(
     ("spread", "count", "severity", "added"),
     [

@@ -68,8 +68,7 @@ def test_missing_runs_but_no_missing_sweep_are_accepted_for_a_partial_report(stu
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "not_asked"),
-    [("peers", ["onnxruntime"], []), ("resnet18", True, False)],
+    ("name", "asked", "not_asked"), [("peers", ["onnxruntime"], []), ("resnet18", True, False)]
 )
 def test_optional_records_may_be_there_and_need_not(study, name, asked, not_asked):
     section = finished_study.CONFIG["quantization"]

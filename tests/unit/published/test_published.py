@@ -98,16 +98,6 @@ def test_a_name_belongs_to_one_study(tmp_path):
     assert set(published.by_name(folders[:1], reserved="mine")) == {"clean"}
 
 
-def test_a_sweep_adds_cells_and_never_replaces_a_time(tmp_path):
-    sweep = SWEEP + "clean,1,128,19.0\nclean,1,256,17.5\n"
-    (source,) = read(tmp_path, batch_sweep=sweep)
-    timing = source.timing(50_000).set_index(["gpus", "batch_size"])
-    assert (timing.epoch_seconds[1, 128], timing.epoch_seconds[1, 256]) == (18.0, 17.5)
-    assert len(timing) == 8
-    # Nobody says how often it was measured: once.
-    assert (timing["count"][1, 256], timing.epoch_seconds_min[1, 256]) == (1, 17.5)
-
-
 @given(
     line=st.integers(0, 7),
     position=st.integers(0, len(HEADER.split(",")) - 1),

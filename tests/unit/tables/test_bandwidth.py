@@ -49,11 +49,7 @@ def test_the_bytes_of_an_epoch_are_those_of_all_its_iterations():
         ),
         (A40.assign(recipe="tuned"), sweep_of(("bucket", 10_000_000, 1e-3)), 15),
         # One message of all gradients: 44,695,848 B in 1 ms, 1.5 · 44.695848 GB/s
-        (
-            DP,
-            sweep_of(("gradients", GRADIENT_BYTES, 1e-3), ("bucket", 10_000_000, 1.0)),
-            67.043772,
-        ),
+        (DP, sweep_of(("gradients", GRADIENT_BYTES, 1e-3), ("bucket", 10_000_000, 1.0)), 67.043772),
     ],
 )
 def test_the_peak_is_the_bus_bandwidth_of_the_messages_that_a_cell_sends(timing, sweep, peak):

@@ -134,17 +134,5 @@ def test_all_reduces_have_a_link_within_nodes_and_one_between(
     assert fsdp(8) == pytest.approx(3 * 7 / 8 * seconds_on_8 / 0.0175)
 
 
-def test_beyond_what_was_measured_is_a_guess_without_an_interval():
-    found = predict(times(*(row(*cell) for cell in GRID)), SWEEPS[:2], 1e6, 8)["prediction"]
-    guesses = found[~found["measured"]].set_index(["gpus", "batch_size"])
-    assert guesses[["low_seconds", "high_seconds"]].isna().all(axis=None)
-    assert found.loc[found["measured"], "low_seconds"].notna().all()
-    assert guesses["basis"][8, 32] == "a guess, link within a node measured"
-    assert guesses["basis"][16, 32] == "a guess, link between nodes neither measured nor assumed"
-    # DataParallel never leaves its machine.
-    of_dp = predict(times(*(row(*cell, "dp") for cell in GRID)), SWEEPS[:2], 1e6)
-    assert set(of_dp["prediction"]["basis"]) == {"measured", "a guess, link within a node measured"}
-
-
 def test_a_study_without_cells_has_empty_tables():
     assert all(table.empty for table in predict(times(), NO_SWEEP, math.nan).values())

@@ -64,13 +64,6 @@ def test_the_note_says_whether_launches_are_in_the_latency():
     assert "no launch by Python" in fit(table.assign(launch="graph"))["note"][0]
 
 
-def test_a_copy_within_a_device_reads_and_writes_and_one_between_gpus_crosses_once():
-    within = {"quantity": "device_copy", "copy_bytes": 10**9, "seconds": [1e-3]}
-    table = peaks(within, {**within, "quantity": "gpu_to_gpu_copy"})
-    assert table["value"].tolist() == [2e12, 1e12]
-    assert table["unit"].tolist() == ["B/s", "B/s"]
-
-
 def test_the_peak_of_a_precision_is_its_best_size():
     # 2e9 operations in 4 ms and 16e9 in 20 ms: 500 and 800 GFLOP/s; the large one is faster at
     # its median only. float32 has a peak of its own.

@@ -97,6 +97,19 @@ def step(*runs):
     return next(device_time(list(runs)).itertuples())
 
 
+def test_a_step_is_busy_or_a_gap_by_the_medians_of_ranks_then_seeds():
+    found = step(
+        on_device([rank(0, 0.10, 0.04, compute=0.05), rank(1, 0.12, 0.06, compute=0.03)]),
+        on_device([rank(0, 0.20, 0.08, compute=0.04)], seed=1),
+        on_device([rank(0, 0.09, 0.08, kernels=1200, compute=0.04)], seed=2),
+    )
+    # Steps of 0.011, 0.02 and 0.009 s, busy 0.005, 0.008 and 0.008.
+    seconds = (found.step_seconds, found.busy_seconds, found.gap_seconds, found.compute_seconds)
+    assert seconds == pytest.approx((0.011, 0.008, 0.003, 0.004))
+    assert (found.gap_seconds_min, found.gap_seconds_max) == pytest.approx((0.001, 0.012))
+    assert (found.kernels, found.count, found.note) == (100, 3, "")
+
+
 def test_a_record_from_before_compute_was_told_apart_knows_it_on_one_gpu_alone():
     found = step(on_device([rank(0, 0.1, 0.09, compute=None), rank(1, 0.1, 0.09)]))
     assert found.busy_seconds == pytest.approx(0.009) and math.isnan(found.compute_seconds)

@@ -32,18 +32,6 @@ def test_a_run_names_all_of_its_machines_once():
     }
 
 
-def test_the_options_are_those_applied_and_those_asked_for_where_nothing_was():
-    started, never = record(CELL, []), record(CELL, [], status="infeasible")
-    started["training"] |= {
-        "recipe_options": {"precision": "bf16", "compile": True},
-        "recipe_applied": {"precision": "bf16", "compile": False},
-        "horizontal_flip": False,
-    }
-    table = provenance([(CELL, started), (CELL, never)])
-    assert table.recipe_options.tolist() == ["precision bf16, compile False", "loader_workers 2"]
-    assert "no horizontal flip" in table.training[0]
-
-
 def test_counts_stay_whole_beside_a_run_that_is_missing(tmp_path):
     made = record(CELL, [], environment={"cpu_count": 64})
     made["training"]["compiled_batch_sizes"] = [8192, 4308]

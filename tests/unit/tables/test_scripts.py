@@ -90,13 +90,6 @@ def test_a_study_may_lack_records_where_it_is_partial(study):
         assert (table(name).status == "missing").sum() == 2
 
 
-def test_a_record_of_another_run_is_refused(study):
-    one, other = CELLS[0], CELLS[4]
-    one.record_path(study / "runs").write_bytes(other.record_path(study / "runs").read_bytes())
-    with pytest.raises(UserError, match=r"its gpus is 4, that of its folder 1"):
-        tables(study)
-
-
 def test_without_a_sweep_and_on_one_gpu_there_are_bandwidths_of_nothing(study):
     table = tables(study)
     assert table("interconnect").empty and table("interconnect_fit").empty

@@ -6,9 +6,7 @@ from examples.records import timing_row, timing_table
 from scaling.tables.speedup import speedup
 
 A40 = timing_table(
-    timing_row(1, 128, 18.311),
-    timing_row(1, 512, 19.704),
-    timing_row(4, 128, 5.023),
+    timing_row(1, 128, 18.311), timing_row(1, 512, 19.704), timing_row(4, 128, 5.023)
 )
 
 
