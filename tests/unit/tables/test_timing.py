@@ -8,7 +8,6 @@ from scaling.tables.timing import timing
 
 ONE_GPU = Cell("course", "ddp", 1, 128, 0)
 OTHER_SEED = Cell("course", "ddp", 1, 128, 1)
-TWO_GPUS = Cell("course", "ddp", 2, 128, 0)
 
 
 def only_row(*runs):

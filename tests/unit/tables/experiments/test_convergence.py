@@ -51,6 +51,12 @@ def test_remedies_are_compared_with_the_reference_seeds_against_seeds():
     assert row(table, "rate_sweep", 128).test_verdict == ""
 
 
+def test_runs_that_are_those_of_the_reference_have_no_interval_to_them():
+    copy = row(table_of(), "none", 128)
+    assert (copy.test_verdict, copy.test_difference) == ("the same runs", 0)
+    assert math.isnan(copy.test_low) and math.isnan(copy.test_high)
+
+
 @pytest.mark.parametrize(
     ("low", "high", "tells"),
     [

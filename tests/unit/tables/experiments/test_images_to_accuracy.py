@@ -1,4 +1,4 @@
-"""The noise scale of gradients, and trainings run to their end."""
+"""Images to an accuracy, and trainings run to their end."""
 
 import math
 
@@ -8,7 +8,23 @@ from examples.convergence_records import record, seeds
 from examples.records import full_training
 from scaling.tables.experiments import convergence
 from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
-from scaling.tables.experiments.images_to_accuracy import noise_scale
+from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
+
+
+def test_each_batch_has_the_technique_and_length_that_need_the_fewest_images():
+    """Two epochs end at this accuracy, 0.2 higher than the first; 640 images an epoch."""
+    slow, fast = record("slow", 512, seeds(0.5, 0.6, 0.7)), record("fast", 512, seeds(0.7, 0.8))
+    fast["result"]["longer"] = seeds(0.9, 0.95, epochs=3)
+    found = images_to_accuracy([slow, fast, record("slow", 128, seeds(0.4))], [0.55, 0.75, 0.99])
+    rows = found.set_index(["global_batch", "accuracy"])
+    early = rows.loc[512, 0.55]
+    assert (early["remedy"], early["planned_epochs"], early["epochs"]) == ("fast", 3, 1)
+    assert (early["images"], early["updates"], early["epochs_max"]) == (640, 5, 1)
+    late = rows.loc[512, 0.75]
+    assert (late["planned_epochs"], late["epochs"], late["epochs_min"]) == (3, 3, 1)
+    assert (late["images"], late["seeds"], late["reached"]) == (3 * 640, 2, 2)
+    assert rows.loc[(512, 0.99), "images"] == rows.loc[(128, 0.55), "images"] == math.inf
+    assert rows.loc[(512, 0.99), "reached"] == 0
 
 
 def test_the_noise_scale_is_that_of_chosen_runs_and_infinite_without_a_signal():
