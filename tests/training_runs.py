@@ -15,18 +15,14 @@ from scaling.launch import launcher, supervisor
 
 ROOT = Path(__file__).parents[1]
 FAULTY_WORKER = ROOT / "tests/faulty_worker.py"
-TUNED = {
-    "recipe": "tuned",
-    "recipe-options": json.dumps(
-        {
-            "precision": "bf16",
-            "channels_last": True,
-            "compile": False,
-            "cuda_graph": False,
-            "fused_norms": False,
-        }
-    ),
-}
+SWITCHES = {"compile": False, "cuda_graph": False, "fused_norms": False, "channels_last": True}
+"""Of recipe tuned, as on a CPU."""
+
+
+def tuned(**options):
+    """The arguments that ask for recipe tuned with these options."""
+    told = {"precision": "bf16", **SWITCHES, **options}
+    return {"recipe": "tuned", "recipe-options": json.dumps(told)}
 
 
 def write_images(folder):

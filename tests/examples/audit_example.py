@@ -1,6 +1,8 @@
 """A study that the audit finds nothing in, and studies made like it."""
 
-from examples.records import GRADIENT_BYTES, TRAIN_IMAGES, timing_row, timing_table
+from dataclasses import replace
+
+from examples.records import GRADIENT_BYTES, TRAIN_IMAGES, sweep, timing_row, timing_table
 from scaling.audit.checks import audit
 from scaling.audit.finding import Study
 from scaling.tables.bandwidth import bandwidth
@@ -8,23 +10,8 @@ from scaling.tables.communication import communication
 from scaling.tables.limits import interconnect
 from scaling.tables.speedup import speedup
 
-SWEEP = interconnect(
-    [
-        {
-            "gpus": 2,
-            "backend": "nccl",
-            # 44,695,848 B in 1 ms on 2 GPUs: a peak of 44.7 GB/s
-            "rows": [
-                {
-                    "kind": "bucket",
-                    "message_bytes": GRADIENT_BYTES,
-                    "seconds": [1e-3],
-                    "correct": True,
-                }
-            ],
-        }
-    ]
-)
+# 44,695,848 B in 1 ms on 2 GPUs: a peak of 44.7 GB/s
+SWEEP = interconnect([sweep(("bucket", GRADIENT_BYTES, 1e-3), gpus=2)])
 
 
 def study_of(*rows, train_images=TRAIN_IMAGES):
@@ -66,6 +53,11 @@ def changed(table, row, **values):
     for column, value in values.items():
         table.loc[row, column] = value
     return table
+
+
+def but(name, row, **values):
+    """The clean study with other values in a row of the table of this name."""
+    return replace(CLEAN, **{name: changed(getattr(CLEAN, name), row, **values)})
 
 
 def only_finding(study):

@@ -9,6 +9,7 @@ from examples import report_cells
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.grid import CELL_KEYS
+from scaling.tables import schema
 from scaling.tables.communication import communication
 from scaling.tables.epoch_parts import epoch_parts
 from scaling.tables.speedup import speedup
@@ -43,27 +44,20 @@ def told(claim: Claim) -> str:
 def set_time(timing: pd.DataFrame, cell: tuple, seconds: float, loader: float = 0.0) -> None:
     """Give a cell (recipe, strategy, gpus, batch_size) a time of ± 2 %, ± 1 % without loading."""
     row = (timing[CELL_KEYS] == list(cell)).all(axis=1)
-    timing.loc[row, "epoch_seconds"] = seconds
-    timing.loc[row, "epoch_seconds_min"] = 0.98 * seconds
-    timing.loc[row, "epoch_seconds_max"] = 1.02 * seconds
-    timing.loc[row, "loader_seconds"] = loader
-    for end, factor in (("", 1), ("_min", 0.99), ("_max", 1.01)):
-        timing.loc[row, f"epoch_seconds_without_loading{end}"] = factor * (seconds - loader)
+    for column, value in report_cells.of_seconds(seconds, loader).items():
+        timing.loc[row, column] = value
 
 
 def device_time(cells: dict[int, tuple[float, float]]) -> pd.DataFrame:
     """device_time.csv of fast/ddp on 1 GPU: (step, busy) seconds by batch size, ± 1 % of gap."""
     rows = [
-        {
-            **dict(zip(CELL_KEYS, ["fast", "ddp", 1, batch], strict=True)),
-            **{"step_seconds": step, "busy_seconds": busy, "compute_seconds": busy},
-            "gap_seconds": step - busy,
-            **{"gap_seconds_min": 0.99 * (step - busy), "gap_seconds_max": 1.01 * (step - busy)},
-            **{"kernels": 300, "count": 3, "note": ""},
-        }
+        dict(zip(CELL_KEYS, ["fast", "ddp", 1, batch], strict=True))
+        | {"step_seconds": step, "busy_seconds": busy, "count": 3, "note": ""}
         for batch, (step, busy) in cells.items()
     ]
-    return pd.DataFrame(rows)
+    table = schema.frame("device_time", rows)
+    gap = table["step_seconds"] - table["busy_seconds"]
+    return table.assign(gap_seconds=gap, gap_seconds_min=0.99 * gap, gap_seconds_max=1.01 * gap)
 
 
 def instrumented(

@@ -30,10 +30,7 @@ def values(
     for _ in range(number):
         made = copy.deepcopy(document)
         container, key = chance.choice(places(made))
-        way, value = (
-            chance.choice(["gone", "strange", "other", "negated", "renamed"]),
-            container[key],
-        )
+        way, value = chance.choice(WAYS), container[key]
         if way == "gone":
             del container[key]
         elif way == "negated" and isinstance(value, int | float):

@@ -6,7 +6,7 @@ from scaling.registry.recipe import Recipe
 from scaling.registry.recipes.course import Options
 from scaling.registry.registry import Reference
 
-DELAY = 0.3
+DELAY = 0.15
 
 
 class DelayedOptions(Options):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from examples.published_study import TRAIN_IMAGES
 from examples.submissions import FIGURES, Key, Submission, honest
@@ -12,9 +13,8 @@ from examples.submissions import FIGURES, Key, Submission, honest
 
 @dataclass
 class Planted:
-    """A submission with one error: what was done, the cells it is in, the causes that name it."""
+    """A submission with one error, the cells it is in and the causes that name it."""
 
-    what: str
     submission: Submission
     cells: set[Key]
     names: set[str]
@@ -92,20 +92,22 @@ def planted(number: int, seed: int) -> Planted:
         for key in bent if kind == "cell" else several:
             value = made.values[key][quantity]
             made.put(key, quantity, value * factor(*key, made.values[key]))
-        return Planted(f"{kind} {quantity} {name}", made, set(bent), {name} | SAME.get(name, set()))
+        return Planted(made, set(bent), {name} | SAME.get(name, set()))
     cells, names = OTHER[kind](made, rng, several)
-    return Planted(kind, made, set(cells), set(names))
+    return Planted(made, set(cells), set(names))
 
 
-Plant = Callable[[Submission, np.random.Generator, list[Key]], tuple[list[Key], list[str]]]
+Found = tuple[list[Key], list[str]]
+"""The cells that an audit has to find, and the causes that name what is wrong there."""
+Plant = Callable[[Submission, Generator, list[Key]], Found]
 TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
 
 
-def _pick(rng: np.random.Generator, keys: list[Key]) -> Key:
+def _pick(rng: Generator, keys: list[Key]) -> Key:
     return keys[rng.integers(len(keys))]
 
 
-def _pair(rng: np.random.Generator, keys: list[Key]) -> tuple[Key, Key]:
+def _pair(rng: Generator, keys: list[Key]) -> tuple[Key, Key]:
     one = _pick(rng, keys)
     return one, _pick(rng, [key for key in keys if key[0] == one[0] and key != one])
 
@@ -124,9 +126,7 @@ def _scale(made: Submission, keys: list[Key], columns: list[str], factor: float)
 
 
 def _rows_swapped(columns: list[str], name: str) -> Plant:
-    def plant(
-        made: Submission, rng: np.random.Generator, several: list[Key]
-    ) -> tuple[list[Key], list[str]]:
+    def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
         pair = _pair(rng, several)
         _swap(made, *pair, columns)
         return list(pair), [name, "another_row", "other_gpus"]
@@ -135,9 +135,7 @@ def _rows_swapped(columns: list[str], name: str) -> Plant:
 
 
 def _columns(one: str, other: str, copied: bool, names: list[str]) -> Plant:
-    def plant(
-        made: Submission, rng: np.random.Generator, several: list[Key]
-    ) -> tuple[list[Key], list[str]]:
+    def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
         for key in made.rows:
             row = made.rows[key]
             row[one], row[other] = row[other], row[other] if copied else row[one]
@@ -147,9 +145,7 @@ def _columns(one: str, other: str, copied: bool, names: list[str]) -> Plant:
 
 
 def _scaled(columns: list[str], factor: float, names: list[str], single: bool = True) -> Plant:
-    def plant(
-        made: Submission, rng: np.random.Generator, several: list[Key]
-    ) -> tuple[list[Key], list[str]]:
+    def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
         key = _pick(rng, [key for key in made.rows if (key[0] == 1) == single])
         _scale(made, [key], columns, factor)
         return [key], names
@@ -160,9 +156,7 @@ def _scaled(columns: list[str], factor: float, names: list[str], single: bool = 
 def _edit(column: str, factor: float, names: list[str], count: str = "") -> Plant:
     """Another figure beside the time of a cell, or none where the factor is 0."""
 
-    def plant(
-        made: Submission, rng: np.random.Generator, several: list[Key]
-    ) -> tuple[list[Key], list[str]]:
+    def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
         for row in made.rows.values():
             row |= {"count": "3", TIMES[2]: row[TIMES[0]], TIMES[3]: row[TIMES[0]]}
         key = _pick(rng, several)
@@ -173,34 +167,26 @@ def _edit(column: str, factor: float, names: list[str], count: str = "") -> Plan
     return plant
 
 
-def _missing(
-    made: Submission, rng: np.random.Generator, several: list[Key]
-) -> tuple[list[Key], list[str]]:
+def _missing(made: Submission, rng: Generator, several: list[Key]) -> Found:
     key = _pick(rng, several)
     del made.rows[key]
     return [key], ["missing_cell"]
 
 
-def _copied_time(
-    made: Submission, rng: np.random.Generator, several: list[Key]
-) -> tuple[list[Key], list[str]]:
+def _copied_time(made: Submission, rng: Generator, several: list[Key]) -> Found:
     one, other = _pair(rng, several)
     for column in TIMES:
         made.rows[one][column] = made.rows[other][column]
     return [one, other], ["identical_times", "time_of_another"]
 
 
-def _first_speedup(
-    made: Submission, rng: np.random.Generator, several: list[Key]
-) -> tuple[list[Key], list[str]]:
+def _first_speedup(made: Submission, rng: Generator, several: list[Key]) -> Found:
     key = _pick(rng, [key for key in made.rows if key[0] == 1])
     made.rows[key]["printed_speedup"] = "1.25"
     return [key], []
 
 
-def _all_in_ms(
-    made: Submission, rng: np.random.Generator, several: list[Key]
-) -> tuple[list[Key], list[str]]:
+def _all_in_ms(made: Submission, rng: Generator, several: list[Key]) -> Found:
     columns = [*TIMES, "printed_compute_seconds", "printed_communication_seconds"]
     _scale(made, list(made.rows), columns, 1000)
     return list(made.rows), ["in_milliseconds"]

@@ -7,16 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from examples import manifests
-from examples.report_cells import (
-    STUDY,
-    TRAIN_IMAGES,
-    accuracy,
-    cells,
-    costs,
-    in_memory,
-    provenance,
-)
+from examples import manifests, quantization_example
+from examples.records import sweep
+from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, in_memory, provenance
 from scaling.audit.checks import audit
 from scaling.audit.derive import tables_of_times
 from scaling.audit.finding import Study
@@ -28,15 +21,10 @@ SIZES = [("sweep", 4096), ("sweep", 1 << 20), ("sweep", 1 << 30), ("gradients", 
 
 def sweeps() -> list[dict[str, object]]:
     """All-reduces that take 28 µs and the ring's bytes at 329 or 352 GB/s."""
-    documents: list[dict[str, object]] = []
-    for gpus, peak in ((2, 329e9), (4, 352e9)):
-        rows = []
-        for kind, size in SIZES:
-            seconds = 28e-6 + size * 2 * (gpus - 1) / gpus / peak
-            repeats = [0.97 * seconds, seconds, 1.1 * seconds]
-            rows.append({"kind": kind, "message_bytes": size, "seconds": repeats, "correct": True})
-        documents.append({"gpus": gpus, "backend": "nccl", "rows": rows})
-    return documents
+    return [
+        sweep(*((*one, 28e-6 + one[1] * 2 * (gpus - 1) / gpus / peak) for one in SIZES), gpus=gpus)
+        for gpus, peak in ((2, 329e9), (4, 352e9))
+    ]
 
 
 def peaks() -> pd.DataFrame:
@@ -46,23 +34,6 @@ def peaks() -> pd.DataFrame:
         kind = {"quantity": "matrix_product", "precision": precision, "matrix_size": 8192}
         rows.append({**kind, "seconds": [2 * 8192**3 / teraflops / 1e12] * 3})
     return limits.peaks({"rows": rows})
-
-
-def quantization() -> pd.DataFrame:
-    """quantization.csv: three seeds; biases cost nothing, activations 0.2 points on average."""
-    stages = {
-        "float32": [54.0, 55.0, 56.0],
-        "weights": [54.0, 54.9, 56.1],
-        "weights+activations": [53.9, 54.7, 55.8],
-        "weights+activations+bias": [53.9, 54.7, 55.8],
-    }
-    rows = [
-        [seed, stage, value, value - stages["float32"][seed], 100.0 - 3 * position, 10_000]
-        for position, (stage, values) in enumerate(stages.items())
-        for seed, value in enumerate(values)
-    ]
-    columns = "seed stage accuracy_percent difference_points agreement_percent test_images"
-    return pd.DataFrame(rows, columns=columns.split())
 
 
 QUANTIZATION = [f"quantization_{name}" for name in ("layers", "histograms", "paired")]
@@ -93,7 +64,7 @@ def make(
             STUDY, {**derived, "timing": timing}, "resnet18", "2 H200"
         ),
         "provenance": provenance(timing, device, host),
-        "quantization": quantization(),
+        "quantization": quantization_example.variants(),
         **{
             name: schema.frame(name)
             for name in ("startup", "device_time", "ranks", "machine", *QUANTIZATION)

@@ -5,6 +5,7 @@ import shlex
 
 import synchronization_measure
 from scaling.core.command_line import options
+from training_runs import SWITCHES
 
 OPTIONS = {
     "gpus": 2,
@@ -15,14 +16,8 @@ OPTIONS = {
     "loader_workers": 0,
     "world_sizes": [1, 2, 3],
     "seeds": [0, 1],
-    "tuned_options": {
-        "precision": "float32",
-        "channels_last": True,
-        # Change no message, so they are left out; two of them could not be on here.
-        "compile": True,
-        "cuda_graph": True,
-        "fused_norms": True,
-    },
+    # Switches change no message, so they are left out; two of them could not be on here.
+    "tuned_options": {"precision": "float32", **dict.fromkeys(SWITCHES, True)},
 }
 
 

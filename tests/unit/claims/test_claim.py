@@ -15,7 +15,6 @@ from scaling.claims import claim, claim_tables, registry, texts
 from scaling.claims.claim import Claim, Evidence, Part
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.errors import UserError
-from scaling.core.statistics import Difference
 
 EMPTY = ClaimTables("demo", {})
 SNAPSHOTS = sorted((Path(__file__).parents[2] / "snapshots").glob("expected/*/tables/claims.json"))
@@ -67,16 +66,6 @@ def test_a_claim_on_cells_has_their_verdict_or_says_where_it_held():
     assert found.sentence.endswith(" Held for 2 × 32; not for 2 × 128; unclear for 4 × 32.")
     found = EMPTY.claim("Q5-data-parallel", parts=parts[:1], **facts)
     assert found.verdict == "supported" and found.sentence.endswith("images are new.")
-
-
-def test_figures_are_numbers_texts_columns_of_rows_and_intervals():
-    frame = pd.DataFrame({"remedy": ["lars"], "epochs_to_accuracy": [math.inf]})
-    facts = {"gain": Difference(0.5, math.nan, math.nan), "row": next(frame.itertuples())}
-    facts |= {"share": np.float64(0.5), "sizes": [1, 2], "known": True, "waiting": ""}
-    assert claim_tables._figures(facts, ["remedy", "epochs_to_accuracy"]) == {
-        **{"gain_mean": 0.5, "gain_low": "none", "gain_high": "none"},
-        **{"row_remedy": "lars", "row_epochs_to_accuracy": "infinite", "share": 0.5},
-    }
 
 
 def test_without_any_table_each_question_has_one_claim_that_says_what_to_add(tmp_path):

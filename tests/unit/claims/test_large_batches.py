@@ -15,19 +15,11 @@ def largest(*accuracies):
     return remedy_claims.claims(large_batches.claims, records)["Q4.1-largest"]
 
 
-def test_the_largest_batch_has_learned_less():
-    found = largest(0.20, 0.21, 0.22)
-    assert found.verdict == "supported"
-    figures = found.evidence[0].figures
-    assert figures["test_accuracy_mean"] == pytest.approx(-0.5)
-    assert (figures["large_global_batch"], figures["large_planned_updates"]) == (8192, 10)
-    assert (figures["large_seeds"], figures["small_seeds"]) == (3, 3)
-
-
 @pytest.mark.parametrize(
-    ("accuracies", "verdict"), [((0.8, 0.81, 0.82), "refuted"), ((0.2,), "unclear")]
+    ("accuracies", "verdict"),
+    [((0.2, 0.21, 0.22), "supported"), ((0.8, 0.81, 0.82), "refuted"), ((0.2,), "unclear")],
 )
-def test_seeds_above_refute_it_and_one_seed_leaves_it_unclear(accuracies, verdict):
+def test_seeds_below_show_it_those_above_refute_it_and_one_decides_nothing(accuracies, verdict):
     assert largest(*accuracies).verdict == verdict
 
 

@@ -25,12 +25,6 @@ def example():
 def test_every_way_to_train_sends_what_is_expected_of_it(example):
     verdicts = {claim.verdict for id, claim in example.items() if id.startswith("Q6")}
     assert verdicts == {"supported"}
-    gradients = example["Q6-gradients"].evidence[0].figures
-    # DDP's settled step has buckets of 600 and 400 B.
-    assert (gradients["messages"], gradients["bytes"]) == (2, made.GRADIENT_BYTES)
-    buffers = example["Q6-buffers"].evidence[0].figures
-    assert (buffers["messages"], buffers["bytes"]) == (1, made.BUFFER_BYTES)
-    assert example["Q6-tuned"].evidence[0].figures["padding"] == 2 * 512 - 1000
     # Round the ring 1000 + 40 and 1000, whatever the GPUs; half of 5000 + 80 + 80 by GPU 0.
     figures = example["Q6-data-parallel"].evidence[0].figures
     assert figures["over_busiest_link"] == 2040 + 2580
@@ -77,10 +71,3 @@ def test_messages_too_few_or_that_ranks_recorded_differently_refute():
     assert changed("ddp", ranks_agree=False)["Q6-gradients"].verdict == "refuted"
     few = changed("tuned", messages=[made.message(*BACKWARD, 512)])
     assert few["Q6-tuned"].verdict == "refuted"
-
-
-def test_what_runs_on_gpus_only_was_not_measured_on_a_cpu():
-    found = make(made.document())
-    missing = {id for id, claim in found.items() if claim.verdict == "not measured"}
-    assert {id for id in missing if id[:2] == "Q6"} == {"Q6-sync-batch-norm", "Q6-data-parallel"}
-    assert "runs on GPUs only" in found["Q6-data-parallel"].sentence

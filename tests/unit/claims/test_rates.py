@@ -28,19 +28,11 @@ def sweep(batch, best, step, at_edge):
     return record("rate_sweep", batch, runs, at_edge=at_edge, scaling="sqrt")
 
 
-def test_a_rate_that_grows_as_the_square_root_is_slower_than_the_batch():
-    found = best_rate({128: 0.00625, 512: 0.0125, 8192: 0.05})
-    assert found.verdict == "supported"
-    figures = found.evidence[0].figures
-    # A factor 8 over a batch 64 times as large; 2 · 2 either way by the steps of the sweep.
-    exponents = [figures[f"exponent{end}"] for end in ("", "_low", "_high")]
-    assert exponents == pytest.approx([1 / 2, 1 / 6, 5 / 6])
-    assert figures["best_rate_at_512"] == pytest.approx(0.0125)
-
-
 @pytest.mark.parametrize(
     ("best", "options", "verdict"),
     [
+        # A factor 8 over a batch 64 times as large; 2 · 2 either way by the steps of the sweep.
+        ({128: 0.00625, 512: 0.0125, 8192: 0.05}, {}, "supported"),
         ({128: 0.1, 8192: 102.4}, {}, "refuted"),
         ({128: 0.1, 8192: 6.4}, {}, "unclear"),
         ({128: 0.00625, 8192: 0.05}, {"step": 16.0}, "unclear"),
@@ -49,7 +41,7 @@ def test_a_rate_that_grows_as_the_square_root_is_slower_than_the_batch():
         ({128: 0.00625, 512: 0.0125, 8192: 0.05}, {"ends": [128]}, "not measured"),
     ],
 )
-def test_a_faster_rate_refutes_it_and_a_coarse_sweep_leaves_it_unclear(best, options, verdict):
+def test_the_best_rate_grows_slower_than_the_batch_or_not(best, options, verdict):
     assert best_rate(best, **options).verdict == verdict
 
 

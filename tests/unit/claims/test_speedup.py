@@ -21,6 +21,8 @@ def changed(change=None):
         ("Q2-faster-course-dp", {}, "in part", "rrur"),
         # 1.24 / 1.25, each ± 2 %.
         ("Q2-faster-fast-ddp", {(4, 2048): 1.25}, "in part", "sssu"),
+        # 7.2 s and 1.76 s on one GPU at 32 and 128; 1.32 s and 1.24 s at 512 and 2048.
+        (FIXED, {}, "supported", "sss"),
         # Where one GPU is as fast with any batch, both baselines are the same; where one differs
         # by 3 %, 7 % of it lie within their ranges.
         (FIXED, ALIKE, "refuted", "rrr"),
@@ -40,24 +42,6 @@ def test_scaling_is_judged_by_the_ranges_of_speedups(id, seconds, verdict, parts
     claim = changed(change)[id]
     assert claim.verdict == verdict and claim.configuration.endswith("4 GPUs")
     assert told(claim) == parts
-
-
-def test_a_fixed_global_batch_gives_another_speedup():
-    # fast/ddp, 4 GPUs, batch 32: 7.2 / 2.2 = 3.27 and T(1, 128) = 1.76: 1.76 / 2.2 = 0.8.
-    claim = changed()[FIXED]
-    assert claim.verdict == "supported"
-    figures = claim.evidence[0].figures
-    assert figures["cell_speedup"] == pytest.approx(7.2 / 2.2)
-    assert figures["cell_fixed_global_batch_speedup"] == pytest.approx(0.8)
-    # At batch 512 T(1, 2048) is 1.24, T(1, 512) 1.32, each ± 2 %.
-    assert (figures["cells_apart"], figures["cells_compared"]) == (3, 3)
-
-
-def test_times_measured_once_leave_it_unclear():
-    def change(timing):
-        timing["count"] = 1
-
-    assert {claim.verdict for claim in changed(change).values()} == {"unclear"}
 
 
 def test_what_is_missing_is_named():

@@ -29,15 +29,6 @@ def at_an_end(records, name, batch):
     return records
 
 
-def test_the_gap_is_between_the_best_techniques():
-    found = claims(few())["Q4.2-gap-512"]
-    assert (found.verdict, found.configuration) == ("refuted", "global batch 512")
-    known = figures(found)
-    assert (known["own_remedy"], known["there_remedy"]) == ("warmup", "warmup")
-    ends = [known[f"test_accuracy_{end}"] for end in ("mean", "low", "high")]
-    assert ends == pytest.approx([-0.08, -0.1027, -0.0573], abs=5e-5)
-
-
 @pytest.mark.parametrize(
     ("accuracies", "end", "verdict", "tells"),
     [

@@ -1,4 +1,5 @@
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from scaling.core import files, grid
 from scaling.core.errors import UserError
 
 SECOND_RUN = finished_study.FILES[-1]
+LATER = {"loader_workers": 2, "later": False}
 
 
 @pytest.fixture
@@ -46,8 +48,10 @@ def test_the_end_of_a_runs_log_is_packed_and_packed_again_the_same(folder, capsy
     kept = Path("studies/mine", log).read_text().splitlines()
     assert (len(kept), kept[0], kept[-1]) == (40, "line 60", "line 99")
     stored.check(Path("studies/mine"), read_config(Path("results/config.yaml")))
+    before = Path("studies/mine").stat().st_ino
     pack()
-    assert "holds this study already" in capsys.readouterr().out
+    assert "studies/mine holds this study already" in capsys.readouterr().out
+    assert Path("studies/mine").stat().st_ino == before
 
 
 def with_remedy(folder, **options):
@@ -97,14 +101,6 @@ def test_what_ddp_was_told_is_packed_and_refused_where_the_study_asks_for_someth
         pack("--force")
 
 
-def test_packing_twice_changes_nothing(folder, capsys):
-    pack()
-    before = (folder / "studies/mine").stat().st_ino
-    pack()
-    assert "studies/mine holds this study already" in capsys.readouterr().out
-    assert (folder / "studies/mine").stat().st_ino == before
-
-
 def test_a_look_at_the_machine_is_kept_where_there_is_one(folder):
     files.write_json(folder / "results/machine/check.json", {"findings": []})
     pack()
@@ -148,33 +144,34 @@ def test_a_study_that_lacks_a_file_is_refused_and_leaves_nothing(folder, path):
     assert not (folder / "studies").exists()
 
 
-def test_a_partial_study_is_packed_without_the_missing_runs(tmp_path, monkeypatch):
-    finished_study.make(tmp_path, partial=True)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "results" / SECOND_RUN).unlink()
+def test_a_partial_study_is_packed_without_the_missing_runs(folder):
+    finished_study.make(folder, partial=True)
+    (folder / "results" / SECOND_RUN).unlink()
     pack()
-    assert finished_study.stored(tmp_path / "studies/mine") == finished_study.FILES[:-1]
+    assert finished_study.stored(folder / "studies/mine") == finished_study.FILES[:-1]
 
 
-def test_a_record_made_with_another_parameter_is_refused(tmp_path, monkeypatch):
-    finished_study.make(tmp_path, training={"learning_rate": 0.05, "measured_epochs": 3})
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"was made with learning_rate 0\.1, but the study asks"):
-        pack()
-
-
-def test_a_switch_that_came_after_a_record_was_off(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    finished_study.make(tmp_path, recipes={"course": {"loader_workers": 2, "later": True}})
-    with pytest.raises(UserError, match=r"was made with recipe_options .*, but the study asks"):
-        pack()
-    finished_study.make(tmp_path, recipes={"course": {"loader_workers": 2, "later": False}})
-    pack()
-
-
-def test_a_record_made_on_another_dataset_is_refused(folder):
-    manifests.write(folder / "resources/dataset/digits", checksum="other")
-    with pytest.raises(UserError, match=r"gpus~1/.* was made with dataset checksum fae71f, but"):
+@pytest.mark.parametrize(
+    ("asked", "checksum", "made"),
+    [
+        ({"training": {"learning_rate": 0.05}}, finished_study.CHECKSUM, r"learning_rate 0\.1"),
+        (
+            {"recipes": {"course": LATER | {"later": True}}},
+            finished_study.CHECKSUM,
+            "recipe_options",
+        ),
+        ({}, "other", "dataset checksum fae71f"),
+        # A switch that came after the record was off.
+        ({"recipes": {"course": LATER}}, finished_study.CHECKSUM, None),
+    ],
+)
+def test_a_record_made_with_another_parameter_is_refused(folder, asked, checksum, made):
+    finished_study.make(folder, **asked)
+    manifests.write(folder / "resources/dataset/digits", checksum=checksum)
+    refused = pytest.raises(
+        UserError, match=f"gpus~1/.* was made with {made}.*, but the study asks"
+    )
+    with refused if made else nullcontext():
         pack()
 
 

@@ -34,7 +34,3 @@ def test_repeats_are_of_all_cells_or_of_those_that_an_entry_names():
     assert {cell for cell, count in runs.items() if count == 2} == {("tuned", 1, 32)}
     assert all((count == 3) == (cell[1] == 2) for cell, count in runs.items())
     assert [cell.repeat for cell in grid.expand(*lists, 2)] == [0, 1] * 8
-
-
-def test_the_global_batch_is_that_of_all_gpus():
-    assert Cell("course", "ddp", 4, 512, 0).global_batch_size == 2048

@@ -18,16 +18,6 @@ def test_accuracy_difference_and_agreement_are_counted_over_all_test_images():
     }
 
 
-def test_the_standard_error_is_that_of_the_paired_differences():
-    generator = np.random.default_rng(0)
-    labels, first, second = (generator.integers(0, 3, 500) for _ in range(3))
-    found = paired(labels, first, second)
-    differences = (second == labels).astype(float) - (first == labels)
-    assert found["difference_points"] == pytest.approx(100 * differences.mean())
-    expected = 100 * differences.std(ddof=1) / 500**0.5
-    assert found["standard_error_points"] == pytest.approx(expected)
-
-
 def test_classes_come_back_from_a_short_text():
     classes = np.random.default_rng(0).integers(0, 10, 10_000)
     text = encode(classes)

@@ -12,9 +12,7 @@ def data():
     return digits.read()[0]
 
 
-def test_there_are_1500_train_and_297_test_images_of_ten_digits(
-    data,
-):
+def test_there_are_1500_train_and_297_test_images_of_ten_digits(data):
     assert data.train_images.shape == (1500, 32, 32, 3)
     assert data.test_images.shape == (297, 32, 32, 3)
     assert data.classes == ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]

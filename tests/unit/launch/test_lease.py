@@ -24,17 +24,14 @@ def gpus():
 
 
 @contextmanager
-def held_elsewhere(gpu, folder):
-    """Another process, with a TMPDIR of its own, that holds the GPU."""
-    program = (
-        "import sys, time; from scaling.launch import lease\n"
-        "with lease.gpus(1, sys.argv[1:]): print('held', flush=True); time.sleep(600)"
-    )
-    environment = {"PYTHONPATH": ":".join(sys.path), "TMPDIR": str(folder)}
-    command = [sys.executable, "-c", program, gpu]
+def holder_of(leased, then="print('held', flush=True); time.sleep(600)", **variables):
+    """Another process that holds what it leased, and the line that it says then."""
+    program = "import os, subprocess, time; from scaling.launch import lease\n"
+    command = [sys.executable, "-c", f"{program}with lease.{leased}: {then}"]
+    environment = {**os.environ, "PYTHONPATH": ":".join(sys.path), **variables}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as holder:
-        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-        yield holder
+        assert holder.stdout is not None
+        yield holder, holder.stdout.readline()
         holder.kill()
 
 
@@ -47,7 +44,8 @@ def test_two_jobs_on_one_machine_never_get_the_same_gpu(gpus):
 def test_a_job_waits_for_a_while_for_a_gpu_that_another_holds_even_if_that_is_killed(
     gpus, tmp_path, monkeypatch, capfd
 ):
-    with held_elsewhere(gpus[0], tmp_path) as holder:
+    with holder_of(f"gpus(1, {gpus[:1]})", TMPDIR=str(tmp_path)) as (holder, said):
+        assert said == "held\n"
         told = rf"waited 0\.1 s for 1 of 1 GPUs: {gpus[0]} is held by process {holder.pid} of"
         with pytest.raises(UserError, match=told), lease.gpus(1, gpus[:1], 0.1):
             pass
@@ -84,14 +82,6 @@ def test_a_job_that_is_ended_while_it_waits_leaves_nothing_behind(gpus, tmp_path
     assert (waiting.returncode, list(tmp_path.iterdir())) == (128 + signal.SIGTERM, [])
 
 
-def cpu_holder(program):
-    """A process that has the lease on the CPU and runs `program` with it."""
-    program = "import os, subprocess, time\nfrom scaling.launch import launcher, lease\n" + program
-    variables = {**os.environ, "PYTHONPATH": ":".join(sys.path), lease.SHARE_VARIABLE: ""}
-    command = [sys.executable, "-c", program]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, env=variables, text=True)
-
-
 @pytest.fixture
 def own_machine(monkeypatch):
     """Timed jobs of this test share the CPU with no other test's."""
@@ -100,30 +90,27 @@ def own_machine(monkeypatch):
 
 
 def test_timed_jobs_on_a_cpu_wait_for_one_another_and_say_for_whom_and_how_long(own_machine, capfd):
-    with cpu_holder("with lease.cpu(): print('held', flush=True); time.sleep(600)") as holder:
-        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    with holder_of("cpu()") as (holder, said):
+        assert said == "held\n"
         told = (
             rf"waited 0\.1 s for 1 of 1 CPUs: the CPU of node-.* is held by process {holder.pid} of"
         )
         with pytest.raises(UserError, match=told), lease.cpu(0.1):
             pass
         assert "waits for 1 of 1 CPUs, for at most 0.1 s: the CPU of" in capfd.readouterr().err
-        holder.kill()
     with lease.cpu(10):
         pass
 
 
 def test_a_lease_lasts_until_all_that_a_killed_job_has_started_has_ended(own_machine):
     start = "subprocess.Popen(['sh', '-c', 'echo $$; exec sleep 600'], close_fds=False)"
-    with cpu_holder(f"with lease.cpu(): {start}; time.sleep(600)") as holder:
-        assert holder.stdout is not None
-        started = int(holder.stdout.readline())
+    with holder_of("cpu()", f"{start}; time.sleep(600)") as (holder, started):
         holder.kill()
         holder.wait()
         told = "it has ended, and what it started has not"
         with pytest.raises(UserError, match=told), lease.cpu(0.1):
             pass
-        os.kill(started, signal.SIGKILL)
+        os.kill(int(started), signal.SIGKILL)
         with lease.cpu(10):
             pass
 

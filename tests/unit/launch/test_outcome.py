@@ -165,20 +165,12 @@ def test_the_time_limit_names_the_ranks_that_were_behind():
 def test_a_loss_that_is_not_finite_is_diverged_from_the_first_such_epoch():
     lines = rank(0, 3, end=TRAINED)
     lines[2]["train_loss"] = lines[3]["train_loss"] = None
-    assert of(1, SOUND, lines) == (
-        "diverged",
-        "the loss was not finite in epoch 2",
-    )
+    assert of(1, SOUND, lines) == ("diverged", "the loss was not finite in epoch 2")
 
 
 def test_ranks_that_end_with_different_parameters_are_a_failure():
     with pytest.raises(UserError, match="its ranks ended with different parameters"):
-        of(
-            2,
-            SOUND,
-            rank(0, 3, end=TRAINED),
-            rank(1, 3, end={"parameters_sha256": "x"}),
-        )
+        of(2, SOUND, rank(0, 3, end=TRAINED), rank(1, 3, end={"parameters_sha256": "x"}))
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,6 @@ SPEC = RunSpec(device="cpu")
     [
         (RunSpec(Cell("fast", "ddp", 1, 8, 0)), "'fast' is no recipe; choose one of course, tuned"),
         (
-            RunSpec(Cell("course", "zero", 1, 8, 0)),
-            "'zero' is no strategy; choose one of ddp, dp, fsdp, zero1",
-        ),
-        (
             replace(SPEC, recipe_options={"workers": 2}),
             "--recipe-options is wrong: --recipe-options has the unknown key workers, perhaps "
             "loader_workers (allowed: loader_workers); --recipe-options lacks loader_workers",

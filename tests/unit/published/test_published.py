@@ -98,27 +98,6 @@ def test_a_name_belongs_to_one_study(tmp_path):
     assert set(published.by_name(folders[:1], reserved="mine")) == {"clean"}
 
 
-def test_a_published_time_becomes_a_row_of_the_timing_table(tmp_path):
-    (source,) = read(tmp_path)
-    timing = source.timing(TRAIN_IMAGES)
-    row = timing[(timing.gpus == 4) & (timing.batch_size == 512)].iloc[0]
-    assert (row.recipe, row.strategy, row.status) == ("resnet18-cifar", "ddp", "ok")
-    assert (row.epoch_seconds, row.epoch_seconds_without_loading) == (4.35, 4.3)
-    assert row.loader_seconds == pytest.approx(0.05)
-    assert (row.epoch_seconds_min, row.epoch_seconds_max, row["count"]) == (4.3, 4.4, 5)
-    assert (row.iterations, row.samples) == (25, 50_000)  # 50,000 / (4 · 512), rounded up
-
-
-def test_a_sweep_adds_cells_and_never_replaces_a_time(tmp_path):
-    sweep = SWEEP + "clean,1,128,19.0\nclean,1,256,17.5\n"
-    (source,) = read(tmp_path, batch_sweep=sweep)
-    timing = source.timing(50_000).set_index(["gpus", "batch_size"])
-    assert (timing.epoch_seconds[1, 128], timing.epoch_seconds[1, 256]) == (18.0, 17.5)
-    assert len(timing) == 8
-    # Nobody says how often it was measured: once.
-    assert (timing["count"][1, 256], timing.epoch_seconds_min[1, 256]) == (1, 17.5)
-
-
 @given(
     line=st.integers(0, 7),
     position=st.integers(0, len(HEADER.split(",")) - 1),

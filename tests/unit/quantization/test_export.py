@@ -1,8 +1,6 @@
 """Networks as ONNX files: what ONNX Runtime makes of them, beside our own integers."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import onnx
@@ -42,7 +40,7 @@ def folder(quantized_digits):
         given = {"seed": 0, "calibration_images": 100, "weights": quantized_digits / weights}
         given |= {"output": quantized_digits / f"{name}.json", **options}
         words = examples.arguments(quantized_digits, given)
-        subprocess.run([sys.executable, quantize_export.__file__, *words], check=True)
+        quantize_export.main(words)
     records = [str(quantized_digits / f"{name}export.json") for name in ("", "resnet18_")]
     tables_quantization.main(["--exports", *records, "--tables", str(quantized_digits)])
     return quantized_digits

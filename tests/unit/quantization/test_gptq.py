@@ -113,9 +113,7 @@ def test_inputs_that_arrive_otherwise_ask_for_other_weights_and_another_bias():
 @pytest.mark.parametrize(
     "layer", [nn.Linear(12, 7), nn.Conv2d(3, 5, 3), nn.Conv2d(3, 5, 3, stride=2, padding=1)]
 )
-def test_rows_of_inputs_times_rows_of_weights_are_the_layers_outputs(
-    layer,
-):
+def test_rows_of_inputs_times_rows_of_weights_are_the_layers_outputs(layer):
     linear = isinstance(layer, nn.Linear)
     inputs = torch.randn((4, 12) if linear else (4, 3, 9, 9))
     found = input_rows(layer, inputs) @ layer.weight.flatten(1).T + layer.bias

@@ -14,9 +14,7 @@ from scaling.registry.quantized_model import QUANTIZED_MODELS
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_seed_gives_the_same_weights_bit_for_bit_and_another_seed_others(
-    quantized_digits,
-):
+def test_a_seed_gives_the_same_weights_bit_for_bit_and_another_seed_others(quantized_digits):
     weights = []
     for name, seed in (("one.pt", 3), ("again.pt", 3), ("other.pt", 4)):
         train(quantized_digits, name, seed=seed)

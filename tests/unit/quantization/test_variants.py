@@ -119,9 +119,7 @@ def test_every_mistake_is_revealed(records, mistake, expected):
     assert mistake != "255_for_127" or "accuracy" not in found
 
 
-def test_as_many_test_images_are_told_by_their_checksum_and_where_the_data_differ(
-    records,
-):
+def test_as_many_test_images_are_told_by_their_checksum_and_where_the_data_differ(records):
     wrong, sound = records["test_data"], records[""]
     assert wrong["calibration_images"] == sound["calibration_images"] == 150
     assert wrong["training_checksum"] == sound["calibration_checksum"]

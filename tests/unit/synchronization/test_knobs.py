@@ -15,7 +15,7 @@ from scaling.instruments.messages import Messages, collectives
 from scaling.models.resnet import ResNet18
 from scaling.synchronization.knobs import Steps
 
-GB_PER_S = 0.06e-3
+GB_PER_S = 0.2e-3
 
 
 @pytest.fixture(scope="module")

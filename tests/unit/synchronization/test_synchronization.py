@@ -112,7 +112,7 @@ def step_at_full_width(index, folder):
         messages.phase = None
         with messages.phases_of(model):
             for messages.step in (1, 2, 3):
-                model(torch.randn(1, 3, 32, 32)).sum().backward()
+                model(torch.randn(1, 3, 16, 16)).sum().backward()
                 messages.phase = None
     if index == 0:
         (folder / "messages.json").write_text(json.dumps(messages.rows))

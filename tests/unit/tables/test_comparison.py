@@ -3,61 +3,8 @@
 import pandas as pd
 import pytest
 
-import tables_comparison
-from examples.published_study import CELLS, CLEAN, TRAIN_IMAGES, edited, write
 from examples.records import timing_row, timing_table
-from scaling.audit.derive import tables_of_published
-from scaling.published.study import read_folder
-from scaling.tables import comparison, schema
-
-WITHOUT = "epoch_seconds_without_loading"
-
-
-def derived(folder):
-    """The tables that follow from the times of the study in `folder`."""
-    (source,) = read_folder(folder)
-    return tables_of_published(source, TRAIN_IMAGES)
-
-
-def test_the_script_sets_the_published_studies_side_by_side(tmp_path):
-    folder = write(tmp_path / "studies")
-    found = derived(folder)
-    for name in ("timing", "speedup", "bandwidth"):
-        schema.write(name, found[name], tmp_path / f"tables/clean/{name}.csv")
-    target = tmp_path / "comparison.csv"
-    options = ["--tables", str(tmp_path / "tables"), "--folders", str(folder)]
-    tables_comparison.main([*options, "--output", str(target)])
-    table = schema.read("comparison", target)
-    assert set(table.study) == {"clean"} and set(table.hardware) == {"not stated"}
-    assert len(table) == 7
-    row = table[(table.gpus == 4) & (table.batch_size == 128)].iloc[0]
-    # 18/4.892 = 3.679, 11.173962 · 1.5 GB/s over 0.392 s without loading
-    assert (row.epoch_seconds, row["count"], row.samples) == (4.892, 5, 50_000)
-    assert (row.speedup, row.efficiency) == pytest.approx((3.6795, 0.91987), abs=1e-4)
-    assert row.estimate == "subtraction_without_loading"
-    assert row.communication_seconds == pytest.approx(0.392)
-    assert row.bandwidth_gb_per_s == pytest.approx(16.760943)
-
-
-@pytest.mark.parametrize(
-    ("text", "estimate", "seconds"),
-    [
-        # 4.35 - 17/4 = 0.1 s, where loading was not measured apart
-        (
-            edited({cell: {WITHOUT: ""} for cell in [*CELLS, (1, 128), (1, 512)]}),
-            *("subtraction", 0.1),
-        ),
-        # 4.1 - 16.8/4: no other estimate takes the place of a negative one.
-        (edited({(4, 512): {WITHOUT: "4.100"}}, CLEAN), "subtraction_without_loading", -0.1),
-    ],
-)
-def test_communication_is_by_one_estimate(tmp_path, text, estimate, seconds):
-    found = derived(write(tmp_path, text))
-    table = comparison.of_study("c", found, "m", "h")
-    assert set(table.estimate.dropna()) == {estimate}
-    row = table[(table.gpus == 4) & (table.batch_size == 512)].iloc[0]
-    assert row.communication_seconds == pytest.approx(seconds)
-    assert pd.isna(row.bandwidth_gb_per_s) == (seconds < 0)
+from scaling.tables import comparison
 
 
 def test_a_measured_studys_machine_is_what_its_runs_recorded():

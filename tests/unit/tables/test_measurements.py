@@ -58,27 +58,6 @@ def row(table, estimate):
     return table[table["estimate"] == estimate].iloc[0]
 
 
-def test_a_reading_is_the_median_over_ranks_of_one_iteration():
-    table = readings(RUNS)
-    assert table["estimate"].tolist() == ["without_communication", "profiler", "ddp_log"]
-    profiler = row(table, "profiler")
-    assert profiler["communication_seconds"] == pytest.approx(0.02)
-    assert profiler["exposed_seconds"] == pytest.approx(0.010)
-    assert profiler["overlapped_seconds"] == pytest.approx(0.002)
-    assert profiler["count"] == 1 and math.isnan(profiler["spread_seconds"])
-    assert row(table, "ddp_log")["note"] == "not logged"
-    assert row(readings([(CELL, None)]), "profiler")["note"] == "not instrumented"
-
-
-def test_leaving_communication_out_gives_what_it_adds():
-    without = row(readings(RUNS), "without_communication")
-    # Of the slowest rank in each repeat: (0.60 - 0.50), (0.71 - 0.54), (0.66 - 0.52), all / 10.
-    assert without["exposed_seconds"] == pytest.approx(0.014)
-    assert without["count"] == 3
-    assert without["spread_seconds"] == pytest.approx(0.007)
-    assert math.isnan(without["overlapped_seconds"])
-
-
 def test_an_epochs_communication_is_its_iterations_times_the_reading():
     parts = communication(timing(RUNS), readings(RUNS), in_memory(RUNS))
     profiler = row(parts, "profiler")
@@ -99,15 +78,6 @@ def test_an_epochs_communication_is_its_iterations_times_the_reading():
     assert row(rates, "profiler")["bandwidth_gb_per_s"] == pytest.approx(
         GRADIENT_BYTES / 0.02 / 1e9
     )
-
-
-def test_a_cell_that_took_no_longer_with_communication_is_flagged():
-    runs = [run(CELL, 12.0, [timed(0, [0.5], [0.6])])]
-    without = row(
-        communication(timing(runs), readings(runs), in_memory(runs)), "without_communication"
-    )
-    assert without["communication_seconds"] == pytest.approx(-2.0)
-    assert without["note"] == "communication below 0: the epoch was no slower with it"
 
 
 def on_device(found, seed=0, gpus=2):

@@ -1,6 +1,5 @@
 """Real training runs in small."""
 
-import json
 from unittest.mock import ANY
 
 import pytest
@@ -9,7 +8,7 @@ from scaling.core.records.run import PHASES
 from scaling.launch import supervisor
 from scaling.models.resnet import ResNet18
 from scaling.training import evaluation
-from training_runs import TUNED, run, supervise_faulty
+from training_runs import run, supervise_faulty, tuned
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +111,9 @@ def test_a_cell_that_goes_on_drifting_ends_at_the_maximum_and_says_so(
 
 
 def test_the_tuned_recipe_learns_the_same_however_long_it_is_measured(images, tmp_path):
-    short = run(images, tmp_path / "run.json", **TUNED, **{"measured-seconds": 0})
+    short = run(images, tmp_path / "run.json", **tuned(), **{"measured-seconds": 0})
     measured = sum(epoch["seconds"] for epoch in short["epochs"])
-    long = run(images, tmp_path / "run.json", **TUNED, **{"measured-seconds": 3 * measured})
+    long = run(images, tmp_path / "run.json", **tuned(), **{"measured-seconds": 3 * measured})
     assert len(long["epochs"]) > len(short["epochs"]) == 4
     assert long["evaluation"] == short["evaluation"]
 
@@ -127,7 +126,7 @@ def test_the_last_lines_tell_a_person_how_it_went(single):
 
 @pytest.mark.parametrize("gpus", [1, 2])
 def test_the_tuned_recipe_trains_on_every_image_too(images, tmp_path, gpus):
-    record = run(images, tmp_path / "run.json", gpus=gpus, **TUNED, **{"batch-size": 15})
+    record = run(images, tmp_path / "run.json", gpus=gpus, **tuned(), **{"batch-size": 15})
     assert record["status"] == "ok"
     assert {row["samples"] for row in record["epochs"]} == {40 // gpus}
     # 40 images: batches of 15, 15, 10; 20 images on each of two ranks: 15, 5.
@@ -176,14 +175,13 @@ def own(tmp_path):
     return f"{tmp_path}/own.py:plain"
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-@pytest.mark.parametrize("recipe", [{}, TUNED], ids=["course", "tuned"])
+TF32 = tuned(precision="tf32")
+
+
+@pytest.mark.parametrize(("strategy", "recipe"), [("fsdp", {}), ("ddp", TF32), ("fsdp", TF32)])
 def test_micro_batches_train_as_whole_batches_do(images, tmp_path, own, strategy, recipe):
     """Without norms the gradients add up to the same, and the parameters stay the same."""
     common = {"gpus": 2, "strategy": strategy, "model": own, "learning-rate": 0.001, **recipe}
-    if recipe:
-        tf32 = json.loads(TUNED["recipe-options"]) | {"precision": "tf32"}
-        common["recipe-options"] = json.dumps(tf32)
     whole, parts = (
         run(images, tmp_path / f"{count}.json", **common, **{"micro-batches": count})
         for count in (1, 5)
@@ -200,9 +198,7 @@ def test_micro_batches_train_as_whole_batches_do(images, tmp_path, own, strategy
 def test_a_model_that_cannot_be_compiled_is_measured_without_and_the_record_says_why(
     images, tmp_path, own
 ):
-    options = json.loads(TUNED["recipe-options"]) | {"compile": True}
-    recipe = TUNED | {"recipe-options": json.dumps(options)}
-    record = run(images, tmp_path / "run.json", model=own, **recipe)
+    record = run(images, tmp_path / "run.json", model=own, **tuned(compile=True))
     assert record["status"] == "ok"
     applied = record["training"]["recipe_applied"]
     assert applied["compile"] is False and applied["images"] == "resident"

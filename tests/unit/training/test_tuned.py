@@ -1,7 +1,5 @@
 """Which batches of an epoch recipe tuned prepares."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,8 @@ from scaling.models.resnet import ResNet18
 from scaling.training import tuned
 from scaling.training.trainer import TrainingData
 from scaling.training.update import Update
-from training_runs import TUNED, arguments, spec_of
+from training_runs import arguments, spec_of
+from training_runs import tuned as asked_for
 
 
 @pytest.mark.parametrize(
@@ -34,8 +33,7 @@ def test_a_last_batch_is_prepared_from_a_twentieth_of_the_images_on(samples, bat
 
 def made(images, folder, **options):
     """A trainer of 40 images in batches of 30 over four epochs, and its model."""
-    told = json.dumps({**json.loads(TUNED["recipe-options"]), **options})
-    asked = {**TUNED, "batch-size": 30, "recipe-options": told}
+    asked = asked_for(**options) | {"batch-size": 30}
     spec = spec_of(arguments(images, folder / "run.json", **asked))
     data = TrainingData(dataset.load(images / "images.npz"), np.full(3, 0.5), np.full(3, 0.25))
     model = ResNet18(1, 2)

@@ -16,10 +16,7 @@ REMEDY = "remedy~none/global_batch~2048/runs.json"
 RUN_PATH = STUDIES / "h200x2/runs" / CELL
 RECORDS = [
     (run.RUN, RUN_PATH),
-    (
-        convergence.CONVERGENCE,
-        STUDIES / "h200x4/convergence/remedy~none/global_batch~2048/runs.json",
-    ),
+    (convergence.CONVERGENCE, STUDIES / "h200x4/convergence" / REMEDY),
     (machine.SWEEP, STUDIES / "h200x2/interconnect/gpus~2/sweep.json"),
     (machine.PEAKS, STUDIES / "h200x2/peaks/peaks.json"),
     (quantization.STAGED, STUDIES / "h200x2/quantization/seed~0/stages.json"),

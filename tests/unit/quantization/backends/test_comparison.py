@@ -49,9 +49,7 @@ def test_every_test_image_has_a_class_though_the_last_batch_is_not_full():
     assert np.array_equal(comparison.classes(by_brightness, test), test.labels)
 
 
-def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(
-    monkeypatch,
-):
+def test_precisions_are_timed_in_turns_and_the_first_calls_are_left_out(monkeypatch):
     clock = [0.0]
     order = []
 

@@ -38,15 +38,6 @@ def test_an_order_that_comes_again_names_the_epoch_it_was_first_seen_in():
     assert rows(table, trained=False, rank=0)["first_epoch"].tolist() == [0, 1, 0]
 
 
-def test_accuracy_is_of_the_last_epoch_over_all_ranks_and_pairs_by_seed():
-    table = synchronization.accuracy([made.document()])
-    assert len(table) == 2 * len(made.SEEDS)
-    assert set(table["epochs"]) == {3}
-    # Ranks 0 and 1 have 1 and 2 of loss and as many samples.
-    assert set(table["train_loss"]) == {1.5}
-    assert table.groupby("seed")["set_epoch"].apply(set).tolist() == [{True, False}] * 3
-
-
 @pytest.mark.parametrize(
     ("way", "step", "messages"),
     [
