@@ -12,8 +12,7 @@ from examples.submissions import honest
 from scaling.published.findings import judge
 from scaling.published.study import read_folder
 
-PLANTED = 85
-"""Each kind of error once."""
+PLANTED = 150
 
 
 def judged(text, ring=False):
@@ -24,7 +23,7 @@ def judged(text, ring=False):
 
 
 @given(seed=st.integers(0, 2**32 - 1), ring=st.booleans())
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 # Its coarse figures leave the bytes open, its utilization does not.
 @example(seed=1008736, ring=False)
 # Its figures follow from times with loading and from those without as well.

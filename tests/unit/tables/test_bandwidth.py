@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from examples.records import GRADIENT_BYTES, sweep, timing_row, timing_table
+from examples.records import GRADIENT_BYTES, timing_row, timing_table
+from scaling.registry.strategy import STRATEGIES
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
 from scaling.tables.limits import interconnect
@@ -14,13 +15,30 @@ A40 = timing_table(timing_row(1, 128, 18.311), timing_row(4, 128, 5.023))
 DP = timing_table(timing_row(1, 128, 17.57, strategy="dp"), timing_row(4, 128, 9.34, strategy="dp"))
 
 
-def sweep_of(*rows, **more):
-    return interconnect([sweep(*rows, **more)])
+def sweep_of(*rows, gpus=4, correct=True):
+    found = [
+        {"kind": kind, "message_bytes": size, "seconds": [seconds], "correct": correct}
+        for kind, size, seconds in rows
+    ]
+    return interconnect([{"gpus": gpus, "backend": "nccl", "rows": found}])
 
 
 def row_of(timing, sweep=NO_SWEEP):
     table = bandwidth(timing, communication(timing), sweep, GRADIENT_BYTES)
     return table.set_index("estimate").loc["subtraction"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "gpus", "sent"),
+    [
+        # Each of a ring sends twice all but one share: 2 · 3/4 · K and 2 · 1/2 · K
+        *(("ddp", 4, 67_043_772), ("ddp", 2, 44_695_848)),
+        # K in a broadcast and K in a reduce, each passed on from GPU to GPU
+        *(("dp", 4, 89_391_696), ("dp", 2, 89_391_696)),
+    ],
+)
+def test_the_busiest_gpu_passes_on_what_its_strategy_makes_it(strategy, gpus, sent):
+    assert STRATEGIES.find(strategy).busiest_bytes(gpus, GRADIENT_BYTES) == sent
 
 
 def test_the_bytes_of_an_epoch_are_those_of_all_its_iterations():
@@ -49,7 +67,11 @@ def test_the_bytes_of_an_epoch_are_those_of_all_its_iterations():
         ),
         (A40.assign(recipe="tuned"), sweep_of(("bucket", 10_000_000, 1e-3)), 15),
         # One message of all gradients: 44,695,848 B in 1 ms, 1.5 · 44.695848 GB/s
-        (DP, sweep_of(("gradients", GRADIENT_BYTES, 1e-3), ("bucket", 10_000_000, 1.0)), 67.043772),
+        (
+            DP,
+            sweep_of(("gradients", GRADIENT_BYTES, 1e-3), ("bucket", 10_000_000, 1.0)),
+            67.043772,
+        ),
     ],
 )
 def test_the_peak_is_the_bus_bandwidth_of_the_messages_that_a_cell_sends(timing, sweep, peak):
@@ -58,3 +80,26 @@ def test_the_peak_is_the_bus_bandwidth_of_the_messages_that_a_cell_sends(timing,
     share = row.bandwidth_gb_per_s / peak
     assert row.utilization == pytest.approx(share, nan_ok=True)
     assert (row.note == "") == (peak == peak)
+
+
+def test_data_parallel_sends_a_broadcast_and_a_reduce():
+    # 98 · 89,391,696 B over 9.34 - 17.57 / 4 = 4.9475 s
+    assert row_of(DP).bandwidth_gb_per_s == pytest.approx(1.77067, abs=1e-5)
+
+
+@pytest.mark.parametrize("seconds", [4.5, 5.0])
+def test_communication_of_nothing_or_less_has_no_bandwidth(seconds):
+    timing = timing_table(timing_row(1, 512, 20.0), timing_row(4, 512, seconds))
+    row = row_of(timing, sweep_of(("bucket", 1000, 1.0)))
+    assert math.isnan(row.bandwidth_gb_per_s) and math.isnan(row.utilization)
+    assert row.communication_seconds == seconds - 5.0
+    assert row.note == "communication not above 0: no bandwidth"
+
+
+def test_more_than_the_peak_is_flagged():
+    # the peak of 1.5 · 10 MB / 1.5 ms = 10 GB/s is below the 14.7564 GB/s of the cell
+    row = row_of(A40, sweep_of(("bucket", 10_000_000, 1.5e-3)))
+    assert row.utilization == pytest.approx(1.47564, abs=1e-5)
+    assert row.note == (
+        "utilization above 100 % (the estimate does not see communication behind computation)"
+    )

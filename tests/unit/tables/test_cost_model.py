@@ -55,6 +55,21 @@ def test_the_parameters_that_made_the_times_are_found(strategy, most):
     assert cells["gpus"].max() == most
 
 
+def test_unmeasured_cells_follow_the_formula():
+    _, found = predicted(*(row(*cell) for cell in GRID))
+    cells = found[~found["measured"]].set_index(["gpus", "batch_size"])
+    # 8 GPUs, b=512: 13 steps of 2 ms + 1.75 · 5 ms, 6,250 images of 0.3 ms and 0.02 ms
+    assert cells.loc[(8, 512), "predicted_seconds"] == pytest.approx(
+        13 * (2e-3 + 8.75e-3) + 6_250 * 3.2e-4, rel=1e-4
+    )
+    # T(1) = 98 · 2 ms + 50,000 · 0.32 ms = 16.196; 16.196 / 2.13975 / 8
+    assert cells.loc[(8, 512), "predicted_efficiency"] == pytest.approx(0.94614, abs=1e-4)
+    assert cells.loc[(8, 512), "gpu_seconds"] == pytest.approx(8 * 2.13975, rel=1e-4)
+    # 128 · 512 = 65,536 images are more than there are; 64 · 512 = 32,768 are not
+    assert (64, 512) in cells.index and (128, 512) not in cells.index
+    assert (1024, 32) in cells.index and (512, 128) not in cells.index
+
+
 def test_what_the_times_do_not_determine_is_not_made_up():
     parameters, found = predicted(*(row(1, batch) for batch in (32, 128, 512, 2048)))
     assert found["measured"].all() and found["held_out_seconds"].isna().all()
@@ -100,6 +115,35 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     assert 53 <= cell < draws
 
 
+def test_unseen_cells_are_predicted_beside_two_simple_models():
+    found = predict(times(*(row(*cell) for cell in GRID)), NO_SWEEP, GRADIENT_BYTES)
+    cells = found["prediction"][found["prediction"]["measured"]]
+    assert cells["left_out_error"].tolist() == pytest.approx([0] * 9, abs=1e-5)
+    check = found["prediction_check"].set_index(["check", "predictor"])
+    assert check["cells"].tolist() == [3] * 3 + [6] * 3 and (check["note"] == "").all()
+    assert check["worst_error"][:, "cost model"].tolist() == pytest.approx([0, 0], abs=1e-5)
+    seconds = {cell: row(*cell)["epoch_seconds"] for cell in GRID}
+    # Perfect scaling is T(1,b) / 4; the nearest of the seen cells are those on 2 GPUs, times 1/2.
+    for name, (gpus, share) in {"scales perfectly": (1, 4), "nearest cell": (2, 2)}.items():
+        errors = [abs(seconds[gpus, b] / share / seconds[4, b] - 1) for b in (32, 128, 512)]
+        judged = check.loc[("largest N", name), ["median_error", "worst_error"]]
+        assert judged.tolist() == pytest.approx([np.median(errors), max(errors)])
+
+
+def test_a_check_whose_communication_was_fitted_as_0_says_that_it_tests_none():
+    # 2 GPUs are a little faster than half of one GPU's time, 4 are slower than a quarter.
+    rows = [row(*cell) for cell in GRID]
+    for cell in rows:
+        share = {1: 1, 2: 1 / 2.1, 4: 1 / 3}[cell["gpus"]]
+        single = row(1, cell["batch_size"])
+        cell |= {key: share * single[key] for key in single if key.startswith("epoch_seconds")}
+    check = predict(times(*rows), NO_SWEEP, GRADIENT_BYTES)["prediction_check"]
+    notes = check.set_index(["check", "predictor"])["note"]
+    said = "tests no communication, fitted as 0 (3 of 3 cells)"
+    assert notes["largest N", "cost model"] == said
+    assert notes["largest N", "nearest cell"] == notes["one cell", "cost model"] == ""
+
+
 # Lines of 10 µs a step and 100 GB/s: α = 10 µs · 2(N-1), β = 2(N-1)/N / 100e9; on 8 GPUs 10 GB/s.
 SWEEPS = pd.DataFrame(
     {
@@ -132,6 +176,18 @@ def test_all_reduces_have_a_link_within_nodes_and_one_between(
     fsdp, unit = allreduce(STRATEGIES.find("fsdp"), joined, 1e9)
     assert unit == "s of travel" and fsdp(4) == pytest.approx(3 * 3 / 4)
     assert fsdp(8) == pytest.approx(3 * 7 / 8 * seconds_on_8 / 0.0175)
+
+
+def test_beyond_what_was_measured_is_a_guess_without_an_interval():
+    found = predict(times(*(row(*cell) for cell in GRID)), SWEEPS[:2], 1e6, 8)["prediction"]
+    guesses = found[~found["measured"]].set_index(["gpus", "batch_size"])
+    assert guesses[["low_seconds", "high_seconds"]].isna().all(axis=None)
+    assert found.loc[found["measured"], "low_seconds"].notna().all()
+    assert guesses["basis"][8, 32] == "a guess, link within a node measured"
+    assert guesses["basis"][16, 32] == "a guess, link between nodes neither measured nor assumed"
+    # DataParallel never leaves its machine.
+    of_dp = predict(times(*(row(*cell, "dp") for cell in GRID)), SWEEPS[:2], 1e6)
+    assert set(of_dp["prediction"]["basis"]) == {"measured", "a guess, link within a node measured"}
 
 
 def test_a_study_without_cells_has_empty_tables():

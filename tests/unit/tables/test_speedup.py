@@ -1,12 +1,18 @@
 """Speedup: three views of one grid, worked out by hand from the A40 study's times."""
 
+import math
+
 import pytest
 
 from examples.records import timing_row, timing_table
 from scaling.tables.speedup import speedup
 
 A40 = timing_table(
-    timing_row(1, 128, 18.311), timing_row(1, 512, 19.704), timing_row(4, 128, 5.023)
+    timing_row(1, 128, 18.311),
+    timing_row(1, 512, 19.704),
+    timing_row(1, 8192, status="oom"),
+    timing_row(4, 128, 5.023),
+    timing_row(4, 2048, 5.976),
 )
 
 
@@ -27,6 +33,39 @@ def test_the_three_views_of_a_cell():
     assert row.fixed_global_batch_speedup == pytest.approx(3.92275, abs=1e-5)  # 19.704 / 5.023
     assert row.fixed_global_batch_efficiency == pytest.approx(0.98069, abs=1e-5)  # 3.92275 / 4
     assert row.note == ""
+
+
+def test_one_gpu_is_its_own_baseline():
+    row = cell(A40, 1, 128)
+    views = ["speedup", "efficiency", "weak_speedup", "weak_efficiency"]
+    views += ["fixed_global_batch_speedup", "fixed_global_batch_efficiency"]
+    assert row[views].tolist() == [1] * 6
+    assert row.within_spread is None and row.note == ""
+
+
+def test_a_missing_baseline_is_said_with_its_reason():
+    row = cell(A40, 4, 2048)
+    assert math.isnan(row.speedup) and math.isnan(row.weak_speedup)
+    assert row.note == (
+        "no single-GPU time for b=2048 (not in the grid); "
+        "fixed global batch: no single-GPU time for b=8192 (status oom)"
+    )
+
+
+def test_the_baseline_is_of_the_same_recipe_and_strategy():
+    timing = timing_table(
+        timing_row(1, 128, 18.0),
+        timing_row(1, 128, 16.0, strategy="dp"),
+        timing_row(1, 128, 4.0, recipe="tuned"),
+        timing_row(2, 128, 8.0, strategy="dp"),
+    )
+    assert cell(timing, 2, 128).speedup == 2.0  # 16 / 8
+
+
+def test_the_range_of_the_speedup_pairs_the_extremes_of_both_times():
+    timing = timing_table(timing_row(1, 128, 20, spread=2), timing_row(4, 128, 10, spread=1))
+    row = cell(timing, 4, 128)
+    assert (row.speedup_min, row.speedup_max) == pytest.approx((18 / 11, 22 / 9))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import copy
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -108,6 +109,14 @@ def test_three_steps_on_a_working_copy_are_those_of_torch_sgd_with_autocast():
         moved = (wanted - start).norm()
         assert moved > 0
         assert (found - wanted).norm() < 0.02 * moved
+
+
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+def test_every_parameter_keeps_its_memory_order(layout):
+    model = make_model().to(memory_format=layout)
+    strides = [parameter.stride() for parameter in model.parameters()]
+    flat_sgd(model)
+    assert [parameter.stride() for parameter in model.parameters()] == strides
 
 
 def test_a_working_copy_follows_the_weights_in_its_own_type_and_shares_the_batch_norms():

@@ -178,7 +178,8 @@ def own(tmp_path):
 TF32 = tuned(precision="tf32")
 
 
-@pytest.mark.parametrize(("strategy", "recipe"), [("fsdp", {}), ("ddp", TF32), ("fsdp", TF32)])
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+@pytest.mark.parametrize("recipe", [{}, TF32], ids=["course", "tuned"])
 def test_micro_batches_train_as_whole_batches_do(images, tmp_path, own, strategy, recipe):
     """Without norms the gradients add up to the same, and the parameters stay the same."""
     common = {"gpus": 2, "strategy": strategy, "model": own, "learning-rate": 0.001, **recipe}
