@@ -5,10 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.core import statistics
 from scaling.tables import schema
 from scaling.tables.experiments import gains
-from scaling.tables.experiments.same_runs import SAME, UNDECIDED, gap, same_runs
+from scaling.tables.experiments.same_runs import SAME, UNDECIDED, difference, gap, same_runs
 
 QUANTITIES = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 
@@ -18,15 +17,14 @@ def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
 
     Mean, minimum and maximum over the seeds of the chosen rate, of `rates` that were tried;
     `rule_…` is the first seed at the rate of the rule, `validation_accuracy` that of its sweep on
-    held-out images. `epochs` and `updates` are those done,
-    `planned_…` those asked for. `train_difference` and `test_difference`: mean accuracy minus the
-    reference's, a fraction, with Welch's 95 % interval (`statistics.difference`) and what
-    it tells (`gap.gap`, `accuracy_margin` being `margin`): within the margin, behind or undecided;
-    undecided also with fewer than 2 seeds, without a reference, or where a loss was not finite;
-    `gap.SAME`, without an interval, where these are the reference's own runs. A seed "at chance"
-    has figures and counts as diverged. `same_runs_as` is the first remedy before this one whose
-    chosen runs at this global batch have the same figures in every seed, "" for none. The last
-    columns are those of `gains.with_gains`.
+    held-out images. `epochs` and `updates` are those done, `planned_…` those asked for.
+    `train_difference` and `test_difference`: mean accuracy minus the reference's, a fraction, with
+    its 95 % interval (`same_runs.difference`) and what it tells (`same_runs.gap`, `accuracy_margin`
+    being `margin`): within the margin, behind or undecided; undecided also with fewer than 2 seeds,
+    without a reference, or where a loss was not finite; `SAME`, without an interval, where these
+    are the reference's own runs. A seed "at chance" has figures and counts as diverged.
+    `same_runs_as` is the first remedy before this one whose chosen runs at this global batch have
+    the same figures in every seed, "" for none. The last columns are those of `gains.with_gains`.
     """
     reference = runs[runs["reference"] & runs["chosen"].eq(True)]
     rows = []
@@ -75,13 +73,10 @@ def _against(
     quantity: str, chosen: pd.DataFrame, reference: pd.DataFrame, margin: float
 ) -> tuple[float, float, float, str]:
     """The difference to the reference, its interval and what it tells."""
-    own, other = (runs[quantity].tolist() for runs in (chosen, reference))
     if bool(chosen.iloc[0]["reference"]):
         return math.nan, math.nan, math.nan, ""
-    if (chosen["diverged"] == "not finite").any() or not other:
+    if (chosen["diverged"] == "not finite").any():
         return math.nan, math.nan, math.nan, UNDECIDED
-    difference = sum(own) / len(own) - sum(other) / len(other)
-    if same_runs(chosen, reference):
-        return difference, math.nan, math.nan, SAME
-    found = statistics.difference(other, own)
-    return difference, found.low, found.high, gap(found.low, found.high, margin)
+    found = difference(chosen, reference, quantity)
+    told = SAME if same_runs(chosen, reference) else gap(found.low, found.high, margin)
+    return found.mean, found.low, found.high, told
