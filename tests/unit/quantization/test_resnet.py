@@ -91,7 +91,7 @@ def test_each_product_and_the_network_are_timed_in_both_precisions(
     assert table.loc["stem", shape].tolist() == [16 * 32 * 32, 27, 4]
     assert table.loc["fc", shape].tolist() == [16, 32, 10]
 
-    shown = resnet_gpu(SimpleNamespace(experiment=lambda _: table.reset_index()))
+    shown = resnet_gpu(SimpleNamespace(quantization_gpu=table.reset_index()))
     for column in ("int8_seconds", "bfloat16_seconds"):
         products, network = shown[column]
         assert products == pytest.approx(table[column].sum() - network)

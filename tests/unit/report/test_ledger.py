@@ -52,7 +52,7 @@ def made_here(quantized_digits, tmp_path_factory):
     records = [str(quantized_digits / f"{name}.json") for name in examples.STAGES]
     tables_quantization.main(["--records", *records, "--tables", str(folder)])
     found = schema.read_all([table.name for table in schema.made_by("tables_quantization")], folder)
-    study = SimpleNamespace(**found, experiment=lambda name: found[name])
+    study = SimpleNamespace(**found)
     made = tables("B", lambda name: frames.frame(study, name))
     assert [table.name for table in made][1:6] == list(LAB)
     return {table.name: table for table in made}

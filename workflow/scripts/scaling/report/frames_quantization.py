@@ -44,7 +44,7 @@ def resnet_gpu(tables: StudyTables) -> pd.DataFrame:
     PyTorch has no int8 convolution there, so the whole network unfolds, multiplies and requantizes
     by kernels of their own in int8.
     """
-    table = tables.experiment("quantization_gpu")
+    table = tables.quantization_gpu
     whole = table["layer"].eq("network")
     what = whole.map({False: "matrix products of all layers", True: "network, by separate kernels"})
     seconds = table.groupby([what.rename("what"), "gpu", "seed"], sort=False)[
