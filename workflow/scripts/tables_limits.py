@@ -19,7 +19,5 @@ def main(
     findings = [one for path in machine for one in CHECK.read(path)["findings"]]
     found["machine"] = schema.frame("machine", findings)
     schema.write_all(found, tables)
-    # How the GPUs are connected, as `nvidia-smi topo -m` prints it; "" where it was not recorded.
-    printed = (document["environment"]["topology"] or "").strip()
-    # The record keeps no leading blanks; without the tab the header is a column too far left.
-    files.write_text(tables / "topology.txt", f"\t{printed}\n" if printed else "")
+    # How the GPUs are connected, as nvidia-smi prints it.
+    files.write_text(tables / "topology.txt", limits.topology(document))

@@ -96,6 +96,7 @@ def test_each_product_and_the_network_are_timed_in_both_precisions(
         products, network = shown[column]
         assert products == pytest.approx(table[column].sum() - network)
         assert network == table.loc["network", column]
+    assert shown["images"].tolist() == [16, 16]
 
 
 @torch.no_grad()

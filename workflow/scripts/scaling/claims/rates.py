@@ -38,17 +38,7 @@ def _linear_rule(tables: ClaimTables) -> Claim:
 
 def _best_rate(size: int, tables: ClaimTables) -> Claim:
     """That it grows more slowly than the batch; linear scaling lets it grow alike."""
-    table, runs = tables["remedies"], tables["convergence"]
-    # Each global batch's best rate that is no end of its sweep, half a step below and above it.
-    inside = {}
-    for batch in sorted(int(batch) for batch in table["global_batch"].unique()):
-        row = plain_sweep(table, batch)
-        if row is None or row.diverged_seeds or row.at_edge:
-            continue
-        tried = runs[(runs["remedy"] == row.remedy) & (runs["global_batch"] == batch)]
-        rates, best = tried["learning_rate"], row.learning_rate
-        below, above = rates[rates < best].max(), rates[rates > best].min()
-        inside[batch] = (math.sqrt(best * below), best, math.sqrt(best * above))
+    inside = _best_rates(tables)
     if len(inside) < 2 or min(inside) != size:
         return tables.missing("Q4.2-best-rate", size=size)
     largest = max(inside)
@@ -67,3 +57,18 @@ def _best_rate(size: int, tables: ClaimTables) -> Claim:
         rates=[(inside[batch][1], batch) for batch in (size, largest)],
         **figures,
     )
+
+
+def _best_rates(tables: ClaimTables) -> dict[int, tuple[float, float, float]]:
+    """Each global batch's best rate that is no end of its sweep, half a step below and above it."""
+    table, runs = tables["remedies"], tables["convergence"]
+    inside = {}
+    for batch in sorted(int(batch) for batch in table["global_batch"].unique()):
+        row = plain_sweep(table, batch)
+        if row is None or row.diverged_seeds or row.at_edge:
+            continue
+        tried = runs[(runs["remedy"] == row.remedy) & (runs["global_batch"] == batch)]
+        rates, best = tried["learning_rate"], row.learning_rate
+        below, above = rates[rates < best].max(), rates[rates > best].min()
+        inside[batch] = (math.sqrt(best * below), best, math.sqrt(best * above))
+    return inside

@@ -1,6 +1,5 @@
 """Draw the int8 network: how its values are distributed, and what fewer bits cost."""
 
-from functools import partial
 from textwrap import fill
 from typing import Any
 
@@ -21,8 +20,18 @@ ROW_INCHES = 1.75
 TICKS = [-50, -20, -10, -5, -2, -1, -0.5, 0, 0.5, 1]
 
 
-def _draw_layers(which: slice, histograms: pd.DataFrame) -> Figure | None:
-    """Draw how the values of layers are distributed: a row of panels each, a column per kind.
+def draw_quantization_histograms(histograms: pd.DataFrame) -> Figure | None:
+    """Draw how the values of the first layer are distributed; see `_draw_layers`."""
+    return _draw_layers(histograms, slice(1))
+
+
+def draw_quantization_layers(histograms: pd.DataFrame) -> Figure | None:
+    """Draw how the values of the other layers are distributed; see `_draw_layers`."""
+    return _draw_layers(histograms, slice(1, None))
+
+
+def _draw_layers(histograms: pd.DataFrame, which: slice) -> Figure | None:
+    """Draw a row of panels per layer, a column per kind of value.
 
     The y axis is the share of values in a bin of 4 integer levels (one, below 8 bits), logarithmic,
     as most activations lie near zero; the x axis is the float value, for integers level / scale.
@@ -53,10 +62,6 @@ def _draw_layers(which: slice, histograms: pd.DataFrame) -> Figure | None:
     whose = f"{histograms['stage'].iloc[0]}, seed {histograms['seed'].iloc[0]}"
     figure.suptitle(whose, x=0.99, ha="right", fontsize=9, color=style.GREY)
     return figure
-
-
-draw_quantization_histograms = partial(_draw_layers, slice(1))
-draw_quantization_layers = partial(_draw_layers, slice(1, None))
 
 
 def _draw_histogram(axes: Axes, rows: pd.DataFrame) -> None:

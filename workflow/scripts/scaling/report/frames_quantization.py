@@ -50,7 +50,8 @@ def resnet_gpu(tables: StudyTables) -> pd.DataFrame:
     seconds = table.groupby([what.rename("what"), "gpu", "seed"], sort=False)[
         ["bfloat16_seconds", "int8_seconds"]
     ].sum()
-    return seconds.groupby(["what", "gpu"], sort=False).mean().reset_index()
+    images = table.loc[table["layer"] == "fc", "patches"].max()
+    return seconds.groupby(["what", "gpu"], sort=False).mean().reset_index().assign(images=images)
 
 
 def low_bits_by_method(tables: StudyTables) -> pd.DataFrame:

@@ -66,6 +66,30 @@ APPENDIX = {
 """Parts below the questions, by the name of their tables: title and figure."""
 
 
+def answered(study: StudyTables, claims: Sequence[Claim]) -> list[dict[str, Any]]:
+    """Every question with its answer, the counts of its verdicts, its claims and tables.
+
+    The answer is None where it was not measured.
+    """
+    cells = frames.cells(study)
+    frame = partial(frames.frame, study)
+    made = []
+    for question in QUESTIONS:
+        own = [claim for claim in claims if claim.question.startswith(question.name)]
+        counts = Counter(claim.verdict for claim in own)
+        answer = ANSWERS[question.name](study, cells)
+        made.append(
+            {
+                "question": question,
+                "answer": answer,
+                "counts": [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
+                "claims": claim_table(own) if own and answer else None,
+                "tables": tables(question.name, frame) if answer else [],
+            }
+        )
+    return made
+
+
 def renderer(
     study: StudyTables,
     claims: list[Claim],
@@ -95,21 +119,6 @@ def renderer(
         )
     cells = frames.cells(study)
     frame = partial(frames.frame, study)
-    questions = []
-    for question in QUESTIONS:
-        own = [claim for claim in claims if claim.question.startswith(question.name)]
-        counts = Counter(claim.verdict for claim in own)
-        # None where it was not measured.
-        answer = ANSWERS[question.name](study, cells)
-        questions.append(
-            {
-                "question": question,
-                "answer": answer,
-                "counts": [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
-                "claims": claim_table(own) if own and answer else None,
-                "tables": tables(question.name, frame) if answer else [],
-            }
-        )
     return partial(
         page.render,
         study=study.study,
@@ -125,7 +134,7 @@ def renderer(
         metrics=cell_map.METRICS,
         batch_sizes=sorted(cells["batch_size"].unique()),
         map=cell_map.map_rows(cells) if measured else [],
-        questions=questions,
+        questions=answered(study, claims),
         verdicts=VERDICTS,
         bars=cell_map.bars(cells),
         parts=cell_map.PARTS.values(),

@@ -93,19 +93,25 @@ def as_text(submissions: list[Submission]) -> str:
         if one.refusal:
             summary.append((one.folder, "", f"cannot be read: {one.refusal}"))
         for judged in one.studies:
-            for found in judged.findings.itertuples():
-                where = ": ".join(filter(None, (found.strategy, found.places)))
-                explains = f", {found.explains} figures" if found.explains else ""
-                first = f"; found {found.found}, expected {found.expected}"
-                advice = f"; {found.advice}" if found.advice and found.severity != "info" else ""
-                lines.append(
-                    f"{judged.folder}: {judged.study.name}: {found.name}: {found.cause}: "
-                    f"{found.sentence} ({where}{explains}{first * (found.found != '–')}){advice}"
-                )
+            lines += _lines(judged)
             summary.append((one.folder, judged.study.name, judged.counts))
     widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
     table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
     return "\n".join([*lines, *[""] * bool(lines), *table])
+
+
+def _lines(judged: Judged) -> list[str]:
+    lines = []
+    for one in judged.findings.itertuples():
+        where = ": ".join(filter(None, (one.strategy, one.places)))
+        explains = f", {one.explains} figures" if one.explains else ""
+        first = "" if one.found == "–" else f"; found {one.found}, expected {one.expected}"
+        advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
+        lines.append(
+            f"{judged.folder}: {judged.study.name}: {one.name}: {one.cause}: {one.sentence} "
+            f"({where}{explains}{first}){advice}"
+        )
+    return lines
 
 
 def write(

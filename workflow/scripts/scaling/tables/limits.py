@@ -121,3 +121,10 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
     kinds = ["quantity", "precision", "state"]
     best = table.groupby(kinds, dropna=False)["value"].transform("max")
     return table.assign(peak=table["value"] == best)
+
+
+def topology(document: dict[str, Any]) -> str:
+    """What `nvidia-smi topo -m` printed, without its styling; "" where it was not recorded."""
+    printed = (document["environment"]["topology"] or "").strip()
+    # The record keeps no leading blanks; without the tab the header is a column too far left.
+    return f"\t{printed}\n" if printed else ""
