@@ -21,10 +21,12 @@ def multiply(rows: Tensor, weight: Tensor) -> Tensor:
     return torch._int_mm(filled, columns)[:n, :outputs]
 
 
-def patches(values: Tensor, kernel: tuple[int, ...], stride: Any, padding: Any) -> Tensor:
-    """Unfold [n, channels, height, width] to [n, rows, columns, kernel · channels]."""
+def patches(
+    values: Tensor, kernel: tuple[int, ...], stride: Any, padding: Any, fill: int = 0
+) -> Tensor:
+    """Unfold [n, channels, height, width], padded by `fill`: [n, rows, columns, kernel · channels]."""
     (down, across), last = padding, values.permute(0, 2, 3, 1)
-    around = functional.pad(last, (0, 0, across, across, down, down))
+    around = functional.pad(last, (0, 0, across, across, down, down), value=fill)
     for dimension in (1, 2):
         around = around.unfold(dimension, kernel[dimension - 1], stride[dimension - 1])
     return around.permute(0, 1, 2, 4, 5, 3).flatten(3)
@@ -42,11 +44,12 @@ def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any]
     Σ w·v = Σ w·(v - 128) + 128 · Σ w. `weight` is int8 [outputs, …]; `convolution` has stride and
     padding, None for a linear layer.
     """
+    zero = 0
+    if values.dtype != torch.int8:
+        values, zero = (values - 128).to(torch.int8), -128
+    rows, columns = values, weight
     if convolution is not None:
-        unfolded = patches(values, tuple(weight.shape[2:]), **convolution)
-        summed = integer_products(unfolded.flatten(0, 2), as_rows(weight), None)
-        return summed.view(*unfolded.shape[:3], -1).permute(0, 3, 1, 2).contiguous()
-    if values.dtype == torch.int8:
-        return multiply(values, weight)
-    moved = (values - 128).to(torch.int8)
-    return multiply(moved, weight) + 128 * weight.sum(dim=1, dtype=torch.int32)
+        rows = patches(values, tuple(weight.shape[2:]), fill=zero, **convolution)
+        columns = as_rows(weight)
+    sums = multiply(rows.flatten(0, -2), columns) - zero * columns.sum(dim=1, dtype=torch.int32)
+    return sums if convolution is None else sums.view(*rows.shape[:3], -1).permute(0, 3, 1, 2)
