@@ -24,7 +24,7 @@ def multiply(rows: Tensor, weight: Tensor) -> Tensor:
 def patches(
     values: Tensor, kernel: tuple[int, ...], stride: Any, padding: Any, fill: int = 0
 ) -> Tensor:
-    """Unfold [n, channels, height, width], padded by `fill`: [n, rows, columns, kernel · channels]."""
+    """Unfold [n, channels, height, width] to [n, rows, columns, kernel · channels]."""
     (down, across), last = padding, values.permute(0, 2, 3, 1)
     around = functional.pad(last, (0, 0, across, across, down, down), value=fill)
     for dimension in (1, 2):
@@ -52,4 +52,7 @@ def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any]
         rows = patches(values, tuple(weight.shape[2:]), fill=zero, **convolution)
         columns = as_rows(weight)
     sums = multiply(rows.flatten(0, -2), columns) - zero * columns.sum(dim=1, dtype=torch.int32)
-    return sums if convolution is None else sums.view(*rows.shape[:3], -1).permute(0, 3, 1, 2)
+    if convolution is None:
+        return sums
+    # PyTorch's pooling of integers refuses another layout.
+    return sums.view(*rows.shape[:3], -1).permute(0, 3, 1, 2).contiguous()
