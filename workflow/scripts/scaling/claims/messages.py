@@ -193,10 +193,7 @@ def sharding(tables: ClaimTables) -> list[Claim]:
 
 
 def _memory(tables: ClaimTables) -> list[Claim]:
-    """That N ranks with a part each save (N-1)/N of it, and DDP's buckets.
-
-    Where the update is the peak, its copy of the gradients with weight decay counts as well.
-    """
+    """That N ranks with a part each save (N-1)/N of what there is at the peak, whenever that is."""
     k, key = swept_gradient_bytes(tables["interconnect"]), ["recipe", "gpus", "batch_size"]
     costs = tables["costs"].merge(tables["timing"][[*key, "strategy", "status"]])
     own = costs[(costs["recipe"] == RECIPE) & (costs["gpus"] > 1)]
@@ -208,7 +205,7 @@ def _memory(tables: ClaimTables) -> list[Claim]:
     if found.empty:
         return [tables.missing("Q6-memory")]
     part = (found["gpus"] - 1) / found["gpus"] * k
-    found = found.assign(saved=found["ddp"] - found["fsdp"], least=3 * part + k, most=4 * part + k)
+    found = found.assign(saved=found["ddp"] - found["fsdp"], least=2 * part, most=4 * part + k)
     low = found["saved"] >= (1 - MEMORY_MARGIN) * found["least"]
     high = found["saved"] <= (1 + MEMORY_MARGIN) * found["most"]
     holds = low & high

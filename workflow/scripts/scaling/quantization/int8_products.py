@@ -13,12 +13,16 @@ from torch import Tensor
 from torch.nn import functional
 
 
+def _filled(matrix: Tensor, rows: int, inner: int) -> Tensor:
+    """Add zeros where some are needed: `pad` copies in any case."""
+    return functional.pad(matrix, (0, inner, 0, rows)) if rows or inner else matrix
+
+
 def multiply(rows: Tensor, weight: Tensor) -> Tensor:
     """Multiply int8 [n, inner] by int8 [outputs, inner]: int32 [n, outputs]."""
     (n, inner), outputs = rows.shape, len(weight)
-    filled = functional.pad(rows, (0, -inner % 8, 0, max(0, 17 - n)))
-    columns = functional.pad(weight, (0, -inner % 8, 0, -outputs % 8)).T
-    return torch._int_mm(filled, columns)[:n, :outputs]
+    columns = _filled(weight, -outputs % 8, -inner % 8).T
+    return torch._int_mm(_filled(rows, max(0, 17 - n), -inner % 8), columns)[:n, :outputs]
 
 
 def patches(
