@@ -7,7 +7,7 @@ from pathlib import Path
 from examples.findings import section
 from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
-from scaling.core.records.quantization import BACKENDS, VARIANT, read
+from scaling.core.records.quantization import BACKENDS, EXPORT, STAGED, VARIANT, read
 from scaling.published import networks
 from scaling.published.networks import SOUND
 from scaling.tables.experiments import quantization, quantization_backends
@@ -71,3 +71,28 @@ def test_the_readme_says_what_mistakes_make_of_the_networks_of_the_lab():
     both = table[table["mistake"] == "activation_scale+bias_scale"]
     assert both["revealed_by"].str.contains("S·o·max; bias").sum() == 8
     assert pairs[pairs["stage"].isin(both["stage"])]["reference_stage"].tolist() == [INT8]
+
+
+def test_what_resnet_loses_and_how_fast_it_is_are_of_the_records():
+    study, words = STUDY.parent / "quantization-resnet18", section("quantization-resnet18")
+    table = quantization_backends.resnet(read(STAGED, study.glob("quantization/*/resnet18.json")))
+    assert f"None of {table['logits'].sum():,.0f} logits" in words
+    assert table["differing_logits"].sum() == 0
+    for (_, stage), rows in table.groupby(["weight_scales", "stage"]):
+        if stage == INT8:
+            found = cost(rows)
+            shown = f"{found.difference} | {found.reach} | {found.agreement_percent:.1f} |"
+            assert shown in words
+            assert (rows["difference_points"] > -0.3).all() and (
+                rows["agreement_percent"] > 97
+            ).all()
+    files = quantization_backends.exports(read(EXPORT, study.glob("quantization/*/*_export.json")))
+    for row in files.itertuples():
+        assert f"{row.file_bytes / 1e6:.1f} MB | {row.accuracy_percent:.2f} |" in words
+        assert row.network == "float32" or row.times_smaller > 1 / 0.27
+        for batch in (1, 16):
+            name = f"batch_{batch}_one_core"
+            assert f"| {fmt.significant(1e3 * getattr(row, f'{name}_seconds'))} |" in words
+            fast = [1 / getattr(row, f"{name}_ratio{end}") for end in ("", "_max", "_min")]
+            wanted = "{:.2f} ({:.2f} to {:.2f})".format(*fast)
+            assert row.network == "float32" or wanted in words, wanted

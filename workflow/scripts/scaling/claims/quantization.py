@@ -17,10 +17,9 @@ MARGIN = 1.0
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Claims on each of the lab's stages, from quantization.csv."""
-    table, made = tables["quantization"], []
-    for stage in STAGES[1:]:
-        rows = table[table["stage"] == stage]
+    """Claims on each of the lab's stages, from quantization.csv, and on the last of ResNet-18."""
+    made = []
+    for case, rows in _cases(tables).items():
         if rows.empty:
             continue
         found = cost(rows)
@@ -29,13 +28,23 @@ def claims(tables: ClaimTables) -> list[Claim]:
         fails = found.difference_points + reach < -MARGIN
         figures = asdict(found) | {"difference": found.difference}
         figures |= {"ratios": [_to_tell(rows, found)]} if reach == reach else {}
-        made.append(tables.claim("B-cost", stage, holds=holds, fails=fails, **figures))
+        made.append(tables.claim("B-cost", case, holds=holds, fails=fails, **figures))
         compared, differing = rows["logits_compared"].sum(), rows["logits_differing"].sum()
         if compared:
             facts: dict[str, Any] = {"compared": int(compared), "differing": int(differing)}
             exact = differing == 0
-            made.append(tables.claim("B-exact", stage, holds=exact, fails=not exact, **facts))
+            made.append(tables.claim("B-exact", case, holds=exact, fails=not exact, **facts))
     return made
+
+
+def _cases(tables: ClaimTables) -> dict[str, pd.DataFrame]:
+    table, resnet = tables["quantization"], tables["quantization_resnet"]
+    found = {stage: table[table["stage"] == stage] for stage in STAGES[1:]}
+    names = {"logits": "logits_compared", "differing_logits": "logits_differing"}
+    last = resnet[resnet["stage"] == STAGES[-1]].rename(columns=names)
+    for scales, rows in last.groupby("weight_scales", sort=False):
+        found[f"ResNet-18 by {scales}"] = rows
+    return found
 
 
 def _to_tell(rows: pd.DataFrame, found: Cost) -> noise.Ratio:

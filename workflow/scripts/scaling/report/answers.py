@@ -163,16 +163,23 @@ def knobs(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 
 def part_b(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """What the last stage of quantization that there is costs."""
-    table = tables.quantization
+    """What the last stage of quantization that there is costs, and costs ResNet-18."""
+    table, resnet = tables.quantization, tables.quantization_resnet
     there = [stage for stage in STAGES[1:] if stage in set(table["stage"])]
     if not there:
         return None
-    found = cost(table[table["stage"] == there[-1]])
-    ends = f"{found.accuracy_percent:.2f} % against {found.float32_percent:.2f} % in float32"
-    lost = f"{found.difference} points, {seeds(found.seeds)}"
     what = there[-1].replace("+activations+bias", ", activations and biases").replace("+", " and ")
-    return f"Int8 {what}: {ends} ({lost})."
+    said = [f"Int8 {what}: {_cost(table[table['stage'] == there[-1]])}"]
+    per_tensor = resnet[(resnet["stage"] == there[-1]) & (resnet["weight_scales"] == "tensor")]
+    if not per_tensor.empty:
+        said.append(f"ResNet-18: {_cost(per_tensor)}")
+    return f"{'; '.join(said)}."
+
+
+def _cost(rows: pd.DataFrame) -> str:
+    found = cost(rows)
+    ends = f"{found.accuracy_percent:.2f} % against {found.float32_percent:.2f} % in float32"
+    return f"{ends} ({found.difference} points, {seeds(found.seeds)})"
 
 
 ANSWERS: dict[str, Callable[[StudyTables, pd.DataFrame], Answer]] = {

@@ -20,9 +20,15 @@ from scaling.tables.schema import StudyTables
 
 
 def stages(tables: StudyTables) -> pd.DataFrame:
-    """What each of the lab's stages costs."""
+    """What each of the lab's stages costs, and costs ResNet-18 by the kind of weight scales."""
     table = tables.quantization
-    return _costs(table[table["stage"].isin(STAGES)], "stage")
+    found = _costs(table[table["stage"].isin(STAGES)], "stage").assign(network="")
+    resnet = _costs(tables.quantization_resnet, "weight_scales", "stage")
+    if resnet.empty:
+        return found
+    scales = resnet["weight_scales"]
+    resnet["network"] = "ResNet-18" + (" by " + scales).where(scales != "", "")
+    return pd.concat([found, resnet])
 
 
 def choices(tables: StudyTables) -> pd.DataFrame:
@@ -31,11 +37,6 @@ def choices(tables: StudyTables) -> pd.DataFrame:
     eight = (table["weight_bits"] == 8) & table["activation_bits"].isin([8, float("nan")])
     sound = table["mistake"].eq("") & ~table["stage"].isin(STAGES)
     return _costs(table[eight & sound], "stage")
-
-
-def resnet(tables: StudyTables) -> pd.DataFrame:
-    """What each stage costs ResNet-18, by the kind of weight scales."""
-    return _costs(tables.quantization_resnet, "weight_scales", "stage")
 
 
 def resnet_gpu(tables: StudyTables) -> pd.DataFrame:
@@ -154,6 +155,6 @@ def _costs(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
 
 
 FRAMES: list[Callable[[Any], pd.DataFrame]] = [
-    *(stages, choices, resnet, resnet_gpu, low_bits_by_method, ledger),
+    *(stages, choices, resnet_gpu, low_bits_by_method, ledger),
     *(mistakes, engines),
 ]
