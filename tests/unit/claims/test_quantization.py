@@ -61,10 +61,10 @@ def test_resnet_is_judged_at_its_last_stage_by_each_kind_of_weight_scales():
     table = pd.DataFrame(rows).assign(accuracy_percent=91.0, standard_error_points=0.1)
     table = table.assign(agreement_percent=99.0, logits=1000, differing_logits=[0, 0, 1])
     found = quantization.claims(ClaimTables("demo", {"quantization_resnet": table}))
-    verdicts = [(claim.kind, claim.configuration.split()[-1], claim.verdict) for claim in found]
+    verdicts = [(claim.kind, claim.configuration, claim.verdict) for claim in found]
     assert verdicts == [
-        ("B-cost", "tensor", "supported"),
-        ("B-exact", "tensor", "supported"),
-        ("B-cost", "channel", "refuted"),
-        ("B-exact", "channel", "refuted"),
+        ("B-cost", "ResNet-18/tensor", "supported"),
+        ("B-exact", "ResNet-18/tensor", "supported"),
+        ("B-cost", "ResNet-18/channel", "refuted"),
+        ("B-exact", "ResNet-18/channel", "refuted"),
     ]

@@ -43,7 +43,7 @@ def _cases(tables: ClaimTables) -> dict[str, pd.DataFrame]:
     names = {"logits": "logits_compared", "differing_logits": "logits_differing"}
     last = resnet[resnet["stage"] == STAGES[-1]].rename(columns=names)
     for scales, rows in last.groupby("weight_scales", sort=False):
-        found[f"ResNet-18 by {scales}"] = rows
+        found[f"ResNet-18/{scales}"] = rows
     return found
 
 

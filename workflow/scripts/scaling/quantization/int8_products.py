@@ -48,14 +48,14 @@ def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any]
     Σ w·v = Σ w·(v - 128) + 128 · Σ w. `weight` is int8 [outputs, …]; `convolution` has stride and
     padding, None for a linear layer.
     """
-    zero = 0
+    offset = 0
     if values.dtype != torch.int8:
-        values, zero = (values - 128).to(torch.int8), -128
+        values, offset = (values - 128).to(torch.int8), 128
     rows, columns = values, weight
     if convolution is not None:
-        rows = patches(values, tuple(weight.shape[2:]), fill=zero, **convolution)
+        rows = patches(values, tuple(weight.shape[2:]), fill=-offset, **convolution)
         columns = as_rows(weight)
-    sums = multiply(rows.flatten(0, -2), columns) - zero * columns.sum(dim=1, dtype=torch.int32)
+    sums = multiply(rows.flatten(0, -2), columns) + offset * columns.sum(dim=1, dtype=torch.int32)
     if convolution is None:
         return sums
     # PyTorch's pooling of integers refuses another layout.

@@ -27,7 +27,7 @@ def stages(tables: StudyTables) -> pd.DataFrame:
     if resnet.empty:
         return found
     scales = resnet["weight_scales"]
-    resnet["network"] = "ResNet-18" + (" by " + scales).where(scales != "", "")
+    resnet["network"] = "ResNet-18" + (", a scale for each " + scales).where(scales != "", "")
     return pd.concat([found, resnet])
 
 
