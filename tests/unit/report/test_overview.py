@@ -133,3 +133,11 @@ def test_an_answer_is_one_short_sentence_or_none(study, cells):
         "Int8 weights, activations and biases: 62.50 % against 63.00 % in float32 "
         "(−0.50 ± 0.09 points, 3 seeds)."
     )
+
+
+def test_equal_shares_of_communication_are_said_once_and_none_is_below_zero(study, cells):
+    several = cells[cells["gpus"] > 1]
+    said = answers.communication(study, several.assign(communication_share=-0.02))
+    assert said and " 0 %" in said and " to " not in said
+    two = several.assign(communication_share=[0.1, *[0.2] * (len(several) - 1)])
+    assert "10 % to 20 %" in answers.communication(study, two)

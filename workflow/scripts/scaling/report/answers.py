@@ -51,8 +51,8 @@ def communication(tables: StudyTables, cells: pd.DataFrame) -> Answer:
         return None
     said = []
     for recipe, strategy, rows in by_configuration(known):
-        least, most = rows["communication_share"].min(), rows["communication_share"].max()
-        said.append(f"{recipe}/{strategy} {fmt.percent(max(0, least))} to {fmt.percent(most)}")
+        ends = rows["communication_share"].clip(lower=0).agg(["min", "max"]).map(fmt.percent)
+        said.append(f"{recipe}/{strategy} {' to '.join(ends.unique())}")
     return f"Exposed communication, of an epoch: {', '.join(said)}."
 
 
