@@ -47,7 +47,7 @@ def test_the_fastest_that_learns_is_told_from_the_fastest(study, cells):
     assert limit.headline == "GPU work below its peak" and limit.text.startswith("91 % of")
     # Every range is ± 2 %.
     assert trust.headline == "4.0 %" and audit_counts(study.audit) in trust.text
-    assert re.search(r"Not settled: .+, b\s=\s512 \(\+9 %\) and \d+ more\.$", trust.text)
+    assert re.search(r"Not settled: .+, b\s=\s512 \(ended 9 % slower\) and \d+ more\.$", trust.text)
 
 
 def test_without_an_accuracy_the_fastest_is_recommended_with_a_caveat(study, cells):

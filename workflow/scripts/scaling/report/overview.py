@@ -182,5 +182,6 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
         f"Audit: {frames.audit_counts(tables.audit)}."
     )
     for row in drifting.head(1).itertuples():
-        text += f" Not settled: {fmt.cell_name(row)} ({100 * row.drift:+.0f} %){more}."
+        change = f"{100 * abs(row.drift):.0f} % {'slower' if row.drift > 0 else 'faster'}"
+        text += f" Not settled: {fmt.cell_name(row)} (ended {change}){more}."
     return Card("Trust", fmt.percent(spread.median()), "median spread of an epoch", text)
