@@ -136,6 +136,7 @@ def test_downloads_are_the_files_on_disk(report, page):
     folders = [report.results / "tables", report.results / "tables" / report.study]
     paths = [path for folder in folders for path in folder.glob("*.csv")]
     tables = {path.name: path.read_bytes() for path in paths}
+    tables = {name: table for name, table in tables.items() if len(table.splitlines()) > 1}
     links = page.locator("#data a[download]").all()
     found = {link.get_attribute("download").removesuffix(".gz"): content(link) for link in links}
     assert report.study == "published" or found == tables
