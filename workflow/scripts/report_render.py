@@ -10,7 +10,7 @@ from scaling.tables import schema
 
 
 def _tables_with_rows(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.glob("*.csv")) if len(path.read_text().splitlines()) > 1]
+    return [path for path in sorted(folder.glob("*.csv")) if path.read_bytes().count(b"\n") > 1]
 
 
 @command_line.script

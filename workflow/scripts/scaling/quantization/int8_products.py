@@ -55,7 +55,9 @@ def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any]
     if convolution is not None:
         rows = patches(values, tuple(weight.shape[2:]), fill=-offset, **convolution)
         columns = as_rows(weight)
-    sums = multiply(rows.flatten(0, -2), columns) + offset * columns.sum(dim=1, dtype=torch.int32)
+    sums = multiply(rows.flatten(0, -2), columns)
+    if offset:
+        sums = sums + offset * columns.sum(dim=1, dtype=torch.int32)
     if convolution is None:
         return sums
     # PyTorch's pooling of integers refuses another layout.
