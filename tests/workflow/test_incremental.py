@@ -187,7 +187,7 @@ def test_changing_the_dataset_trains_again(study):
 
 
 def test_a_killed_run_resumes_without_redoing_finished_cells(study):
-    study.configure({"grid.batch_sizes": [10, 15, 20, 25]})
+    study.configure({"grid.batch_sizes": [10, 15, 20, 25], "training.measured_epochs": 30})
     new = [study.record(batch_size=size) for size in (15, 25)]
     runs = ["--ignore-incomplete", *(str(record.relative_to(study.folder)) for record in new)]
     killed = subprocess.Popen(
@@ -201,7 +201,7 @@ def test_a_killed_run_resumes_without_redoing_finished_cells(study):
     )
     while killed.poll() is None and not (
         any(record.exists() for record in new)
-        and any(list(record.parent.glob(".run.ranks.*")) for record in new)
+        and any(list(record.parent.glob(".run.ranks.*/rank0.jsonl")) for record in new)
     ):
         time.sleep(0.05)
     os.killpg(killed.pid, signal.SIGINT)
