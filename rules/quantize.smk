@@ -155,6 +155,7 @@ use rule quantize_export as quantize_export_resnet with:
     input:
         **IMAGES,
         weights="<records>/quantization/seed~{seed}/resnet18.pt",
+        evaluated="<records>/quantization/seed~{seed}/resnet18.json",
     output:
         record="<records>/quantization/seed~{seed}/resnet18_export.json",
         networks=multiext(
@@ -167,4 +168,6 @@ use rule quantize_export as quantize_export_resnet with:
         code=quantization_code("quantize_export", "resnet18-cifar", "evaluation"),
         model="resnet18-cifar",
         calibration_images=config["quantization"]["calibration_images"],
-        own=options({"model_width": config["model"]["width"]}),
+        own=lambda wildcards, input: options(
+            {"model_width": config["model"]["width"], "evaluated": input.evaluated}
+        ),

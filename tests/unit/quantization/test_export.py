@@ -14,6 +14,7 @@ import tables_quantization
 from examples import quantized_digits as examples
 from examples.made_here import assert_made_here
 from scaling.config.scheme import Scheme
+from scaling.core.errors import UserError
 from scaling.data.batches import read_images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_weights, save_weights
@@ -105,6 +106,26 @@ def test_the_record_and_the_table_tell_size_agreement_speed_and_processor(folder
     for name in [column for column in integers if column.endswith("_ratio")]:
         low, ratio, high = (integers[name + end] for end in ("_min", "", "_max"))
         assert ((low > 0) & (low <= ratio) & (ratio <= high)).all()
+
+
+def test_ranges_of_the_evaluation_are_taken_and_where_there_are_none_it_is_said(folder):
+    model = {"model": "resnet18-cifar", "model_width": 4, "weights": folder / "resnet.pt"}
+    examples.evaluate(folder, "evaluated.json", **model, calibration_images=100)
+    ranges = examples.document(folder, "evaluated")["ranges"]
+    wider = {name: [2 * low, 2 * high] for name, (low, high) in ranges.items()}
+    (folder / "again").mkdir()
+    files = []
+    for one in (ranges, wider):
+        (folder / "evaluated.json").write_text(json.dumps({"ranges": one}))
+        given = {"seed": 0, "calibration_images": 1, "evaluated": folder / "evaluated.json"}
+        words = given | model | {"output": folder / "again/export.json"}
+        quantize_export.main(examples.arguments(folder, words))
+        files.append((folder / "again/resnet18-cifar-int8.onnx").read_bytes())
+    same = (folder / "resnet18-cifar-int8.onnx").read_bytes()
+    assert files[0] == same != files[1]
+    (folder / "evaluated.json").write_text(json.dumps({"seed": 0}))
+    with pytest.raises(UserError, match=r"evaluated\.json .*ranges"):
+        quantize_export.main(examples.arguments(folder, words))
 
 
 @torch.no_grad()

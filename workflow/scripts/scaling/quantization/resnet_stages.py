@@ -1,7 +1,8 @@
 """Takes a trained ResNet-18 through the stages of quantization, and measures what each costs."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,11 +12,12 @@ from scaling.config.scheme import STAGES, Scheme
 from scaling.core.environment import TURING, older_gpu
 from scaling.core.paired_accuracy import paired
 from scaling.core.records.dataset import DATASET
+from scaling.core.records.quantization import RANGES
 from scaling.data.batches import Images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_into
 from scaling.quantization import gpu_speed
-from scaling.quantization.calibration import calibrate
+from scaling.quantization.calibration import Calibration, Range, calibrate
 from scaling.quantization.commands import Evaluation
 from scaling.quantization.integers import INT8
 from scaling.quantization.network import BitExactness, QuantizedLayer
@@ -29,6 +31,9 @@ class StagesEvaluation(Evaluation):
 
     model_width: int
     """Channels of its first stage."""
+    evaluated: Path | None = None
+    """For the export: what quantize_evaluate.py wrote for this network, whose ranges are taken
+    then; else the calibration images are looked at."""
 
     def load(self) -> ResNet18:
         network = ResNet18(self.model_width, len(DATASET.read(self.manifest)["classes"]))
@@ -44,7 +49,11 @@ class StagesEvaluation(Evaluation):
         """With scales for each channel, and int8 branches: runtimes have no sums of 16 bits."""
         folded = fold(self.load())
         made: dict[str, nn.Module] = {"float32": folded}
-        ranges = calibrate(folded, chosen.batches(), observer_points(folded))
+        if self.evaluated:
+            seen = RANGES.read(self.evaluated)["ranges"]
+            ranges = Calibration({name: Range(*each) for name, each in seen.items()})
+        else:
+            ranges = calibrate(folded, chosen.batches(), observer_points(folded))
         for name, unsigned in (("int8", False), ("uint8", True)):
             scheme = Scheme(weight_scales="channel", unsigned=unsigned)
             made[name] = quantize(folded, scheme, ranges, INT8)
@@ -60,6 +69,7 @@ SCHEMES: dict[str, dict[str, Any]] = dict(
 def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str, Any]:
     """Measure the `stages` on the `test` images, calibrated on the `chosen` ones; and `layers`.
 
+    The `ranges` are those of the calibration, by layer: the smallest and the largest value.
     float32 is `network` as it was trained, with its batch norms. Integers are computed, and timed
     for `gpu_speed`, on a GPU that multiplies int8 (Turing or newer), else computed on the CPU.
     """
@@ -91,4 +101,5 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
         rows.append(row | paired(test.labels, reference, predict(made, test)))
     images = test.normalised(slice(gpu_speed.BATCH))
     speed = gpu_speed.measure(folded, made, images) if on_gpu else []
-    return {"stages": rows, "layers": layers, "gpu_speed": speed}
+    ranges = {name: astuple(seen) for name, seen in calibration.ranges.items()}
+    return {"stages": rows, "layers": layers, "ranges": ranges, "gpu_speed": speed}

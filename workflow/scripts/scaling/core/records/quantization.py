@@ -24,6 +24,7 @@ STAGED = Kind[Row](
     "quantize_evaluate.py", {"": "seed stages layers", "stages": "stage accuracy_percent"}
 )
 """Of a ResNet-18, and of all networks before there were variants: in stored studies."""
+RANGES = Kind[Row]("quantize_evaluate.py, of a ResNet-18", {"": "ranges"})
 BACKENDS = Kind[Row](
     "quantize_peers.py",
     {"": "seed threads ours peers environment", "peers": "peer status versions networks"},
