@@ -81,7 +81,8 @@ def test_each_product_and_the_network_are_timed_in_both_precisions(
     found = gpu_speed.measure(folded, quantized(folded, images), images)
     assert all(row["int8_seconds"] > 0 and row["bfloat16_seconds"] > 0 for row in found)
     record = {"seed": 0, "stages": [], "layers": [], "gpu_speed": found}
-    STAGED.write(tmp_path / "resnet18.json", record | {"environment": {"device_names": ["H200"]}})
+    record["environment"] = {"device_names": ["H200"], "commit": "0123"}
+    STAGED.write(tmp_path / "resnet18.json", record)
     tables_quantization.main(
         ["--stages", str(tmp_path / "resnet18.json"), "--tables", str(tmp_path)]
     )

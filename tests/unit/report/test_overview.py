@@ -24,11 +24,14 @@ def cells(study):
     return frames.cells(study)
 
 
-def test_a_study_of_int8_alone_names_machine_and_commit_of_its_records(study):
+def test_a_study_of_int8_alone_names_machines_and_commits_of_its_records(study):
     made = {"cpu": ["", "EPYC"], "commit": ["", "0123456789abcdef+changes"]}
     tables = dict.fromkeys(("quantization", "quantization_peers"), pd.DataFrame(made))
+    resnet = {"device": ["NVIDIA H200"], "commit": ["0011223344556677"]}
+    tables["quantization_resnet"] = pd.DataFrame(resnet)
     alone = replace(study, found={**tables, "timing": study.timing.assign(status="missing")})
-    said = "Int8 quantization alone · EPYC · commit 0123456789ab with uncommitted changes"
+    said = "Int8 quantization alone · EPYC · NVIDIA H200 · commit "
+    said += "0123456789ab with uncommitted changes, 001122334455"
     assert provenance.summary(alone, None) == said
 
 

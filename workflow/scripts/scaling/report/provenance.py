@@ -44,12 +44,14 @@ def dataset(study: StudyTables) -> str:
 
 
 def summary(study: StudyTables, replayed_from: str | None) -> str:
-    """One line: cells by status, seeds, epochs, since when; of int8 alone machine and commit."""
+    """One line: cells by status, seeds, epochs, since when; of int8 alone machines and commits."""
     if (study.timing["status"] == "missing").all():
-        told = pd.concat([study.quantization, study.quantization_peers])
+        resnet = study.quantization_resnet.rename(columns={"device": "cpu"})
+        told = pd.concat([study.quantization, study.quantization_peers, resnet])
         told = told[["cpu", "commit"]].astype(object).fillna("")
-        commits = [f"commit {_commit(name)}" for name in _values(told, "commit")[-1:]]
-        return " · ".join(["Int8 quantization alone", *_values(told, "cpu"), *commits])
+        commits = ", ".join(map(_commit, _values(told, "commit")))
+        made = [*_values(told, "cpu"), f"commit {commits}" if commits else ""]
+        return " · ".join(filter(None, ["Int8 quantization alone", *made]))
     counts = study.timing["status"].value_counts(sort=False)
     statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
     epochs = fmt.whole_span(study.timing["count"].dropna())

@@ -182,7 +182,7 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
         "quantization_resnet": """seed:whole stage:text weight_scales:text accuracy_percent
             difference_points standard_error_points agreement_percent gained:whole lost:whole
             test_images:whole float32_bytes packed_bytes:whole logits:whole differing_logits:whole
-            accumulator_bound:whole""",
+            accumulator_bound:whole device:text commit:text""",
         "quantization_gpu": """seed:whole gpu:text layer:text patches:whole inner:whole
             outputs:whole bfloat16_seconds int8_seconds""",
         "quantization_export": """seed:whole model:text network:text file_bytes:whole

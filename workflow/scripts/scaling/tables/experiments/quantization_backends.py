@@ -48,14 +48,20 @@ def resnet(documents: list[Document]) -> pd.DataFrame:
     """Make a row per seed, stage and kind of weight scales; float32 has none.
 
     Differences are to float32. `logits` were computed in integers too, `differing_logits` of them
-    came out otherwise than simulated; `accumulator_bound` is the worst of all layers.
+    came out otherwise than simulated; `accumulator_bound` is the worst of all layers. `device` is
+    the GPU that computed, or the CPU.
     """
     rows = []
     for document in documents:
+        made = document["environment"]
+        about = {
+            **{"seed": document["seed"], "commit": made["commit"]},
+            "device": "; ".join(made["device_names"]) or made["cpu"],
+        }
         for row in document["stages"]:
             exact = row.get("exactness", {})
             logits = {"logits": exact.get("logits"), "differing_logits": exact.get("differing")}
-            rows.append({"seed": document["seed"], **row, **logits})
+            rows.append(about | row | logits)
     return schema.frame("quantization_resnet", rows)
 
 
