@@ -11,7 +11,7 @@ from scaling.claims.claim_tables import ClaimTables
 from scaling.tables import schema
 from scaling.tables.experiments import full_trainings
 
-LARS = {"scaling": "sqrt", "lars": 0.1}
+FALLING = {"scaling": "sqrt", "decay": "linear"}
 CELLS = [(1, 128, 4.0), (4, 128, 1.0)]
 
 
@@ -43,14 +43,14 @@ def test_an_accuracy_out_of_reach_takes_an_infinite_time():
 
 @pytest.mark.parametrize(("accuracy", "margin"), [(0.80, 0.03), (0.95, 0.02)])
 def test_no_more_epochs_in_any_seed_refute_the_loss(accuracy, margin):
-    alike = record("alike", 512, swept(*[accuracy] * 3), **LARS)
+    alike = record("alike", 512, swept(*[accuracy] * 3), **FALLING)
     found = left(at_equal_epochs(alike), CELLS, time_margin=margin)
     assert found.verdict == "refuted" and figures(found)["first_remedy"] == "alike"
 
 
 def test_the_reference_time_is_that_of_the_best_technique_there():
     """With 91 % it has the 69 % of the target after its first epoch, plain SGD after two."""
-    best = record("best", 128, swept(0.90, 0.91, 0.92), **LARS)
+    best = record("best", 128, swept(0.90, 0.91, 0.92), **FALLING)
     known = figures(left(at_equal_epochs(best), CELLS, time_margin=0.06))
     assert known["base_remedy"] == "best"
     assert (known["reference_seconds"], known["plain_reference_seconds"]) == (4.0, 8.0)
@@ -62,25 +62,35 @@ def test_the_reference_time_is_that_of_the_best_technique_there():
     [
         ({128: 5, 512: 6, 2048: 15}, (600, 1500), "supported"),
         ({128: 5, 512: 12, 2048: 15}, (600, 1500), "refuted"),
-        ({128: 5, 512: 6, 2048: 8}, (600, 1500), "refuted"),
+        ({128: 5, 512: 6, 2048: 7}, (600, 1500), "refuted"),
+        # Of 5 and 8 epochs 4.1 and 7.9 may have been needed, or 5 and 7.1.
+        ({128: 5, 512: 6, 2048: 8}, (600, 1500), "unclear"),
         ({128: 5, 512: 6}, (600, 1500), "unclear"),
     ],
 )
 def test_the_noise_scale_foretells_where_twice_the_images_are_needed(needed, noise, verdict):
-    rows = [
-        {"accuracy": 0.8, "global_batch": batch, "epochs": epochs, "images": 50_000 * epochs}
-        for batch, epochs in needed.items()
+    run = {"remedy": "sweep", "seed": 0, "chosen": True}
+    # Another technique, another batch's noise and what fewer batches reached are not looked at.
+    reached = [("sweep", batch, epochs, 0.8) for batch, epochs in needed.items()]
+    reached += [("sweep", batch, 29, 0.9) for batch in list(needed)[:-1] if len(needed) > 2]
+    reached += [("muon", batch, 1, 0.9) for batch in needed]
+    epochs = [
+        {**run, "remedy": remedy, "global_batch": batch, "epoch": epoch, "test_accuracy": accuracy}
+        for remedy, batch, epoch, accuracy in reached
     ]
-    # What fewer batches reached is not what is said.
-    few = {"accuracy": 0.9, "epochs": 9, "images": 450_000}
-    rows += [{**few, "global_batch": batch} for batch in list(needed)[:-1] if len(needed) > 2]
     low, high = noise
     measured = {"noise_scale": 1000.0, "noise_scale_low": low, "noise_scale_high": high}
-    found = {"images_to_accuracy": rows, "noise_scale": [measured]}
+    other = dict.fromkeys(measured, 9.0) | {"global_batch": 512}
+    found = {
+        "images_to_accuracy": [{"accuracy": accuracy} for accuracy in (0.8, 0.9)],
+        "convergence_epochs": epochs,
+        "noise_scale": [run | each for each in (measured | {"global_batch": 128}, other)],
+    }
     frames = {name: schema.frame(name, own) for name, own in found.items()}
     (claim,) = time_to_accuracy.claims(ClaimTables("demo", frames))
     assert (claim.id, claim.verdict) == ("Q4.2-noise-scale", verdict)
-    assert "1,000 images (600–1,500). To 80 % test accuracy" in claim.sentence
+    said = "1,000 images (600–1,500) along sweep at batch 128. To 80 % test accuracy"
+    assert said in claim.sentence
 
 
 @pytest.mark.parametrize(

@@ -89,11 +89,14 @@ def test_held_out_images_choose_the_rate_and_all_are_trained_on_afterwards(train
     records = train(remedies, 8, options=options)
     result = files.read_json(convergence_path(records, "muon", 8))["result"]
     sweep = [run for run in result["runs"] if run["held_out"]]
-    assert len(sweep) == 4 and not any(run["chosen"] for run in sweep)
+    assert len(sweep) > 2 and not any(run["chosen"] for run in sweep)
     judged = losses({run["factor"]: run for run in sweep})
     assert result["chosen_factor"] == choose(judged)
     last = {"validation_loss": 0.5, "train_loss": 0.1}
-    assert losses({1.0: {"diverged": "", "held_out": True, "epochs": [last]}}) == {1.0: 0.5}
+    run = {"held_out": True, "epochs": [last]}
+    ends = enumerate(("", "at chance", "not finite"))
+    found = losses({factor: {**run, "diverged": end} for factor, end in ends})
+    assert found == {0: 0.5, 1: 0.5, 2: None}
     assert all(run["epochs"][-1]["test_accuracy"] is None for run in sweep)
     assert not any(
         "test" in key and row[key] for run in sweep for row in run["epochs"] for key in row

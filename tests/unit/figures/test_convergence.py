@@ -30,11 +30,12 @@ def test_images_to_an_accuracy_have_a_line_for_each_that_was_reached_beside_the_
         for accuracy, values in needed.items()
         for batch, epochs in zip((128, 512), values, strict=True)
     ]
-    noise = pd.DataFrame([{"noise_scale_low": 200.0, "noise_scale_high": 300.0}])
+    measured = {"remedy": "sweep", "noise_scale_low": 200.0, "noise_scale_high": 300.0}
+    noise = pd.DataFrame([{**measured, "global_batch": 128}])
     figure = draw_images_to_accuracy(pd.DataFrame(rows), noise)
     assert {"70 %", "90 %", "gradient noise scale"} <= set(words(figure))
     drawn = {tuple(line.get_ydata()) for line in figure.axes[0].lines}
-    assert {(5e4, 1e5), (2e5,)} <= drawn
+    assert {(50.0, 100.0), (200.0,)} <= drawn
     none = draw_images_to_accuracy(pd.DataFrame(rows), noise.iloc[:0])
     assert "gradient noise scale" not in words(none)
     assert draw_images_to_accuracy(pd.DataFrame(rows[-1:]), noise) is None

@@ -3,10 +3,14 @@
 import math
 from typing import Any
 
+import pandas as pd
+
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, row_at
 from scaling.claims.techniques import reference
 from scaling.core import numbers as fmt
+from scaling.tables.experiments.images_to_accuracy import along_small_batches
+from scaling.tables.experiments.time_to_accuracy import needed
 from scaling.tables.schema import by_configuration
 
 COLUMNS = [
@@ -25,18 +29,33 @@ def claims(tables: ClaimTables) -> list[Claim]:
 def _knee(tables: ClaimTables) -> list[Claim]:
     """That a batch needs twice the fewest images just beyond the gradient noise scale.
 
-    So McCandlish et al. 2018 (equation 2.11) foretell it: twice at the noise scale itself.
+    So McCandlish et al. 2018 (equation 2.11) foretell it: twice at the noise scale itself. The
+    noise is that of a technique at its smallest batch; the epochs are that technique's, counted
+    whole: of 3 the last may have been needed in part.
     """
-    images, noise = tables["images_to_accuracy"], tables["noise_scale"]
-    reached = images[images["images"] < math.inf]
-    known = reached[reached.groupby("accuracy")["global_batch"].transform("size") > 1]
-    if known.empty or noise.empty:
+    noise = along_small_batches(tables["noise_scale"])
+    if noise.empty:
         return []
-    fewest = known.groupby("accuracy")["images"].transform("min")
-    known = known.assign(more=known["images"] / fewest)
+    epochs, remedy = tables["convergence_epochs"], noise["remedy"].iloc[0]
+    own = epochs[epochs["chosen"].eq(True) & (epochs["remedy"] == remedy)]
+    found = pd.DataFrame(
+        {"accuracy": accuracy, "global_batch": size} | needed(rows, "test_accuracy", accuracy)
+        for size, rows in own.groupby("global_batch")
+        for accuracy in tables["images_to_accuracy"]["accuracy"].unique()
+    )
+    reached = found[found["epochs"] < math.inf]
+    known = reached[reached.groupby("accuracy")["global_batch"].transform("size") > 1]
+    if known.empty:
+        return []
+    fewest = known.groupby("accuracy")["epochs"].transform("min")
+    known = known.assign(
+        more=known["epochs"] / fewest,
+        least=(known["epochs"] - 1) / fewest,
+        most=known["epochs"] / (fewest - 1),
+    )
     middle, low, high = (noise[f"noise_scale{end}"].median() for end in ("", "_low", "_high"))
-    below = known.loc[known["global_batch"] <= low, "more"] <= TWICE
-    above = known.loc[known["global_batch"] >= high, "more"] > TWICE
+    below, above = known[known["global_batch"] <= low], known[known["global_batch"] >= high]
+    foretold = (below["most"] <= TWICE).all() and (above["least"] >= TWICE).all()
     # Of the accuracies that most batches reached.
     batches = known.groupby("accuracy")["global_batch"].transform("size")
     widest = known[batches == batches.max()]
@@ -44,8 +63,10 @@ def _knee(tables: ClaimTables) -> list[Claim]:
     return [
         tables.claim(
             "Q4.2-noise-scale",
-            holds=len(below) and len(above) and below.all() and above.all(),
-            fails=not (below.all() and above.all()),
+            holds=len(below) and len(above) and foretold,
+            fails=(below["least"] > TWICE).any() or (above["most"] < TWICE).any(),
+            remedy=remedy,
+            small=noise["global_batch"].iloc[0],
             noise_scale=middle,
             noise_scale_low=low,
             noise_scale_high=high,

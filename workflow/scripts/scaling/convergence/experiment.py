@@ -263,10 +263,10 @@ class Experiment:
 
 
 def losses(runs: dict[float, dict[str, Any]]) -> dict[float, float | None]:
-    """Return what judges each factor's run: None where it diverged."""
+    """Return what judges each factor's run: None where it was not finite."""
     return {
         factor: None
-        if run["diverged"]
+        if run["diverged"] == NOT_FINITE
         else run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]
         for factor, run in runs.items()
     }

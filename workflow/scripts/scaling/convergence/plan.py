@@ -175,8 +175,8 @@ def rates(
 def choose(found: Mapping[float, float | None]) -> float:
     """Return the factor whose run has the lowest loss in its last epoch.
 
-    `found` are the losses of all factors tried: None for runs that diverged. When all did, it is
-    the one nearest to the rule's.
+    `found` are the losses of all factors tried: None for runs that were not finite. When none was,
+    it is the one nearest to the rule's.
     """
     finished = [(loss, factor) for factor, loss in found.items() if loss is not None]
     if not finished:

@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 from scaling.core import numbers as fmt
 from scaling.figures import style
+from scaling.tables.experiments.images_to_accuracy import along_small_batches
 
 FAINT = "#b8b8b8"
 
@@ -14,14 +15,14 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
 
     The first one, the lab's rate whatever the batch, and those that are best at a batch have a
     colour, the rest are grey. A point is the mean over the seeds, its bar their range; the dashed
-    line is the reference. An open marker has a seed that diverged.
+    line is plain SGD at its best rate, at the least batch. An open marker has a seed that diverged.
     """
     known = remedies[remedies["test_accuracy"].notna()]
     if known.empty:
         return None
     best = known.loc[known.groupby("global_batch")["test_accuracy"].idxmax(), "remedy"]
     named = list(dict.fromkeys([known["remedy"].iloc[0], *best]))
-    title = "Test accuracy, a line for each technique"
+    title = "Test accuracy by technique"
     figure, (axes,) = style.panels([title], "global batch", "%")
     known = known.sort_values("global_batch").assign(
         **{f"percent{end}": 100 * known[f"test_accuracy{end}"] for end in ("", "_min", "_max")},
@@ -45,14 +46,15 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
 def draw_images_to_accuracy(images: pd.DataFrame, noise: pd.DataFrame) -> Figure | None:
     """Draw the images needed over the global batch, a line for each accuracy that was reached.
 
-    A point is the median over the seeds, its bar their range. The band is the gradient noise scale:
-    the medians of its interval's ends over the training.
+    A point is the median over the seeds, its bar their range. The band is the gradient noise scale
+    along trainings at the least batch: the medians of its interval's ends.
     """
     known = images[images["images"] < float("inf")]
     if known.empty:
         return None
     title = "Images to a test accuracy"
-    figure, (axes,) = style.panels([title], "global batch", "images")
+    figure, (axes,) = style.panels([title], "global batch", "1,000 images")
+    known = known.assign(images=known["images"] / 1000)
     per_epoch = known["images"] / known["epochs"]
     known = known.assign(
         images_min=known["epochs_min"] * per_epoch,
@@ -61,10 +63,11 @@ def draw_images_to_accuracy(images: pd.DataFrame, noise: pd.DataFrame) -> Figure
     )
     groups = {fmt.percent(key): rows for key, rows in known.groupby("accuracy")}
     style.lines(axes, groups.values(), "global_batch", "images", "images_to_accuracy")
-    axes.set_yscale("log")
+    ends = known[["images_min", "images_max"]]
+    style.log_axis(axes.yaxis, ends.min().min(), ends.max().max())
     style.log2_axis(axes.xaxis, sorted(images["global_batch"].unique()))
     handles = []
-    ends = noise[["noise_scale_low", "noise_scale_high"]].median()
+    ends = along_small_batches(noise)[["noise_scale_low", "noise_scale_high"]].median()
     if ends.notna().all() and ends.iloc[0] < float("inf"):
         right = min(ends.iloc[1], 2 * images["global_batch"].max())
         axes.axvspan(ends.iloc[0], right, color=FAINT, alpha=0.4, zorder=0)

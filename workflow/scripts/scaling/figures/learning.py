@@ -45,7 +45,6 @@ def _last_epochs(accuracy: pd.DataFrame) -> pd.DataFrame:
 
 COSTS = {"seconds": ("seconds of training", "s"), "joules": ("joules of the GPUs", "J")}
 """What a training costs: the name of an axis, and the unit."""
-JOULES = [factor * 10**power for power in range(9) for factor in (1, 2, 5)]
 
 
 def draw_pareto(
@@ -88,9 +87,8 @@ def draw_pareto(
         style.lines(axes, rows, cost, "percent", "accuracy", linestyle="none")
         best = shown[shown["percent"] > shown["percent"].cummax().shift(fill_value=-1)]
         axes.step(best[cost], best["percent"], where="post", color=style.GREY, zorder=1)
-        style.log2_axis(axes.xaxis, style.POWERS if cost == "seconds" else JOULES)
+        style.log_axis(axes.xaxis, shown[cost].min(), shown[cost].max())
         axes.set_xlabel(COSTS[cost][0])
-        axes.set_xlim(shown[cost].min() / 1.3, shown[cost].max() * 1.3)
     front = style.line_handle("best", color=style.GREY)
     style.legend(figure, points.groupby("group").groups, front, linestyle="none")
     return figure

@@ -29,6 +29,7 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
 PANEL_INCHES = (3.4, 2.5)
 POWERS = [2.0**power for power in range(-16, 16)]
+ROUND = [factor * 10.0**power for power in range(-4, 9) for factor in (1, 1.5, 2, 3, 4, 5, 7)]
 IDEAL: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 """The file of a figure that has nothing to draw."""
@@ -116,12 +117,23 @@ def log2_axis(axis: Any, values: Sequence[float]) -> None:
 
 def batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
     """Make the x axis one of these batch sizes, in ascending order; those with room have a tick."""
-    apart = (sizes[-1] / sizes[0]) ** (1 / 7)
-    ticks: list[int] = []
-    for size in sizes:
-        ticks += [size] if not ticks or size >= apart * ticks[-1] else []
-    log2_axis(axes.xaxis, ticks)
+    log2_axis(axes.xaxis, _with_room(sizes))
     axes.set_xlim(sizes[0] / 1.6, sizes[-1] * 1.6)
+
+
+def log_axis(axis: Any, low: float, high: float) -> None:
+    """Make an axis logarithmic from below `low` to above `high`, with ticks at round numbers."""
+    ends = low / 1.3, high * 1.3
+    log2_axis(axis, _with_room([value for value in ROUND if ends[0] <= value <= ends[1]]))
+    axis.axes.set(**{f"{axis.axis_name}lim": ends})
+
+
+def _with_room(values: Sequence[float]) -> list[float]:
+    ticks: list[float] = []
+    for value in values:
+        apart = (values[-1] / values[0]) ** (1 / 7)
+        ticks += [value] if not ticks or value >= apart * ticks[-1] else []
+    return ticks
 
 
 def numbered(index: int) -> dict[str, Any]:

@@ -86,22 +86,15 @@ def large_batches(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 
 def _techniques(table: pd.DataFrame) -> Answer:
-    """What the best SGD reaches at the smallest batch, and the best technique at larger ones.
-
-    At the largest that comes within the margin, and at the largest of all.
-    """
+    """What the best SGD reaches at the smallest batch, the best technique at each larger one."""
     rows = {batch: best_remedy.best(table, batch) for batch in sorted(set(table["global_batch"]))}
     small = next(iter(rows), None)
     sgd: Any = best_remedy.best(table, small, sgd=True) if small else None
     larger = [row for batch, row in rows.items() if row and batch != small]
     if not sgd or not larger:
         return None
-    near = [
-        row for row in larger if row.test_accuracy >= sgd.test_accuracy - float(row.accuracy_margin)
-    ]
     told = [
-        f"{row.remedy} at {row.global_batch:.0f} {fmt.percent(row.test_accuracy)}"
-        for row in dict.fromkeys([*near[-1:], larger[-1]])
+        f"{row.remedy} at {row.global_batch:.0f} {fmt.percent(row.test_accuracy)}" for row in larger
     ]
     best = f"The best SGD at batch {small} reaches {fmt.percent(sgd.test_accuracy)}"
     return f"{best}; {', '.join(told).replace('_', ' ')}."

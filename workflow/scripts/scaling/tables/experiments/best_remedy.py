@@ -5,6 +5,10 @@ from typing import Any
 import pandas as pd
 
 PRECISE = "precise_batch_norm"
+OTHER_UPDATES = "muon |lars "
+"""Options by which an update is not SGD's."""
+OTHER_STEPS = f"{OTHER_UPDATES}|ghost_batch "
+"""Options by which a step costs more than the step of a cell."""
 
 
 def is_plain(options: str) -> bool:
@@ -53,7 +57,7 @@ def best(remedies: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | 
     trained = remedies["train_accuracy"].notna() & (remedies["diverged_seeds"] == 0)
     rows = remedies[equal & trained & (remedies["global_batch"] == global_batch)]
     if sgd:
-        rows = rows[~rows["options"].str.contains("muon |lars ")]
+        rows = rows[~rows["options"].str.contains(OTHER_UPDATES)]
     if rows.empty:
         return None
     if rows["validation_accuracy"].notna().any():

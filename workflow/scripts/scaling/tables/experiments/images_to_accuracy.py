@@ -51,6 +51,12 @@ def _epochs(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str,
     ]
 
 
+def along_small_batches(noise: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of noise_scale.csv of its first technique, at that one's least batch."""
+    own = noise[noise["remedy"].isin(noise["remedy"].head(1))]
+    return own[own["global_batch"] == own["global_batch"].min()]
+
+
 def noise_scale(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     """One row per run that measured it and epoch: the noise scale in images, with its interval.
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
-from scaling.tables.experiments.best_remedy import evaluated_best
+from scaling.tables.experiments.best_remedy import OTHER_STEPS, evaluated_best
 from scaling.tables.experiments.remedies import remedies
 
 _PLACE = ["remedy", "global_batch"]
@@ -17,6 +17,9 @@ def time_to_accuracy(
     runs: pd.DataFrame, epochs: pd.DataFrame, timing: pd.DataFrame, margin: float
 ) -> pd.DataFrame:
     """One row per remedy, global batch and timed cell with that global batch.
+
+    Cells are timed with SGD: a remedy whose steps cost more (LARS, Muon, ghost batch norm) has one
+    row for a global batch, without times, and is no `best`.
 
     The target is the mean test accuracy of the reference (plain SGD) after its last epoch, minus
     `margin`. A seed needs the epochs until its test accuracy first is as high, infinitely many if
@@ -51,16 +54,19 @@ def time_to_accuracy(
         }
         rows.append(dict(zip(_PLACE, place, strict=True)) | own)
     known = pd.DataFrame(rows).merge(remedies(runs, margin), on=_PLACE, suffixes=("", "_table"))
-    best = {batch: _best(own) for batch, own in known.groupby("global_batch")}
+    known["as_timed"] = ~known["options"].str.contains(OTHER_STEPS)
+    timed_alike = known[known["as_timed"]]
+    best = {batch: _best(own) for batch, own in timed_alike.groupby("global_batch")}
     plain, size = reference["remedy"].iloc[0], reference["global_batch"].iloc[0]
 
     timed = timing[timing["epoch_seconds"].notna()]
     timed = timed.reindex(columns=[*CELL_KEYS, "epoch_seconds", "watt_hours_per_epoch"])
-    cells = timed.assign(global_batch=timed["gpus"] * timed["batch_size"])
+    cells = timed.assign(global_batch=timed["gpus"] * timed["batch_size"], as_timed=True)
     single = timed[(timed["gpus"] == 1) & (timed["batch_size"] == size)]
     single = single.rename(columns={"epoch_seconds": "single"})[["recipe", "strategy", "single"]]
     split = runs.drop_duplicates(_PLACE)[[*_PLACE, "gpus"]].rename(columns={"gpus": "split"})
-    table = pd.DataFrame(rows).merge(split, on=_PLACE).merge(cells, "left", on="global_batch")
+    table = known[[*rows[0], "as_timed"]].merge(split, on=_PLACE)
+    table = table.merge(cells, "left", on=["global_batch", "as_timed"])
     table = table.merge(single, "left", on=["recipe", "strategy"])
     on_one = table[table["global_batch"] == size].drop_duplicates("remedy").set_index("remedy")
     table["best"] = table["remedy"] == table["global_batch"].map(best)
