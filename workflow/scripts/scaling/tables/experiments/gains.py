@@ -28,7 +28,7 @@ def with_gains(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
     Of each technique at equal epochs and each global batch above the reference: `gain` is the
     difference in mean test accuracy, a fraction, with and without it. A technique with a sweep is
-    compared with plain SGD with a sweep, both at the rate with the least training loss; one
+    compared with plain SGD with a sweep, each at the rate that its sweep chose; one
     without, and swept plain SGD itself, with plain SGD at the base rate. `gain_low` and
     `gain_high` are the 95 % interval (`same_runs.difference`), `gain_high_to_refute` is the upper
     end of that of `confidence_to_refute`, wide enough for the m global batches any of which may
