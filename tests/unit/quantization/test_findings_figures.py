@@ -11,7 +11,7 @@ from scaling.core.records.quantization import BACKENDS, EXPORT, STAGED, VARIANT,
 from scaling.published import networks
 from scaling.published.networks import SOUND
 from scaling.tables.experiments import quantization, quantization_backends
-from scaling.tables.experiments.quantization_cost import cost
+from scaling.tables.experiments.quantization_cost import between, cost, difference
 
 ROOT = Path(__file__).parents[3]
 STUDY = ROOT / "studies/quantization-cifar10"
@@ -21,7 +21,8 @@ INT8 = "weights+activations+bias"
 
 
 def test_every_figure_of_the_readme_is_that_of_the_records():
-    table = quantization.variants(read(VARIANT, sorted(STUDY.glob("quantization/*/*/*.json"))))
+    documents = read(VARIANT, sorted(STUDY.glob("quantization/*/*/*.json")))
+    table = quantization.variants(documents)
     compared = table["logits_compared"].sum()
     assert f"Each of the {compared:,.0f} logits" in section("quantization-cifar10")
     lines = ROW.findall(section("quantization-cifar10"))
@@ -38,6 +39,8 @@ def test_every_figure_of_the_readme_is_that_of_the_records():
         share = f"{100 * mean['clipped_share_calibration']:.3g} %"
         shown = f"| {level} | {mean['accuracy_percent']:.2f} | {share} |"
         assert f"{shown} {mean['sqnr_after_relu_db']:.1f} |" in section("quantization-cifar10")
+    beside = between(quantization.paired(documents), "mistake-255_for_127", INT8)
+    assert f"by {difference(*beside)} points" in section("quantization-cifar10")
 
 
 def test_the_readme_names_the_peers_by_the_records():
