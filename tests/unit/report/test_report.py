@@ -92,7 +92,9 @@ def test_every_table_of_the_study_can_be_taken_out(page, folder):
 
 
 def test_the_answers_in_markdown_are_those_of_the_page(page, folder):
-    text = html.unescape((folder / "answers.md").read_text(encoding="utf-8"))
+    source = (folder / "answers.md").read_text(encoding="utf-8")
+    assert "&#39;" not in source
+    text = html.unescape(source)
     found = re.search(r"## Q2: .*?(?=\n## )", text, re.DOTALL).group()
     answer, *_, table, title, figure = found.split("\n\n")[1:]
     assert answer in page.text and "**Supported** for course/ddp, 4 GPUs: " in found
