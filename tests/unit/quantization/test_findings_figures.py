@@ -34,6 +34,10 @@ def test_every_figure_of_the_readme_is_that_of_the_records():
             *(found.difference, found.reach),
             *(f"{found.agreement_percent:.1f}", f"{smaller:.2f}×"),
         ], name
+    found = cost(table[table["stage"] == INT8])
+    for readme in (ROOT / "README.md", STUDY / "README.md"):
+        words = readme.read_text(encoding="utf-8")
+        assert found.difference in words and found.reach in words
     for level, stage in ((127, INT8), (255, "mistake-255_for_127")):
         mean = table[table["stage"] == stage].mean(numeric_only=True)
         share = f"{100 * mean['clipped_share_calibration']:.3g} %"
