@@ -115,6 +115,16 @@ def test_a_file_that_does_not_exist_is_named(folder, name):
         away.rename(found)
 
 
+def test_a_page_of_part_b_alone_has_neither_limits_nor_tables_of_cells(tmp_path):
+    tables = report_tables.make()
+    tables["timing"] = tables["timing"].assign(status="missing", epoch_seconds=float("nan"))
+    lay_out(tmp_path, tables)
+    page = render(tmp_path, "--partial", "yes")
+    taken_out = {named["download"] for _, named in page.elements if "download" in named}
+    assert taken_out == {"quantization.csv"}
+    assert "Physical limits" not in page.text
+
+
 def test_a_partial_page_lists_what_is_missing_and_is_refused_unless_asked_for(tmp_path):
     host = "<script>alert(1)</script>"
     tables = report_tables.make(device="cpu", host=host, missing=True)

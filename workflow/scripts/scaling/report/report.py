@@ -105,9 +105,9 @@ def renderer(
 
     `claims` are those of the study, `figures` SVG by name, `runs` the folder of run records, `data`
     the CSV files to hand out. A study with missing cells is refused unless `partial_report`; the
-    page then names them, but for a study that measured none. It also says of runs that they went
-    `side_by_side`, and which stored study it was `replayed_from`. Raises UserError for missing
-    cells; the function does for a template that does not fit.
+    page then names them, but for a study that measured none: its page is of Part B alone. It also
+    says of runs that they went `side_by_side`, and which stored study it was `replayed_from`.
+    Raises UserError for missing cells; the function does for a template that does not fit.
     """
     missing = study.timing[study.timing["status"] == "missing"]
     missing = [fmt.cell_name(row) for row in missing.itertuples()]
@@ -141,13 +141,17 @@ def renderer(
         appendix=[
             (name, title, figure, found, ANSWERS[name](study, cells) if name in ANSWERS else "")
             for name, (title, figure) in APPENDIX.items()
-            if (found := tables(name, frame))
+            if (measured or name != "limits") and (found := tables(name, frame))
         ],
         topology=study.topology,
         cells=cell_pages.pages(study, cells, runs, Path(replayed_from or "", "logs"))
         if measured
         else [],
-        data={path.stem: cell_pages.download(path, "text/csv") for path in data},
+        data={
+            path.stem: cell_pages.download(path, "text/csv")
+            for path in data
+            if measured or path.stem.startswith("quantization")
+        },
         sources={name: figure.tables for name, figure in FIGURES.items()},
         figures=figures,
     )
