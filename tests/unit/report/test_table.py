@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scaling.report.table import TableCell, TableSpec, evaluate
+from scaling.report.table import TableCell, TableSpec, evaluate, specs
 
 FRAME = pd.DataFrame(
     {
@@ -73,3 +73,29 @@ def test_an_expression_on_an_empty_value_is_empty_and_a_wrong_one_an_error():
         evaluate("b * b * c", row)
     with pytest.raises(jinja2.UndefinedError):
         evaluate("absent | significant", row)
+
+
+def in_the_report(part, name, column, **row):
+    """The text and the detail of a column of report/tables.yaml, over one row."""
+    (spec,) = (spec.columns[column] for spec in specs()[part] if spec.name == name)
+    expressions = [spec] if isinstance(spec, str) else [spec["value"], spec["detail"]]
+    return [evaluate(each, row) for each in expressions]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1.11e11, ["111 GFLOP/s", "110–112"]), (7.97e14, ["797 TFLOP/s", "796–798"])],
+)
+def test_a_peak_and_its_range_have_one_prefix(value, shown):
+    low, high = (value + step * 10 ** (len(f"{value:.0f}") - 3) for step in (-1, 1))
+    row = {"value": value, "value_min": low, "value_max": high, "unit": "FLOP/s"}
+    assert in_the_report("limits", "peaks", "rate", **row) == shown
+
+
+@pytest.mark.parametrize(
+    ("bias", "shown"),
+    [(0.5, "round(0.50000 × 100.00) = 50"), (0.0, "no bias"), (None, "")],
+)
+def test_a_layer_without_a_bias_says_so_and_one_that_was_not_recorded_says_nothing(bias, shown):
+    row = {"largest_bias": bias, "accumulator_scale": 100.0, "bias_steps": 50.0}
+    assert in_the_report("B", "biases", "of the largest b", **row) == [shown]
