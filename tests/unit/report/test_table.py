@@ -11,6 +11,7 @@ FRAME = pd.DataFrame(
     {
         "recipe": ["course", "course", "tuned", "tuned"],
         "gpus": [1, 2, 1, 2],
+        "batch_size": [128] * 4,
         "status": ["ok", "oom", "ok", "ok"],
         "seconds": [10.37, np.nan, 1.828, 1.0],
         "seconds_min": [9.857, np.nan, 1.828, 0.9],
@@ -47,6 +48,8 @@ def test_a_row_has_its_figures_their_range_and_flags_and_an_empty_column_goes():
     # One measured value has no range.
     assert table.rows[2][1].detail == ""
     assert table.notes == ["slow (2 cells)", "hot (1 cell)"]
+    other = TableSpec("t", "T", "frame", {}, COLUMNS, note="'It is ' ~ note")
+    assert other.make(FRAME[:2].drop(columns="batch_size")).notes == ["It is slow", "hot"]
 
 
 def test_columns_across_a_value_have_a_group_for_each_and_a_dash_where_there_is_none():

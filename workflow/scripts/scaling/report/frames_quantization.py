@@ -22,13 +22,13 @@ from scaling.tables.schema import StudyTables
 def stages(tables: StudyTables) -> pd.DataFrame:
     """What each of the lab's stages costs, and costs ResNet-18 by the kind of weight scales."""
     table = tables.quantization
-    found = _costs(table[table["stage"].isin(STAGES)], "stage").assign(network="")
+    found = _costs(table[table["stage"].isin(STAGES)], "stage")
     resnet = _costs(tables.quantization_resnet, "weight_scales", "stage")
     if resnet.empty:
-        return found
+        return found.assign(network="")
     scales = resnet["weight_scales"]
     resnet["network"] = "ResNet-18" + (", a scale for each " + scales).where(scales != "", "")
-    return pd.concat([found, resnet])
+    return pd.concat([found.assign(network="tutorial CNN"), resnet])
 
 
 def choices(tables: StudyTables) -> pd.DataFrame:
@@ -106,6 +106,7 @@ def mistakes(tables: StudyTables) -> pd.DataFrame:
             {
                 "mistake": mistake,
                 "meaning": MISTAKES.get(mistake),
+                "seeds": len(wrong),
                 "accuracy": wrong["accuracy_percent"].mean(),
                 "difference": None if beside is None else difference(*beside),
                 "revealed_by": ", ".join(one for one in DIAGNOSTICS if one in seen) or "nothing",
@@ -119,7 +120,7 @@ def engines(tables: StudyTables) -> pd.DataFrame:
     table = tables.quantization_peers
     measured = table[table["status"] == "measured"]
     groups = measured.groupby(["engine", "precision"], sort=False)
-    found = groups.mean(numeric_only=True)
+    found = groups.mean(numeric_only=True).assign(seeds=groups.size())
     for end in ("min", "max"):
         extremes = [f"batch_{batch}_ratio_{end}" for batch in (1, 256)]
         found[extremes] = groups[extremes].agg(end)

@@ -1,6 +1,7 @@
 """Tables of the report: made from a study's tables as report/tables.yaml describes them."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -91,7 +92,7 @@ class TableSpec:
     `rows` names a table of the study or a frame of `scaling.report.frames`; `where` (a pandas
     query) chooses among them. `keys` head a row. With `across`, a column of the data, each of its
     values has a group of `columns`, headed by the expression `heading`, and rows that agree in
-    `keys` are one. `note` is a column whose texts go below the table, with their cells.
+    `keys` are one. `note` is an expression whose texts go below the table, with their cells.
     """
 
     name: str
@@ -221,12 +222,18 @@ def _plain(frame: pd.DataFrame) -> Iterable[dict[str, Any]]:
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
-def _notes(rows: Iterable[Mapping[str, Any]], column: str) -> list[str]:
-    """Each different text of a column, with the number of rows that it is about."""
-    counts: dict[str, int] = {}
-    for text in (part for row in rows for part in (row[column] or "").split("; ") if part):
-        counts[text] = counts.get(text, 0) + 1
-    return [f"{text} ({fmt.plural(count, 'cell')})" for text, count in counts.items()]
+def _notes(rows: Iterable[Mapping[str, Any]], note: str) -> list[str]:
+    """Each different text of a note; of cells with the number of those that it is about."""
+    counts = Counter(
+        (part, "batch_size" in row)
+        for row in rows
+        for part in (evaluate(note, row) or "").split("; ")
+        if part
+    )
+    return [
+        f"{text} ({fmt.plural(count, 'cell')})" if of_cells else text
+        for (text, of_cells), count in counts.items()
+    ]
 
 
 def _unless_empty(write: Callable[..., str]) -> Callable[..., str | None]:
@@ -238,6 +245,7 @@ FILTERS: dict[str, Callable[..., str]] = fmt.FILTERS | {
     "fixed": lambda value, digits=2: f"{value:.{digits}f}".replace("-", "−"),
     "gpus": fmt.gpus,
     "int": lambda value: str(int(value)),
+    "plural": fmt.plural,
     "points": lambda share: fmt.points(100 * share),
     "rate": fmt.rate,
     "share": lambda value: "< 0.001 %" if 0 < value < 1e-5 else f"{100 * value:.3g} %",
