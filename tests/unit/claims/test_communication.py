@@ -2,9 +2,11 @@
 
 import pytest
 
+from examples import report_cells
 from examples.claim_study import claims, instrumented, set_time, study, told
 from scaling.claims import communication
 from scaling.core.grid import CELL_KEYS
+from scaling.tables.epoch_parts import epoch_parts
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +114,26 @@ def test_subtraction_is_held_against_an_instrument(seconds, options, verdict, pa
         assert figures["worst_communication_seconds_direct"] == pytest.approx(0.1)
 
 
-def used(estimate, *utilizations):
-    """The claim on a link of 100 GB/s between 2 GPUs, used to these shares with batch 32, 64, …"""
+@pytest.mark.parametrize("gpus", [[1], [2, 4]])
+def test_nothing_rests_on_a_time_without_loading_below_the_epoch_in_memory(gpus):
     tables = study()
+    memory = report_cells.in_memory(tables["timing"])
+    memory.loc[memory["gpus"].isin(gpus), "in_memory_epoch_seconds"] *= 3
+    tables["in_memory"] = memory
+    parts = epoch_parts(tables["timing"], memory, tables["communication"])
+    assert parts.loc[parts["gpus"] > 1, "communication_seconds"].isna().all()
+    falls = claims(communication.parts, tables)["Q3.1-falls-course-ddp"]
+    assert falls.verdict == "not measured"
+    assert used("subtraction_without_loading", 0.6, made=tables).verdict == "not measured"
+    # An instrument is believed as before.
+    read = instrumented(tables, {32: 0.31, 512: 0.009})
+    assert claims(communication.parts, read)["Q3.1-falls-course-ddp"].verdict == "supported"
+    assert used("profiler", 0.6, made=tables).verdict == "supported"
+
+
+def used(estimate, *utilizations, made=None):
+    """The claim on a link of 100 GB/s between 2 GPUs, used to these shares with batch 32, 64, …"""
+    tables = made or study()
     rows = tables["timing"][tables["timing"]["gpus"] == 2].head(len(utilizations))
     rows = rows.assign(estimate=estimate, peak_gb_per_s=100.0, utilization=utilizations)
     tables["bandwidth"] = rows.assign(bandwidth_gb_per_s=0.0, communication_seconds=1.0)

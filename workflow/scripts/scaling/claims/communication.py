@@ -12,11 +12,11 @@ from scaling.claims.claim_tables import ClaimTables, extremes, measured, row_at
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
-from scaling.tables.communication import EXPOSED
+from scaling.tables.communication import BY_SUBTRACTION, EXPOSED, believable
 from scaling.tables.schema import by_configuration
 
 HALF = 0.5
-BY_SUBTRACTION, LEFT_OUT = "subtraction_without_loading", "without_communication"
+LEFT_OUT = "without_communication"
 INSTRUMENTS = [estimate for estimate in EXPOSED if estimate != BY_SUBTRACTION]
 LONE_INSTRUMENT = 2.0
 """The noise of a single instrument, not all of which is known: half to double its figure."""
@@ -34,9 +34,10 @@ def parts(tables: ClaimTables) -> list[Claim]:
         gpus = (rows if known.empty else known)["gpus"].max()
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
         cells = _with_shares(known[known["gpus"] == gpus], tables)
+        believed = believable(cells, tables["timing"], tables["in_memory"])
         made += [
-            _computing(about, cells, tables),
-            _falls(about, cells, tables),
+            _computing(about, believed, tables),
+            _falls(about, believed, tables),
             _estimates(about, cells, tables),
         ]
     return made
@@ -194,6 +195,7 @@ def link(tables: ClaimTables) -> list[Claim]:
         gpus = rows["gpus"].max()
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
         cells = measured(rows[rows["gpus"] == gpus], "utilization")
+        cells = believable(cells, tables["timing"], tables["in_memory"])
         cells = noise.with_resolution(cells, tables["timing"])
         # More than the peak is no communication time.
         real = cells[~cells["within_noise"] & (cells["utilization"] <= 1)]

@@ -14,11 +14,12 @@ SUBTRACTIONS = {
     "subtraction_without_loading": "epoch_seconds_without_loading",
 }
 """Each estimate by subtraction, and the column of the timing table it subtracts in."""
-EXPOSED = ["without_communication", "profiler", "subtraction_without_loading"]
+BY_SUBTRACTION = "subtraction_without_loading"
+EXPOSED = ["without_communication", "profiler", BY_SUBTRACTION]
 """What communication adds to an epoch is taken from the first estimate that a cell has: from steps
 in memory, with and without exchange; from the trace; by subtraction, which takes a wait for data
 that the GPU worked through for communication."""
-MOVING = ["profiler", "subtraction_without_loading", "subtraction"]
+MOVING = ["profiler", BY_SUBTRACTION, "subtraction"]
 """Which estimate a bandwidth is taken from: the first that a cell has."""
 TRACE_RESOLUTION_SECONDS = 1e-9
 """The tick of a trace's clock: less overlap than that is what sums of its spans were rounded by."""
@@ -58,6 +59,22 @@ def first_estimates(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.D
     known = table[table["communication_seconds"].notna() & table["estimate"].isin(estimates)]
     order = known["estimate"].map(estimates.index).sort_values(kind="stable").index
     return known.loc[order].drop_duplicates(CELL_KEYS).sort_index()
+
+
+def believable(
+    estimates: pd.DataFrame, timing: pd.DataFrame, in_memory: pd.DataFrame
+) -> pd.DataFrame:
+    """Leave out `BY_SUBTRACTION` where a time without loading is below the epoch in memory.
+
+    The GPU then worked while the host waited, so that this wait was no time to take away.
+    """
+    memory = in_memory[[*CELL_KEYS, "in_memory_epoch_seconds"]]
+    cells = timing.merge(memory, how="left", on=CELL_KEYS)
+    cells["short"] = cells["in_memory_epoch_seconds"] > cells["epoch_seconds_without_loading"]
+    cells = with_single_gpu(cells, cells, "batch_size")
+    short = cells.loc[cells["short"] | cells["single_short"].eq(True), CELL_KEYS]
+    lost = pd.MultiIndex.from_frame(estimates[CELL_KEYS]).isin(pd.MultiIndex.from_frame(short))
+    return estimates[~(lost & estimates["estimate"].eq(BY_SUBTRACTION))]
 
 
 def _subtraction(timing: pd.DataFrame, estimate: str) -> pd.DataFrame:

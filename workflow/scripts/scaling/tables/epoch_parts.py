@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
 from scaling.tables import noise, schema
-from scaling.tables.communication import first_estimates
+from scaling.tables.communication import believable, first_estimates
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import epochs, spread
 
@@ -109,12 +109,13 @@ def epoch_parts(
     `work_seconds` is the epoch without any wait for data: the epoch in memory, or the epoch itself
     where that was measured once at most and the host waits for next to nothing (`LITTLE`); with its
     ends, `count` and `runs`. data wait = epoch - work, not below 0; communication is what it adds
-    to the epoch (exposed), by `communication_estimate`, the first that a cell has of `EXPOSED`;
+    to the epoch (exposed), by `communication_estimate`, the first `believable` one of `EXPOSED`;
     compute is the rest, on one GPU without communication. A cell that waits and was not measured in
     memory has no work and no compute, and as data wait what the host waited: too much, as the GPU
     works on meanwhile.
     """
-    first = noise.with_resolution(first_estimates(communication), timing)
+    first = first_estimates(believable(communication, timing, in_memory))
+    first = noise.with_resolution(first, timing)
     first = first.rename(columns={"estimate": "communication_estimate"})
     parts = ["communication_seconds", "communication_estimate", "within_noise"]
     first = first[[*CELL_KEYS, *parts]]
