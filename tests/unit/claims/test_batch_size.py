@@ -53,8 +53,12 @@ def test_a_time_measured_once_decides_nothing_and_one_batch_size_makes_no_claim(
     def once(timing):
         timing["count"] = 1
 
-    found = changed(once)
-    assert {claim.verdict for id, claim in found.items() if "gaps" not in id} == {"unclear"}
+    for busy in (0.0025, 0.0065):
+        traced = device_time({32: (0.0075, busy), 2048: (0.07, 0.06)}).assign(count=1)
+        found = claims(batch_size.claims, study(once) | {"device_time": traced})
+        del found["Q1-gaps-course"]
+        assert {claim.verdict for claim in found.values()} == {"unclear"}
+        assert found["Q1-gaps-fast"].sentence.endswith("Noise unknown: repeats would tell.")
     tables = study()
     tables["timing"] = tables["timing"][tables["timing"]["batch_size"] == 128]
     assert not claims(batch_size.claims, tables)
@@ -80,6 +84,7 @@ def gaps(steps, **more):
 def test_the_gaps_between_kernels_explain_what_is_saved_or_do_not(steps, verdict, share):
     claim = gaps(steps)
     assert claim.verdict == verdict
+    assert claim.sentence.endswith("between 3 seeds: repeats would tell.") == (verdict == "unclear")
     assert claim.evidence[0].figures["share_explained"] == pytest.approx(share)
 
 
