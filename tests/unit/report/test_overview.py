@@ -8,7 +8,7 @@ import pytest
 
 from examples import report_tables
 from examples.records import full_training
-from scaling.report import answers, cell_map, frames, overview, provenance
+from scaling.report import answers, cell_map, frames, overview, provenance, table
 from scaling.report.frames import audit_counts
 from scaling.tables import schema
 from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
@@ -46,8 +46,8 @@ def test_the_fastest_that_learns_is_told_from_the_fastest(study, cells):
     # T(1) / T(4) of fast/ddp: 7.2 / 2.2, 1.76 / 0.6, 1.32 / 0.32, 1.24 / 0.33.
     assert (scales.headline, scales.unit) == ("2.93–4.12×", "of 4")
     assert "fast/ddp: 73 % to 103 % efficient. course/ddp: 3.16–3.33×." in scales.text
-    # 40,000 images · 3.329 GFLOP / 1.76 s of 797 TFLOP/s: 9.5 % at peak, the rest below it.
-    assert limit.headline == "GPU work below its peak" and limit.text.startswith("91 % of")
+    # 40,000 images · 3.329 GFLOP / 1.76 s of 797 TFLOP/s: 9.5 % at the sprint peak, the rest below.
+    assert limit.headline == "GPU work below sprint peak" and limit.text.startswith("91 % of")
     # Every range is ± 2 %.
     assert trust.headline == "4.0 %" and audit_counts(study.audit) in trust.text
     assert re.search(r"Not settled: .+, b\s=\s512 \(ended 9 % slower\) and \d+ more\.$", trust.text)
@@ -126,6 +126,15 @@ def test_the_map_has_a_row_for_each_configuration_and_shared_runs_once(cells):
 def test_the_parts_of_a_bar_are_all_of_its_epoch(cells):
     for bar in cell_map.bars(cells):
         assert sum(bar["parts"]) == pytest.approx(100, abs=0.1)
+
+
+def test_a_share_of_the_sprint_peak_is_called_so(study, cells):
+    *_, limit, _ = overview.cards(study, cells.assign(utilization=0.99))
+    labels = {metric.column: metric.label for metric in cell_map.METRICS}
+    columns = {str(said): name for name, said in table.specs()["Q3.1"][0].columns.items()}
+    names = [limit.headline, labels["utilization"], columns["utilization | percent"]]
+    names += [bar["detail"] for bar in cell_map.bars(cells)]
+    assert len(names) > 3 and all("sprint peak" in name for name in names)
 
 
 def test_an_answer_is_one_short_sentence_or_none(study, cells):

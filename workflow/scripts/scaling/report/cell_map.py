@@ -12,7 +12,7 @@ from scaling.report import frames
 from scaling.report.overview import fastest, recommended
 
 PARTS = {
-    "utilization": "arithmetic at peak rate",
+    "utilization": "arithmetic at sprint peak",
     "other_share": "other GPU work",
     "communication_share": "exposed communication",
     "loading_share": "waiting for data",
@@ -37,7 +37,7 @@ METRICS = [
     Metric("efficiency", "efficiency", "efficiency", fmt.percent),
     Metric("waiting", "waiting for data", "loading_share", fmt.percent, False),
     Metric("communication", "exposed communication", "communication_share", fmt.percent, False),
-    Metric("peak", "share of peak", "utilization", fmt.percent),
+    Metric("peak", "share of sprint peak", "utilization", fmt.percent),
     Metric("accuracy", "test accuracy", "test_accuracy", fmt.percent),
     Metric("memory", "peak memory", "peak_memory_bytes", fmt.data, False, True),
 ]

@@ -17,8 +17,8 @@ LIMITS = {
         "More loader workers, or a recipe that keeps images on the GPU.",
     ),
     "communication_share": ("communication", "A larger batch on each GPU sends less often."),
-    "utilization": ("arithmetic", "Only faster GPUs or fewer operations help."),
-    "other_share": ("GPU work below its peak", "Larger batches, fewer and larger kernels."),
+    "utilization": ("arithmetic at sprint peak", "Only faster GPUs or fewer operations help."),
+    "other_share": ("GPU work below sprint peak", "Larger batches, fewer and larger kernels."),
 }
 """What an epoch's seconds can be, by the columns of their shares, and what makes them less."""
 
