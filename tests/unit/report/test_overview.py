@@ -53,9 +53,22 @@ def test_the_fastest_that_learns_is_told_from_the_fastest(study, cells):
     assert re.search(r"Not settled: .+, b\s=\s512 \(ended 9 % slower\) and \d+ more\.$", trust.text)
 
 
-def test_without_an_accuracy_the_fastest_is_recommended_with_a_caveat(study, cells):
-    card, *_ = overview.cards(study, cells.drop(columns="reference"))
-    assert card.headline == "fast/ddp, 4 × 512"
+def marks(cells):
+    """All marks on the map."""
+    return [
+        mark
+        for _, row in cell_map.map_rows(cells)
+        for cell in row
+        if cell
+        for mark in cell["marks"]
+    ]
+
+
+def test_without_an_accuracy_the_fastest_is_shown_and_not_recommended(study, cells):
+    unknown = cells.drop(columns="reference")
+    card, *_ = overview.cards(study, unknown)
+    assert (card.title, card.headline) == ("Unproven best", "fast/ddp, 4 × 512")
+    assert marks(unknown) == ["fastest"]
     assert card.text == "0.320 s an epoch, by speed alone: no accuracy is known."
 
 
@@ -64,9 +77,14 @@ def test_an_accuracy_of_several_seeds_is_believed_before_that_of_one(study, cell
     place = (cells["recipe"] == "fast") & (cells["gpus"] == 4) & (cells["batch_size"] == 512)
     alone = cells.copy()
     alone.loc[place, ["difference", "test_accuracy_count"]] = [0.0, 1]
-    assert overview.cards(study, alone)[0].headline == "fast, 1 × 128"
-    card, *_ = overview.cards(study, alone.assign(test_accuracy_count=1))
-    assert card.headline == "fast/ddp, 4 × 512" and "one seed: little proof" in card.text
+    card, *_ = overview.cards(study, alone)
+    assert (card.title, card.headline) == ("Run this", "fast, 1 × 128")
+    assert sorted(set(marks(alone))) == ["fastest", "recommended"]
+    once = cells.assign(test_accuracy_count=1)
+    card, _, limit, _ = overview.cards(study, once)
+    assert (card.title, card.headline) == ("Unproven best", "fast, 1 × 128")
+    assert "one seed)" in card.text and "of fast, 1 × 128." in limit.text
+    assert marks(once) == ["fastest"]
 
 
 def test_the_time_to_an_accuracy_that_every_seed_reached_goes_before(cells, study):

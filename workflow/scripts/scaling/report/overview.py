@@ -39,18 +39,22 @@ def fastest(cells: pd.DataFrame) -> Any | None:
     return next(timed.sort_values("epoch_seconds").itertuples(), None)
 
 
-def recommended(cells: pd.DataFrame) -> Any | None:
+def recommended(cells: pd.DataFrame, seeds: int = 2) -> Any | None:
     """The cell that learns soonest: by the time to an accuracy, which several seeds reached.
 
     Without such a time the fastest whose mean test accuracy is within `LEARNS` of its reference,
-    over several seeds, or else in one. None where no accuracy was measured.
+    over so many `seeds`. None where no cell has shown that.
     """
     timed = cells[(cells["status"] == "ok") & cells[frames.SECONDS_TO].notna()]
     if len(timed) or "reference" not in cells:
         return next(timed.sort_values(frames.SECONDS_TO).itertuples(), None)
     near = cells["reference"].eq(True) | (cells["difference"] >= -LEARNS)
-    several = fastest(cells[near & (cells["test_accuracy_count"] > 1)])
-    return several or fastest(cells[near & cells["test_accuracy"].notna()])
+    return fastest(cells[near & (cells["test_accuracy_count"] >= seeds)])
+
+
+def likely(cells: pd.DataFrame) -> Any | None:
+    """The recommended cell, or else the fastest that learned in one seed."""
+    return recommended(cells) or recommended(cells, seeds=1)
 
 
 def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
@@ -98,25 +102,25 @@ def _trained_soonest(tables: StudyTables) -> Card | None:
 
 def _run_this(cells: pd.DataFrame) -> Card:
     quickest: Any = fastest(cells)
-    chosen: Any = recommended(cells)
+    chosen: Any = likely(cells)
+    title = "Run this" if recommended(cells) else "Unproven best"
     if chosen is None:
         text = f"{fmt.seconds(quickest.epoch_seconds)} an epoch, "
         text += "by speed alone: no accuracy is known."
-        return Card("Run this", frames.label(quickest), "", text)
+        return Card(title, frames.label(quickest), "", text)
     text = f"{fmt.seconds(chosen.epoch_seconds)} an epoch: "
     if pd.notna(chosen.seconds_to_accuracy):
         soonest = f"{fmt.percent(chosen.target_accuracy)} test accuracy soonest, in "
         text += soonest + fmt.seconds(chosen.seconds_to_accuracy)
         text += f" ({chosen.remedy}, {seeds(chosen.reached)})."
     else:
-        proof = ": little proof" * (chosen.test_accuracy_count == 1)
         text += f"the fastest that learns ({fmt.percent(chosen.test_accuracy)}, "
-        text += f"{seeds(chosen.test_accuracy_count)}{proof})."
+        text += f"{seeds(chosen.test_accuracy_count)})."
     if chosen.Index != quickest.Index:
         text += f" Fastest of all: {frames.label(quickest)}, {fmt.seconds(quickest.epoch_seconds)}"
         learned = quickest.test_accuracy
         text += ", accuracy unknown." if pd.isna(learned) else f", but {fmt.percent(learned)}."
-    return Card("Run this", frames.label(chosen), "", text)
+    return Card(title, frames.label(chosen), "", text)
 
 
 def speedups(cells: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -145,8 +149,7 @@ def _it_scales(cells: pd.DataFrame) -> Card:
 
 
 def _the_limit(cells: pd.DataFrame) -> Card:
-    best = recommended(cells)
-    chosen: Any = fastest(cells) if best is None else best
+    chosen: Any = likely(cells) or fastest(cells)
     shares = {name: getattr(chosen, name) for name in LIMITS}
     known = {name: share for name, share in shares.items() if pd.notna(share)}
     if not known:
