@@ -8,6 +8,8 @@ import pytest
 from examples.audit_example import CLEAN, changed, only_finding, study_of, timed_but
 from examples.records import timing_row
 from scaling.audit.checks import audit
+from scaling.core.grid import CELL_KEYS
+from scaling.tables import schema
 
 NEGATIVE = "communication below 0"
 STRONG, WEAK = "speedup above the number of GPUs", "weak speedup above the number of GPUs"
@@ -146,3 +148,23 @@ def test_communication_of_an_iteration_may_change_by_a_factor_of_two_or_by_noise
     assert table.severity.tolist() == [severity] * 2 and table.batch_size.tolist() == [512] * 2
     assert table.found.tolist() == pytest.approx([0.010] * 2)
     assert table.expected.tolist() == pytest.approx([0.004] * 2)
+
+
+@pytest.mark.parametrize(
+    ("mhz", "clocks"),
+    [((1980.0, 1400.0), " (clocks 1,400 against 1,980 MHz)"), ((math.nan, math.nan), "")],
+)
+def test_a_slow_rank_is_told_with_its_clock_where_that_was_read(mhz, clocks):
+    rows = [
+        dict(zip(CELL_KEYS, CLEAN.timing.loc[2, CELL_KEYS], strict=True))
+        | {"rank": rank, "slower": slower, "sm_mhz": mhz[rank], "count": 3}
+        | {f"own_epoch_seconds{end}": seconds for end in ("", "_min", "_max")}
+        | {f"loader_seconds{end}": 0.0 for end in ("", "_min", "_max")}
+        for rank, slower, seconds in ((0, -0.2, 8.0), (1, 0.25, 10.0))
+    ]
+    found = only_finding(replace(CLEAN, ranks=schema.arrange("ranks", rows)))
+    assert (found.check, found.severity) == ("slow_rank", "warning")
+    assert found.message == (
+        f"rank 1 computes 25 % slower than the others{clocks}; it waits 0 % of the epoch for "
+        "data, the others 0 %"
+    )

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,21 @@ def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start
     ending, lines = measure.launch_ranks(command, tmp_path / "run.json", "cpu", 1, 1, 60)
     assert (ending.returncode, lines) == (3, [])
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_lease_is_waited_for_as_long_as_the_run_may_take(tmp_path, monkeypatch, device):
+    waited = []
+
+    def leased(*arguments):
+        waited.append(arguments[-1])
+        return nullcontext(["GPU-a"])
+
+    monkeypatch.setattr(measure.lease, "cpu", leased)
+    monkeypatch.setattr(measure.lease, "gpus", leased)
+    monkeypatch.setattr(measure.environment, "visible_gpus", lambda: ["GPU-a"])
+    measure.launch_ranks([sys.executable, "-c", ""], tmp_path / "run.json", device, 1, 1, 59.5)
+    assert waited == [59.5]
 
 
 LAUNCHES = """

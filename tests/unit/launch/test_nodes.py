@@ -1,5 +1,6 @@
 """Runs over several nodes of a Slurm job, as far as they can be decided on one machine."""
 
+import platform
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -34,10 +35,12 @@ def test_dataparallel_over_two_nodes_is_infeasible():
 
 def test_srun_starts_one_torchrun_a_node_with_the_nodes_share_of_the_processes(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setattr(launcher, "reserve_port", lambda: 12345)
     line = launcher.command(Path("train.py"), ["--note", "two words"], processes=8, nodes=2)
     assert line[:4] == ["srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1"]
     agent = line[-1]
     assert agent.startswith(f"exec {sys.executable} -m torch.distributed.run --nproc-per-node=4 ")
+    assert f" --master-addr={platform.node()} --master-port=12345 " in agent
     assert "--node-rank=\"$SLURM_NODEID\" train.py --note 'two words'" in agent
 
 
