@@ -4,6 +4,7 @@ from unittest.mock import ANY
 
 import pytest
 
+from scaling.core.gpu_counters import GpuCounters
 from scaling.core.records.run import PHASES
 from scaling.launch import supervisor
 from scaling.models.resnet import ResNet18
@@ -22,6 +23,14 @@ def test_one_process_sees_every_image_once_an_epoch(single):
     assert {(row["iterations"], row["samples"]) for row in single["epochs"]} == {(4, 40)}
     assert {row["power_capped_seconds"] for row in single["epochs"]} == {None}
     assert all(row["gpu_readings"] == [] for row in single["epochs"])
+
+
+def test_an_epoch_has_the_counters_of_its_gpus(images, tmp_path, monkeypatch):
+    reading = {"energy_joules": 7.0, "sm_mhz": 1980, "celsius": 40}
+    reading["held_back_seconds"] = {"power_cap": 0.25}
+    monkeypatch.setattr(GpuCounters, "read", lambda self: [reading])
+    for row in run(images, tmp_path / "run.json")["epochs"]:
+        assert row["gpu_readings"] == [reading] and row["power_capped_seconds"] == 0.25
 
 
 def test_two_processes_share_the_images_and_both_are_recorded(double):
