@@ -7,12 +7,14 @@ from time import perf_counter
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.gpu_counters import GpuCounters, power_capped_seconds
 from scaling.core.grid import Cell
 from scaling.data.dataset import ImageDataset
+from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
@@ -36,7 +38,7 @@ def dataset():
     return TrainingData(data, np.full(3, 0.5), np.full(3, 0.25))
 
 
-def trainer(global_batch=32, gpus=1, strategy="ddp", rate=0.01, **options):
+def trainer(global_batch=32, gpus=1, strategy="ddp", rate=0.01, processes=1, **options):
     """A trainer of recipe tuned on new weights, and these."""
     spec = RunSpec(
         cell=Cell("tuned", strategy, gpus, global_batch // gpus, 0),
@@ -49,7 +51,11 @@ def trainer(global_batch=32, gpus=1, strategy="ddp", rate=0.01, **options):
     torch.manual_seed(0)
     model = ResNet18(16, 2).cuda()
     before = copy.deepcopy(model.state_dict())
-    return Tuned(spec, Rank(0, 0, 1, torch.device("cuda", 0)), model, dataset()), model, before
+    return (
+        Tuned(spec, Rank(0, 0, processes, torch.device("cuda", 0)), model, dataset()),
+        model,
+        before,
+    )
 
 
 def movement(model, before):
@@ -118,6 +124,32 @@ def test_a_large_last_batch_is_captured_like_the_others(compile):
         moved.append(torch.cat([part.flatten() for part in movement(model, before)]))
         tuned.close()
     assert (moved[0] - moved[1]).norm() < 0.01 * moved[0].norm()
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_steps_without_communication_exchange_nothing(tmp_path, captured):
+    """Of captured steps what they exchange is seen as they are captured."""
+    dist.init_process_group("nccl", f"file://{tmp_path}/store", rank=0, world_size=1)
+    messages, sent = Messages(), []
+    messages.phase = "step"
+
+    def exchanged():
+        found = [row for row in messages.rows if row["kind"] == "all_reduce"]
+        messages.rows.clear()
+        return len(found)
+
+    with collectives(messages):
+        tuned, *_ = trainer(gpus=2, processes=2, cuda_graph=captured)
+        train = tuned.in_memory(1)
+        train(1)
+        sent.append(exchanged())
+        with tuned.without_communication():
+            train(1)
+        sent.append(exchanged())
+    notes = tuned.applied["notes"]
+    tuned.close()
+    dist.destroy_process_group()
+    assert notes == [] and sent[0] > 0 and sent[1] == 0
 
 
 @several

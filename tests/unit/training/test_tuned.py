@@ -1,10 +1,14 @@
 """Which batches of an epoch recipe tuned prepares."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 
 from scaling.data import dataset
+from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
 from scaling.training import tuned
@@ -31,13 +35,13 @@ def test_a_last_batch_is_prepared_from_a_twentieth_of_the_images_on(samples, bat
     assert tuned._worth_preparing(sizes) == prepared
 
 
-def made(images, folder, **options):
+def made(images, folder, gpus=1, **options):
     """A trainer of 40 images in batches of 30 over four epochs, and its model."""
-    asked = asked_for(**options) | {"batch-size": 30}
+    asked = asked_for(**options) | {"batch-size": 30, "gpus": gpus}
     spec = spec_of(arguments(images, folder / "run.json", **asked))
     data = TrainingData(dataset.load(images / "images.npz"), np.full(3, 0.5), np.full(3, 0.25))
     model = ResNet18(1, 2)
-    return tuned.Tuned(spec, Rank(0, 0, 1, torch.device("cpu")), model, data), model
+    return tuned.Tuned(spec, Rank(0, 0, gpus, torch.device("cpu")), model, data), model
 
 
 def test_a_schedule_spans_the_epochs_and_muon_keeps_the_norm_of_hidden_convolutions(
@@ -65,3 +69,19 @@ def test_a_run_says_which_batches_were_compiled(images, tmp_path, monkeypatch):
     trainer, _ = made(images, tmp_path, compile=True)
     assert trainer.compiled_batch_sizes == [30, 10]
     assert trainer.run_epoch(1).samples == 40
+
+
+def test_steps_without_communication_exchange_nothing(images, tmp_path):
+    dist.init_process_group("gloo", f"file://{tmp_path}/store", rank=0, world_size=1)
+    trainer, model = made(images, tmp_path, gpus=2)
+    train, sent = trainer.in_memory(1), []
+    for context in (nullcontext(), trainer.without_communication(), nullcontext()):
+        messages = Messages()
+        messages.phase = "step"
+        with collectives(messages), context:
+            train(1)
+        sent.append(sum(row["elements"] for row in messages.rows if row["kind"] == "all_reduce"))
+    dist.destroy_process_group()
+    size = sum(parameter.numel() for parameter in model.parameters())
+    # Each message is filled up to whole blocks.
+    assert sent == [sent[0], 0, sent[0]] and sent[0] >= size
