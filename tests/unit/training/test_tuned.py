@@ -83,5 +83,5 @@ def test_steps_without_communication_exchange_nothing(images, tmp_path):
         sent.append(sum(row["elements"] for row in messages.rows if row["kind"] == "all_reduce"))
     dist.destroy_process_group()
     size = sum(parameter.numel() for parameter in model.parameters())
-    # Each message is filled up to whole blocks.
+    # Tensors are filled up to aligned sizes.
     assert sent == [sent[0], 0, sent[0]] and sent[0] >= size
