@@ -53,7 +53,7 @@ def test_a_time_measured_once_decides_nothing_and_one_batch_size_makes_no_claim(
     def once(timing):
         timing["count"] = 1
 
-    for busy in (0.0025, 0.0065):
+    for busy in (0.0025, 0.0055):
         traced = device_time({32: (0.0075, busy), 2048: (0.07, 0.06)}).assign(count=1)
         found = claims(batch_size.claims, study(once) | {"device_time": traced})
         del found["Q1-gaps-course"]
@@ -86,6 +86,11 @@ def test_the_gaps_between_kernels_explain_what_is_saved_or_do_not(steps, verdict
     assert claim.verdict == verdict
     assert claim.sentence.endswith("between 3 seeds: repeats would tell.") == (verdict == "unclear")
     assert claim.evidence[0].figures["share_explained"] == pytest.approx(share)
+
+
+def test_the_trace_of_one_seed_decides_where_half_or_double_of_it_would():
+    steps = {32: (0.0075, 0.0065), 2048: (0.07, 0.06)}
+    assert gaps(steps, count=1).verdict == "refuted"
 
 
 def test_gaps_need_traced_steps_and_a_saving(example):

@@ -18,8 +18,6 @@ from scaling.tables.schema import by_configuration
 HALF = 0.5
 LEFT_OUT = "without_communication"
 INSTRUMENTS = [estimate for estimate in EXPOSED if estimate != BY_SUBTRACTION]
-LONE_INSTRUMENT = 2.0
-"""The noise of a single instrument, not all of which is known: half to double its figure."""
 LOW, HIGH = ["least", "communication_share_low"], ["most", "communication_share_high"]
 """The ends of the shares of communication that estimates find, without their noise and with it."""
 TRAVELLING = ("profiler", BY_SUBTRACTION)
@@ -77,8 +75,8 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
         chosen = read if len(read) else same
         low, high = chosen[LOW].min(), chosen[HIGH].max()
         if len(read) == 1:
-            low = np.minimum(low / LONE_INSTRUMENT, low * LONE_INSTRUMENT)
-            high = np.maximum(high / LONE_INSTRUMENT, high * LONE_INSTRUMENT)
+            low = np.minimum(low / noise.LONE_INSTRUMENT, low * noise.LONE_INSTRUMENT)
+            high = np.maximum(high / noise.LONE_INSTRUMENT, high * noise.LONE_INSTRUMENT)
         estimates = ", ".join(map(fmt.estimate, chosen["estimate"]))
         wait, idle = same[["data_wait_share", "idle_share"]].iloc[0]
         if math.isnan(idle) and LEFT_OUT in set(same["estimate"]):

@@ -23,6 +23,8 @@ from scaling.tables.timing import with_single_gpu
 
 MOST = 100
 """Runs of a cell from which on nobody repeats it."""
+LONE_INSTRUMENT = 2.0
+"""The noise of a single instrument, not all of which is known: half to double its figure."""
 WITHIN, ONE_SEED = "within one run", "of one seed unknown"
 
 
