@@ -137,6 +137,8 @@ def test_downloads_are_the_files_on_disk(report, page):
     paths = [path for folder in folders for path in folder.glob("*.csv")]
     tables = {path.name: path.read_bytes() for path in paths}
     tables = {name: table for name, table in tables.items() if len(table.splitlines()) > 1}
+    if not page.locator("aside.cell").count():
+        tables = {name: table for name, table in tables.items() if "quantization" in name}
     links = page.locator("#data a[download]").all()
     found = {link.get_attribute("download").removesuffix(".gz"): content(link) for link in links}
     assert report.study == "published" or found == tables
