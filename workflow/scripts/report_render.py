@@ -9,10 +9,6 @@ from scaling.report import frames, overview, page, report
 from scaling.tables import schema
 
 
-def _tables_with_rows(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.glob("*.csv")) if path.read_bytes().count(b"\n") > 1]
-
-
 @command_line.script
 def main(
     study: str,
@@ -38,7 +34,7 @@ def main(
         claim.read(shared / "claims.json"),
         {name: page.inline_svg(figures / f"{name}.svg") for name in STUDY_FIGURES},
         runs=runs,
-        data=[path for folder in (own, shared) for path in _tables_with_rows(folder)],
+        data=[*sorted(own.glob("*.csv")), *sorted(shared.glob("*.csv"))],
         partial_report=partial,
         side_by_side=side_by_side,
         replayed_from=replayed_from,

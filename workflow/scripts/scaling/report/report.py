@@ -105,9 +105,10 @@ def renderer(
 
     `claims` are those of the study, `figures` SVG by name, `runs` the folder of run records, `data`
     the CSV files to hand out. A study with missing cells is refused unless `partial_report`; the
-    page then names them, but for a study that measured none: its page is of Part B alone. It also
-    says of runs that they went `side_by_side`, and which stored study it was `replayed_from`.
-    Raises UserError for missing cells; the function does for a template that does not fit.
+    page then names them, but for a study that measured none. It also says of runs that they went
+    `side_by_side`, and which stored study it was `replayed_from`. Where Part B alone is answered,
+    all else is left out. Raises UserError for missing cells; the function does for a template that
+    does not fit.
     """
     missing = study.timing[study.timing["status"] == "missing"]
     missing = [fmt.cell_name(row) for row in missing.itertuples()]
@@ -119,6 +120,8 @@ def renderer(
         )
     cells = frames.cells(study)
     frame = partial(frames.frame, study)
+    questions = answered(study, claims)
+    alone = [each["question"].name for each in questions if each["answer"]] == ["B"]
     return partial(
         page.render,
         study=study.study,
@@ -134,14 +137,14 @@ def renderer(
         metrics=cell_map.METRICS,
         batch_sizes=sorted(cells["batch_size"].unique()),
         map=cell_map.map_rows(cells) if measured else [],
-        questions=answered(study, claims),
+        questions=questions,
         verdicts=VERDICTS,
         bars=cell_map.bars(cells),
         parts=cell_map.PARTS.values(),
         appendix=[
             (name, title, figure, found, ANSWERS[name](study, cells) if name in ANSWERS else "")
             for name, (title, figure) in APPENDIX.items()
-            if (measured or name != "limits") and (found := tables(name, frame))
+            if not (alone and name == "limits") and (found := tables(name, frame))
         ],
         topology=study.topology,
         cells=cell_pages.pages(study, cells, runs, Path(replayed_from or "", "logs"))
@@ -150,7 +153,8 @@ def renderer(
         data={
             path.stem: cell_pages.download(path, "text/csv")
             for path in data
-            if measured or path.stem.startswith("quantization")
+            if path.read_bytes().count(b"\n") > 1
+            and (not alone or path.stem.startswith("quantization"))
         },
         sources={name: figure.tables for name, figure in FIGURES.items()},
         figures=figures,
