@@ -82,7 +82,8 @@ def test_the_readme_says_what_mistakes_make_of_the_networks_of_the_lab():
 
 def test_what_resnet_loses_and_how_fast_it_is_are_of_the_records():
     study, words = STUDY.parent / "quantization-resnet18", section("quantization-resnet18")
-    table = quantization_backends.resnet(read(STAGED, study.glob("quantization/*/resnet18.json")))
+    documents = read(STAGED, study.glob("quantization/*/resnet18.json"))
+    table = quantization_backends.resnet(documents)
     assert f"None of {table['logits'].sum():,.0f} logits" in words
     assert table["differing_logits"].sum() == 0
     for (_, stage), rows in table.groupby(["weight_scales", "stage"]):
@@ -103,3 +104,15 @@ def test_what_resnet_loses_and_how_fast_it_is_are_of_the_records():
             fast = [1 / getattr(row, f"{name}_ratio{end}") for end in ("", "_max", "_min")]
             wanted = "{:.2f} ({:.2f} to {:.2f})".format(*fast)
             assert row.network == "float32" or wanted in words, wanted
+    elsewhere = quantization_backends.exports(read(EXPORT, [study / "export-epyc.json"]))
+    for row in elsewhere[elsewhere["network"] != "float32"].itertuples():
+        for cores in ("one_core", "all_cores"):
+            ratios = [1 / getattr(row, f"batch_{batch}_{cores}_ratio") for batch in (1, 16)]
+            assert "{:.2f} and {:.2f}".format(*ratios) in " ".join(words.split())
+    gpu = quantization_backends.gpu(documents)
+    layers = gpu[gpu["layer"] != "network"]
+    for rows in (layers, gpu.drop(layers.index)):
+        seconds = rows.groupby("seed")[["int8_seconds", "bfloat16_seconds"]].sum().mean()
+        assert all(fmt.significant(1e3 * value) in words for value in seconds)
+    ratios = (layers["bfloat16_seconds"] / layers["int8_seconds"]).groupby(layers["layer"]).median()
+    assert f"{ratios.min():.2f} to {ratios.max():.2f} times as fast" in words
