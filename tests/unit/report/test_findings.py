@@ -2,13 +2,17 @@
 
 import json
 import re
+import statistics
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
+from scipy.stats import ttest_ind
 
 from examples.findings import section
+from scaling.core.records.convergence import CONVERGENCE
+from scaling.core.records.run import RUN
 from scaling.tables import accuracy as learning
 from scaling.tables import schema
 
@@ -64,7 +68,7 @@ def test_the_time_to_an_accuracy_is_that_of_the_records():
     assert said in " ".join(section("h200x4").split())
 
 
-@pytest.mark.parametrize(("study", "count"), [("h200x4", 8), ("h200-large-batches", 7)])
+@pytest.mark.parametrize(("study", "count"), [("h200x4", 8), ("h200-large-batches", 8)])
 def test_every_accuracy_of_the_remedies_is_that_of_the_records(study, count):
     section_of_config = config_of(study)["convergence"]
     accuracy = table(study, "remedies").set_index(["remedy", "global_batch"])["test_accuracy"]
@@ -110,6 +114,42 @@ def test_the_gap_the_noise_scale_and_the_full_trainings_are_those_of_the_records
     assert f"{run.training_seconds:.1f} s on one H200" in said and run.reached == run.seeds == 5
     assert f"({100 * run.test_accuracy_min:.1f} to {100 * run.test_accuracy_max:.1f} %)" in said
     assert f"{run.run_seconds_min:.1f} to 17.3 s" in said and f"{run.joules / 1e3:.1f} kJ" in said
+
+
+def test_the_images_to_an_accuracy_and_what_muon_costs_are_those_of_the_records():
+    said = " ".join(section("h200-large-batches").split())
+    epochs = table("h200-large-batches", "images_to_accuracy").set_index(
+        ["accuracy", "global_batch"]
+    )["epochs"]
+    assert "as many epochs as 128 and 512, three; to 85 % five for four, to 89 % twelve" in said
+    for accuracy, small, large in ((0.8, 3, 3), (0.85, 4, 5), (0.89, 11, 12)):
+        assert [epochs[accuracy, batch] for batch in (128, 512, 2048)] == [small, small, large]
+    assert epochs[0.7, 8192] / epochs[0.7, 128] == 5 and "8192 needs five times" in said
+    runs = [
+        RUN.read(ROOT / "studies/h200-large-batches/muon_epoch" / name)
+        for name in ("with.json", "without.json")
+    ]
+    muon, sgd = (
+        statistics.median(row["seconds"] for row in run["epochs"] if row["role"] == "measured")
+        for run in runs
+    )
+    assert f"{100 * (muon / sgd - 1):.0f} % longer" in said and muon / sgd <= 1.1
+    assert f"{muon:.3f} s for {sgd:.3f} with SGD" in said
+
+
+def test_ghost_batch_norms_change_nothing_that_five_seeds_would_show():
+    assert "(`ghost`) change nothing" in section("h200-large-batches")
+    runs = ROOT / "studies/h200-large-batches/convergence"
+    for path in runs.glob("remedy~ghost/*/runs.json"):
+        pair = [
+            [
+                run["epochs"][-1]["test_accuracy"]
+                for run in CONVERGENCE.read(of)["result"]["runs"]
+                if not run["held_out"]
+            ]
+            for of in (path, runs / "remedy~triangle" / path.parent.name / path.name)
+        ]
+        assert ttest_ind(*pair, equal_var=False).pvalue > 0.05
 
 
 def test_the_share_of_the_peak_and_of_the_power_limit_is_that_of_the_records():
