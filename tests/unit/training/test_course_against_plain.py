@@ -1,11 +1,16 @@
 """How the bench compares the recipe `course` with a plain script of the same lab."""
 
+import json
+from pathlib import Path
+
 import pandas as pd
 import torch
 
 from bench.course_against_plain import summarise
 from bench.plain_ddp import resnet18
 from scaling.models.resnet import ResNet18
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def test_the_plain_script_trains_the_same_model():
@@ -36,3 +41,13 @@ def test_the_ratio_is_of_the_medians_of_each_repeat_and_the_warm_up_never_counts
     assert found["plain"].round(9).tolist() == [4.0, 1.0, 4.0]
     assert found["course"].round(9).tolist() == [3.55, 2.1, 9.0]
     assert found["ratio"].round(9).tolist() == [1.175, 1.1, 1.25, 2]
+
+
+def test_the_table_in_docs_is_that_of_its_epochs():
+    kept = json.loads((DOCS / "course_against_plain.json").read_text(encoding="utf-8"))
+    shown = (DOCS / "bench.md").read_text(encoding="utf-8")
+    for (_, batch_size), row in summarise(pd.DataFrame(kept["epochs"])).iterrows():
+        cells = ["{:.3f} ({:.3f} to {:.3f})".format(*row[name]) for name in ("plain", "course")]
+        cells.append("{:.3f} ({:.3f} to {:.3f})".format(*row["ratio"][:3]))
+        assert f"| {batch_size} | {' | '.join(cells)} |" in shown
+        assert abs(row["ratio"]["median"] - 1) < 0.05
