@@ -1,6 +1,5 @@
 """Question 3: where the time goes on several GPUs, and how much of the link is used."""
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,14 +11,14 @@ from scaling.claims.claim_tables import ClaimTables, extremes, measured, row_at
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
-from scaling.tables.communication import BY_SUBTRACTION, EXPOSED, believable
+from scaling.tables.communication import BY_SUBTRACTION, EXPOSED, believable, first_estimates
 from scaling.tables.schema import by_configuration
 
 HALF = 0.5
 LEFT_OUT = "without_communication"
 INSTRUMENTS = [estimate for estimate in EXPOSED if estimate != BY_SUBTRACTION]
 LOW, HIGH = ["least", "communication_share_low"], ["most", "communication_share_high"]
-"""The ends of the shares of communication that estimates find, without their noise and with it."""
+"""The ends of the share of communication, without noise and with it."""
 TRAVELLING = ("profiler", BY_SUBTRACTION)
 """A trace is believed first; what a subtraction finds is all that does not shrink with N."""
 
@@ -64,37 +63,32 @@ def _with_shares(rows: pd.DataFrame, tables: ClaimTables) -> pd.DataFrame:
 
 
 def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
-    """A row for each batch size: the shares, and the estimates of communication.
+    """A row for each batch size: the shares, by the preferred estimate of communication.
 
-    Where idleness was not read, steps without exchange count as computing; without these computing
-    is not known.
+    An estimate without noise of its own counts as half to double; one below 0 leaves computing what
+    0 would. Where idleness was not read, steps without exchange count as computing; without these
+    computing is not known.
     """
-    rows = []
-    for batch_size, same in cells.groupby("batch_size"):
-        read = same[same["estimate"].isin(INSTRUMENTS)]
-        chosen = read if len(read) else same
-        low, high = chosen[LOW].min(), chosen[HIGH].max()
-        if len(read) == 1:
-            low = np.minimum(low / noise.LONE_INSTRUMENT, low * noise.LONE_INSTRUMENT)
-            high = np.maximum(high / noise.LONE_INSTRUMENT, high * noise.LONE_INSTRUMENT)
-        estimates = ", ".join(map(fmt.estimate, chosen["estimate"]))
-        wait, idle = same[["data_wait_share", "idle_share"]].iloc[0]
-        if math.isnan(idle) and LEFT_OUT in set(same["estimate"]):
-            idle = 0.0
-        rest = 1 - wait - idle
-        shares = {
-            **{"computing_share_low": rest - high.max(), "computing_share_high": rest - low.min()},
-            **{"data_wait_share": wait, "idle_share": idle, **low, **high},
-            "runs": chosen["runs"].astype(float).fillna(1).min(),
-        }
-        place = {"batch_size": batch_size, "gpus": same["gpus"].iloc[0]}
-        rows.append({**place, "estimates": estimates, **shares})
-    return pd.DataFrame(rows)
+    known = first_estimates(cells).sort_values("batch_size")
+    doubt = 1 + (noise.LONE_INSTRUMENT - 1) * known["resolution_seconds"].isna()
+    low = known[LOW].mul(doubt, axis=0).clip(upper=known[LOW].div(doubt, axis=0))
+    high = known[HIGH].mul(doubt, axis=0).clip(lower=known[HIGH].div(doubt, axis=0))
+    idle = known["idle_share"].mask(known["idle_share"].isna() & known["estimate"].eq(LEFT_OUT), 0)
+    rest = 1 - known["data_wait_share"] - idle
+    return known.assign(
+        estimate=known["estimate"].map(fmt.estimate),
+        idle_share=idle,
+        runs=known["runs"].astype(float).fillna(1),
+        computing_share_low=rest - high.max(axis=1).clip(lower=0),
+        computing_share_high=rest - low.min(axis=1).clip(lower=0),
+        **low,
+        **high,
+    )
 
 
 def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     """That computing is most of an epoch, with each batch size."""
-    parts = _by_batch(cells).dropna()
+    parts = _by_batch(cells).dropna(subset="computing_share_low")
     if parts.empty:
         return tables.missing("Q3.1-computing", about)
     # Where communication takes this, computing is half.

@@ -66,7 +66,7 @@ def of_seeds(distance: float, spreads: Sequence[float], seeds: Sequence[float]) 
 def of_margin(distance: float, off: float, runs: float) -> Ratio:
     """What would tell a figure, which so many `runs` leave `off`, from something so far off.
 
-    Nothing at a `distance` of 0 or less, as where two instruments differ.
+    Nothing at a `distance` of 0 or less, as of an estimate counted half to double.
     """
     if not runs > 1:
         return Ratio(math.nan, math.nan, WITHIN)
