@@ -6,6 +6,7 @@ import sys
 import uuid
 from contextlib import contextmanager
 
+import psutil
 import pytest
 
 from scaling.core.errors import UserError
@@ -65,21 +66,27 @@ def test_a_job_waits_for_a_while_for_a_gpu_that_another_holds_even_if_that_is_ki
     assert second.endswith(f"; {gpus[1]} is free")
 
 
-def test_a_job_that_is_ended_while_it_waits_leaves_nothing_behind(gpus, tmp_path):
+@pytest.mark.parametrize(("free", "says"), [(0, "waits for"), (1, "rank at work")])
+def test_a_job_that_is_ended_while_it_waits_or_works_leaves_nothing_behind(
+    gpus, tmp_path, free, says
+):
     program = (
         "import sys; from pathlib import Path; from scaling.launch import measure\n"
         "measure.environment.visible_gpus = lambda: sys.argv[1:2]\n"
-        "measure.launch_ranks(['true'], Path(sys.argv[2]), 'cuda', 1, 1, 600)"
+        "rank = ['sh', '-c', 'echo rank at work: $$ >&2; exec sleep 600']\n"
+        "measure.launch_ranks(rank, Path(sys.argv[2]), 'cuda', 1, 1, 600)"
     )
-    command = [sys.executable, "-c", program, gpus[0], str(tmp_path / "run.json")]
-    environment = {"PYTHONPATH": ":".join(sys.path)}
+    command = [sys.executable, "-c", program, gpus[free], str(tmp_path / "run.json")]
+    environment = {"PYTHONPATH": ":".join(sys.path), "PATH": os.environ["PATH"]}
     with lease.gpus(1, gpus):
-        waiting = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
-        with waiting:
-            assert waiting.stderr is not None and "waits for" in waiting.stderr.readline()
-            assert len(list(tmp_path.iterdir())) == 1
-            waiting.terminate()
-    assert (waiting.returncode, list(tmp_path.iterdir())) == (128 + signal.SIGTERM, [])
+        job = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
+        with job:
+            assert job.stderr is not None
+            said = job.stderr.readline()
+            assert says in said and len(list(tmp_path.iterdir())) == 1
+            job.terminate()
+    assert (job.returncode, list(tmp_path.iterdir())) == (128 + signal.SIGTERM, [])
+    assert not free or not psutil.pid_exists(int(said.split()[-1]))
 
 
 @pytest.fixture
