@@ -136,6 +136,7 @@ rule tables_convergence:
         ),
         timing=f"<results>/tables/{STUDY}/timing.csv",
         costs=f"<results>/tables/{STUDY}/costs.csv",
+        provenance=f"<results>/tables/{STUDY}/provenance.csv",
     output:
         tables_by("tables_convergence"),
     log:

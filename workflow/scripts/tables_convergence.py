@@ -11,7 +11,7 @@ from scaling.tables.experiments import convergence
 from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
 from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
 from scaling.tables.experiments.remedies import remedies
-from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
+from scaling.tables.experiments.time_to_accuracy import time_to_accuracy, timed_with_sgd
 
 
 @command_line.script
@@ -30,15 +30,17 @@ def main(
     """
     documents = [CONVERGENCE.read(path) for path in records]
     runs, epochs = convergence.runs(documents), convergence.epochs(documents)
-    timing, costs = schema.read_all(["timing", "costs"], tables, study).values()
+    names = ["timing", "costs", "provenance"]
+    timing, costs, provenance = schema.read_all(names, tables, study).values()
     timing = timing.merge(costs[[*CELL_KEYS, "watt_hours_per_epoch"]], on=CELL_KEYS)
+    timed = timed_with_sgd(timing, provenance)
     full = full_trainings([RUN.read(path) for path in trainings], target)
     found = {
         "convergence": runs,
         "convergence_epochs": epochs,
         "loss_curves": convergence.curves(documents),
         "remedies": remedies(runs, margin),
-        "time_to_accuracy": time_to_accuracy(runs, epochs, timing, margin),
+        "time_to_accuracy": time_to_accuracy(runs, epochs, timed, margin),
         "images_to_accuracy": images_to_accuracy(documents, accuracies),
         "noise_scale": noise_scale(documents),
         "full_trainings": full,

@@ -2,6 +2,7 @@
 
 import math
 
+import pandas as pd
 import pytest
 
 from examples.convergence_records import MARGIN, record, seeds, study, swept, timed
@@ -9,7 +10,7 @@ from scaling.tables.experiments import convergence
 from scaling.tables.experiments.best_remedy import best
 from scaling.tables.experiments.remedies import remedies
 from scaling.tables.experiments.same_runs import gap
-from scaling.tables.experiments.time_to_accuracy import time_to_accuracy
+from scaling.tables.experiments.time_to_accuracy import time_to_accuracy, timed_with_sgd
 
 
 def row(table, remedy, global_batch):
@@ -128,3 +129,12 @@ def test_the_remedy_of_a_batch_is_chosen_by_training_accuracy():
     assert row(table, "quick", 512).seconds < at["seconds"].iloc[0] == 2.0
     # The training accuracy to reach is 0.81 − 0.22, which warm-up has after two epochs.
     assert at["epochs_to_train_accuracy"].tolist() == [2]
+
+
+def test_only_cells_that_updated_by_sgd_time_the_techniques():
+    cells = pd.DataFrame(
+        {"recipe": ["course", "tuned", "other"], "strategy": "ddp", "gpus": 1, "batch_size": 512}
+    )
+    options = ["", "nesterov True, muon 0.12, precision bf16", None]
+    found = timed_with_sgd(cells.assign(epoch_seconds=1.0), cells.assign(recipe_options=options))
+    assert found["recipe"].tolist() == ["course", "other"]

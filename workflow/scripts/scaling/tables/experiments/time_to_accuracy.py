@@ -7,7 +7,11 @@ import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
-from scaling.tables.experiments.best_remedy import OTHER_STEPS, evaluated_best
+from scaling.tables.experiments.best_remedy import (
+    OTHER_STEPS,
+    OTHER_UPDATES,
+    evaluated_best,
+)
 from scaling.tables.experiments.remedies import remedies
 
 _PLACE = ["remedy", "global_batch"]
@@ -18,8 +22,8 @@ def time_to_accuracy(
 ) -> pd.DataFrame:
     """One row per remedy, global batch and timed cell with that global batch.
 
-    Cells are timed with SGD: a remedy whose steps cost more (LARS, Muon, ghost batch norm) has one
-    row for a global batch, without times, and is no `best`.
+    The cells are those `timed_with_sgd`: a remedy whose steps cost more (LARS, Muon, ghost batch
+    norm) has one row for a global batch, without times, and is no `best`.
 
     The target is the mean test accuracy of the reference (plain SGD) after its last epoch, minus
     `margin`. A seed needs the epochs until its test accuracy first is as high, infinitely many if
@@ -80,6 +84,13 @@ def time_to_accuracy(
         table[f"{prefix}reference_seconds"] = epochs_on_one * table["single"]
         table[f"{prefix}speedup"] = table[f"{prefix}reference_seconds"] / table["seconds"]
     return schema.frame("time_to_accuracy", table)
+
+
+def timed_with_sgd(timing: pd.DataFrame, provenance: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `timing` whose runs updated by SGD: a recipe may have Muon or LARS."""
+    other = provenance["recipe_options"].str.contains(OTHER_UPDATES).eq(True)
+    cells = provenance.loc[~other, CELL_KEYS].drop_duplicates()
+    return timing.merge(cells, on=CELL_KEYS)
 
 
 def needed(epochs: pd.DataFrame, quantity: str, target: float, of: str = "") -> dict[str, Any]:
