@@ -11,7 +11,7 @@ from scaling.tables import limits as peaks
 from scaling.tables import schema
 from scaling.tables.communication import communication as communicate
 from scaling.tables.epoch_parts import epoch_parts
-from scaling.tables.measurements import costs
+from scaling.tables.measurements import costs, device_time
 from scaling.tables.utilization import utilization
 
 FLOPS = 4_000_000_000
@@ -40,7 +40,7 @@ def run(gpus=1, seed=0, flops=FLOPS, precision="tf32", status="ok"):
 
 def used(times, *runs):
     parts = epoch_parts(times, schema.frame("in_memory"), communicate(times))
-    return utilization(times, parts, PEAKS, costs(list(runs)))
+    return utilization(times, parts, PEAKS, costs(list(runs)), device_time(list(runs)))
 
 
 def test_utilization_is_images_a_second_times_their_cost_over_the_peak():
@@ -67,10 +67,33 @@ def test_the_shares_of_an_epoch_add_up_to_it():
     )
     one, four = used(times, run(), run(gpus=4)).itertuples()
     assert four.communication_estimate == "subtraction_without_loading"
-    shares = (four.utilization, four.loading_share, four.communication_share, four.other_share)
+    shares = (four.utilization, four.loading_share, four.communication_share, four.unknown_share)
     assert shares == pytest.approx((0.125, 0.125, 0.1875, 0.5625))
-    assert math.isnan(one.communication_share)
-    assert one.utilization + one.loading_share + one.other_share == pytest.approx(1)
+    assert math.isnan(one.communication_share) and math.isnan(one.idle_share)
+    assert one.utilization + one.loading_share + one.unknown_share == pytest.approx(1)
+
+
+def traced(step, busy, computing, gpus=1):
+    """A run whose GPUs, of one process, had steps of so many seconds on a batch in memory."""
+    cell, made = run(gpus=gpus)
+    each = {"rank": 0, "iterations": 1, "seconds": step, "kernels": 1}
+    made["device_time"] = [
+        each | {"gpu": gpu, "busy_seconds": b, "compute_seconds": c}
+        for gpu, (b, c) in enumerate(zip(busy, computing, strict=True))
+    ]
+    return cell, made
+
+
+def test_a_trace_tells_idle_from_slow_on_every_gpu_of_a_process():
+    # 10 s an epoch, a fifth of it at the peak; of a step of 8 ms one GPU is busy for 6, the other
+    # for 4, and they compute for 5 and 3: idle 3 of 8, computing 4 of 8.
+    times = timing_table(timing_row(1, 128, 10.0, loader_seconds=0.0))
+    row = used(times, traced(8e-3, [6e-3, 4e-3], [5e-3, 3e-3])).iloc[0]
+    assert (row.idle_share, row.slower_share) == pytest.approx((3 / 8, 4 / 8 - 0.2))
+    assert row.unknown_share == pytest.approx(1 - 3 / 8 - 4 / 8)
+    # Traced kernels may last longer than the step does untraced: no share is below 0.
+    row = used(times, traced(8e-3, [9e-3], [9e-3])).iloc[0]
+    assert (row.idle_share, row.unknown_share) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ MEASURED = [
     "in_memory",
     "ranks",
     "costs",
+    "device_time",
     *(table.name for table in schema.made_by("tables_limits")),
 ]
 """What only a measured study has beside its times."""
@@ -50,7 +51,7 @@ def tables_of_times(
         ),
     }
     if measured:
-        limits = utilization(timing, epochs, found["peaks"], found["costs"])
+        limits = utilization(timing, epochs, found["peaks"], found["costs"], found["device_time"])
         derived |= {"epoch_parts": epochs, "utilization": limits}
     return derived
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from scaling.core import environment
 from scaling.core.errors import UserError
-from scaling.core.numbers import plural
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import UpdateRule
@@ -85,7 +84,7 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
             raise UserError(f"{said}, and none is visible")
         threads = config["machine"]["cpu_threads"]
         there = cores() // threads
-        what = f"CPU cores for processes of {plural(threads, 'thread')}"
+        what = f"CPU cores for processes of {threads} thread{'s' if threads > 1 else ''}"
     sections = {f"recipes.{name}": options for name, options in recipes.items()}
     if config["convergence"]["remedies"]:
         sections["convergence"] = config["convergence"]

@@ -30,10 +30,11 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
 
     `in_memory`: `iterations` and `samples` of this rank, the `seconds` they took in each repeat,
     and `seconds_without_exchange`, null on one GPU and where the strategy cannot leave gradients
-    out. `readings`: the measurements of communication, none on one GPU. `device_time`: what
-    `Trace.busiest` says, beside the host's `seconds` of the same iterations, untraced: on several
-    GPUs a device that waits for another rank does so inside a communication kernel, which is no gap
-    and no compute either. A CPU, which runs no kernels, has 0 iterations of it and a `note`.
+    out. `readings`: the measurements of communication, none on one GPU. `device_time`: of each
+    device of this rank what `Trace.by_device` says, beside the host's `seconds` of the same
+    iterations, untraced: on several GPUs a device that waits for another rank does so inside a
+    communication kernel, which is no gap and no compute either. A CPU, which runs no kernels, has
+    0 iterations of it and a `note`.
     """
     own = {"rank": rank.index}
     on_gpu = rank.device.type == "cuda"
@@ -42,7 +43,7 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
     found: dict[str, Any] = {
         "in_memory": own | in_memory,
         "readings": [],
-        "device_time": {**own, "iterations": 0, "note": "a CPU runs no kernels"},
+        "device_time": [{**own, "iterations": 0, "note": "a CPU runs no kernels"}],
     }
     if gpus == 1 and not on_gpu:
         return found
@@ -52,7 +53,7 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
         # Tracing delays launches, not what runs, so the gaps between kernels are these seconds of
         # the host less the busy ones, not those of the trace.
         seconds = {"iterations": traced.iterations, "seconds": median(in_memory["seconds"])}
-        found["device_time"] = {**own, **seconds, **trace.busiest()}
+        found["device_time"] = [{**own, **seconds, **each} for each in trace.by_device()]
     if gpus > 1:
         spans, told = trace.communicating(), "the trace shows no communication"
         by_trace = _reading("profiler", traced.iterations, spans, told)

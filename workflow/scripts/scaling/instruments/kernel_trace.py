@@ -40,21 +40,20 @@ class Trace:
         ]
         return max(found, default=None)
 
-    def busiest(self) -> dict[str, float]:
-        """Describe the device on which anything runs for the longest time.
+    def by_device(self) -> list[dict[str, float]]:
+        """Describe each `gpu` on which anything ran, by its number in this process.
 
         `busy_seconds` in which anything runs, `compute_seconds` in which anything but communication
         does (overlaps count once), and the number of `kernels`, copies and fills.
         """
-        found = [{"busy_seconds": 0.0, "compute_seconds": 0.0, "kernels": 0}]
-        for device in self.communication.keys() | self.compute.keys():
+        found: list[dict[str, float]] = []
+        for device in sorted(self.communication.keys() | self.compute.keys()):
             own = self.compute.get(device, [])
             spans = [*self.communication.get(device, []), *own]
             busy, computing = length(_seconds(spans)), length(_seconds(own))
-            found.append(
-                {"busy_seconds": busy, "compute_seconds": computing, "kernels": len(spans)}
-            )
-        return max(found, key=lambda each: each["busy_seconds"])
+            times = {"busy_seconds": busy, "compute_seconds": computing}
+            found.append({"gpu": device, **times, "kernels": len(spans)})
+        return found
 
 
 def record(train: TrainIterations, limit: int, rank: Rank) -> tuple[Trace, EpochResult]:

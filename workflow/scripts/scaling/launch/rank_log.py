@@ -5,8 +5,8 @@ A rank appends JSON lines to its own file between epochs, never inside one:
 EpochRow), `trained` (no more of them), `outcome` (status, message, time of a rank that had to stop;
 of one whose steps got no further the last ones launched and finished), `end` of what is measured
 (memory, communication, evaluation, parameters_sha256, applied, compiled_batch_sizes,
-flops_per_image, activation_bytes_per_image) and `readings` of the instruments after it (in_memory,
-readings, device_time, seconds since the start).
+compiled_graphs, flops_per_image, activation_bytes_per_image) and `readings` of the instruments
+after it (in_memory, readings, device_time, seconds since the start).
 A signal that ends a rank leaves `stacks` (text: what its threads were doing).
 """
 

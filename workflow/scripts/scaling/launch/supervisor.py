@@ -102,7 +102,7 @@ def assemble(
         training={
             **spec.parameters(),
             "recipe_applied": first_end.get("applied"),
-            "compiled_batch_sizes": first_end.get("compiled_batch_sizes"),
+            **{key: first_end.get(key) for key in ("compiled_batch_sizes", "compiled_graphs")},
         },
         epochs=epochs,
         evaluation=first_end.get("evaluation"),
@@ -113,7 +113,7 @@ def assemble(
             "readings": [reading for line in read for reading in line["readings"]],
         },
         in_memory=[line["in_memory"] for line in read if line["in_memory"]],
-        device_time=[line["device_time"] for line in read if line["device_time"]],
+        device_time=[device for line in read for device in line["device_time"]],
         environment={
             **host_info,
             **environment.leased_gpus(result.gpus),

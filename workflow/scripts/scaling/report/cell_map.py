@@ -13,9 +13,11 @@ from scaling.report.overview import fastest, recommended
 
 PARTS = {
     "utilization": "arithmetic at sprint peak",
-    "other_share": "other GPU work",
+    "slower_share": "kernels below the peak",
+    "idle_share": "GPU idle",
     "communication_share": "exposed communication",
     "loading_share": "waiting for data",
+    "unknown_share": "not known",
 }
 """The parts of a bar, in its order, by the columns of their shares."""
 

@@ -18,7 +18,9 @@ LIMITS = {
     ),
     "communication_share": ("communication", "A larger batch on each GPU sends less often."),
     "utilization": ("arithmetic at sprint peak", "Only faster GPUs or fewer operations help."),
-    "other_share": ("GPU work below sprint peak", "Larger batches, fewer and larger kernels."),
+    "slower_share": ("kernels below sprint peak", "Larger batches, fewer and larger kernels."),
+    "idle_share": ("an idle GPU", "Larger batches, CUDA graphs: fewer launches an image."),
+    "unknown_share": ("not known", "Measure again with training.instrumented_iterations above 0."),
 }
 """What an epoch's seconds can be, by the columns of their shares, and what makes them less."""
 

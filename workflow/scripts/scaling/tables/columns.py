@@ -77,8 +77,8 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
         "utilization": f"""{_KEYS} images_per_second images_per_second_min images_per_second_max
             images_per_second_without_loading count:whole flops_per_image:whole precision:text
             flops_per_second_per_gpu peak_flops_per_second utilization utilization_without_loading
-            loading_share communication_share communication_estimate:text other_share
-            power_capped_share note:text peak_state:text sustained_flops_per_second
+            loading_share communication_share communication_estimate:text idle_share slower_share
+            unknown_share power_capped_share note:text peak_state:text sustained_flops_per_second
             sustained_utilization""",
         "audit": f"check:text {_CELL} severity:text message:text found expected",
         "prediction": f"""{_CELL} measured:truth epoch_seconds predicted_seconds low_seconds

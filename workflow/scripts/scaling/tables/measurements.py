@@ -89,15 +89,16 @@ def device_time(runs: list[Run]) -> pd.DataFrame:
     than communication runs, and communication that no compute hides: on several GPUs this is also
     where a device waits for the others, so a small gap does not mean that it works. Where a record
     on several GPUs does not tell the two apart, compute is empty. The figures are medians over the
-    ranks of a run, then over the seeds, `count` of them. A gap below 0 is kept: the traced steps
-    took longer than the untraced ones. A cell without figures has a `note` that says why.
+    GPUs of a run, those of DataParallel's one process too, then over the seeds, `count` of them. A
+    gap below 0 is kept: the traced steps took longer than the untraced ones. A cell without figures
+    has a `note` that says why.
     """
     return table_of_cells("device_time", runs, _device_time)
 
 
 def _device_time(records: Seeds) -> dict[str, Any]:
     read = [record["device_time"] for record in records if record is not None]
-    # One step of a run by the medians of its ranks.
+    # One step of a run by the medians of its GPUs.
     steps = [
         pd.DataFrame(ranks)[STEP]
         .div([rank["iterations"] for rank in ranks], axis=0)

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
@@ -10,7 +11,11 @@ from scaling.tables import schema
 
 
 def utilization(
-    timing: pd.DataFrame, epoch_parts: pd.DataFrame, peaks: pd.DataFrame, costs: pd.DataFrame
+    timing: pd.DataFrame,
+    epoch_parts: pd.DataFrame,
+    peaks: pd.DataFrame,
+    costs: pd.DataFrame,
+    device_time: pd.DataFrame,
 ) -> pd.DataFrame:
     """The table of utilization: one row per row of `timing`.
 
@@ -20,14 +25,18 @@ def utilization(
     peak is that of a sprint, as `peak_state` says; `sustained_utilization` is the same by the peak
     of a GPU that works on, empty where that was not read.
 
-    The shares are of that epoch and add up to 1: `utilization` is the time its operations would
-    take at the peak, `loading_share` the data wait and `communication_share` the communication of
-    `epoch_parts`, `other_share` all the rest: what runs below the peak, and gaps.
+    The shares are of that epoch: `utilization` is the time its operations would take at the peak,
+    `loading_share` the data wait and `communication_share` the communication of `epoch_parts`. The
+    traced step of `device_time` divides the work: `idle_share` is where no kernel ran,
+    `slower_share` where kernels computed below the peak. `unknown_share` is what these leave, not
+    below 0: without a trace all of it.
     `power_capped_share`: see `measurements.costs`. What is missing is in `note`.
     """
-    parts = ["data_wait_seconds", "communication_seconds", "communication_estimate"]
+    parts = ["data_wait_seconds", "communication_seconds", "communication_estimate", "work_seconds"]
+    steps = ["step_seconds", "compute_seconds", "gap_seconds"]
     table = timing.merge(costs, how="left", on=CELL_KEYS)
     table = table.merge(epoch_parts[[*CELL_KEYS, *parts]], how="left", on=CELL_KEYS)
+    table = table.merge(device_time[[*CELL_KEYS, *steps]], how="left", on=CELL_KEYS)
     ends = {"": "", "_min": "_max", "_max": "_min", "_without_loading": "_without_loading"}
     for end, other in ends.items():
         table[f"images_per_second{end}"] = table["samples"] / table[f"epoch_seconds{other}"]
@@ -45,8 +54,13 @@ def utilization(
     table["loading_share"] = table["data_wait_seconds"] / table["epoch_seconds"]
     share = table["communication_seconds"] / table["epoch_seconds"]
     table["communication_share"] = share.where(table["gpus"] > 1)
-    known = table["utilization"] + table["loading_share"]
-    table["other_share"] = 1 - known - table["communication_share"].fillna(0)
+    of_a_step = table["work_seconds"] / table["epoch_seconds"] / table["step_seconds"]
+    table["idle_share"] = table["gap_seconds"].clip(lower=0) * of_a_step
+    computing = table["compute_seconds"] * of_a_step
+    table["slower_share"] = (computing - table["utilization"]).clip(lower=0)
+    known = table[["loading_share", "communication_share", "idle_share"]].sum(axis=1)
+    known += np.maximum(computing.fillna(0), table["utilization"].fillna(0))
+    table["unknown_share"] = (1 - known).clip(lower=0).where(table["epoch_seconds"].notna())
     table["note"] = [_note(row) for row in table.itertuples()]
     return schema.arrange("utilization", table)
 

@@ -1,7 +1,8 @@
 """What a trained model is worth: loss, accuracy, which model it is, and what training it costs."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,19 +18,35 @@ COUNTED_IMAGES = 2
 """Batch normalisation refuses a single value per channel."""
 
 
-def normalized(images: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Tensor:
-    """uint8 [n, S, S, 3] to float32 [n, 3, S, S]: what ToTensor and Normalize give."""
-    scaled = (images.astype(np.float32) / 255 - mean) / std
-    return torch.from_numpy(scaled.astype(np.float32).transpose(0, 3, 1, 2)).contiguous()
+def normalized(
+    images: np.ndarray, mean: np.ndarray, std: np.ndarray, device: torch.device | str = "cpu"
+) -> Tensor:
+    """uint8 [n, S, S, 3] to float32 [n, 3, S, S] on `device`: what ToTensor and Normalize give."""
+    own_mean, own_std = (torch.from_numpy(part).to(device) for part in (mean, std))
+    scaled = torch.from_numpy(images).to(device).float() / 255
+    return ((scaled - own_mean) / own_std).float().permute(0, 3, 1, 2).contiguous()
+
+
+@contextmanager
+def without_search() -> Iterator[None]:
+    """Within the block cuDNN takes convolutions as its heuristics choose and tries none."""
+    searching = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = searching
 
 
 @torch.no_grad()
+@without_search()
 def evaluate(
     model: nn.Module, dataset: TrainingData, device: torch.device, batch_size: int = 500
 ) -> dict[str, float | None]:
     """`test_loss` (mean cross-entropy, null if not finite) and `test_accuracy` (0 to 1).
 
     Not in inference mode: what a sharded model gathers there could not be used in training again.
+    Its few batches are not worth a search for the fastest convolutions.
     """
     model.eval()
     images, labels = dataset.data.test_images, dataset.data.test_labels
@@ -37,7 +54,7 @@ def evaluate(
     correct = 0
     for start in range(0, len(labels), batch_size):
         batch = slice(start, start + batch_size)
-        logits = model(normalized(images[batch], dataset.mean, dataset.std).to(device))
+        logits = model(normalized(images[batch], dataset.mean, dataset.std, device))
         target = torch.from_numpy(labels[batch]).to(device)
         loss += functional.cross_entropy(logits, target, reduction="sum").item()
         correct += int((logits.argmax(1) == target).sum().item())

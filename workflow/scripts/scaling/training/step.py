@@ -12,6 +12,7 @@ from torch.nn import functional
 from scaling.data.resident import ResidentImages
 from scaling.registry.recipes.tuned import Options
 from scaling.training.captured_steps import CapturedSteps
+from scaling.training.evaluation import without_search
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.wrapped_sgd import WrappedSGD
 
@@ -134,13 +135,8 @@ class Step:
 @contextmanager
 def _as_it_comes() -> Iterator[None]:
     """Within the block nothing is compiled and no algorithm searched for."""
-    searching = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = False
-    try:
-        with torch.compiler.set_stance("force_eager"):
-            yield
-    finally:
-        torch.backends.cudnn.benchmark = searching
+    with without_search(), torch.compiler.set_stance("force_eager"):
+        yield
 
 
 def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:

@@ -13,7 +13,7 @@ which no CUDA graph holds here, and are compiled block by block.
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -34,6 +34,7 @@ from scaling.registry.recipe import RECIPES
 from scaling.registry.recipes.tuned import Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import UpdateRule
+from scaling.training import compiled
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
 from scaling.training.step import InPrecision, Step
 from scaling.training.trainer import EpochResult, TrainingData, TrainIterations, finite
@@ -92,6 +93,7 @@ class Tuned:
         self._wrapped: WrappedSGD | None = None
         if rank.processes > 1 and not own_messages:
             self._wrapped = WrappedSGD(spec, rank, model)
+        self._cache = ExitStack()
         options, notes = self._prepared(_possible(options, model, rank, cell, own_messages))
         self.applied = {
             **options.model_dump(exclude_defaults=True),
@@ -109,9 +111,11 @@ class Tuned:
     def _prepared(self, options: Options) -> tuple[Options, list[str]]:
         """Prepare the steps; leave out what this model does not bear, and say why.
 
-        A lack of memory is no such reason.
+        A lack of memory is no such reason. What fails to compile is first compiled without what is
+        kept of earlier runs, which may be damaged.
         """
         notes: list[str] = []
+        tried_anew = False
         while True:
             self._build(options)
             try:
@@ -125,6 +129,10 @@ class Tuned:
                     raise
                 self._optimizer.release()
                 self._model.zero_grad()
+                if options.compile and not tried_anew:
+                    tried_anew = True
+                    self._cache.enter_context(compiled.anew())
+                    continue
                 switch = "cuda_graph" if options.cuda_graph else "compile"
                 notes.append(f"without {switch}: {outcome.first_sentence(error)}")
                 options = options.model_copy(update={switch: False})
@@ -197,6 +205,7 @@ class Tuned:
 
     def close(self) -> None:
         self._step.release()
+        self._cache.close()
 
     def _train(self, epoch: int, sizes: list[int]) -> EpochResult:
         self.model.train()

@@ -27,7 +27,7 @@ from scaling.launch.startup_clock import StartupClock
 from scaling.models.build import build
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
-from scaling.training import evaluation
+from scaling.training import compiled, evaluation
 from scaling.training.trainer import Trainer, TrainingData
 
 
@@ -55,10 +55,14 @@ def run(
     `clock` knows the phases up to the imports; `instruments` follow the last epoch. A lack of
     memory is reported as an outcome and ends the process with status 1, so that the launcher ends
     the other ranks; any other error is a failure: traceback and status 1. So is a wait inside
-    captured steps that lasts longer than `spec.collective_timeout_seconds`.
+    captured steps that lasts longer than `spec.collective_timeout_seconds`. Never returns: all is
+    on disk, and PyTorch's own clean-up takes seconds.
     """
     with measure.rank_process(log_folder, partial(_report, spec)) as log:
         _train(spec, images, manifest, log, clock, instruments)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
@@ -162,11 +166,12 @@ def _train(
             },
             "applied": trainer.applied,
             "compiled_batch_sizes": trainer.compiled_batch_sizes,
+            "compiled_graphs": compiled.cache_use(),
             "flops_per_image": counted.flops,
             "activation_bytes_per_image": counted.activation_bytes,
         },
     )
-    found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": None}
+    found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": []}
     if spec.instrumented_iterations:
         limit = spec.instrumented_iterations
         found = instruments(trainer, rank, spec.cell.gpus, limit)

@@ -57,7 +57,8 @@ class RunRecord(TypedDict):
 
     `cell` as `grid.Cell`; `message` one sentence for a status other than ok; `model` with what
     `training.evaluation` counts, and the SHA-256 of each rank's parameters; `training` every
-    parameter, in `recipe_applied` the recipe's options as they could be applied; `settling` as
+    parameter, in `recipe_applied` the recipe's options as they could be applied, in
+    `compiled_graphs` how many graphs came from the cache and how many were compiled; `settling` as
     `drift` says; `communication` with the bytes of each message of gradients; `readings`,
     `in_memory` and `device_time` of each rank as `scaling.instruments.communication` has them;
     `environment` as `core.environment` has it. `startup`: seconds of `PHASES` and their total.
@@ -96,7 +97,7 @@ def upgrade(record: Any) -> RunRecord:
         record.setdefault(key, None)
     for key in ("flops_per_image", "activation_bytes_per_image"):
         record["model"].setdefault(key, None)
-    for key in ("recipe_applied", "compiled_batch_sizes"):
+    for key in ("recipe_applied", "compiled_batch_sizes", "compiled_graphs"):
         record["training"].setdefault(key, None)
     record["communication"].setdefault("readings", [])
     for epoch in record["epochs"]:
