@@ -62,7 +62,7 @@ except UserError as error:
 os.environ[errors.SNAKEMAKE_VARIABLE] = str(os.getpid())
 if config["machine"]["share"]:
     os.environ[SHARE_VARIABLE] = "1"
-RUNS = grid.expand(**config["grid"])
+RUNS = grid.of(config)
 MODEL = configuration.model_options(config)
 IMAGE_SIZE = config["dataset"].get("image_size", 32)
 STUDY = config["study"]
@@ -220,6 +220,14 @@ def records(wildcards):
     """The records of all runs of the grid."""
     folder = Path(RECORDS, "runs")
     return records_there([str(run.record_path(folder)) for run in RUNS])
+
+
+PLACES = {run.record_path(Path("runs")): len(RUNS) - n for n, run in enumerate(RUNS)}
+
+
+def place_in_grid(wildcards):
+    """The priority of a run: higher the earlier the grid names it, 0 of what it does not name."""
+    return PLACES.get(Path("runs", grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
 
 def gpus_of(wildcards):

@@ -46,7 +46,7 @@ use rule quantize_train as quantize_train_resnet with:
                 "epochs": config["training"]["warmup_epochs"]
                 + config["training"]["measured_epochs"],
                 "batch_size": min(config["grid"]["batch_sizes"]),
-                "recipe_options": config["recipes"][RESNET_RECIPE],
+                "recipe_options": grid.recipe_options(config, RESNET_RECIPE),
             }
         ),
 

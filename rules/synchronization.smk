@@ -26,7 +26,7 @@ if not REPLAY:
             world_sizes=config["grid"]["gpus"],
             synchronization=options(config["synchronization"]),
             training=options(TRAINING | MODEL),
-            tuned_options=json.dumps(config["recipes"]["tuned"]),
+            tuned_options=json.dumps(grid.recipe_options(config, "tuned")),
             machine=options(config["machine"], *LIMITS),
         shell:
             "python workflow/scripts/synchronization_measure.py --gpus {wildcards.gpus:q}"

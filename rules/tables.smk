@@ -16,7 +16,7 @@ rule tables_runs:
         "../workflow/envs/study.yaml"
     params:
         code=digest("tables_runs"),
-        grid=json.dumps(config["grid"]),
+        grid=json.dumps(grid.section(config)),
         runs=f"{RECORDS}/runs",
         partial=options(config, "partial"),
         cost=options(config.get("cost", {})),

@@ -8,6 +8,8 @@ rule train_run:
         f"logs/train_run/{grid.RUN_PATTERN}.log",
     benchmark:
         f"benchmarks/train_run/{grid.RUN_PATTERN}.tsv"
+    # In the grid's order, so that cells find what was compiled for those before them.
+    priority: place_in_grid
     conda:
         "../workflow/envs/study.yaml"
     threads: timed_threads
@@ -19,7 +21,7 @@ rule train_run:
         repeat=lambda wildcards: wildcards.repeat.rpartition("~")[2] or 0,
         training=options(config["training"] | TRAINING | MODEL),
         recipe=lambda wildcards: options(
-            {"recipe_options": config["recipes"][wildcards.recipe]}
+            {"recipe_options": grid.recipe_options(config, wildcards.recipe)}
         ),
         machine=options(config["machine"], *LIMITS),
     shell:
@@ -60,7 +62,10 @@ if FULL["gpus"]:
                 }
             ),
             recipe=options(
-                {"recipe_options": config["recipes"]["tuned"] | FULL["update"]}
+                {
+                    "recipe_options": grid.recipe_options(config, "tuned")
+                    | FULL["update"]
+                }
             ),
             machine=options(config["machine"], *LIMITS),
 

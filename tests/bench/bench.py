@@ -74,10 +74,10 @@ def no_op_seconds(folder: Path, cells: int) -> float:
     command = ["snakemake", "--cores", "2", "--quiet", "all", "--configfile", "bench.yaml"]
     (study / "bench.yaml").write_text(yaml.safe_dump(config))
     seconds_of(command, study)
-    first = grid.expand(**config["grid"])[0].record_path(study / "results/runs")
+    first = grid.of(config)[0].record_path(study / "results/runs")
     record = RUN.read(first)
     config = grid_of(cells)
-    for run in grid.expand(**config["grid"]):
+    for run in grid.of(config):
         record["cell"] = vars(run)
         files.write_json(run.record_path(study / "results/runs"), record)
     (study / "bench.yaml").write_text(yaml.safe_dump(config))
@@ -92,7 +92,7 @@ def cells_seconds(folder: Path, cells: int, *options: str) -> float:
     config: Any = grid_of(cells)
     config["machine"]["share"] = True
     (study / "bench.yaml").write_text(yaml.safe_dump(config))
-    runs = [str(run.record_path(Path("results/runs"))) for run in grid.expand(**config["grid"])]
+    runs = [str(run.record_path(Path("results/runs"))) for run in grid.of(config)]
     images = "resources/dataset/synthetic/manifest.json"
     configured = ["--quiet", "all", "--configfile", "bench.yaml"]
     seconds_of(["snakemake", "--cores", "2", images, *configured], study)

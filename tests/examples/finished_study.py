@@ -47,7 +47,7 @@ def make(folder: Path, **changes: Any) -> None:
     """Write results/ and resources/ of `CONFIG`, its top keys changed, below `folder`."""
     config = copy.deepcopy(CONFIG) | changes
     results = folder / "results"
-    for cell in grid.expand(**config["grid"]):
+    for cell in grid.of(config):
         made = records.record(cell, records.epochs(cell, 2.5))
         made["dataset"]["checksum"] = CHECKSUM
         records.save(results / "runs", made)

@@ -63,7 +63,7 @@ def main(config: Path = Path("config/config.yaml")) -> None:
     here = [found for found in processes if found["cwd"] == str(Path.cwd())]
     commands = "\n".join(" ".join(found["cmdline"] or ()) for found in here)
     rows, errors = [], []
-    for cell in grid.expand(**study["grid"]):
+    for cell in grid.of(study):
         log = cell.log_path(LOGS)
         state, error = _state(cell.record_path(RESULTS / "runs"), log, commands, limit)
         rows.append({**vars(cell), "state": state})

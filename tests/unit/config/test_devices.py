@@ -9,7 +9,7 @@ import yaml
 from scaling.config import devices
 from scaling.core import environment
 from scaling.core.errors import UserError
-from scaling.core.grid import Cell
+from scaling.core.grid import Cell, recipe_options
 from scaling.launch.run_spec import RunSpec
 
 
@@ -71,13 +71,13 @@ def test_bf16_on_a_gpu_that_has_none_is_refused_by_its_key(config, monkeypatch):
     ):
         devices.check(config, 1, granted=None)
     config["recipes"]["tuned"]["precision"] = "bf16"
-    spec = RunSpec(Cell("tuned", "ddp", 1, 8, 0), recipe_options=config["recipes"]["tuned"])
+    spec = RunSpec(Cell("tuned", "ddp", 1, 8, 0), recipe_options=recipe_options(config, "tuned"))
     with pytest.raises(UserError, match=r"recipes\.tuned\.precision is bf16 and T4"):
         spec.resolved()
 
 
 def test_updates_that_a_strategy_makes_itself_cannot_be_changed(config):
-    recipes = {"tuned": config["recipes"]["tuned"] | {"label_smoothing": 0.1}}
+    recipes = {"tuned": recipe_options(config, "tuned") | {"label_smoothing": 0.1}}
     assert not list(devices.need_own_updates(["ddp", "dp", "fsdp"], recipes))
     for option in ({"muon": 0.1}, {"decay": "linear"}):
         (said,) = devices.need_own_updates(
@@ -86,6 +86,8 @@ def test_updates_that_a_strategy_makes_itself_cannot_be_changed(config):
         assert said.endswith(
             "strategy fsdp updates the weights by plain SGD (allowed: strategies ddp)"
         )
+    limited = {"tuned": recipes["tuned"] | {"muon": 0.1, "strategies": ["ddp"]}}
+    assert not list(devices.need_own_updates(["ddp", "fsdp"], limited))
     cell, options = Cell("tuned", "zero1", 2, 8, 0), recipes["tuned"] | {"nesterov": True}
     with pytest.raises(UserError, match="nesterov is True, and strategy zero1 updates"):
         RunSpec(cell=cell, recipe_options=options).resolved()

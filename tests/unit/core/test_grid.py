@@ -34,3 +34,13 @@ def test_repeats_are_of_all_cells_or_of_those_that_an_entry_names():
     assert {cell for cell, count in runs.items() if count == 2} == {("tuned", 1, 32)}
     assert all((count == 3) == (cell[1] == 2) for cell, count in runs.items())
     assert [cell.repeat for cell in grid.expand(*lists, 2)] == [0, 1] * 8
+
+
+def test_a_recipe_has_cells_with_its_own_strategies_alone():
+    lists = {"strategies": ["dp", "ddp"], "gpus": [2], "batch_sizes": [32], "seeds": [0]}
+    config = {
+        "grid": {"recipes": ["course", "tuned"], **lists},
+        "recipes": {"course": {"strategies": None}, "tuned": {"strategies": ["ddp", "fsdp"]}},
+    }
+    found = [(run.recipe, run.strategy) for run in grid.of(config)]
+    assert found == [("course", "dp"), ("course", "ddp"), ("tuned", "ddp")]

@@ -55,6 +55,13 @@ def _across_keys(
         )
     if absent := sorted(set(config.knobs.gpus) - set(grid.gpus)):
         yield f"knobs.gpus has {absent[0]} (allowed: those of grid.gpus, whose link is measured)"
+    for name in grid.recipes:
+        limits = getattr(config.recipes, name).strategies or grid.strategies
+        if not set(limits) & set(grid.strategies):
+            yield (
+                f"recipes.{name}.strategies is {', '.join(limits)} and grid.strategies has none of "
+                f"them (it has {', '.join(grid.strategies)}): the recipe would have no cell"
+            )
     cells = list(product(grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes))
     for place, wanted in enumerate(grid.repeats):
         if not any(repeats_of(wanted.model_dump(), *cell) for cell in cells):

@@ -35,8 +35,9 @@ def need_own_updates(
     """Say which strategies update the weights themselves, by SGD, where a recipe asks for more."""
     asks = {key: plain for key, plain in UpdateRule() if key != "label_smoothing"}
     for (name, options), strategy in product(recipes.items(), strategies):
-        own = RECIPES.find(name).sweep_kinds
-        if strategy in own or STRATEGIES.find(strategy).processes(2) == 1:
+        own, limits = RECIPES.find(name).sweep_kinds, options.get("strategies") or [strategy]
+        single = STRATEGIES.find(strategy).processes(2) == 1
+        if strategy in own or strategy not in limits or single:
             continue
         for key in [key for key, plain in asks.items() if options.get(key, plain) != plain][:1]:
             yield (

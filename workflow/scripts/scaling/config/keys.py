@@ -133,10 +133,21 @@ class Training(Section):
     """Mirrors half of the images. Right for photographs, wrong for digits."""
 
 
+class Recipe(Section):
+    strategies: Some[Annotated[str, one_of(STRATEGIES)]] | None = None
+    """Of `grid.strategies` those that this recipe is for, as `[ddp]`: it has no cells with others.
+    Null: all of them. May be left out."""
+
+
+def _section_of(recipe: str) -> Any:
+    """The options of a recipe, and what every recipe has."""
+    return create_model(recipe, __base__=(RECIPES.find(recipe).options, Recipe)), ...
+
+
 Recipes = create_model(
     "Recipes",
     __base__=Section,
-    **{name: (RECIPES.find(name).options, ...) for name in RECIPES.names()},  # type: ignore[call-overload]
+    **{name: _section_of(name) for name in RECIPES.names()},
 )
 
 

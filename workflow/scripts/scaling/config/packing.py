@@ -12,6 +12,7 @@ from scaling.config.stored import CONFIG, MANIFEST
 from scaling.config.technique import Technique, by_name
 from scaling.core import files
 from scaling.core.errors import UserError
+from scaling.core.grid import recipe_options
 from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.dataset import DATASET
 from scaling.core.records.kind import Kind
@@ -61,7 +62,7 @@ def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
         asked |= config["convergence"] | {"options": Technique.of(options).model_dump()}
         used["options"] = Technique().model_dump() | record["options"]
     else:
-        wanted = config["recipes"][record["cell"]["recipe"]]
+        wanted = recipe_options(config, record["cell"]["recipe"])
         asked |= config["machine"] | {"recipe_options": wanted}
         # A switch that a record does not know came later: it was off.
         off = {name: False for name, value in wanted.items() if value is False}

@@ -53,12 +53,12 @@ def lost(results: Path, config: dict[str, Any], images: str, machine: str | None
 
 def run_records(config: dict[str, Any]) -> list[Path]:
     """The record of each run of the grid, from the study's folder."""
-    return [run.record_path(Path("runs")) for run in grid.expand(**config["grid"])]
+    return [run.record_path(Path("runs")) for run in grid.of(config)]
 
 
 def run_logs(config: dict[str, Any]) -> list[Path]:
     """The log of each run of the grid, of which a stored study may have the end."""
-    return [run.log_path(Path("logs")) for run in grid.expand(**config["grid"])]
+    return [run.log_path(Path("logs")) for run in grid.of(config)]
 
 
 def other_records(config: dict[str, Any]) -> list[Path]:

@@ -35,10 +35,12 @@ def describe(device: Device) -> dict[str, Any]:
     """The environment of a run, as far as it is known without starting a device.
 
     `device_names` are all of this machine's; the lease narrows them down (`leased_gpus`). The
-    workers add what only they see (`seen_by`).
+    workers add what only they see (`seen_by`). `boot_id` is the kernel's: virtual machines often
+    share a host's name.
     """
     return {
         "hosts": [host()],
+        "boot_id": _text(Path("/proc/sys/kernel/random/boot_id")),
         "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
         "slurm_gpus": slurm_gpus(),
         "device": device,
@@ -215,6 +217,10 @@ def applied_precision(asked: str, device: str) -> str:
     """The precision that the visible GPUs, or the CPU, apply: what has no TF32 keeps to float32."""
     lacks = device == "cpu" or older_gpu(AMPERE)
     return "float32" if asked == "tf32" and lacks else asked
+
+
+def _text(file: Path) -> str | None:
+    return file.read_text().strip() if file.exists() else None
 
 
 def _cpu_name() -> str:

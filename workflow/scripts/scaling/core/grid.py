@@ -1,5 +1,6 @@
 """The grid of a study: which cells it has and where the record of each run lies."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -50,6 +51,24 @@ class Cell:
         )
 
 
+def of(config: dict[str, Any]) -> list[Cell]:
+    """Every run of a configuration's grid; see `expand`."""
+    return expand(**section(config))
+
+
+def section(config: dict[str, Any]) -> dict[str, Any]:
+    """The section `grid` with what its recipes say of their strategies: arguments of `expand`."""
+    recipes = {name: config["recipes"][name] for name in config["grid"]["recipes"]}
+    limits = {name: own["strategies"] for name, own in recipes.items() if own.get("strategies")}
+    return config["grid"] | ({"limits": limits} if limits else {})
+
+
+def recipe_options(config: dict[str, Any], recipe: str) -> dict[str, Any]:
+    """What the training of a recipe is told, of its section in the configuration."""
+    own = config["recipes"][recipe]
+    return {key: value for key, value in own.items() if key != "strategies"}
+
+
 def expand(
     recipes: list[str],
     strategies: list[str],
@@ -57,15 +76,19 @@ def expand(
     batch_sizes: list[int],
     seeds: list[int],
     repeats: list[dict[str, Any]] | int = 1,
+    limits: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Cell]:
     """Every combination, in the order of the contracts' path, with its repeats.
 
-    `repeats` is their number, or a number for some cells each (see `repeats_of`).
+    `repeats` is their number, or a number for some cells each (see `repeats_of`); a recipe in
+    `limits` has the strategies named there alone.
     """
+    limits = limits or {}
     wanted = [{"repeats": repeats}] if isinstance(repeats, int) else repeats
     return [
         Cell(*values, repeat)
         for values in product(recipes, strategies, gpus, batch_sizes, seeds)
+        if values[1] in limits.get(values[0], strategies)
         for repeat in range(max([1, *(repeats_of(each, *values) for each in wanted)]))
     ]
 

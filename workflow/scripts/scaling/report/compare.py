@@ -78,7 +78,7 @@ def _measured(name: str, folder: Path) -> Side:
     path = folder / stored.CONFIG
     try:
         config = read_config(path)
-        cells, data, study = grid.expand(**config["grid"]), config["dataset"], config["study"]
+        cells, data, study = grid.of(config), config["dataset"], config["study"]
         keys = pd.json_normalize(config | {"study": ""}).iloc[0]
     except (UserError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is no configuration of a study ({error!r})") from error

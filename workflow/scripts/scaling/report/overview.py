@@ -20,7 +20,7 @@ LIMITS = {
     "utilization": ("arithmetic at sprint peak", "Only faster GPUs or fewer operations help."),
     "slower_share": ("kernels below sprint peak", "Larger batches, fewer and larger kernels."),
     "idle_share": ("an idle GPU", "Larger batches, CUDA graphs: fewer launches an image."),
-    "unknown_share": ("not known", "Measure again with training.instrumented_iterations above 0."),
+    "unknown_share": ("not known", "No trace tells whether the GPU computes or idles."),
 }
 """What an epoch's seconds can be, by the columns of their shares, and what makes them less."""
 
@@ -77,8 +77,19 @@ def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
     failed = cells["status"][cells["status"] != "ok"].value_counts()
     counts = ", ".join(f"{count} {status}" for status, count in failed.items())
     lines.append(f"{'Not measured':<13} {counts or 'none'} of {fmt.plural(len(cells), 'cell')}")
+    if pd.notna(share := measured_share(tables.startup)):
+        lines.append(f"{'Time':<13} {fmt.percent(share)} of the runs' GPU time in measured epochs")
     text = "\n".join(line.removesuffix(".") for line in lines)
     return text.translate(str.maketrans("×–−·’", "x--,'")).encode("ascii", "replace").decode()
+
+
+def measured_share(startup: pd.DataFrame) -> float:
+    """The share of the GPU time of all runs, start-up included, that measured epochs took."""
+    runs = startup[startup["run_seconds"].notna()].drop_duplicates(
+        ["recipe", "gpus", "batch_size", "run_seconds"]
+    )
+    spent = (runs["gpus"] * runs["run_seconds"]).sum()
+    return (runs["gpus"] * runs["measured_seconds"]).sum() / spent if spent else float("nan")
 
 
 def seeds(count: float) -> str:

@@ -5,7 +5,6 @@ A handler of Snakemake's log, which is told of every job wherever it runs.
 
 import logging
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,8 @@ class Progress(logging.Handler):
         self._records, self._results = Path(records), Path(results)
         self._jobs: dict[int, Any] = {}
         self._places: dict[int, list[Path]] = {}
-        self._known: dict[str, estimate.Times] = {}
+        self._known: estimate.Known = {}
         self._done: list[int] = []
-        self._started = time.monotonic()
         self._on_cpu = False
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -107,12 +105,11 @@ class Progress(logging.Handler):
         if number not in self._places:
             return
         self._done.append(number)
-        cost = {
-            number: sum(estimate.seconds(place, self._known)[0] for place in places)
-            for number, places in self._places.items()
-        }
-        done = sum(cost[one] for one in self._done)
-        left = (sum(cost.values()) / (done or 1) - 1) * (time.monotonic() - self._started)
+        for place in self._places[number]:
+            self._known[estimate.HERE].add(place)
+        done = [place for one in self._done for place in self._places[one]]
+        wanted = [place for places in self._places.values() for place in places]
+        left = estimate.left(done, [one for one in wanted if one not in done], self._known)
         of = len(self._places)
         left_said = f", about {estimate.duration(left)} left" if len(self._done) < of else ""
         say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left_said}")
