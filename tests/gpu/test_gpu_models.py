@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 import torch
-from test_gpu_training import STEADY_RATE, trainer
+from test_gpu_training import STEADY_RATE, movement, trainer
 
 from scaling.data import streamed
 from training_runs import SWITCHES, run
@@ -81,12 +81,15 @@ def test_micro_batches_are_captured_too(train):
     assert losses(parts) == pytest.approx(losses(whole), rel=1e-3)
 
 
-def test_kernels_of_our_own_add_up_the_gradients_of_micro_batches(train):
-    lab = {"model": "resnet18-cifar", "model-width": 16, "micro-batches": 2}
-    fused, plain = (
-        train(options={"fused_norms": on, "compile": False}, **lab) for on in (True, False)
-    )
-    assert losses(fused) == pytest.approx(losses(plain), rel=0.01)
+def test_kernels_of_our_own_add_up_the_gradients_of_micro_batches():
+    """Were those of one part lost, the weights would move half as far."""
+    moved = []
+    for fused in (True, False):
+        tuned, model, before = trainer(rate=STEADY_RATE, micro_batches=2, fused_norms=fused)
+        assert tuned.run_epoch(1).samples == 100
+        moved.append(torch.cat([part.flatten() for part in movement(model, before)]))
+    assert moved[0].norm() == pytest.approx(moved[1].norm(), rel=0.1)
+    assert (moved[0] - moved[1]).norm() < 0.2 * moved[1].norm()
 
 
 @several

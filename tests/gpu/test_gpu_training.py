@@ -38,7 +38,9 @@ def dataset():
     return TrainingData(data, np.full(3, 0.5), np.full(3, 0.25))
 
 
-def trainer(global_batch=32, gpus=1, strategy="ddp", rate=0.01, processes=1, **options):
+def trainer(
+    global_batch=32, gpus=1, strategy="ddp", rate=0.01, processes=1, micro_batches=1, **options
+):
     """A trainer of recipe tuned on new weights, and these."""
     spec = RunSpec(
         cell=Cell("tuned", strategy, gpus, global_batch // gpus, 0),
@@ -46,6 +48,7 @@ def trainer(global_batch=32, gpus=1, strategy="ddp", rate=0.01, processes=1, **o
         model_width=16,
         instrumented_iterations=0,
         learning_rate=rate,
+        micro_batches=micro_batches,
         recipe_options={**OPTIONS, **options},
     )
     torch.manual_seed(0)
@@ -175,6 +178,7 @@ def test_ranks_train_together_and_every_instrument_reads(images, tmp_path, recip
     wanted = ["profiler", *["ddp_log"] * (recipe == "course")]
     assert read == {(rank, estimate) for rank in (0, 1) for estimate in wanted}
     assert all(min(of["seconds_without_exchange"]) > 0 for of in record["in_memory"])
+    assert [(one["rank"], one["gpu"]) for one in record["device_time"]] == [(0, 0), (1, 0)]
     for of_rank in record["device_time"]:
         assert 0 < of_rank["compute_seconds"] <= of_rank["busy_seconds"]
 
@@ -198,6 +202,13 @@ def test_one_gpu_says_how_long_it_works(images, tmp_path, recipe):
     assert read["iterations"] > 0 and read["kernels"] > 100 * read["iterations"]
     # Other runs of the same steps were traced than timed: a captured step leaves no gap to tell.
     assert 0 < read["compute_seconds"] <= read["busy_seconds"] < 1.5 * read["seconds"]
+
+
+@several
+def test_data_parallel_says_how_long_each_of_its_gpus_works(images, tmp_path):
+    record = run(images, tmp_path / "run.json", gpus=2, device="cuda", strategy="dp")
+    assert [one["gpu"] for one in record["device_time"]] == [0, 1]
+    assert all(0 < one["compute_seconds"] < one["seconds"] for one in record["device_time"])
 
 
 @several

@@ -42,7 +42,7 @@ def test_the_study_of_large_batches_alone_is_valid():
     ("path", "value", "sentence"),
     [
         ("gird", {}, "the configuration has the unknown key gird, perhaps grid (allowed: study, "),
-        ("recipes.course.strategies", ["dp"], "recipes.course.strategies is dp and grid.strategies"),
+        ("recipes.course.strategies", ["dp"], "recipes.course.strategies is dp and grid.strategi"),
         ("grid.batch_size", [32], "grid has the unknown key batch_size, perhaps batch_sizes (all"),
         ("model", {"width": 4, 1: 2}, "model has the unknown key 1 (allowed: name, width, optio"),
         ("grid", {"recipes": ["course"]}, "grid lacks batch_sizes"),
