@@ -71,11 +71,9 @@ rule tables_derived:
         code=digest("tables_derived"),
         study=STUDY,
         tables=subpath(output[0], ancestor=2),
-        node=options(config["machine"], "gpus_per_node"),
-        between=options(config["interconnect"], "between_nodes_gb_per_s"),
     shell:
         "python workflow/scripts/tables_derived.py --study {params.study:q}"
-        " --tables {params.tables:q} --manifest {input.manifest:q} {params.node} {params.between}"
+        " --tables {params.tables:q} --manifest {input.manifest:q}"
         " --knobs {input.knobs:q} > {log:q} 2>&1"
 
 

@@ -1,4 +1,4 @@
-"""What follows from a study's times: speedup, communication, limits, a cost model, an audit."""
+"""What follows from a study's times: speedup, communication, limits, an audit."""
 
 from pathlib import Path
 
@@ -18,8 +18,6 @@ def main(
     study: str,
     tables: Path,
     manifest: Path,
-    gpus_per_node: int | None = None,
-    between_nodes_gb_per_s: float | None = None,
     knobs: tuple[Path, ...] = (),
 ) -> None:
     """Write the tables that follow from timing.csv and from what was measured beside it."""
@@ -27,7 +25,7 @@ def main(
     found = schema.read_all(["timing", *MEASURED], tables, study)
     timing = found.pop("timing")
     gradient_bytes = swept_gradient_bytes(found["interconnect"])
-    derived = tables_of_times(timing, gradient_bytes, found, gpus_per_node, between_nodes_gb_per_s)
+    derived = tables_of_times(timing, gradient_bytes, found)
     measured = [KNOBS.read(path) for path in knobs]
     derived["knobs"] = table_of_knobs(measured, found["interconnect_fit"])
     checked = ("speedup", "communication", "bandwidth", "utilization")

@@ -81,13 +81,6 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             power_capped_share note:text peak_state:text sustained_flops_per_second
             sustained_utilization""",
         "audit": f"check:text {_CELL} severity:text message:text found expected",
-        "prediction": f"""{_CELL} measured:truth epoch_seconds predicted_seconds low_seconds
-            high_seconds error held_out_seconds held_out_error predicted_efficiency gpu_seconds
-            left_out_seconds left_out_error basis:text""",
-        "prediction_check": """recipe:text strategy:text check:text predictor:text cells:whole
-            median_error worst_error note:text""",
-        "cost_model": """recipe:text strategy:text parameter:text unit:text value low high cells
-            held_out_gpus held_out_cells median_error worst_error note:text""",
     },
     ("tables_derived", "experiment"): {
         "knobs": """gpus:whole batch_size:whole knob:text seconds seconds_min seconds_max
