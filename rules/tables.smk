@@ -59,7 +59,6 @@ rule tables_derived:
         knobs=records_there(
             [f"{RECORDS}/{path}" for path in stored.knobs_records(config)]
         ),
-        manifest=f"{DATASET}/manifest.json",
     output:
         tables_by("tables_derived"),
     log:
@@ -73,8 +72,7 @@ rule tables_derived:
         tables=subpath(output[0], ancestor=2),
     shell:
         "python workflow/scripts/tables_derived.py --study {params.study:q}"
-        " --tables {params.tables:q} --manifest {input.manifest:q}"
-        " --knobs {input.knobs:q} > {log:q} 2>&1"
+        " --tables {params.tables:q} --knobs {input.knobs:q} > {log:q} 2>&1"
 
 
 # The same tables, from what a published study prints.

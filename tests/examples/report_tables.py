@@ -10,9 +10,9 @@ import pandas as pd
 from examples import manifests, quantization_example
 from examples.records import sweep
 from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, in_memory, provenance
-from scaling.audit.checks import audit
 from scaling.audit.derive import tables_of_times
 from scaling.audit.finding import Study
+from scaling.audit.limits import audit
 from scaling.tables import comparison, limits, schema
 
 GRADIENT_BYTES = 44_695_848
@@ -58,7 +58,7 @@ def make(
         **measured,
         **derived,
         "timing": timing,
-        "audit": audit(Study(timing, speedup, parts, rates, TRAIN_IMAGES)),
+        "audit": audit(Study(timing, speedup, parts, rates)),
         "accuracy": accuracy(timing),
         "comparison": comparison.of_study(
             STUDY, {**derived, "timing": timing}, "resnet18", "2 H200"

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from scaling.audit.checks import audit
 from scaling.audit.derive import MEASURED, tables_of_times
 from scaling.audit.finding import Study
+from scaling.audit.limits import audit
 from scaling.core import command_line
-from scaling.core.records.dataset import DATASET
 from scaling.core.records.machine import KNOBS
 from scaling.tables import schema
 from scaling.tables.bandwidth import swept_gradient_bytes
@@ -17,11 +16,9 @@ from scaling.tables.experiments.knobs import knobs as table_of_knobs
 def main(
     study: str,
     tables: Path,
-    manifest: Path,
     knobs: tuple[Path, ...] = (),
 ) -> None:
     """Write the tables that follow from timing.csv and from what was measured beside it."""
-    train_images = DATASET.read(manifest)["train_images"]
     found = schema.read_all(["timing", *MEASURED], tables, study)
     timing = found.pop("timing")
     gradient_bytes = swept_gradient_bytes(found["interconnect"])
@@ -30,5 +27,4 @@ def main(
     derived["knobs"] = table_of_knobs(measured, found["interconnect_fit"])
     checked = ("speedup", "communication", "bandwidth", "utilization")
     known = {name: derived[name] for name in checked} | {"ranks": found["ranks"]}
-    made = Study(timing=timing, train_images=train_images, **known)
-    schema.write_all(derived | {"audit": audit(made)}, tables, study)
+    schema.write_all(derived | {"audit": audit(Study(timing, **known))}, tables, study)
