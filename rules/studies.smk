@@ -2,7 +2,6 @@
 import re
 from functools import cache
 
-from scaling.published import networks
 from scaling.published import study as published
 from scaling.published.study import CIFAR10_TRAIN_IMAGES
 
@@ -29,16 +28,6 @@ def published_studies():
 def published_folder(wildcards):
     """The folder of a published study."""
     return published_studies()[wildcards.study][0]
-
-
-def lab_networks(wildcards):
-    """The records of the quantized networks that have the lab's own biases."""
-    try:
-        folders = networks.of_the_lab(Path("studies"))
-    except UserError as error:
-        sys.exit(f"error: {error}")
-    records = "quantization/seed~*/variant~*/quantization.json"
-    return sorted(str(path) for folder in folders for path in folder.glob(records))
 
 
 def published_files():

@@ -224,7 +224,7 @@ def test_a_picture_of_each_form_is_kept_and_paper_is_not_wasted(report, look):
 
 
 def test_hostile_names_are_shown_and_do_not_run(making, look, tmp_path):
-    report = making["h200-recipes"].result()
+    report = making["h200-large-batches"].result()
     name = HOSTILE.replace("/", "")
     for kind in ("tables", "figures"):
         shutil.copytree(report.results / kind, tmp_path / kind)
