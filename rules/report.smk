@@ -10,7 +10,7 @@ TEMPLATE = [
 rule report_render:
     input:
         tables=tables_by(
-            *("tables_runs", "tables_limits", "tables_derived", "tables_comparison"),
+            *("tables_runs", "tables_limits", "tables_derived"),
             *("tables_convergence", "tables_synchronization", "tables_quantization"),
         ),
         topology="<results>/tables/topology.txt",

@@ -103,25 +103,21 @@ rule tables_published:
 rule tables_comparison:
     input:
         tables=compared("timing", "speedup", "bandwidth"),
-        provenance=measured(f"{RESULTS}/tables/{STUDY}/provenance.csv"),
         sources=published_files(),
     output:
-        "<results>/tables/{study}/comparison.csv",
+        "<results>/tables/published/comparison.csv",
     log:
-        "<logs>/tables_comparison/{study}.log",
+        "<logs>/tables_comparison.log",
     localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
         code=digest("tables_comparison"),
         tables=subpath(output[0], ancestor=2),
-        measured=lambda wildcards: (
-            f"--measured {STUDY}" if wildcards.study == STUDY else ""
-        ),
         folders=published_folders(),
     shell:
         "python workflow/scripts/tables_comparison.py --tables {params.tables:q}"
-        " {params.measured} --folders {params.folders:q} --output {output:q} > {log:q} 2>&1"
+        " --folders {params.folders:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule tables_convergence:
