@@ -1,5 +1,5 @@
 # Every table: of the runs, of the machine's limits, of the experiments, and what follows from them.
-# Which tables a rule makes, and their columns, says scaling/tables/columns.py.
+# Which tables a rule makes, of which records, and their columns, says scaling/tables/columns.py.
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
 
 
@@ -56,9 +56,7 @@ rule tables_derived:
             table=["timing", "readings", "in_memory", "ranks", "costs"],
         ),
         limits=tables_by("tables_limits"),
-        knobs=records_there(
-            [f"{RECORDS}/{path}" for path in stored.knobs_records(config)]
-        ),
+        knobs=RECORDS_OF["knobs"],
     output:
         tables_by("tables_derived"),
     log:
@@ -122,10 +120,8 @@ rule tables_comparison:
 
 rule tables_convergence:
     input:
-        records=lambda wildcards: records_there(CONVERGENCE),
-        trainings=lambda wildcards: records_there(
-            [f"{RECORDS}/{path}" for path in stored.full_training_records(config)]
-        ),
+        records=RECORDS_OF["convergence"],
+        trainings=RECORDS_OF["full_trainings"],
         timing=f"<results>/tables/{STUDY}/timing.csv",
         costs=f"<results>/tables/{STUDY}/costs.csv",
         provenance=f"<results>/tables/{STUDY}/provenance.csv",
@@ -152,7 +148,7 @@ rule tables_convergence:
 
 rule tables_synchronization:
     input:
-        records=lambda wildcards: records_there(SYNCHRONIZATION),
+        records=RECORDS_OF["synchronization"],
     output:
         tables_by("tables_synchronization"),
     log:
@@ -168,21 +164,12 @@ rule tables_synchronization:
         " --tables {params.tables:q} > {log:q} 2>&1"
 
 
-# Of a study stored before there were any, the other quantizers', ResNet-18's and ONNX files' that
-# it has.
-OPTIONAL = [
-    path
-    for path in stored.optional_records(config)
-    if not REPLAY or (REPLAY / path).exists()
-]
-
-
 rule tables_quantization:
     input:
-        records=[f"<records>/{path}" for path in stored.quantization_records(config)],
-        peers=[f"<records>/{path}" for path in OPTIONAL if path.stem == "peers"],
-        stages=[f"<records>/{path}" for path in OPTIONAL if path.stem == "resnet18"],
-        exports=[f"<records>/{path}" for path in OPTIONAL if "export" in path.stem],
+        records=RECORDS_OF["quantization"],
+        peers=RECORDS_OF["peers"],
+        stages=RECORDS_OF["resnet18"],
+        exports=RECORDS_OF["export"],
     output:
         tables_by("tables_quantization"),
     log:

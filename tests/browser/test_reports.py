@@ -244,6 +244,8 @@ def test_hostile_names_are_shown_and_do_not_run(making, look, tmp_path):
             *("--template", str(snapshots.ROOT / "report/report.html.j2")),
             *("--output", str(tmp_path / "report.html")),
             *("--answers", str(tmp_path / "answers.md")),
+            *("--tables", *map(str, (tmp_path / "tables").rglob("*.csv"))),
+            *("--figures", *map(str, (tmp_path / "figures" / name).glob("*.svg"))),
         ]
     )
     page = look(tmp_path / "report.html", scripts=True, width=360)

@@ -87,5 +87,6 @@ def write(folder: Path, study: dict[str, pd.DataFrame]) -> None:
 def study(folder: Path, tables: dict[str, pd.DataFrame]) -> schema.StudyTables:
     """The study of these tables, through their files below `folder`."""
     write(folder, tables)
-    shared = folder / "tables"
-    return schema.read_study(STUDY, shared / STUDY, shared, folder / "manifest.json")
+    places = (schema.TABLES[name].path(folder / "tables", STUDY) for name in tables)
+    topology, manifest = folder / "tables/topology.txt", folder / "manifest.json"
+    return schema.read_study(STUDY, places, topology, manifest)

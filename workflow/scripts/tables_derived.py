@@ -23,8 +23,9 @@ def main(
     timing = found.pop("timing")
     gradient_bytes = swept_gradient_bytes(found["interconnect"])
     derived = tables_of_times(timing, gradient_bytes, found)
-    measured = [KNOBS.read(path) for path in knobs]
-    derived["knobs"] = table_of_knobs(measured, found["interconnect_fit"])
+    if knobs:
+        measured = [KNOBS.read(path) for path in knobs]
+        derived["knobs"] = table_of_knobs(measured, found["interconnect_fit"])
     checked = ("speedup", "communication", "bandwidth", "utilization")
     known = {name: derived[name] for name in checked} | {"ranks": found["ranks"]}
     schema.write_all(derived | {"audit": audit(Study(timing, **known))}, tables, study)
