@@ -17,6 +17,7 @@ containerized: "study.sif"
 
 
 include: "rules/common.smk"
+include: "rules/measured.smk"
 include: "rules/studies.smk"
 
 

@@ -197,39 +197,6 @@ def single_gpu_run(strategy):
     return grid.RUN_PATTERN.replace("{strategy}", strategy).replace("{gpus}", "1")
 
 
-# On the most GPUs of one machine; a study of single GPUs has no ranks to compare.
-SYNCHRONIZATION = [
-    str(Path(RECORDS, path)) for path in stored.synchronization_records(config)
-]
-
-
-def tables_by(*rules):
-    """The tables of the study that these rules make, as the schema names them."""
-    folder = Path("<results>/tables")
-    return [str(table.path(folder, STUDY)) for table in schema.made_by(*rules)]
-
-
-def records_there(paths):
-    """Those of `paths` that exist, for a replay or a partial report; all for any other study."""
-    if REPLAY or config["partial"]:
-        return [path for path in paths if Path(path).exists()]
-    return paths
-
-
-def records(wildcards):
-    """The records of all runs of the grid."""
-    folder = Path(RECORDS, "runs")
-    return records_there([str(run.record_path(folder)) for run in RUNS])
-
-
-PLACES = {run.record_path(Path("runs")): len(RUNS) - n for n, run in enumerate(RUNS)}
-
-
-def place_in_grid(wildcards):
-    """The priority of a run: higher the earlier the grid names it, 0 of what it does not name."""
-    return PLACES.get(Path("runs", grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
-
-
 def gpus_of(wildcards):
     """The GPUs that a job takes: those in its path, without any there the most on one machine."""
     most = max(config["grid"]["gpus"])

@@ -5,7 +5,6 @@ from scaling.config.technique import by_name
 REMEDIES = by_name(config["convergence"]["remedies"])
 # Keys of the section that no training depends on.
 NOT_OF_A_TRAINING = ["global_batches", "remedies", "accuracy_margin", "accuracies"]
-CONVERGENCE = [str(Path(RECORDS, path)) for path in stored.convergence_records(config)]
 
 
 if REMEDIES and not REPLAY:

@@ -1,23 +1,29 @@
 # The figures: rule plot_{name}, script plot.py --figure name, log plot_{name}, as the registry has
-# them. A figure is drawn again when its own module or its tables change.
+# them. A figure is drawn again when its own module or its tables change; one whose tables the study
+# does not have is not drawn.
 from scaling.figures.registry import FIGURES, STUDY_FIGURES
 
-for name, figure in FIGURES.items():
+DRAWN = {
+    name: made
+    for name, figure in FIGURES.items()
+    if (made := [schema.TABLES[t] for t in figure.tables if is_made(schema.TABLES[t])])
+}
+
+for name, made in DRAWN.items():
 
     rule:
         name:
             f"plot_{name}"
         input:
             tables=[
-                str(schema.TABLES[table].path(Path("<results>/tables"), "{study}"))
-                for table in figure.tables
+                str(table.path(Path("<results>/tables"), "{study}")) for table in made
             ],
             style="report/figures.mplstyle",
         output:
             report(
                 f"<results>/figures/{{study}}/{name}.svg",
                 caption=f"../report/captions/{name}.rst",
-                category=figure.category,
+                category=FIGURES[name].category,
             ),
         log:
             f"<logs>/plot_{name}/{{study}}.log",
@@ -25,10 +31,9 @@ for name, figure in FIGURES.items():
         conda:
             "../workflow/envs/study.yaml"
         params:
-            code=digest("plot", figure.module),
+            code=digest("plot", FIGURES[name].module),
             figure=name,
-            results=subpath(output[0], ancestor=3),
         shell:
             "python workflow/scripts/plot.py --figure {params.figure}"
-            " --study {wildcards.study:q} --tables {params.results:q}/tables"
+            " --study {wildcards.study:q} --tables {input.tables:q}"
             " --output {output:q} > {log:q} 2>&1"

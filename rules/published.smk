@@ -2,7 +2,7 @@
 rule published_render:
     input:
         sources=published_files(),
-        networks=lab_networks,
+        networks="studies/published/lab_networks.csv",
         texts=["report/mistakes.yaml", "report/formulas.yaml"],
         figure="<results>/figures/published/comparison.svg",
         template=TEMPLATE,

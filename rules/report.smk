@@ -10,14 +10,15 @@ TEMPLATE = [
 rule report_render:
     input:
         tables=tables_by(
-            *("tables_runs", "tables_limits", "tables_derived", "tables_comparison"),
+            *("tables_runs", "tables_limits", "tables_derived"),
             *("tables_convergence", "tables_synchronization", "tables_quantization"),
         ),
         topology="<results>/tables/topology.txt",
         records=records,
         claims="<results>/tables/claims.json",
         figures=expand(
-            f"<results>/figures/{STUDY}/{{figure}}.svg", figure=STUDY_FIGURES
+            f"<results>/figures/{STUDY}/{{figure}}.svg",
+            figure=[name for name in STUDY_FIGURES if name in DRAWN],
         ),
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
@@ -47,6 +48,7 @@ rule report_render:
         runs=f"{RECORDS}/runs",
     shell:
         "python workflow/scripts/report_render.py --study {params.study:q}"
+        " --tables {input.tables:q} --figures {input.figures:q}"
         " --results {params.results:q} --manifest {input.manifest:q} --runs {params.runs:q}"
         " --template report/report.html.j2"
         " {params.remarks} --output {output.page:q} --answers {output.answers:q} > {log:q} 2>&1"

@@ -1,15 +1,9 @@
-# The studies below studies/ and what they have that a measured one has not. No rules here.
+# The published studies below studies/. No rules here.
 import re
 from functools import cache
 
-from scaling.published import networks
 from scaling.published import study as published
 from scaling.published.study import CIFAR10_TRAIN_IMAGES
-
-
-def measured(path):
-    """An input that a published study does not have."""
-    return lambda wildcards: path if wildcards.study == STUDY else []
 
 
 def published_folders():
@@ -31,16 +25,6 @@ def published_folder(wildcards):
     return published_studies()[wildcards.study][0]
 
 
-def lab_networks(wildcards):
-    """The records of the quantized networks that have the lab's own biases."""
-    try:
-        folders = networks.of_the_lab(Path("studies"))
-    except UserError as error:
-        sys.exit(f"error: {error}")
-    records = "quantization/seed~*/variant~*/quantization.json"
-    return sorted(str(path) for folder in folders for path in folder.glob(records))
-
-
 def published_files():
     """Every file of the published studies."""
     folders = map(Path, published_folders())
@@ -55,12 +39,9 @@ def published_sources(wildcards):
 
 
 def compared(*tables):
-    """The tables of the published studies, and of the measured one where its report is asked for."""
+    """These tables of all published studies."""
     return lambda wildcards: [
         f"{RESULTS}/tables/{study}/{table}.csv"
-        for study in [
-            *([STUDY] if wildcards.get("study") == STUDY else []),
-            *published_studies(),
-        ]
+        for study in published_studies()
         for table in tables
     ]

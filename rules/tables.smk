@@ -1,5 +1,5 @@
 # Every table: of the runs, of the machine's limits, of the experiments, and what follows from them.
-# Which tables a rule makes, and their columns, says scaling/tables/columns.py.
+# Which tables a rule makes, of which records, and their columns, says scaling/tables/columns.py.
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
 
 
@@ -56,10 +56,7 @@ rule tables_derived:
             table=["timing", "readings", "in_memory", "ranks", "costs"],
         ),
         limits=tables_by("tables_limits"),
-        knobs=records_there(
-            [f"{RECORDS}/{path}" for path in stored.knobs_records(config)]
-        ),
-        manifest=f"{DATASET}/manifest.json",
+        knobs=RECORDS_OF["knobs"],
     output:
         tables_by("tables_derived"),
     log:
@@ -71,12 +68,9 @@ rule tables_derived:
         code=digest("tables_derived"),
         study=STUDY,
         tables=subpath(output[0], ancestor=2),
-        node=options(config["machine"], "gpus_per_node"),
-        between=options(config["interconnect"], "between_nodes_gb_per_s"),
     shell:
         "python workflow/scripts/tables_derived.py --study {params.study:q}"
-        " --tables {params.tables:q} --manifest {input.manifest:q} {params.node} {params.between}"
-        " --knobs {input.knobs:q} > {log:q} 2>&1"
+        " --tables {params.tables:q} --knobs {input.knobs:q} > {log:q} 2>&1"
 
 
 # The same tables, from what a published study prints.
@@ -107,33 +101,27 @@ rule tables_published:
 rule tables_comparison:
     input:
         tables=compared("timing", "speedup", "bandwidth"),
-        provenance=measured(f"{RESULTS}/tables/{STUDY}/provenance.csv"),
         sources=published_files(),
     output:
-        "<results>/tables/{study}/comparison.csv",
+        "<results>/tables/published/comparison.csv",
     log:
-        "<logs>/tables_comparison/{study}.log",
+        "<logs>/tables_comparison.log",
     localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
         code=digest("tables_comparison"),
         tables=subpath(output[0], ancestor=2),
-        measured=lambda wildcards: (
-            f"--measured {STUDY}" if wildcards.study == STUDY else ""
-        ),
         folders=published_folders(),
     shell:
         "python workflow/scripts/tables_comparison.py --tables {params.tables:q}"
-        " {params.measured} --folders {params.folders:q} --output {output:q} > {log:q} 2>&1"
+        " --folders {params.folders:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule tables_convergence:
     input:
-        records=lambda wildcards: records_there(CONVERGENCE),
-        trainings=lambda wildcards: records_there(
-            [f"{RECORDS}/{path}" for path in stored.full_training_records(config)]
-        ),
+        records=RECORDS_OF["convergence"],
+        trainings=RECORDS_OF["full_trainings"],
         timing=f"<results>/tables/{STUDY}/timing.csv",
         costs=f"<results>/tables/{STUDY}/costs.csv",
         provenance=f"<results>/tables/{STUDY}/provenance.csv",
@@ -160,7 +148,7 @@ rule tables_convergence:
 
 rule tables_synchronization:
     input:
-        records=lambda wildcards: records_there(SYNCHRONIZATION),
+        records=RECORDS_OF["synchronization"],
     output:
         tables_by("tables_synchronization"),
     log:
@@ -176,21 +164,12 @@ rule tables_synchronization:
         " --tables {params.tables:q} > {log:q} 2>&1"
 
 
-# Of a study stored before there were any, the other quantizers', ResNet-18's and ONNX files' that
-# it has.
-OPTIONAL = [
-    path
-    for path in stored.optional_records(config)
-    if not REPLAY or (REPLAY / path).exists()
-]
-
-
 rule tables_quantization:
     input:
-        records=[f"<records>/{path}" for path in stored.quantization_records(config)],
-        peers=[f"<records>/{path}" for path in OPTIONAL if path.stem == "peers"],
-        stages=[f"<records>/{path}" for path in OPTIONAL if path.stem == "resnet18"],
-        exports=[f"<records>/{path}" for path in OPTIONAL if "export" in path.stem],
+        records=RECORDS_OF["quantization"],
+        peers=RECORDS_OF["peers"],
+        stages=RECORDS_OF["resnet18"],
+        exports=RECORDS_OF["export"],
     output:
         tables_by("tables_quantization"),
     log:

@@ -28,7 +28,6 @@ SNAPSHOTS = ROOT / "tests/snapshots"
 STUDIES = [
     "cpu",
     "h200-large-batches",
-    "h200-recipes",
     "h200x2",
     "h200x4",
     "quantization-cifar10",

@@ -10,9 +10,6 @@ from playwright.sync_api import sync_playwright
 
 import snapshots
 
-STUDIES = ["h200-recipes", *(one for one in snapshots.STUDIES if one != "h200-recipes")]
-"""All studies, the one whose report is made soonest first."""
-
 
 class Report(NamedTuple):
     """The page of a study with its results, and the folder that holds its records."""
@@ -37,10 +34,10 @@ def making(tmp_path_factory):
     """All reports by their studies: others are made while the browser looks at the first."""
     target = tmp_path_factory.mktemp("reports")
     with ProcessPoolExecutor(2) as workers:
-        yield {study: workers.submit(make, study, target / study) for study in STUDIES}
+        yield {study: workers.submit(make, study, target / study) for study in snapshots.STUDIES}
 
 
-@pytest.fixture(scope="session", params=STUDIES)
+@pytest.fixture(scope="session", params=snapshots.STUDIES)
 def report(making, request):
     return making[request.param].result()
 

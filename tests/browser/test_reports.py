@@ -224,7 +224,7 @@ def test_a_picture_of_each_form_is_kept_and_paper_is_not_wasted(report, look):
 
 
 def test_hostile_names_are_shown_and_do_not_run(making, look, tmp_path):
-    report = making["h200-recipes"].result()
+    report = making["h200-large-batches"].result()
     name = HOSTILE.replace("/", "")
     for kind in ("tables", "figures"):
         shutil.copytree(report.results / kind, tmp_path / kind)
@@ -244,6 +244,8 @@ def test_hostile_names_are_shown_and_do_not_run(making, look, tmp_path):
             *("--template", str(snapshots.ROOT / "report/report.html.j2")),
             *("--output", str(tmp_path / "report.html")),
             *("--answers", str(tmp_path / "answers.md")),
+            *("--tables", *map(str, (tmp_path / "tables").rglob("*.csv"))),
+            *("--figures", *map(str, (tmp_path / "figures" / name).glob("*.svg"))),
         ]
     )
     page = look(tmp_path / "report.html", scripts=True, width=360)

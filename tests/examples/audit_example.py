@@ -1,10 +1,8 @@
 """A study that the audit finds nothing in, and studies made like it."""
 
-from dataclasses import replace
-
-from examples.records import GRADIENT_BYTES, TRAIN_IMAGES, sweep, timing_row, timing_table
-from scaling.audit.checks import audit
+from examples.records import GRADIENT_BYTES, sweep, timing_row, timing_table
 from scaling.audit.finding import Study
+from scaling.audit.limits import audit
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
 from scaling.tables.limits import interconnect
@@ -14,31 +12,23 @@ from scaling.tables.speedup import speedup
 SWEEP = interconnect([sweep(("bucket", GRADIENT_BYTES, 1e-3), gpus=2)])
 
 
-def study_of(*rows, train_images=TRAIN_IMAGES):
+def study_of(*rows):
     """The study whose timing table has these rows, everything else derived from it."""
     timing = timing_table(*rows)
     parts = communication(timing)
-    return Study(
-        timing,
-        speedup(timing),
-        parts,
-        bandwidth(timing, parts, SWEEP, GRADIENT_BYTES),
-        train_images,
-    )
+    rates = bandwidth(timing, parts, SWEEP, GRADIENT_BYTES)
+    return Study(timing, speedup(timing), parts, rates)
 
 
 # An iteration communicates for 4 ms: T(2,128) = 18/2 + 196 · 4 ms, T(2,512) = 17/2 + 49 · 4 ms.
 # Loading takes 0.2 s on one GPU and 0.1 s on two, so both estimates agree.
-TWO_128 = timing_row(2, 128, 9.784, loader_seconds=0.1)
-TWO_512 = timing_row(2, 512, 8.696, loader_seconds=0.1)
-OUT_OF_MEMORY = [timing_row(gpus, 8192, status="oom") for gpus in (1, 2)]
 TIMED = [
     timing_row(1, 128, 18.0, loader_seconds=0.2),
     timing_row(1, 512, 17.0, loader_seconds=0.2),
-    TWO_128,
-    TWO_512,
+    timing_row(2, 128, 9.784, loader_seconds=0.1),
+    timing_row(2, 512, 8.696, loader_seconds=0.1),
 ]
-CLEAN = study_of(*TIMED, *OUT_OF_MEMORY)
+CLEAN = study_of(*TIMED, *(timing_row(gpus, 8192, status="oom") for gpus in (1, 2)))
 
 
 def timed_but(row):
@@ -53,11 +43,6 @@ def changed(table, row, **values):
     for column, value in values.items():
         table.loc[row, column] = value
     return table
-
-
-def but(name, row, **values):
-    """The clean study with other values in a row of the table of this name."""
-    return replace(CLEAN, **{name: changed(getattr(CLEAN, name), row, **values)})
 
 
 def only_finding(study):

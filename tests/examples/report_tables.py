@@ -10,9 +10,9 @@ import pandas as pd
 from examples import manifests, quantization_example
 from examples.records import sweep
 from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, in_memory, provenance
-from scaling.audit.checks import audit
 from scaling.audit.derive import tables_of_times
 from scaling.audit.finding import Study
+from scaling.audit.limits import audit
 from scaling.tables import comparison, limits, schema
 
 GRADIENT_BYTES = 44_695_848
@@ -58,7 +58,7 @@ def make(
         **measured,
         **derived,
         "timing": timing,
-        "audit": audit(Study(timing, speedup, parts, rates, TRAIN_IMAGES)),
+        "audit": audit(Study(timing, speedup, parts, rates)),
         "accuracy": accuracy(timing),
         "comparison": comparison.of_study(
             STUDY, {**derived, "timing": timing}, "resnet18", "2 H200"
@@ -87,5 +87,6 @@ def write(folder: Path, study: dict[str, pd.DataFrame]) -> None:
 def study(folder: Path, tables: dict[str, pd.DataFrame]) -> schema.StudyTables:
     """The study of these tables, through their files below `folder`."""
     write(folder, tables)
-    shared = folder / "tables"
-    return schema.read_study(STUDY, shared / STUDY, shared, folder / "manifest.json")
+    places = (schema.TABLES[name].path(folder / "tables", STUDY) for name in tables)
+    topology, manifest = folder / "tables/topology.txt", folder / "manifest.json"
+    return schema.read_study(STUDY, places, topology, manifest)

@@ -27,7 +27,7 @@ FIGURES_OF_RUNS = {
 CONVERGENCE = {"convergence_train", "tables_convergence", "plot_remedies", "plot_pareto"}
 CONVERGENCE |= {"plot_images_to_accuracy"}
 PAGE = {"claims_evaluate", "report_render"}
-AFTER_RUNS = {"tables_runs"} | DERIVED_TABLES | FIGURES_OF_RUNS | PAGE | {"tables_comparison"}
+AFTER_RUNS = {"tables_runs"} | DERIVED_TABLES | FIGURES_OF_RUNS | PAGE
 
 
 def test_adding_a_batch_size_runs_its_cells_and_what_follows(study):

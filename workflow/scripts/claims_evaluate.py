@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
-from scaling.claims import claim, claim_tables, registry
+from scaling.claims import claim, registry
+from scaling.claims.claim_tables import ClaimTables
 from scaling.core import command_line
+from scaling.tables import schema
 
 
 @command_line.script
 def main(study: str, output: Path, tables: tuple[Path, ...] = ()) -> None:
     """Write claims.json from the study's tables; a claim without its table is not measured."""
-    found = claim_tables.read(study, tables)
+    found = ClaimTables(study, schema.read_files(study, tables))
     claim.write(output, study, registry.evaluate(found))

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+import pandas as pd
+
 from scaling.core import command_line, files
-from scaling.published import networks as our_networks
 from scaling.published import study as published
 from scaling.published.findings import judge
 from scaling.published.study import CIFAR10_TRAIN_IMAGES
@@ -17,10 +18,10 @@ def main(
     figure: Path,
     template: Path,
     output: Path,
-    networks: tuple[Path, ...] = (),
+    networks: Path,
 ) -> None:
-    """Write the page of the studies in `folders`, beside the records of our `networks`."""
-    ours = our_networks.accuracies(networks)
+    """Write the page of the studies in `folders`, beside the accuracies of our `networks`."""
+    ours = pd.read_csv(networks)
     studies = [
         report_published.Judged(study, str(folder), judge(study, CIFAR10_TRAIN_IMAGES), ours)
         for folder, study in published.by_name(folders).values()
@@ -30,7 +31,7 @@ def main(
         title="Published studies, replayed and audited",
         tables=report_published.index((one.overview(f"#{one.id}") for one in studies), studies),
         studies=studies,
-        trainings=len({path.parents[1] for path in networks}),
+        trainings=len(ours[["biases", "seed"]].drop_duplicates()),
         figure=page.inline_svg(figure),
     )
     files.write_text(output, html)

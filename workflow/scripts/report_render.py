@@ -18,27 +18,29 @@ def main(
     template: Path,
     output: Path,
     answers: Path,
+    tables: tuple[Path, ...],
+    figures: tuple[Path, ...] = (),
     partial: bool = False,
     side_by_side: bool = False,
     replayed_from: str | None = None,
 ) -> None:
-    """Write page and answers of the tables, figures and claims below `results`, records in `runs`.
+    """Write page and answers of `tables` and `figures`, claims below `results`, records in `runs`.
 
     `partial` accepts missing cells; `side_by_side` and `replayed_from` are said at the top.
     """
     shared = results / "tables"
-    own, figures = shared / study, results / "figures" / study
-    tables = schema.read_study(study, own, shared, manifest)
+    found = schema.read_study(study, tables, shared / "topology.txt", manifest)
+    drawn = dict.fromkeys(STUDY_FIGURES, "")
     render = report.renderer(
-        tables,
+        found,
         claim.read(shared / "claims.json"),
-        {name: page.inline_svg(figures / f"{name}.svg") for name in STUDY_FIGURES},
+        drawn | {path.stem: page.inline_svg(path) for path in figures},
         runs=runs,
-        data=[*sorted(own.glob("*.csv")), *sorted(shared.glob("*.csv"))],
+        data=tables,
         partial_report=partial,
         side_by_side=side_by_side,
         replayed_from=replayed_from,
     )
     for name, target in ((template, output), (template.with_name("answers.md.j2"), answers)):
         files.write_text(target, render(name))
-    print(overview.headline(tables, frames.cells(tables)))
+    print(overview.headline(found, frames.cells(found)))

@@ -23,7 +23,9 @@ def _row(config: Path, shared: Path) -> dict[str, Any]:
     """What the index says of a study, from its tables and claims."""
     counts = Counter(claim.verdict for claim in claim.read(shared / "claims.json"))
     name = read_config(config)["study"]
-    study = schema.read_study(name, shared / name, shared, config.parent / stored.MANIFEST)
+    there = (table.path(shared, name) for table in schema.TABLES.values())
+    made = [path for path in there if path.exists()]
+    study = schema.read_study(name, made, shared / "topology.txt", config.parent / stored.MANIFEST)
     measured = study.provenance[study.provenance["status"] != "missing"]
     row = dict(provenance.run_facts(measured)) | {
         "headline": provenance.headline(study),

@@ -24,26 +24,28 @@ def main(
     trainings: tuple[Path, ...] = (),
     target: float = 1.0,
 ) -> None:
-    """Write the tables of convergence; a loss of less than `margin` closes a gap.
+    """Write the tables of `records`; a loss of less than `margin` closes a gap.
 
-    `trainings` are records of full trainings towards a test accuracy of `target`.
+    And those of `trainings`, records of full trainings towards a test accuracy of `target`.
     """
-    documents = [CONVERGENCE.read(path) for path in records]
-    runs, epochs = convergence.runs(documents), convergence.epochs(documents)
-    names = ["timing", "costs", "provenance"]
-    timing, costs, provenance = schema.read_all(names, tables, study).values()
-    timing = timing.merge(costs[[*CELL_KEYS, "watt_hours_per_epoch"]], on=CELL_KEYS)
-    timed = timed_with_sgd(timing, provenance)
-    full = full_trainings([RUN.read(path) for path in trainings], target)
-    found = {
-        "convergence": runs,
-        "convergence_epochs": epochs,
-        "loss_curves": convergence.curves(documents),
-        "remedies": remedies(runs, margin),
-        "time_to_accuracy": time_to_accuracy(runs, epochs, timed, margin),
-        "images_to_accuracy": images_to_accuracy(documents, accuracies),
-        "noise_scale": noise_scale(documents),
-        "full_trainings": full,
-        "trained_to_accuracy": trained_to_accuracy(full),
-    }
-    schema.write_all(found, tables)
+    if records:
+        documents = [CONVERGENCE.read(path) for path in records]
+        runs, epochs = convergence.runs(documents), convergence.epochs(documents)
+        names = ["timing", "costs", "provenance"]
+        timing, costs, provenance = schema.read_all(names, tables, study).values()
+        timing = timing.merge(costs[[*CELL_KEYS, "watt_hours_per_epoch"]], on=CELL_KEYS)
+        timed = timed_with_sgd(timing, provenance)
+        found = {
+            "convergence": runs,
+            "convergence_epochs": epochs,
+            "loss_curves": convergence.curves(documents),
+            "remedies": remedies(runs, margin),
+            "time_to_accuracy": time_to_accuracy(runs, epochs, timed, margin),
+            "images_to_accuracy": images_to_accuracy(documents, accuracies),
+            "noise_scale": noise_scale(documents),
+        }
+        schema.write_all(found, tables)
+    if trainings:
+        full = full_trainings([RUN.read(path) for path in trainings], target)
+        found = {"full_trainings": full, "trained_to_accuracy": trained_to_accuracy(full)}
+        schema.write_all(found, tables)

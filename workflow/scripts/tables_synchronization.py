@@ -18,6 +18,6 @@ MAKERS = {
 
 @command_line.script
 def main(records: tuple[Path, ...], tables: Path) -> None:
-    """Write the five tables; without a record they have no rows."""
+    """Write the five tables."""
     documents = [SYNCHRONIZATION.read(path) for path in records]
     schema.write_all({name: make(documents) for name, make in MAKERS.items()}, tables)

@@ -7,7 +7,7 @@ import pytest
 
 from examples.audit_example import CLEAN, changed, only_finding, study_of, timed_but
 from examples.records import timing_row
-from scaling.audit.checks import audit
+from scaling.audit.limits import audit
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
 
@@ -30,6 +30,11 @@ def findings(check, *rows):
     table = audit(study_of(*rows))
     table = table[table.check == check]
     return list(zip(table.severity, table.message, strict=True))
+
+
+def test_a_clean_study_has_no_findings():
+    table = audit(CLEAN)
+    assert table.empty and table.columns.tolist() == schema.columns("audit")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from scaling.report import submissions
 
 TIMES_GPUS = column("printed_speedup", "3.679", "3.910", "14.72", "15.63")
 FEW = "\n".join(CLEAN.splitlines()[:3]) + "\n"
-"""Two cells with a time: too few for a cost model."""
+"""Two cells with a time."""
 NONE = CLEAN.splitlines()[0] + "\nnone,ddp,resnet18-cifar,11173962,2,128,oom,,,,,,,,,,\n"
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import claims_evaluate
-from scaling.claims import claim, claim_tables, registry, texts
+from scaling.claims import claim, registry, texts
 from scaling.claims.claim import Claim, Evidence, Part
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.errors import UserError
@@ -35,13 +35,11 @@ def test_the_document_gives_back_the_claims_and_has_finite_numbers_alone(tmp_pat
         claim.write(path, "demo", [made({"seconds": math.inf})])
 
 
-def test_files_that_are_no_claims_or_tables_are_named(tmp_path):
+def test_a_file_that_is_no_claims_is_named(tmp_path):
     path = tmp_path / "claims.json"
     path.write_text('{"claims": [{"id": "a"}]}')
     with pytest.raises(UserError, match=r"claims\.json is no document of claims"):
         claim.read(path)
-    with pytest.raises(UserError, match=r"holidays\.csv is no table of a study"):
-        claim_tables.read("demo", [tmp_path / "holidays.csv"])
 
 
 def test_a_claim_is_named_by_its_kind_and_configuration():

@@ -1,4 +1,4 @@
-"""What a reader sees of epoch times, rates, memory, efficiency, communication and predictions."""
+"""What a reader sees of epoch times, rates, memory, efficiency, and communication."""
 
 import pytest
 
@@ -8,7 +8,6 @@ from scaling.figures.scaling import (
     draw_communication,
     draw_epoch_time,
     draw_memory,
-    draw_prediction,
     draw_rate,
     draw_speedup,
 )
@@ -40,15 +39,6 @@ def test_memory_has_the_capacity_that_is_known():
     assert not [line for line in words(draw_memory(costs, timing)) if "has" in line]
     costs.loc[3, "memory_capacity_bytes"] = 139.80 * 2**30
     assert "a GPU has: 150" in words(draw_memory(costs, timing))
-
-
-def test_a_prediction_lies_over_its_measured_seconds():
-    table = TABLES["prediction"]
-    known = table[table["measured"] & table["predicted_seconds"].notna()].iloc[0]
-    line, *_ = draw_prediction(table).axes[0].lines
-    assert next(iter(line.get_xydata())).tolist() == [
-        known[f"{name}_seconds"] for name in ("epoch", "predicted")
-    ]
 
 
 def test_an_efficiency_lies_at_its_batch_size_beside_the_ideal():

@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from scaling.core import files
 from scaling.published import networks
 
 FLOATS, BIASES = "weights+activations", "weights+activations+bias"
@@ -27,14 +26,7 @@ LOWEST = [
     ],
 )
 def test_a_printed_accuracy_is_of_every_variant_that_has_it_or_near_one(stage, printed, alike):
-    rows = [(*names, accuracy + more) for *names, accuracy in LOWEST for more in (0, 2)]
+    rows = [("none", 0, *of, accuracy + more) for *of, accuracy in LOWEST for more in (0, 2)]
     one = pd.DataFrame({"stage": [stage], "accuracy_percent": [printed]}, index=[7], dtype=object)
     (found,) = networks.beside(one, pd.DataFrame(rows, columns=networks.COLUMNS)).to_dict("records")
     assert (found["variants"], found["ranges"], found["beyond"]) == alike
-
-
-def test_networks_of_the_lab_are_those_with_its_biases(tmp_path):
-    for name in ("all", "last", "none"):
-        files.write_json(tmp_path / name / "config.yaml", {"quantization": {"biases": name}})
-    files.write_json(tmp_path / "older/config.yaml", {"quantization": {}, "study": "older"})
-    assert networks.of_the_lab(tmp_path) == [tmp_path / "last", tmp_path / "none"]

@@ -13,7 +13,6 @@ from scipy.stats import ttest_ind
 from examples.findings import section
 from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.run import RUN
-from scaling.tables import accuracy as learning
 from scaling.tables import schema
 
 ROOT = Path(__file__).parents[3]
@@ -161,13 +160,3 @@ def test_the_share_of_the_peak_and_of_the_power_limit_is_that_of_the_records():
     of_peak = f"reaches {100 * share.min():.0f} to {100 * share.max():.0f} % of the bf16"
     assert of_peak in said
     assert f"for at least {100 * held_back.min():.0f} % of an epoch" in said
-
-
-def test_the_quality_of_the_recipes_is_that_of_the_records():
-    pairs = learning.compare_recipes(table("h200-recipes", "accuracy"))
-    row = pairs.set_index("quantity").loc["test_accuracy"]
-    said = " ".join(section("h200-recipes").split())
-    for name, recipe in (("first", "course"), ("second", "tuned")):
-        mean, deviation = 100 * row[f"{name}_mean"], 100 * row[f"{name}_std"]
-        assert f"{mean:.1f} ± {deviation:.1f} % with `{recipe}`" in said
-    assert row["verdict"] == learning.AGREE and "a difference within noise" in said

@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -51,8 +50,7 @@ def made_here(quantized_digits, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     records = [str(quantized_digits / f"{name}.json") for name in examples.STAGES]
     tables_quantization.main(["--records", *records, "--tables", str(folder)])
-    found = schema.read_all([table.name for table in schema.made_by("tables_quantization")], folder)
-    study = SimpleNamespace(**found)
+    study = schema.StudyTables("digits", schema.read_files("digits", folder.glob("*.csv")), "", {})
     made = tables("B", lambda name: frames.frame(study, name))
     assert [table.name for table in made][1:6] == list(LAB)
     return {table.name: table for table in made}

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
+import report_render
 from examples import convergence_records, report_tables
-from examples.report_page import lay_out, render
+from examples.report_page import arguments, lay_out, render
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.report import table
@@ -106,11 +107,11 @@ def test_the_answers_in_markdown_are_those_of_the_page(page, folder):
 
 @pytest.mark.parametrize("name", ["speedup.csv", "learning.svg", "manifest.json"])
 def test_a_file_that_does_not_exist_is_named(folder, name):
-    (found,) = folder.rglob(name)
+    (found,), asked = folder.rglob(name), arguments(folder)
     away = found.rename(found.with_name("away"))
     try:
         with pytest.raises(UserError, match=re.escape(name)):
-            render(folder)
+            report_render.main(asked)
     finally:
         away.rename(found)
 

@@ -7,20 +7,6 @@ from examples.records import timing_row, timing_table
 from scaling.tables import comparison
 
 
-def test_a_measured_studys_machine_is_what_its_runs_recorded():
-    runs = pd.DataFrame(
-        {
-            "status": ["ok", "ok", "missing", "infeasible"],
-            "model": [*["resnet18-cifar, width 64"] * 2, "", "a model that was not made"],
-            "device_names": ["NVIDIA H200", "", "", ""],
-            "cpu": ["EPYC", "EPYC", "", "a CPU that looked at the sizes"],
-        }
-    )
-    described = "resnet18-cifar, width 64", "NVIDIA H200; CPU EPYC"
-    assert comparison.model_and_hardware(runs) == described
-    assert comparison.model_and_hardware(runs[2:]) == ("not recorded", "not recorded")
-
-
 @pytest.mark.parametrize(
     ("without", "estimate"),
     [

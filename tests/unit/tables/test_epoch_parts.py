@@ -112,7 +112,7 @@ def delayed(tmp_path, monkeypatch):
 def warned(runs):
     """What the audit says of ranks."""
     empty = {name: schema.frame(name) for name in ("speedup", "communication", "bandwidth")}
-    return slow_rank(Study(timing(runs), train_images=40, ranks=ranks(runs), **empty))["message"]
+    return slow_rank(Study(timing(runs), ranks=ranks(runs), **empty))["message"]
 
 
 # They time this machine, so what else runs on it may disturb one try, hardly three.

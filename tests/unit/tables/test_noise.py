@@ -80,8 +80,7 @@ def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judge
     assert match["verdict"] == ("within noise" if within else "faster") and match["basis"] == basis
     # More than twice as fast on two GPUs: an implausible time, or noise.
     table = measured(ONE[:runs], TOO_FAST[:runs])
-    empty = schema.frame("bandwidth")
-    study = Study(table, speedup(table), communication(table), empty, 50_000, None)
+    study = Study(table, speedup(table), communication(table), schema.frame("bandwidth"))
     for check in (limits.speedup_above_gpus, limits.negative_communication):
         assert set(check(study)["severity"]) == {"info" if within else "warning"}, check
     assert set(noise.with_resolution(study.communication, table)["basis"]) == {basis}

@@ -25,6 +25,28 @@ def test_a_broken_table_is_named(tmp_path, content, sentence):
         schema.read("timing", path)
 
 
+def test_a_file_that_is_no_table_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"holidays\.csv is no table of a study"):
+        schema.read_files("demo", [tmp_path / "holidays.csv"])
+
+
+def test_a_study_without_a_table_is_without_its_rows_unless_every_study_has_it():
+    study = schema.StudyTables("demo", {}, "", {})
+    assert study.remedies.empty
+    with pytest.raises(UserError, match=r"study demo lacks timing\.csv"):
+        study.timing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", schema.TABLES)
+def test_a_table_that_is_not_there_is_as_one_without_rows(name, tmp_path):
+    path = tmp_path / f"{name}.csv"
+    schema.write(name, schema.frame(name), path)
+    none, read = schema.empty(name), schema.read(name, path)
+    pd.testing.assert_frame_equal(none, read, check_dtype=False)
+    truths = schema.TABLES[name].of_type("truth")
+    pd.testing.assert_frame_equal(none[truths], read[truths])
+
+
 FORMULAS = ["=1+1", "@now", "+1", "-1", "'=1", "\t=1"]
 
 

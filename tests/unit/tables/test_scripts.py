@@ -48,7 +48,7 @@ def tables(folder, *options, **changes):
     asked = ["--grid", json.dumps(GRID | changes), "--runs", str(folder / "runs"), *options]
     tables_runs.main([*asked, *own, "--cells", str(folder / "cells.csv")])
     tables_limits.main(["--sweeps", "--peaks", str(folder / "peaks.json"), *own[2:]])
-    tables_derived.main([*own, "--manifest", str(folder / "manifest.json")])
+    tables_derived.main(own)
 
     def read(name):
         return schema.read(name, schema.TABLES[name].path(made, "mine"))

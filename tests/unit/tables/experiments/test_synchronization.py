@@ -4,9 +4,7 @@ import math
 
 import pytest
 
-import tables_synchronization
 from examples import synchronization_records as made
-from scaling.tables import schema
 from scaling.tables.experiments import synchronization
 
 ON_GPUS = synchronization.collectives([made.document(on_gpus=True)])
@@ -101,10 +99,3 @@ def test_a_record_from_before_epochs_were_timed_in_turn_has_no_seconds():
     timed = table[table["rank"].notna()]
     assert set(timed["count"]) == {0} and timed["epoch_seconds"].isna().all()
     assert timed["test_accuracy"].tolist() == [0.6, 0.61] * 2
-
-
-def test_without_a_record_the_tables_have_columns_and_no_rows(tmp_path):
-    tables_synchronization.main(["--tables", str(tmp_path), "--records"])
-    for kind in schema.made_by("tables_synchronization"):
-        table = schema.read(kind.name, kind.path(tmp_path, ""))
-        assert table.empty and list(table.columns) == list(kind.types)

@@ -10,7 +10,6 @@ from scaling.tables import schema
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
 from scaling.tables.epoch_parts import epoch_parts
-from scaling.tables.prediction.predict import predict
 from scaling.tables.speedup import speedup
 from scaling.tables.utilization import utilization
 
@@ -29,26 +28,19 @@ def tables_of_times(
     timing: pd.DataFrame,
     gradient_bytes: float,
     measured: Mapping[str, pd.DataFrame],
-    gpus_per_node: int | None = None,
-    between_nodes_gb_per_s: float | None = None,
 ) -> dict[str, pd.DataFrame]:
     """The tables that follow from `timing`, by their names.
 
     `gradient_bytes` is K, NaN where it is not known; `measured` has the tables `MEASURED`, or none
-    of a published study, which then has no utilization; the last two are those of `predict`.
+    of a published study, which then has no utilization.
     """
     found = {name: schema.frame(name) for name in MEASURED} | dict(measured)
     parts = communication(timing, measured.get("readings"), measured.get("in_memory"))
     epochs = epoch_parts(timing, found["in_memory"], parts)
-    work = epochs["work_seconds"] if measured else timing["epoch_seconds_without_loading"]
-    times = timing.assign(work_seconds=work)
     derived = {
         "speedup": speedup(timing),
         "communication": parts,
         "bandwidth": bandwidth(timing, parts, found["interconnect"], gradient_bytes),
-        **predict(
-            times, found["interconnect_fit"], gradient_bytes, gpus_per_node, between_nodes_gb_per_s
-        ),
     }
     if measured:
         limits = utilization(timing, epochs, found["peaks"], found["costs"], found["device_time"])

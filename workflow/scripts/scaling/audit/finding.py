@@ -15,7 +15,7 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Study:
-    """Hold the tables under audit, and D: the number of images in the training set.
+    """Hold the tables under audit.
 
     `utilization` is empty for one without measured peaks, `ranks` for one without steps that leave
     gradient exchange out.
@@ -25,7 +25,6 @@ class Study:
     speedup: pd.DataFrame
     communication: pd.DataFrame
     bandwidth: pd.DataFrame
-    train_images: int
     utilization: pd.DataFrame = field(default_factory=lambda: schema.frame("utilization"))
     ranks: pd.DataFrame = field(default_factory=lambda: schema.frame("ranks"))
 

@@ -1,8 +1,11 @@
-"""What N GPUs and their link cannot do: the audit's checks of physical limits.
+"""What N GPUs and their link cannot do: the audit of a measured study.
 
-A result beyond a limit is a warning. It is a remark where its own definition explains it (the
-estimate does not see all communication, a partial last batch counts as a whole step), or where it
-is beyond by no more than noise; the message then says so. A time measured once has no noise.
+A check is a function from the study to its findings; its name is the `check` column of audit.csv,
+its docstring says what it judges and how. A result beyond a limit is a `warning`: the arithmetic
+holds, but the estimate behind it does not measure what it is named for. It is a remark (`info`)
+where its own definition explains it (the estimate does not see all communication, a partial last
+batch counts as a whole step), or where it is beyond by no more than noise; the message then says
+so. A time measured once has no noise.
 """
 
 import pandas as pd
@@ -10,7 +13,7 @@ import pandas as pd
 from scaling.audit.finding import TOLERANCE, Check, Study, beyond, findings
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.tables import noise
+from scaling.tables import noise, schema
 from scaling.tables.bandwidth import BLIND, blind
 from scaling.tables.speedup import VIEWS, why_above_gpus
 
@@ -152,3 +155,10 @@ CHECKS: list[Check] = [
     speedup_above_gpus,
     communication_varies_with_batch,
 ]
+
+
+def audit(study: Study) -> pd.DataFrame:
+    """Every finding of every check; no rows when there is nothing to say."""
+    found = [check(study).assign(check=check.__name__) for check in CHECKS]
+    rows = [row for each in found for row in each.to_dict("records")]
+    return schema.arrange("audit", rows).astype({"found": float, "expected": float})

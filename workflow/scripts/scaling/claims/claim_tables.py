@@ -10,7 +10,6 @@ import pandas as pd
 
 from scaling.claims import texts
 from scaling.claims.claim import Claim, Evidence, Figure, Part, Verdict
-from scaling.core.errors import UserError
 from scaling.core.statistics import Difference, judge
 from scaling.tables import noise, schema
 
@@ -30,7 +29,7 @@ class ClaimTables:
     found: dict[str, pd.DataFrame]
 
     def __getitem__(self, name: str) -> pd.DataFrame:
-        return self.found.get(name, schema.frame(name))
+        return self.found[name] if name in self.found else schema.empty(name)
 
     def claim(
         self,
@@ -109,17 +108,6 @@ def _figures(facts: dict[str, Any], columns: list[str]) -> dict[str, Figure]:
         for name, value in found.items()
         if value != ""
     }
-
-
-def read(study: str, paths: Iterable[Path]) -> ClaimTables:
-    """The tables at `paths`, named by their files. Raises UserError for a name that is none."""
-    found = {}
-    for path in paths:
-        if path.stem not in schema.TABLES:
-            known = ", ".join(schema.TABLES)
-            raise UserError(f"{path} is no table of a study; those are {known}")
-        found[path.stem] = schema.read(path.stem, path)
-    return ClaimTables(study, found)
 
 
 def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:

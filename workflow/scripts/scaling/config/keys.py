@@ -187,10 +187,6 @@ class Interconnect(Section):
     """Timed repeats of each size; the figure is their median."""
     iterations: Annotated[int, Ge(1), Le(20)]
     """All-reduces timed together in one repeat, as nccl-tests does."""
-    between_nodes_gb_per_s: AboveZero | None = None
-    """What predictions take for the bandwidth between nodes (of a ring, in GB/s) where no sweep
-    went over several; `null`: none. Predictions beyond what was measured are guesses either way.
-    May be left out."""
 
 
 class Peaks(Section):

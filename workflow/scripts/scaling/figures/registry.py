@@ -42,7 +42,6 @@ FIGURES = {
     "quantization_layers": FigureSpec(_PART_B, _INT8, ("quantization_histograms",)),
     "quantization_sizes": FigureSpec(_PART_B, _INT8, ("quantization",)),
     "limits": FigureSpec(_MACHINE, "Machine", ("peaks",)),
-    "prediction": FigureSpec(_SCALING, "Machine", ("prediction",)),
     "startup": FigureSpec(_MACHINE, "Machine", ("startup",)),
     "comparison": FigureSpec("scaling.figures.comparison", "Side by side", ("comparison",)),
 }

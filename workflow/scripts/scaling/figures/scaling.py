@@ -139,27 +139,3 @@ def draw_communication(communication: pd.DataFrame) -> Figure | None:
         style.batch_axis(axes, sorted(known["batch_size"].unique()))
     style.legend(figure, estimates, linestyle="none")
     return figure
-
-
-def draw_prediction(prediction: pd.DataFrame) -> Figure | None:
-    """Draw the cost model's seconds over the measured ones.
-
-    Open markers are predictions of cells that the model had not seen.
-    """
-    known = prediction[prediction["measured"] & prediction["predicted_seconds"].notna()]
-    if known.empty:
-        return None
-    title = "Predicted over measured seconds"
-    figure, (axes,) = style.panels([title], "measured, s", "predicted, s")
-    groups = style.by_configuration(known)
-    unseen = [cells.assign(open=True) for cells in groups.values()]
-    for column, cells in (("predicted_seconds", groups.values()), ("left_out_seconds", unseen)):
-        style.lines(axes, cells, "epoch_seconds", column, "prediction", linestyle="none")
-    seconds = known[["epoch_seconds", "predicted_seconds", "left_out_seconds"]].stack()
-    ends = [seconds.min() / 1.25, seconds.max() * 1.25]
-    axes.plot(ends, ends, **style.IDEAL)
-    for axis in (axes.xaxis, axes.yaxis):
-        style.log2_axis(axis, style.POWERS[::2])
-    axes.set(xlim=ends, ylim=ends)
-    style.legend(figure, groups, linestyle="none")
-    return figure

@@ -1,41 +1,12 @@
-"""Which of our quantized networks, sound or mistaken, are as accurate as a document prints."""
-
-from collections.abc import Iterable
-from pathlib import Path
+"""Which quantized networks of ours, sound or mistaken, are as accurate as a document prints."""
 
 import pandas as pd
 
-from scaling.config.config_file import read_config
-from scaling.config.scheme import STAGES, Scheme
-from scaling.config.stored import CONFIG
 from scaling.core import numbers as fmt
-from scaling.core.records.quantization import VARIANT, read
 
-COLUMNS = ["stage", "mistake", "accuracy_percent"]
+COLUMNS = ["biases", "seed", "stage", "mistake", "accuracy_percent"]
+"""Of studies/published/lab_networks.csv: a row for each training and what was made of it."""
 SOUND = "no mistake"
-
-
-def of_the_lab(studies: Path) -> list[Path]:
-    """List the stored studies whose network has the lab's biases: none, or its last layer's."""
-    return [
-        path.parent
-        for path in sorted(studies.glob(f"*/{CONFIG}"))
-        if (read_config(path).get("quantization") or {}).get("biases", "all") != "all"
-    ]
-
-
-def accuracies(records: Iterable[Path]) -> pd.DataFrame:
-    """Make a row for each variant of each network, and for the network: COLUMNS, in %."""
-    rows = []
-    for document in read(VARIANT, records):
-        scheme = Scheme.of(document["scheme"], "the scheme")
-        integers = scheme.activation_bits is not None
-        stage = STAGES[1 + integers + (integers and scheme.bias == "int32")]
-        rows += [
-            (STAGES[0], SOUND, document["float32"]["accuracy_percent"]),
-            (stage, scheme.mistake or SOUND, document["accuracy_percent"]),
-        ]
-    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def beside(printed: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:

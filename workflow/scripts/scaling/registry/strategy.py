@@ -13,11 +13,10 @@ class Strategy:
     `title` is what the literature calls it. `processes` says how many train on N GPUs,
     `busiest_bytes` how many bytes go one way over the busiest link in one iteration, from N and the
     bytes K of all gradients. Its bandwidth is held against the interconnect sweep's messages of
-    kind `sweep_kind`; its time follows from those all-reduces where it `all_reduces`. It `overlaps`
-    if it communicates during the backward pass, and `replicates` if all ranks end with equal
-    parameters. It cannot do without a GPU if it `needs_gpu`, nor leave one machine unless it
-    `spans_nodes`; predictions reach up to `most_gpus`. `wrap` refers to a function from (model,
-    rank, gpus) to a `scaling.training.trainer.Wrapped`.
+    kind `sweep_kind`. It `overlaps` if it communicates during the backward pass, and `replicates`
+    if all ranks end with equal parameters. It cannot do without a GPU if it `needs_gpu`, nor leave
+    one machine unless it `spans_nodes`. `wrap` refers to a function from (model, rank, gpus) to a
+    `scaling.training.trainer.Wrapped`.
     """
 
     name: str
@@ -25,12 +24,10 @@ class Strategy:
     processes: Callable[[int], int]
     busiest_bytes: Callable[[int, float], float]
     sweep_kind: str
-    all_reduces: bool
     overlaps: bool
     replicates: bool
     needs_gpu: bool
     spans_nodes: bool
-    most_gpus: int
     wrap: Reference
 
 

@@ -32,7 +32,7 @@ class Judged:
     study: PublishedStudy
     folder: str
     rows: pd.DataFrame
-    ours: pd.DataFrame = field(default_factory=lambda: networks.accuracies([]))
+    ours: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=networks.COLUMNS))
 
     @property
     def id(self) -> str:

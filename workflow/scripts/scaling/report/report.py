@@ -57,7 +57,6 @@ QUESTIONS = [
 ]
 APPENDIX = {
     "limits": ("Physical limits", "limits"),
-    "prediction": ("Prediction", "prediction"),
     "knobs": ("Knobs of DDP", ""),
     "fixed-cost": ("Fixed cost of a run", "startup"),
     "audit": ("Audit", ""),

@@ -2,17 +2,28 @@
 
 from typing import Literal
 
-Scope = Literal["study", "shared", "experiment"]
+Scope = Literal["study", "shared"]
 """Of a table: one of each study, below a folder of its name; or one of all studies, beside these
-folders. A study that was made before there were experiments does not have their tables."""
+folders."""
+Records = Literal[
+    "knobs",
+    "convergence",
+    "full_trainings",
+    "synchronization",
+    "quantization",
+    "peers",
+    "resnet18",
+    "export",
+]
+"""What not every study measures: one without these records does not have their tables."""
 
 _CELL = "recipe:text strategy:text gpus:whole batch_size:whole"
 _KEYS = f"{_CELL} status:text"
 _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
 _RUN = "remedy:text global_batch:whole seed:whole factor learning_rate chosen:truth"
 
-MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
-    ("tables_runs", "study"): {
+MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
+    ("tables_runs", "study", None): {
         "timing": f"""{_KEYS} epoch_seconds epoch_seconds_without_loading loader_seconds
             epoch_seconds_min epoch_seconds_max epoch_seconds_without_loading_min
             epoch_seconds_without_loading_max count:whole iterations:whole samples:whole
@@ -44,10 +55,10 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
             config_digest:text started:text ended:text repeat:whole""",
     },
-    ("tables_runs", "shared"): {
+    ("tables_runs", "shared", None): {
         "accuracy": f"study:text {_CELL} seed:whole epoch:whole {_LEARNING} status:text",
     },
-    ("tables_limits", "shared"): {
+    ("tables_limits", "shared", None): {
         "interconnect": """gpus:whole backend:text kind:text message_bytes:whole seconds seconds_min
             seconds_max count:whole algbw_gb_per_s busbw_gb_per_s correct:truth launch:text""",
         "interconnect_fit": """gpus:whole backend:text latency_seconds latency_error_seconds
@@ -58,7 +69,7 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             state:text""",
         "machine": "severity:text host:text gpu:text message:text",
     },
-    ("tables_derived", "study"): {
+    ("tables_derived", "study", None): {
         "speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count:whole
             baseline_epoch_seconds speedup speedup_min speedup_max efficiency weak_speedup
             weak_efficiency fixed_global_batch_speedup fixed_global_batch_efficiency
@@ -81,26 +92,19 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             unknown_share power_capped_share note:text peak_state:text sustained_flops_per_second
             sustained_utilization""",
         "audit": f"check:text {_CELL} severity:text message:text found expected",
-        "prediction": f"""{_CELL} measured:truth epoch_seconds predicted_seconds low_seconds
-            high_seconds error held_out_seconds held_out_error predicted_efficiency gpu_seconds
-            left_out_seconds left_out_error basis:text""",
-        "prediction_check": """recipe:text strategy:text check:text predictor:text cells:whole
-            median_error worst_error note:text""",
-        "cost_model": """recipe:text strategy:text parameter:text unit:text value low high cells
-            held_out_gpus held_out_cells median_error worst_error note:text""",
     },
-    ("tables_derived", "experiment"): {
+    ("tables_derived", "shared", "knobs"): {
         "knobs": """gpus:whole batch_size:whole knob:text seconds seconds_min seconds_max
             count:whole seconds_without_exchange bytes_sent:whole plain_seconds plain_seconds_min
             plain_seconds_max plain_seconds_without_exchange drift saved_seconds saved_share
             verdict:text basis:text link_gb_per_s pays_below_gb_per_s""",
     },
-    ("tables_comparison", "study"): {
+    ("tables_comparison", "study", None): {
         "comparison": f"""study:text model:text hardware:text {_KEYS} samples:whole epoch_seconds
             epoch_seconds_min epoch_seconds_max count:whole speedup efficiency estimate:text
             communication_seconds bandwidth_gb_per_s utilization""",
     },
-    ("tables_convergence", "experiment"): {
+    ("tables_convergence", "shared", "convergence"): {
         "convergence": f"""remedy:text options:text global_batch:whole gpus:whole batch_size:whole
             status:text message:text reference:truth rule_rate at_edge:truth seed:whole factor
             learning_rate chosen:truth epochs:whole updates:whole planned_epochs planned_updates
@@ -129,6 +133,8 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             seeds:whole reached:whole epochs epochs_min epochs_max updates images""",
         "noise_scale": f"""{_RUN} epoch:whole updates:whole noise_scale noise_scale_low
             noise_scale_high""",
+    },
+    ("tables_convergence", "shared", "full_trainings"): {
         "full_trainings": f"""{_CELL} seed:whole global_batch:whole status:text target_accuracy
             epochs:whole test_accuracy reached:truth training_seconds run_seconds joules""",
         "trained_to_accuracy": f"""{_CELL} global_batch:whole target_accuracy epochs:whole
@@ -136,7 +142,7 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             training_seconds training_seconds_min training_seconds_max run_seconds run_seconds_min
             run_seconds_max joules joules_min joules_max speedup speedup_low speedup_high""",
     },
-    ("tables_synchronization", "experiment"): {
+    ("tables_synchronization", "shared", "synchronization"): {
         "sampler": """sampler:text gpus:whole set_epoch:truth trained:truth seed:whole epoch:whole
             rank:whole samples:whole first_epoch overlap:whole unseen repeated order_sha256:text""",
         "sampler_accuracy": f"gpus:whole seed:whole set_epoch:truth epochs:whole {_LEARNING}",
@@ -149,7 +155,7 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
             parameters_sha256:text buffers_sha256:text note:text""",
         "agreement": "gpus:whole strategy:text steps:whole distance",
     },
-    ("tables_quantization", "shared"): {
+    ("tables_quantization", "shared", "quantization"): {
         "quantization": """seed:whole stage:text accuracy_percent difference_points
             agreement_percent test_images:whole standard_error_points gained:whole lost:whole
             packed_bytes:whole float32_bytes:whole compression weight_bits:whole
@@ -172,19 +178,23 @@ MADE_BY: dict[tuple[str, Scope], dict[str, str]] = {
         "quantization_paired": """stage:text reference_stage:text seeds:whole test_images:whole
             difference_points standard_error_points""",
     },
-    ("tables_quantization", "experiment"): {
+    ("tables_quantization", "shared", "peers"): {
         "quantization_peers": """seed:whole engine:text version:text precision:text status:text
             note:text options:text accuracy_percent difference_points standard_error_points
             agreement_percent gained:whole lost:whole test_images:whole agreement_ours_percent
             file_bytes:whole times_smaller threads batch_1_seconds batch_1_ratio batch_1_ratio_min
             batch_1_ratio_max batch_256_seconds batch_256_ratio batch_256_ratio_min
             batch_256_ratio_max cpu:text commit:text""",
+    },
+    ("tables_quantization", "shared", "resnet18"): {
         "quantization_resnet": """seed:whole stage:text weight_scales:text accuracy_percent
             difference_points standard_error_points agreement_percent gained:whole lost:whole
             test_images:whole float32_bytes packed_bytes:whole logits:whole differing_logits:whole
             accumulator_bound:whole device:text commit:text""",
         "quantization_gpu": """seed:whole gpu:text layer:text patches:whole inner:whole
             outputs:whole bfloat16_seconds int8_seconds""",
+    },
+    ("tables_quantization", "shared", "export"): {
         "quantization_export": """seed:whole model:text network:text file_bytes:whole
             times_smaller accuracy_percent difference_points agreement_percent
             differing_classes:whole logits:whole differing_logits:whole largest_steps:whole

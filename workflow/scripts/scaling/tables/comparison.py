@@ -31,15 +31,6 @@ def of_study(
     return table.assign(study=name, model=model, hardware=hardware)[schema.columns("comparison")]
 
 
-def model_and_hardware(provenance: pd.DataFrame) -> tuple[str, str]:
-    """What a measured study's runs recorded of both: each different one, with "; " between."""
-    # A run that could never start saw no device, and counted no parameters.
-    runs = provenance[~provenance["status"].isin(["missing", "infeasible"])]
-    devices = runs["device_names"].where(runs["device_names"] != "", "CPU " + runs["cpu"])
-    model, hardware = ("; ".join(column.drop_duplicates()) for column in (runs["model"], devices))
-    return model or "not recorded", hardware or "not recorded"
-
-
 def by_one_estimate(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of one estimate by subtraction for each recipe and strategy of `table`.
 

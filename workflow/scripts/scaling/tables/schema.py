@@ -10,7 +10,7 @@ import pandas as pd
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.records.dataset import DATASET
-from scaling.tables.columns import MADE_BY, Scope
+from scaling.tables.columns import MADE_BY, Records, Scope
 
 FORMULA = r"^'*[=+\-@\t\r]"
 QUOTED = r"^'(?='*[=+\-@\t\r])"
@@ -21,11 +21,14 @@ whole numbers are floats where one is empty."""
 
 @dataclass(frozen=True)
 class Table:
-    """One table: the rule that makes it, where it lies, and its columns in their order."""
+    """One table: the rule that makes it, where it lies, from which records that not every study has
+    it is made, and its columns in their order.
+    """
 
     name: str
     rule: str
     scope: Scope
+    records: Records | None
     types: dict[str, Type]
 
     def of_type(self, wanted: Type) -> list[str]:
@@ -42,15 +45,12 @@ def _types(columns: str) -> dict[str, Type]:
 
 
 TABLES = {
-    name: Table(name, rule, scope, _types(text))
-    for (rule, scope), tables in MADE_BY.items()
+    name: Table(name, rule, scope, records, _types(text))
+    for (rule, scope, records), tables in MADE_BY.items()
     for name, text in tables.items()
 }
 """Every table by its name."""
-PUBLISHED = [
-    *("timing", "speedup", "communication", "bandwidth", "prediction", "cost_model"),
-    *("prediction_check", "audit"),
-]
+PUBLISHED = ["timing", "speedup", "communication", "bandwidth", "audit"]
 """The tables of a published study."""
 
 
@@ -67,6 +67,11 @@ def made_by(*rules: str) -> list[Table]:
 def frame(name: str, rows: Any = ()) -> pd.DataFrame:
     """The table called `name` of rows, or of a table with more columns; gaps are empty."""
     return pd.DataFrame(rows, columns=columns(name))
+
+
+def empty(name: str) -> pd.DataFrame:
+    """The table called `name` without rows, as `read` returns it."""
+    return frame(name).astype(dict.fromkeys(TABLES[name].of_type("truth"), bool))
 
 
 def read(name: str, path: Path) -> pd.DataFrame:
@@ -126,6 +131,21 @@ def read_all(names: Iterable[str], tables: Path, study: str = "") -> dict[str, p
     return {name: read(name, TABLES[name].path(tables, study)) for name in names}
 
 
+def read_files(study: str, paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
+    """The tables of `study` at `paths` by their names, which are those of the files; see `read`.
+
+    Raises UserError for a name that is no table's.
+    """
+    found = {}
+    for path in paths:
+        if path.stem not in TABLES:
+            raise UserError(f"{path} is no table of a study; those are {', '.join(TABLES)}")
+        found[path.stem] = read(path.stem, path)
+    if "accuracy" in found:
+        found["accuracy"] = of_study(found["accuracy"], study)
+    return found
+
+
 def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
     """Write tables, by their names, to where they lie below the folder `tables`; see `write`."""
     for name, table in found.items():
@@ -136,7 +156,7 @@ def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") 
 class StudyTables:
     """The tables of a measured study by their names, as `read` returns them; each is an attribute.
 
-    One of an experiment that the study does not have is without rows.
+    One of records that the study does not have is without rows.
     `topology` is how the machine's GPUs are connected, as nvidia-smi prints it, or ""; `manifest`
     that of its dataset.
     """
@@ -149,7 +169,9 @@ class StudyTables:
     def __getattr__(self, name: str) -> pd.DataFrame:
         if name not in TABLES:
             raise AttributeError(f"there is no table {name}")
-        return self.found.get(name, frame(name))
+        if name not in self.found and not TABLES[name].records:
+            raise UserError(f"study {self.study} lacks {name}.csv, which every study has; make it")
+        return self.found[name] if name in self.found else empty(name)
 
 
 def on_cpu(provenance: pd.DataFrame) -> bool:
@@ -158,20 +180,11 @@ def on_cpu(provenance: pd.DataFrame) -> bool:
     return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
 
 
-def read_study(study: str, own: Path, shared: Path, manifest: Path) -> StudyTables:
-    """Every table of `study`: its own below `own`, those of all studies below `shared`.
-
-    Those of experiments are read where they exist, those that no report shows never.
-    """
-    found = {}
-    for name, table in TABLES.items():
-        path = (own if table.scope == "study" else shared) / f"{name}.csv"
-        shown = name not in ("readings", "comparison")
-        if shown and (table.scope != "experiment" or path.exists()):
-            found[name] = read(name, path)
-    found["accuracy"] = of_study(found["accuracy"], study)
-    topology = (shared / "topology.txt").read_text(encoding="utf-8")
-    return StudyTables(study, found, topology, DATASET.read(manifest))
+def read_study(study: str, paths: Iterable[Path], topology: Path, manifest: Path) -> StudyTables:
+    """The tables of `study` at `paths`; see `read_files`."""
+    found = read_files(study, paths)
+    connected = topology.read_text(encoding="utf-8")
+    return StudyTables(study, found, connected, DATASET.read(manifest))
 
 
 def of_study(table: pd.DataFrame, study: str) -> pd.DataFrame:

@@ -15,11 +15,9 @@ ENTRY = Strategy(
     processes=lambda gpus: gpus,
     busiest_bytes=busiest_bytes,
     sweep_kind="bucket",
-    all_reduces=True,
     overlaps=True,
     replicates=True,
     needs_gpu=False,
     spans_nodes=True,
-    most_gpus=1024,
     wrap=Reference("scaling.training.distributed_data_parallel:wrap"),
 )

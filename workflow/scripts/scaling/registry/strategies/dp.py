@@ -22,13 +22,10 @@ ENTRY = Strategy(
     processes=lambda gpus: 1,
     busiest_bytes=busiest_bytes,
     sweep_kind="gradients",
-    all_reduces=False,
     # Parameters go out before the forward pass, gradients come back after the backward pass.
     overlaps=False,
     replicates=True,
     needs_gpu=True,
     spans_nodes=False,
-    # Hosts of more GPUs are rare.
-    most_gpus=8,
     wrap=Reference("scaling.training.data_parallel:wrap"),
 )

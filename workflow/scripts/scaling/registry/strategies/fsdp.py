@@ -19,7 +19,6 @@ ENTRY = replace(
     name="fsdp",
     title="FullyShardedDataParallel",
     busiest_bytes=busiest_bytes,
-    all_reduces=False,
     replicates=False,
     wrap=Reference("scaling.training.fully_sharded:wrap"),
 )

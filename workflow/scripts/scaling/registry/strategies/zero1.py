@@ -20,6 +20,5 @@ ENTRY = replace(
     name="zero1",
     title="ZeroRedundancyOptimizer",
     busiest_bytes=busiest_bytes,
-    all_reduces=False,
     wrap=Reference("scaling.training.zero_redundancy:wrap"),
 )

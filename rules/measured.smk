@@ -1,0 +1,49 @@
+# What a study has measured, and so which tables it has. No rules here.
+def records_there(paths):
+    """Those of `paths` that exist, for a replay or a partial report; all for any other study."""
+    if REPLAY or config["partial"]:
+        return [path for path in paths if Path(path).exists()]
+    return paths
+
+
+def records(wildcards):
+    """The records of all runs of the grid."""
+    folder = Path(RECORDS, "runs")
+    return records_there([str(run.record_path(folder)) for run in RUNS])
+
+
+def placed(paths):
+    """Where records of the study lie, by their paths in its folder."""
+    return [str(Path(RECORDS, path)) for path in paths]
+
+
+# Of a study stored before there were any, the other quantizers', ResNet-18's and ONNX files' that
+# it has.
+OPTIONAL = [
+    path
+    for path in stored.optional_records(config)
+    if not REPLAY or (REPLAY / path).exists()
+]
+# What not every study measures; without any of a kind there are none of its tables.
+RECORDS_OF = {
+    "knobs": records_there(placed(stored.knobs_records(config))),
+    "convergence": records_there(placed(stored.convergence_records(config))),
+    "full_trainings": records_there(placed(stored.full_training_records(config))),
+    "synchronization": records_there(placed(stored.synchronization_records(config))),
+    "quantization": placed(stored.quantization_records(config)),
+    "peers": placed(path for path in OPTIONAL if path.stem == "peers"),
+    "resnet18": placed(path for path in OPTIONAL if path.stem == "resnet18"),
+    "export": placed(path for path in OPTIONAL if "export" in path.stem),
+}
+
+
+def is_made(table):
+    """Whether the study has a table of the schema: there are records that it is made from."""
+    return table.records is None or bool(RECORDS_OF[table.records])
+
+
+def tables_by(*rules):
+    """The tables of the study that these rules make, as the schema names them."""
+    folder = Path("<results>/tables")
+    made = filter(is_made, schema.made_by(*rules))
+    return [str(table.path(folder, STUDY)) for table in made]
