@@ -53,7 +53,7 @@ rule tables_derived:
     input:
         own=expand(
             f"<results>/tables/{STUDY}/{{table}}.csv",
-            table=["timing", "readings", "in_memory", "ranks", "costs"],
+            table=["timing", "readings", "in_memory", "ranks", "costs", "device_time"],
         ),
         limits=tables_by("tables_limits"),
         knobs=RECORDS_OF["knobs"],
