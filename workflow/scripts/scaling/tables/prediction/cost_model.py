@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from scaling.registry.strategy import Strategy
 from scaling.tables.prediction.links import AllReduce
+from scaling.tables.schema import rows_of
 
 PARAMETERS = ["fixed", "image", "communication", "waiting"]
 CONFIDENCE = 0.95
@@ -92,7 +93,7 @@ def fit(cells: pd.DataFrame, strategy: Strategy, allreduce: AllReduce) -> CostMo
     terms = np.array(
         [
             _terms(strategy, cell.gpus, cell.batch_size, int(cell.samples), allreduce)
-            for cell in cells.itertuples()
+            for cell in rows_of(cells)
         ]
     )
     times = cells[["epoch_seconds", WORK]].to_numpy(float).ravel()

@@ -69,7 +69,7 @@ def _rows(
     cells: pd.DataFrame, model: CostModel, unseen: pd.DataFrame, link: Links
 ) -> list[dict[str, Any]]:
     samples, most = int(cells["samples"].max()), int(cells["gpus"].max())
-    measured = {(row.gpus, row.batch_size): row.epoch_seconds for row in cells.itertuples()}
+    measured = {(row.gpus, row.batch_size): row.epoch_seconds for row in schema.rows_of(cells)}
     without = unseen.set_index(["check", "gpus", "batch_size"])["cost model"].to_dict()
     beyond = [
         (gpus, batch)
