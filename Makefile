@@ -7,7 +7,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env named demo study status cancel pack replay answers compare studies published audit test test-slurm test-faults test-browser lint format docs example bench bench-course lock clean
+.PHONY: help env small-env named demo study status cancel pack replay answers compare studies published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -80,6 +80,11 @@ audit: small-env ## what is wrong in studies handed in: make audit STUDY="folder
 
 test: env ## all tests but those on Slurm and in a browser
 	python -m pytest -n 2 --dist loadfile
+
+test-light: SMALL := .venv-replay
+test-light: export PATH := $(abspath .venv-replay)/bin:$(PATH)
+test-light: small-env ## tests of all that tells, in the small environment: no PyTorch
+	python -m pytest -n 2 --dist loadfile tests/unit tests/snapshots
 
 test-slurm: env ## the tests on a Slurm that they start on this machine; needs root
 	python -m pytest -rs tests/slurm

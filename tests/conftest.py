@@ -1,4 +1,4 @@
-"""Images that all tests share, and what they must not inherit."""
+"""Images that all tests share, and what they must not inherit. Imports no PyTorch."""
 
 import os
 import signal
@@ -12,14 +12,28 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # Tests that run side by side would wait for one another.
 os.environ.setdefault("SCALING_STUDY_SHARE", "1")
 
-from fused_kernels import interpreter  # noqa: F401  (first: it decides how Triton is imported)
+from fused_kernels import INTERPRET, interpreter  # noqa: F401
 from training_runs import write_images
+
+os.environ.update(INTERPRET)
+
+
+def pytest_collection_finish():
+    """Leave Triton to itself, once the tests that import it are collected."""
+    for name in INTERPRET:
+        del os.environ[name]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible():
     """A shell has what it starts in the background ignore interrupts, and children inherit that."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def torch():
+    """PyTorch; what asks for it is skipped where there is none, as in the small environment."""
+    return pytest.importorskip("torch")
 
 
 @pytest.fixture(scope="session")

@@ -1,22 +1,15 @@
 """Where the tests of Triton kernels run: on the GPU, or by Triton's interpreter on the CPU.
 
-Triton asks which when it is imported, when it sees a kernel, and when it runs one. So this comes
-before whatever else imports Triton, as torchvision does: `conftest` sees to it.
+Triton asks which when it is imported, when it sees a kernel, and when it runs one. Whatever imports
+Triton while tests are collected, as torchvision does, finds the answer that `conftest` gives then.
 """
 
-import os
-
 import pytest
-import torch
 
-DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-INTERPRET = {} if DEVICE.type == "cuda" else {"TRITON_INTERPRET": "1"}
+from scaling.core.environment import visible_gpus
 
-os.environ.update(INTERPRET)
-from scaling.models import norm_kernels  # noqa: E402, F401
-
-for name in INTERPRET:
-    del os.environ[name]
+DEVICE = "cuda" if visible_gpus() else "cpu"
+INTERPRET = {} if DEVICE == "cuda" else {"TRITON_INTERPRET": "1"}
 
 
 @pytest.fixture

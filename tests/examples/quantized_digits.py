@@ -1,14 +1,15 @@
-"""A network trained on the digits, quantized by the scripts as the rules run them."""
+"""A network trained on the digits, quantized by the scripts as the rules run them.
+
+Imports PyTorch and scikit-learn where it needs them: what reads the records has none.
+"""
 
 import json
 import shlex
 from pathlib import Path
 from typing import Any
 
-import quantize_evaluate
-import quantize_train
 from scaling.core import command_line, files
-from scaling.data import dataset, digits
+from scaling.data import dataset
 
 STAGES: dict[str, dict[str, Any]] = {
     "weights": {"activation_bits": None},
@@ -29,6 +30,8 @@ def make(folder: Path) -> None:
 
 def some_digits(training: int, test: int) -> dataset.ImageDataset:
     """The first images of each split."""
+    from scaling.data import digits
+
     found = digits.read()[0]
     pixels = found.train_images[:training], found.train_labels[:training]
     return dataset.ImageDataset(
@@ -42,11 +45,15 @@ def write_images(folder: Path, images: dataset.ImageDataset) -> None:
 
 
 def train(folder: Path, name: str, **changes: Any) -> None:
+    import quantize_train
+
     outputs = {"output": folder / name, "summary": folder / f"{name}.json"}
     quantize_train.main(arguments(folder, SGD | outputs | changes))
 
 
 def evaluate(folder: Path, output: str, **changes: Any) -> None:
+    import quantize_evaluate
+
     given = {"seed": 0, "calibration_images": 0, "weights": folder / "weights.pt"}
     if "model" not in changes:
         given["variant"] = LAST

@@ -42,7 +42,7 @@ QUANTIZATION = [f"quantization_{name}" for name in ("layers", "histograms", "pai
 def make(
     device: str = "cuda", missing: bool = False, host: str = "node01"
 ) -> dict[str, pd.DataFrame]:
-    """All tables by name."""
+    """All tables by name; those that nobody filled are without rows."""
     timing = cells(missing)
     sweep = limits.interconnect(sweeps())
     measured = {
@@ -54,7 +54,13 @@ def make(
     }
     derived = tables_of_times(timing, GRADIENT_BYTES, measured)
     speedup, parts, rates = (derived[name] for name in ("speedup", "communication", "bandwidth"))
+    empty = {
+        name: schema.frame(name)
+        for name, table in schema.TABLES.items()
+        if table.scope != "experiment" or name in QUANTIZATION
+    }
     return {
+        **empty,
         **measured,
         **derived,
         "timing": timing,
@@ -65,10 +71,6 @@ def make(
         ),
         "provenance": provenance(timing, device, host),
         "quantization": quantization_example.variants(),
-        **{
-            name: schema.frame(name)
-            for name in ("startup", "device_time", "ranks", "machine", *QUANTIZATION)
-        },
     }
 
 

@@ -1,22 +1,34 @@
-"""What tests share as it takes long to make, and what every one is kept from leaving behind."""
+"""What tests share as it takes long to make, and what every one is kept from leaving behind.
+
+Imports no PyTorch: tests of what tells need none, and where there is none they are all there are.
+"""
 
 import subprocess
+import sys
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
-import torch
 
+from examples import quantized_digits as digits
 from forked import ForkedPopen
+from fused_kernels import DEVICE
 from scaling.launch import launcher
 from training_runs import run
+
+MEASURING = ["convergence", "data", "instruments", "launch", "models"]
+MEASURING += ["quantization", "synchronization", "training"]
+collect_ignore = [] if find_spec("torch") else MEASURING
 
 
 @pytest.fixture(autouse=True, scope="module")
 def own_threads():
     """Sums depend on the number of threads: a module that changes it does so for itself."""
-    before = torch.get_num_threads()
+    torch = sys.modules.get("torch")
+    before = torch and torch.get_num_threads()
     yield
-    torch.set_num_threads(before)
+    if torch:
+        torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -25,7 +37,7 @@ def forked_processes():
 
     Not where PyTorch sees a GPU: it cannot be used after a fork.
     """
-    if not torch.cuda.is_available():
+    if DEVICE == "cpu":
         parts = {"Popen": ForkedPopen, "TimeoutExpired": subprocess.TimeoutExpired}
         launcher.subprocess = SimpleNamespace(**parts)
     yield
@@ -33,17 +45,14 @@ def forked_processes():
 
 
 @pytest.fixture(scope="session")
-def double(images, tmp_path_factory):
+def double(images, tmp_path_factory, torch):
     """The record of a run of two processes."""
     return run(images, tmp_path_factory.mktemp("double") / "run.json", gpus=2)
 
 
 @pytest.fixture(scope="session")
-def quantized_digits(tmp_path_factory):
+def quantized_digits(tmp_path_factory, torch):
     """A folder with the digits, a network trained on them and its quantized stages."""
-    # Imports scikit-learn, for which most modules need not wait.
-    from examples import quantized_digits as digits
-
     folder = tmp_path_factory.mktemp("digits")
     digits.make(folder)
     return folder

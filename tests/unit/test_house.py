@@ -1,6 +1,8 @@
 """The tree shows the pipeline: small folders, small files, imports that run one way."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 from runpy import run_path
 
@@ -21,8 +23,8 @@ SHARED = ["core", "registry", "config"]
 MODULES = sorted(path for path in LIBRARY.rglob("*.py") if path.name != "__init__.py")
 
 
-def package(path):
-    return path.relative_to(LIBRARY).parts[0]
+def package(path, folder=LIBRARY):
+    return path.relative_to(folder).parts[0]
 
 
 def imported_packages(path):
@@ -69,6 +71,20 @@ def test_the_tests_have_the_folders_of_the_library():
     folders = {path.relative_to(unit) for path in unit.rglob("*") if path.is_dir()}
     there = {path.relative_to(LIBRARY) for path in LIBRARY.rglob("*") if path.is_dir()}
     assert {folder for folder in folders if folder.name != "__pycache__"} <= there
+
+
+def test_tests_of_what_tells_are_collected_without_pytorch():
+    unit = Path(__file__).parent
+    measuring = run_path(str(unit / "conftest.py"))["MEASURING"]
+    assert set(measuring) == {*ORDER} - {*DERIVING, *SHARED}
+    telling = [path for path in unit.rglob("*.py") if package(path, unit) not in measuring]
+    code = (
+        f"import sys; sys.path[:0] = {[str(LIBRARY.parent), str(ROOT / 'tests')]}; "
+        "from runpy import run_path; [run_path(path) for path in sys.argv[1:]]; "
+        "sys.exit('torch' in sys.modules)"
+    )
+    files = [ROOT / "tests/conftest.py", *telling]
+    assert subprocess.run([sys.executable, "-c", code, *files]).returncode == 0
 
 
 def test_the_picture_of_the_packages_is_that_of_the_code():

@@ -4,18 +4,18 @@ import os
 import shutil
 
 import pytest
-import torch
 import yaml
 from filelock import FileLock
 
 from forked import python_that_forks
+from fused_kernels import DEVICE
 from small_study import TINY, Study
 
 
 @pytest.fixture(scope="session", autouse=True)
 def python(tmp_path_factory):
     """Jobs fork a process that has imported their libraries, instead of starting Python."""
-    if torch.cuda.is_available():
+    if DEVICE == "cuda":
         yield
         return
     folder = tmp_path_factory.mktemp("python")

@@ -26,7 +26,7 @@ CONFIG = RESULTS / stored.CONFIG
 def _counted(states: pd.Series, alone: int = 1) -> str:
     """`done`, or of more than `alone` runs `2 done, 1 missing`."""
     counts = states.value_counts(sort=False).items()
-    return ", ".join(state if len(states) <= alone else f"{n} {state}" for state, n in counts)
+    return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 
 
 def _state(record: Path, log: Path, commands: str, limit: float) -> tuple[str, str | None]:

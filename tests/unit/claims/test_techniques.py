@@ -6,7 +6,6 @@ from examples import remedy_claims
 from examples.convergence_records import record, seeds, swept
 from examples.remedy_claims import few
 from scaling.claims import techniques
-from scaling.models.resnet import ResNet18
 
 WARM = {"scaling": "sqrt", "warmup_epochs": 1}
 EQUAL = {"scaling": "sqrt", "equal_updates": True}
@@ -91,8 +90,13 @@ def test_statistics_computed_anew_tell_what_their_start_does(accuracies, verdict
     assert figures(claim)["weight_of_start"] == pytest.approx(0.9**10)
 
 
-def test_nothing_is_said_of_statistics_after_many_updates_or_at_other_rates():
+def test_the_momentum_of_running_statistics_is_that_of_the_model(torch):
+    from scaling.models.resnet import ResNet18
+
     assert ResNet18(1, 10).stem[1].momentum == techniques.MOMENTUM
+
+
+def test_nothing_is_said_of_statistics_after_many_updates_or_at_other_rates():
     kind = "Q4.2-running-statistics"
     other = [each | {"learning_rate": 0.05} for each in swept(0.66, 0.67, 0.68)]
     records = few(record("precise", 512, other, **PRECISE))

@@ -1,4 +1,5 @@
 import re
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -21,3 +22,9 @@ def test_every_requirement_is_pinned_by_hash_and_no_lock_line_has_an_address():
     assert "://" not in lock
     pins = [line for line in lock.splitlines() if "==" in line and not line.startswith(" ")]
     assert all(line.endswith("\\") for line in pins)
+
+
+def test_citation_and_changelog_have_the_version_of_pyproject():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
+    assert re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)[0] == version

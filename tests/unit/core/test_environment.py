@@ -7,7 +7,6 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from scaling.core import environment
 from scaling.core.errors import UserError
@@ -106,7 +105,9 @@ def test_leased_gpus_are_named_by_uuid_and_one_the_driver_does_not_know_keeps_it
     assert environment.leased_gpus(["GPU-aaaa", "MIG-dddd"]) == known
 
 
-def test_a_process_names_the_gpu_it_computes_on_however_cuda_numbers_it(machine, monkeypatch):
+def test_a_process_names_the_gpu_it_computes_on_however_cuda_numbers_it(
+    machine, monkeypatch, torch
+):
     own = SimpleNamespace(uuid="cccc")
     monkeypatch.setattr(torch.cuda, "get_device_properties", {torch.device("cuda"): own}.get)
     found = environment.describe_process(torch.device("cuda"))

@@ -14,7 +14,7 @@ REGISTRIES = [STRATEGIES, RECIPES, MODELS]
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
-def test_every_entry_is_found_by_its_name_and_its_code_can_be_loaded(registry):
+def test_every_entry_is_found_by_its_name_and_its_code_can_be_loaded(registry, torch):
     for name in registry.names():
         assert registry.find(name).name == name
         code = {STRATEGIES: "wrap", RECIPES: "trainer", MODELS: "factory"}[registry]

@@ -35,7 +35,7 @@ def headline(study):
 
 
 def table(study, name):
-    """A table of a stored study, which tests/workflow/test_snapshots.py holds to its records."""
+    """A table of a stored study, which tests/snapshots/test_snapshots.py holds to its records."""
     folder = ROOT / "tests/snapshots/expected" / study / "tables"
     return schema.read(name, schema.TABLES[name].path(folder, study))
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
 import tables_quantization
@@ -100,7 +99,7 @@ def test_each_layer_receives_the_scale_that_the_one_before_passes_on(made_here):
 
 
 def test_an_own_pass_through_the_printed_scales_gives_the_classes_of_the_record(
-    made_here, quantized_digits
+    made_here, quantized_digits, torch
 ):
     """In int64 by NumPy, from the weights, the images and the printed figures alone."""
     weights = torch.load(quantized_digits / "weights.pt", weights_only=True)

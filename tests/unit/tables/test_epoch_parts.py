@@ -93,7 +93,7 @@ def test_what_older_records_read_is_theirs():
 
 
 @pytest.fixture
-def delayed(tmp_path, monkeypatch):
+def delayed(tmp_path, monkeypatch, torch):
     """Runs on two processes, one of which is slow at what it is asked to be slow at."""
     monkeypatch.setenv(plugins.VARIABLE, str(Path(__file__).parents[2] / "examples/delayed.py"))
     write_images(tmp_path)

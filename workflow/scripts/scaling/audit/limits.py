@@ -15,6 +15,7 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise, schema
 from scaling.tables.bandwidth import BLIND, blind
+from scaling.tables.schema import rows_of
 from scaling.tables.speedup import VIEWS, why_above_gpus
 
 COMMUNICATION_FACTOR = 2.0
@@ -121,7 +122,7 @@ def slow_rank(study: Study) -> pd.DataFrame:
     table = study.ranks.merge(study.timing[[*CELL_KEYS, "epoch_seconds"]], on=CELL_KEYS)
     found = []
     for _, ranks in table.groupby(CELL_KEYS):
-        for row in ranks.itertuples():
+        for row in rows_of(ranks):
             others = ranks.drop(row.Index)
             wait, usual = (
                 seconds / row.epoch_seconds

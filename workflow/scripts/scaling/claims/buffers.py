@@ -7,6 +7,7 @@ import pandas as pd
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.tables import noise
+from scaling.tables.schema import rows_of
 
 NAMES = {"broadcast": "broadcast", "local": "local", "sync_batch_norm": "SyncBatchNorm"}
 SYNCHRONIZED = "sync_batch_norm"
@@ -82,7 +83,7 @@ def _seconds(kind: str, first: str, second: str, kinds: Kinds, tables: ClaimTabl
     """That an epoch with buffers of the second kind takes longer than with those of the first."""
     if second not in kinds:
         return tables.missing(kind, absent=True)
-    base, other = (next(kinds[buffers].itertuples()) for buffers in (first, second))
+    base, other = (next(rows_of(kinds[buffers])) for buffers in (first, second))
     if not base.count == other.count > 0:
         return tables.missing(kind, absent=False)
     slower, without = noise.ratio([other], [base]), NAMES[first]

@@ -12,7 +12,7 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
 from scaling.tables.communication import BY_SUBTRACTION, EXPOSED, believable, first_estimates
-from scaling.tables.schema import by_configuration
+from scaling.tables.schema import by_configuration, rows_of
 
 HALF = 0.5
 LEFT_OUT = "without_communication"
@@ -100,7 +100,7 @@ def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
         about,
         parts=[
             (cell, cell.computing_share_low > HALF, cell.computing_share_high < HALF)
-            for cell in parts.itertuples()
+            for cell in rows_of(parts)
         ],
         ratios=_to_tell(zip(parts.itertuples(), limits.itertuples(), strict=True)),
         ends=ends,
@@ -114,7 +114,7 @@ def _falls(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     parts = _by_batch(cells)
     if len(parts) < 2:
         return tables.missing("Q3.1-falls", about)
-    small, large = parts.iloc[[0, -1]].itertuples()
+    small, large = rows_of(parts.iloc[[0, -1]])
     return tables.claim(
         "Q3.1-falls",
         about,
@@ -124,7 +124,7 @@ def _falls(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
                 cell.communication_share_high < small.communication_share_low,
                 cell.communication_share_low > small.communication_share_high,
             )
-            for cell in parts.iloc[1:].itertuples()
+            for cell in rows_of(parts.iloc[1:])
         ],
         ratios=_to_tell((cell, small) for cell in parts.iloc[1:].itertuples()),
         small=small,
@@ -203,7 +203,7 @@ def link(tables: ClaimTables) -> list[Claim]:
             about,
             parts=[
                 (cell, cell.utilization >= HALF, traced and cell.utilization < HALF)
-                for cell in known.itertuples()
+                for cell in rows_of(known)
             ],
             best=best,
             worst=worst,

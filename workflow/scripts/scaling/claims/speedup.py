@@ -8,7 +8,7 @@ from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, extremes, row_at
 from scaling.core import numbers as fmt
 from scaling.tables import noise
-from scaling.tables.schema import by_configuration
+from scaling.tables.schema import by_configuration, rows_of
 
 ALIKE = 0.05
 """Two speedups that differ by no more, by all of their ranges, are one and the same."""
@@ -36,7 +36,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
 def _faster(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
     """That an epoch is faster than on one GPU, with every batch size."""
     least, best = extremes(most, "speedup")
-    cells, time = list(most.itertuples()), _times(most, tables)
+    cells, time = list(rows_of(most)), _times(most, tables)
     ratios = [
         noise.ratio([time[1, cell.batch_size]], [time[cell.gpus, cell.batch_size]])
         for cell in cells
@@ -55,7 +55,7 @@ def _fixed_global_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> 
     time = _times(most, tables)
     ratios = [
         noise.ratio([time[1, cell.global_batch_size]], [time[1, cell.batch_size]])
-        for cell in cells.itertuples()
+        for cell in rows_of(cells)
     ]
     apart = pd.Series([ratio.low > 1 or ratio.high < 1 for ratio in ratios], cells.index)
     alike = [ratio.low >= 1 - ALIKE and ratio.high <= 1 + ALIKE for ratio in ratios]
@@ -77,7 +77,7 @@ def _larger_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
     small, large = extremes(most, "batch_size")
     if len(most) == 1:
         return tables.missing("Q2-batch", about, small=small)
-    cells, time = list(most.drop(small.Index).itertuples()), _times(most, tables)
+    cells, time = list(rows_of(most.drop(small.Index))), _times(most, tables)
     alone, spread = time[1, small.batch_size], time[small.gpus, small.batch_size]
     ratios = [
         noise.ratio([time[1, cell.batch_size], spread], [time[cell.gpus, cell.batch_size], alone])
@@ -89,4 +89,4 @@ def _larger_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
 def _times(most: pd.DataFrame, tables: ClaimTables) -> dict[tuple[int, int], Any]:
     """The rows of timing.csv of the recipe and strategy of `most`, by GPUs and batch size."""
     own = tables["timing"].merge(most[["recipe", "strategy"]].drop_duplicates())
-    return {(row.gpus, row.batch_size): row for row in own.itertuples()}
+    return {(row.gpus, row.batch_size): row for row in rows_of(own)}

@@ -11,7 +11,7 @@ from scaling.claims.techniques import reference
 from scaling.core import numbers as fmt
 from scaling.tables.experiments.images_to_accuracy import along_small_batches
 from scaling.tables.experiments.time_to_accuracy import needed
-from scaling.tables.schema import by_configuration
+from scaling.tables.schema import by_configuration, rows_of
 
 COLUMNS = [
     *("target_accuracy", "epoch_seconds", "seconds", "reference_seconds", "speedup"),
@@ -78,7 +78,7 @@ def _knee(tables: ClaimTables) -> list[Claim]:
 
 def _run_to_their_end(tables: ClaimTables) -> list[Claim]:
     """That more GPUs come to an accuracy sooner, in trainings of as many epochs."""
-    rows = list(tables["trained_to_accuracy"].sort_values("gpus").itertuples())
+    rows = list(rows_of(tables["trained_to_accuracy"].sort_values("gpus")))
     return [
         tables.claim(
             "Q4.2-trained",

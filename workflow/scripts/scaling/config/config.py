@@ -28,7 +28,7 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
         raise UserError(f"the configuration is wrong: {'; '.join(sentences)}")
 
 
-def _across_keys(
+def _across_keys(  # noqa: C901  (one sentence after the other)
     config: Configuration, values: dict[str, Any], reads_images: bool
 ) -> Iterator[str]:
     """What is wrong although each key is right: paths exist, and one key fits another."""

@@ -1,11 +1,14 @@
 """Draw what large batches cost: accuracy, and images to an accuracy, over the global batch."""
 
+from typing import Any, cast
+
 import pandas as pd
 from matplotlib.figure import Figure
 
 from scaling.core import numbers as fmt
 from scaling.figures import style
 from scaling.tables.experiments.images_to_accuracy import along_small_batches
+from scaling.tables.schema import rows_of
 
 FAINT = "#b8b8b8"
 
@@ -35,7 +38,7 @@ def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
     style.lines(
         axes, groups.values(), *over, color=FAINT, linewidth=0.8, marker="", elinewidth=0, capsize=0
     )
-    for row in known[known["reference"].eq(True)].itertuples():
+    for row in rows_of(known[known["reference"].eq(True)]):
         axes.axhline(100 * row.test_accuracy, color=style.INK, linestyle="--", linewidth=0.9)
     style.log2_axis(axes.xaxis, sorted(known["global_batch"].unique()))
     others = style.line_handle("other techniques", color=FAINT, linewidth=0.8)
@@ -61,16 +64,16 @@ def draw_images_to_accuracy(images: pd.DataFrame, noise: pd.DataFrame) -> Figure
         images_max=(known["epochs_max"] * per_epoch).where(known["epochs_max"] < float("inf")),
         name=known["remedy"] + ", global batch " + known["global_batch"].astype(str),
     )
-    groups = {fmt.percent(key): rows for key, rows in known.groupby("accuracy")}
+    groups = {fmt.percent(cast(float, key)): rows for key, rows in known.groupby("accuracy")}
     style.lines(axes, groups.values(), "global_batch", "images", "images_to_accuracy")
     ends = known[["images_min", "images_max"]]
     style.log_axis(axes.yaxis, ends.min().min(), ends.max().max())
     style.log2_axis(axes.xaxis, sorted(images["global_batch"].unique()))
-    handles = []
-    ends = along_small_batches(noise)[["noise_scale_low", "noise_scale_high"]].median()
-    if ends.notna().all() and ends.iloc[0] < float("inf"):
-        right = min(ends.iloc[1], 2 * images["global_batch"].max())
-        axes.axvspan(ends.iloc[0], right, color=FAINT, alpha=0.4, zorder=0)
+    handles: list[Any] = []
+    scale = along_small_batches(noise)[["noise_scale_low", "noise_scale_high"]].median()
+    if scale.notna().all() and scale.iloc[0] < float("inf"):
+        right = min(scale.iloc[1], 2 * images["global_batch"].max())
+        axes.axvspan(scale.iloc[0], right, color=FAINT, alpha=0.4, zorder=0)
         handles = [style.line_handle("gradient noise scale", color=FAINT, linewidth=6)]
     style.legend(figure, list(groups), *handles)
     return figure

@@ -12,6 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 
 from scaling.figures import style
 from scaling.tables.experiments.quantization_cost import bits, cost, low_bits
+from scaling.tables.schema import rows_of
 
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
 LEVELS_PER_BIN = 4
@@ -112,7 +113,7 @@ def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure | None:
     for index, points in enumerate(groups.values()):
         joined = points if points["open"].all() else points[~points["open"]]
         axes.plot(joined["size"], joined["loss"], color=style.numbered(index)["color"])
-        for row in points.itertuples():
+        for row in rows_of(points):
             words = row.name.split("\u00a0")[int(row.open)]
             place = (row.size, row.loss)
             axes.annotate(words, place, (5, 3), textcoords="offset points", fontsize=6)
@@ -127,7 +128,7 @@ def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure | None:
 
 def _point(same: pd.DataFrame) -> dict[str, Any]:
     """A variant's bits of activations, kB, points to float32 with two standard errors, bits."""
-    found, row = cost(same), next(same.itertuples())
+    found, row = cost(same), next(rows_of(same))
     loss, error = found.difference_points, 2 * np.nan_to_num(found.standard_error_points)
     return {
         "open": row.activation_bits < 8,

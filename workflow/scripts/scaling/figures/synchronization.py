@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from scaling.core import numbers as fmt
 from scaling.figures import style
+from scaling.tables.schema import rows_of
 
 COLOURS = {
     "gradients": style.VERMILLION,
@@ -65,7 +66,7 @@ def _draw_panel(axes: Axes, way: str, rows: pd.DataFrame, k: int) -> None:
         places = [x + offset for offset in range(len(messages))]
         colours = [COLOURS.get(content, style.GREY) for content in messages["content"]]
         bars = axes.bar(places, messages["bytes"], color=colours, width=0.8, bottom=0.5)
-        for bar, row in zip(bars, messages.itertuples(), strict=True):
+        for bar, row in zip(bars, rows_of(messages), strict=True):
             bar.set_url(f"{row.kind} of {row.content}, {fmt.data(row.bytes)} · collectives.csv")
         where = "once, at the start" if phase == "start" else f"each step, {phase}"
         middle = (places[0] + places[-1]) / 2

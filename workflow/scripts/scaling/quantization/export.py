@@ -78,7 +78,9 @@ class Graph:
         sizes = {"strides": shape["stride"], "pads": 2 * shape["padding"]}
         return self.add("Conv", value.name, weight, bias, **sizes)
 
-    def module(self, module: nn.Module | Requantization, value: Value) -> Value:
+    def module(  # noqa: C901  (one kind of module after the other)
+        self, module: nn.Module | Requantization, value: Value
+    ) -> Value:
         """Add a module that computes on `value`; TypeError for one without ONNX nodes."""
         name, scale, levels = value
         match module:

@@ -11,7 +11,7 @@ from scaling.report import frames
 from scaling.report.overview import seeds, speedups, times_span
 from scaling.tables.experiments import best_remedy
 from scaling.tables.experiments.quantization_cost import cost
-from scaling.tables.schema import StudyTables, by_configuration
+from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 Answer = str | None
 
@@ -74,7 +74,7 @@ def large_batches(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     known = cells[cells["test_accuracy"].notna()]
     if "reference" not in cells:
         return None
-    for first in known[known["reference"].eq(True)].head(1).itertuples():
+    for first in rows_of(known[known["reference"].eq(True)].head(1)):
         own = known[known["recipe"] == first.recipe].sort_values("global_batch_size")
         last: Any = next(own.tail(1).itertuples())
         ends = dict.fromkeys(
@@ -132,7 +132,7 @@ def buffers(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     found = frames.ranks(tables)
     if found.empty:
         return None
-    said = [f"{row.buffers.replace('_', ' ')} {row.hashes}" for row in found.itertuples()]
+    said = [f"{row.buffers.replace('_', ' ')} {row.hashes}" for row in rows_of(found)]
     return f"Parameters end {found['parameters'].iloc[0]}; buffers: {', '.join(said)}."
 
 
@@ -149,7 +149,7 @@ def knobs(tables: StudyTables, cells: pd.DataFrame) -> Answer:
         (costs.head(1), lambda row: f"costs {fmt.percent(-row.saved_share)}"),
         (later, lambda row: f"would save below {fmt.significant(row.pays_below_gb_per_s)} GB/s"),
     ):
-        for row in rows.itertuples():
+        for row in rows_of(rows):
             place = f"at {fmt.gpus(row.gpus)}, b\u00a0=\u00a0{row.batch_size}"
             said.append(f"{row.knob.replace('_', ' ')} {effect(row)} {place}")
     return f"{'; '.join(said)}."

@@ -10,6 +10,7 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.report import frames
 from scaling.report.overview import fastest, recommended
+from scaling.tables.schema import rows_of
 
 PARTS = {
     "utilization": "arithmetic at sprint peak",
@@ -66,7 +67,8 @@ def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[dict[str, Any] | None]
     alone = frames.shown_once(cells)
     shared = len(alone) < len(cells)
     sizes = sorted(cells["batch_size"].unique())
-    for (recipe, gpus, strategy), own in alone.groupby(["recipe", "gpus", "strategy"], sort=True):
+    configurations: Any = alone.groupby(["recipe", "gpus", "strategy"], sort=True)
+    for (recipe, gpus, strategy), own in configurations:
         found = {
             row.batch_size: {
                 "id": cell_id(row),
@@ -80,7 +82,7 @@ def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[dict[str, Any] | None]
                 },
                 "marks": [name for name, cell in marks if cell and cell.Index == row.Index],
             }
-            for row in own.itertuples()
+            for row in rows_of(own)
         }
         single = gpus == 1 and shared
         name = f"{recipe} · one GPU" if single else f"{recipe} · {strategy} · {fmt.gpus(gpus)}"
@@ -102,7 +104,7 @@ def _detail(row: Any) -> str:
 def _goodness(values: pd.Series, metric: Metric) -> pd.Series:
     """Of each cell's value from 0 (worst of the study) to 1 (best), 0.5 where all are alike."""
     values = values.astype(float)
-    scaled = np.log(values.where(values > 0)) if metric.logarithmic else values
+    scaled: Any = np.log(values.where(values > 0)) if metric.logarithmic else values
     share = (scaled - scaled.min()) / (scaled.max() - scaled.min())
     return (share if metric.higher_is_better else 1 - share).fillna(0.5).round(2)
 
@@ -113,7 +115,7 @@ def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
     `detail` has the epoch's range and the parts in words.
     """
     made = []
-    for row in frames.shown_once(cells[cells["status"] == "ok"]).itertuples():
+    for row in rows_of(frames.shown_once(cells[cells["status"] == "ok"])):
         shares = [share if (share := getattr(row, part)) > 0 else 0.0 for part in PARTS]
         parts = [round(100 * share / max(1.0, sum(shares)), 2) for share in shares]
         if pd.notna(row.utilization):

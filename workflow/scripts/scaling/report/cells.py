@@ -13,7 +13,7 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import Cell
 from scaling.report.cell_map import bars, cell_id
 from scaling.report.frames import label, shown_once
-from scaling.tables.schema import StudyTables
+from scaling.tables.schema import StudyTables, rows_of
 
 LARGE = {"text/csv": 50_000, "application/json": 10_000}
 """Bytes above which a file of a kind is compressed inside the page."""
@@ -24,7 +24,7 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
 
     `dots` are epochs of ranks, `before` and `after` the ids of the cell's neighbours.
     """
-    rows = list(shown_once(cells).itertuples())
+    rows = list(rows_of(shown_once(cells)))
     ids = [cell_id(row) for row in rows]
     shares = {bar["id"]: bar["parts"] for bar in bars(cells)}
     numbers = tables.provenance[["seed", "repeat"]].drop_duplicates().astype(int)
@@ -103,7 +103,7 @@ def _findings(audit: pd.DataFrame, row: Any) -> list[str]:
         "{}: {} (found {}, expected {})".format(
             one.severity, one.message.replace("_", " "), *fmt.told_apart(one.found, one.expected)
         )
-        for one in own.itertuples()
+        for one in rows_of(own)
     ]
 
 

@@ -97,7 +97,7 @@ def _measured(name: str, folder: Path) -> Side:
         "Data": f"{data['source']}, {data['train_images']:,} train images",
         "Measured": origin["started"].min()[:10],
     }
-    settings = {key: str(value)[:80] for key, value in keys.items()}
+    settings = {str(key): str(value)[:80] for key, value in keys.items()}
     timed = origin[origin["status"].isin(TIMED)].groupby(CELL_KEYS).size()
     return Side(name, times, facts, settings, int(timed.max()) if len(timed) else 0)
 
@@ -161,7 +161,7 @@ def refusal(found: pd.DataFrame, mark: float) -> str:
     slow = comparison.too_slow(found, mark).sort_values("ratio", na_position="first")
     named = [
         f"{label(row)} ({row.b_status if pd.isna(row.ratio) else fmt.times(row.ratio)})"
-        for row in slow.itertuples()
+        for row in schema.rows_of(slow)
     ]
     more = f" and {len(named) - 3} more" if len(named) > 3 else ""
     said = f"B is clearly below {mark:g} of the speed of A in {'; '.join(named[:3])}{more}"

@@ -10,7 +10,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.report import frames_quantization as part_b
 from scaling.tables import accuracy, noise
 from scaling.tables.communication import MOVING, first_estimates
-from scaling.tables.schema import StudyTables
+from scaling.tables.schema import StudyTables, rows_of
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 SECONDS_TO = "seconds_to_accuracy"
@@ -158,8 +158,7 @@ def findings(tables: StudyTables) -> pd.DataFrame:
         for message, same in own.groupby("message", sort=False):
             first = fmt.told_apart(same["found"].iloc[0], same["expected"].iloc[0])
             places = [
-                "whole study" if pd.isna(row.gpus) else fmt.cell_name(row)
-                for row in same.itertuples()
+                "whole study" if pd.isna(row.gpus) else fmt.cell_name(row) for row in rows_of(same)
             ]
             more = f" and {len(places) - 1} more" if len(places) > 1 else ""
             figures = dict(zip(("found", "expected"), first, strict=True))
@@ -170,7 +169,7 @@ def findings(tables: StudyTables) -> pd.DataFrame:
 def environments(tables: StudyTables) -> pd.DataFrame:
     """A row for each property of an environment that has a value, and each environment."""
     runs = tables.provenance[tables.provenance["status"] != "missing"]
-    kept = [column for column in runs if column not in OF_A_RUN]
+    kept = [str(column) for column in runs if column not in OF_A_RUN]
     rows = []
     for number, (_, same) in enumerate(runs.groupby(kept, sort=False), start=1):
         first = same.iloc[0]

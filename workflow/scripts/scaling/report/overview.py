@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.report import frames
-from scaling.tables.schema import StudyTables, by_configuration
+from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 LEARNS = 0.02
 """A cell learns where its test accuracy is at most this much below the reference's."""
@@ -197,7 +197,7 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
         f"{'One seed: accuracies are single.' if seeds == 1 else fmt.plural(seeds, 'seed') + '.'} "
         f"Audit: {frames.audit_counts(tables.audit)}."
     )
-    for row in drifting.head(1).itertuples():
+    for row in rows_of(drifting.head(1)):
         change = f"{100 * abs(row.drift):.0f} % {'slower' if row.drift > 0 else 'faster'}"
         text += f" Not settled: {fmt.cell_name(row)} (ended {change}){more}."
     return Card("Trust", fmt.percent(spread.median()), "median spread of an epoch", text)

@@ -31,7 +31,7 @@ def unfit(findings: pd.DataFrame) -> str:
     more = f" And {len(findings) - 1} more: machine.csv." if len(findings) > 1 else ""
     return "".join(
         f"{row.host} {row.gpu[:12]}".strip() + f": {row.message}.{more}"
-        for row in findings[:1].itertuples()
+        for row in schema.rows_of(findings[:1])
     )
 
 
@@ -103,7 +103,9 @@ def _values(runs: pd.DataFrame, column: str) -> list[Any]:
 def _per_recipe(runs: pd.DataFrame, column: str) -> str:
     """The value of each recipe, from its runs that ended well; said once where all share it."""
     runs = runs[runs["status"] == "ok"]
-    said = {recipe: " or ".join(_values(rows, column)) for recipe, rows in runs.groupby("recipe")}
+    said = {
+        str(recipe): " or ".join(_values(rows, column)) for recipe, rows in runs.groupby("recipe")
+    }
     if len(set(said.values())) <= 1:
         return "".join(set(said.values()))
     return "; ".join(f"{recipe}: {value or 'none'}" for recipe, value in said.items())

@@ -89,7 +89,7 @@ class Judged:
             column = one.quantity if one.quantity in columns else "cell"
             key = (one.strategy, one.gpus, one.batch_size)
             marks.setdefault((*key, column), []).append(str(one.number))
-        marked, rows, table = {key[:3] for key in marks}, list[dict[str, Any]](), self.study.rows
+        marked, rows, table = {key[:3] for key in marks}, list[dict[Any, Any]](), self.study.rows
         if len(table) > SHOWN_ROWS:
             cells = table[CELL_KEYS[1:]].itertuples(index=False, name=None)
             table = table[[cell in marked for cell in cells]][:SHOWN_ROWS]

@@ -109,8 +109,8 @@ def renderer(
     all else is left out. Raises UserError for missing cells; the function does for a template that
     does not fit.
     """
-    missing = study.timing[study.timing["status"] == "missing"]
-    missing = [fmt.cell_name(row) for row in missing.itertuples()]
+    unmeasured = study.timing[study.timing["status"] == "missing"]
+    missing = [fmt.cell_name(row) for row in schema.rows_of(unmeasured)]
     measured = len(missing) < len(study.timing)
     if missing and not partial_report:
         raise UserError(

@@ -19,6 +19,7 @@ from scaling.published.findings import COLUMNS, judge
 from scaling.report import page as html
 from scaling.report import published as report
 from scaling.report.published import Judged
+from scaling.tables.schema import rows_of
 
 
 class Points(Section):
@@ -102,7 +103,7 @@ def as_text(submissions: list[Submission]) -> str:
 
 def _lines(judged: Judged) -> list[str]:
     lines = []
-    for one in judged.findings.itertuples():
+    for one in rows_of(judged.findings):
         where = ": ".join(filter(None, (one.strategy, one.places)))
         explains = f", {one.explains} figures" if one.explains else ""
         first = "" if one.found == "–" else f"; found {one.found}, expected {one.expected}"

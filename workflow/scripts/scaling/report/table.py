@@ -217,7 +217,7 @@ def _columns(specs: Mapping[str, Any]) -> list[ColumnSpec]:
     ]
 
 
-def _plain(frame: pd.DataFrame) -> Iterable[dict[str, Any]]:
+def _plain(frame: pd.DataFrame) -> Iterable[dict[Any, Any]]:
     """The rows as dictionaries, None for what is empty."""
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
 

@@ -58,7 +58,7 @@ def bandwidth(
     table["communication_seconds"] = table["moving_seconds"].fillna(table["communication_seconds"])
     moved = [
         STRATEGIES.find(row.strategy).busiest_bytes(row.gpus, gradient_bytes)
-        for row in table.itertuples()
+        for row in schema.rows_of(table)
     ]
     table["bytes_per_iteration"] = pd.Series(moved, table.index, float).round()
     table["bytes_per_epoch"] = table["bytes_per_iteration"] * table["iterations"]
@@ -66,7 +66,7 @@ def bandwidth(
     table["bandwidth_gb_per_s"] = table["bytes_per_epoch"] / positive / GB
     table["peak_gb_per_s"] = [
         peak_gb_per_s(interconnect, row.recipe, row.strategy, row.gpus)
-        for row in table.itertuples()
+        for row in schema.rows_of(table)
     ]
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
     table["note"] = [_note(row) for row in table.itertuples()]

@@ -27,8 +27,8 @@ LAUNCHED = {
 """What a fitted latency means, by how the all-reduces were launched; old sweeps were eager."""
 
 
-def ring_factor(gpus: int) -> float:
-    """Bytes that each GPU sends for every byte all-reduced over a ring: 2(N-1)/N.
+def ring_factor(gpus: Any) -> Any:
+    """Bytes that each GPU sends for every byte all-reduced over a ring: 2(N-1)/N, of a column too.
 
     Patarasuk & Yuan 2009; also the factor from algbw to busbw in nccl-tests' PERFORMANCE.md.
     """

@@ -174,9 +174,9 @@ def with_resolution(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.Dat
     if "spread_seconds" in table:
         off = margin([table["run_std_seconds"]], [table["runs"]])
         off = table["spread_seconds"].where(np.isnan(off), off)
-        seconds = table["communication_seconds"]
+        measured = table["communication_seconds"]
         table["resolution_seconds"] = table["resolution_seconds"].fillna(off)
-        table["lowest_seconds"] = table["lowest_seconds"].fillna(seconds - off)
-        table["highest_seconds"] = table["highest_seconds"].fillna(seconds + off)
+        table["lowest_seconds"] = table["lowest_seconds"].fillna(measured - off)
+        table["highest_seconds"] = table["highest_seconds"].fillna(measured + off)
     around = (table["lowest_seconds"] <= 0) & (table["highest_seconds"] >= 0)
     return table.assign(within_noise=around)

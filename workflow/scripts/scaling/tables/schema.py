@@ -1,6 +1,6 @@
 """Registry of all tables: their columns and types, which rule makes them, how they are read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -185,6 +185,11 @@ def read_study(study: str, paths: Iterable[Path], topology: Path, manifest: Path
     found = read_files(study, paths)
     connected = topology.read_text(encoding="utf-8")
     return StudyTables(study, found, connected, DATASET.read(manifest))
+
+
+def rows_of(table: pd.DataFrame) -> Iterator[Any]:
+    """The rows of `table`, each with its columns as attributes."""
+    return table.itertuples()
 
 
 def of_study(table: pd.DataFrame, study: str) -> pd.DataFrame:

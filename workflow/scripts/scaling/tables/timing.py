@@ -123,7 +123,7 @@ def startup(runs: list[Run]) -> pd.DataFrame:
 
 def _fixed_cost(seeds: Seeds) -> dict[str, Any]:
     whole = [parts for record in seeds if record and (parts := _parts(record))]
-    means = _middle(pd.DataFrame(whole), "run_seconds") if whole else {}
+    means: Any = _middle(pd.DataFrame(whole), "run_seconds") if whole else {}
     return {"status": worst_status(seeds), **means, "count": len(whole)}
 
 

@@ -13,6 +13,7 @@ from scaling.tables.experiments.best_remedy import (
     reference_epochs,
 )
 from scaling.tables.experiments.same_runs import difference, same_runs
+from scaling.tables.schema import rows_of
 
 COLUMNS = [
     *("compared_with", "compared_at_edge", "same_as_compared", "nothing_to_warm_up"),
@@ -62,7 +63,7 @@ def _gains(
     found: dict[Any, dict[str, Any]] = {}
     pairs = {}
     swept = rows["rates"].max() > 1 and not rows["options"].map(is_plain).any()
-    for row in rows.itertuples():
+    for row in rows_of(rows):
         runs = chosen[chosen["global_batch"] == row.global_batch]
         own, base = runs[runs["remedy"] == row.remedy], base_rate(runs)
         sweep = plain_sweep(table, int(row.global_batch)) if swept else None

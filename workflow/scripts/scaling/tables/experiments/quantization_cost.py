@@ -8,6 +8,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.core.paired_accuracy import MeanDifference
+from scaling.tables.schema import rows_of
 
 STANDARD_ERRORS = 2.0
 """A mean difference of no more than this many standard errors is called within noise."""
@@ -129,8 +130,8 @@ def low_bits(table: pd.DataFrame) -> pd.DataFrame:
     """
     sound = table[table["activation_bits"].notna() & (table["mistake"] == "")]
     sound = sound.assign(
-        method=[method(row) for row in sound.itertuples()],
-        signed=[method(row._replace(unsigned=False)) for row in sound.itertuples()],
+        method=[method(row) for row in rows_of(sound)],
+        signed=[method(row._replace(unsigned=False)) for row in rows_of(sound)],
     )
     for signed, rows in sound.groupby("signed"):
         of_bits = rows.groupby(["weight_bits", "activation_bits"])["unsigned"].nunique()

@@ -22,8 +22,8 @@ def same_runs(own: pd.DataFrame, other: pd.DataFrame, columns: Sequence[str] = A
     Remedies that differ in `precise_batch_norm` alone have the same of `TRAINED` and are evaluated
     in two ways. Never where a loss is not finite.
     """
-    figures = [runs[[*columns]].sort_values("seed").to_numpy(float) for runs in (own, other)]
-    return bool(len(own)) and np.array_equal(*figures)
+    ours, theirs = (runs[[*columns]].sort_values("seed").to_numpy(float) for runs in (own, other))
+    return bool(len(own)) and np.array_equal(ours, theirs)
 
 
 def difference(
