@@ -1,4 +1,4 @@
-"""What stored studies yield: every table, the claims, the texts of the page's tables and findings.
+"""What stored studies yield: tables, claims, names of figures, the texts of the page's tables.
 
 `python tests/snapshots.py` compares them with tests/snapshots/; `--update` writes them anew.
 """
@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,8 @@ from examples.page import Page
 
 ROOT = Path(__file__).parents[1]
 SNAPSHOTS = ROOT / "tests/snapshots"
-STUDIES = [
-    "cpu",
-    "h200-large-batches",
-    "h200x2",
-    "h200x4",
-    "quantization-cifar10",
-    "published",
-]
+STORED = sorted(path.parent.name for path in ROOT.glob("studies/*/config.yaml"))
+STUDIES = ["cpu", *STORED, "published"]
 """All stored studies; `cpu` lies beside the snapshots, made by config/demo.yaml with more on."""
 
 _COMMAND = re.compile(r"python workflow/scripts/(\w+)\.py (.*?)(?: > \S+ 2>&1)?$", re.MULTILINE)
@@ -83,13 +77,15 @@ def make(study: str, drawn: bool = False) -> Path:
 
 
 def texts(study: str, results: Path) -> dict[str, str]:
-    """Its tables and claims, by their paths below `results`, and the texts of the page's tables."""
+    """Its tables, claims, figures' names and texts of the page's tables, by path in `results`."""
+    figures = sorted(str(path.relative_to(results)) for path in results.glob("figures/*/*.svg"))
     found = {
         str(path.relative_to(results)): _text(path)
         for path in sorted((results / "tables").rglob("*.*"))
         if study == "published" or path.parent.name in ("tables", study)
     }
-    return found | {f"{page.stem}.txt": of_page(page) for page in results.glob("*.html")}
+    pages = {f"{page.stem}.txt": of_page(page) for page in results.glob("*.html")}
+    return found | pages | {"figures.txt": "".join(f"{figure}\n" for figure in figures)}
 
 
 def of_page(page: Path) -> str:
@@ -111,7 +107,7 @@ def _text(path: Path) -> str:
 
 
 def differences(name: str, before: str, now: str) -> list[str]:
-    """How `now` differs from `before`: figures by more than rounding, columns or lines lost."""
+    """How `now` differs from `before`: numbers by more than rounding, what is gone or new."""
     if name.endswith(".csv"):
         return _table_differences(before, now)
     if name.endswith(".json"):
@@ -124,25 +120,31 @@ def differences(name: str, before: str, now: str) -> list[str]:
 def _table_differences(before: str, now: str) -> list[str]:
     options: Any = {"keep_default_na": False, "na_values": [""]}
     old, new = (pd.read_csv(io.StringIO(text), **options) for text in (before, now))
-    lost = [column for column in old if column not in new]
-    if lost:
-        return [f"columns lost: {', '.join(lost)}"]
+    lines = [f"column {line}" for line in _gone_or_new(old, new)]
+    both = [column for column in old if column in new]
     try:
         pd.testing.assert_frame_equal(
-            old, new[list(old.columns)], check_dtype=False, rtol=1e-9, atol=1e-15
+            old[both], new[both], check_dtype=False, rtol=1e-9, atol=1e-15
         )
     except AssertionError as error:
-        return [str(error)]
-    return []
+        lines.append(str(error))
+    return lines
+
+
+def _gone_or_new(before: Iterable[str], now: Iterable[str]) -> list[str]:
+    old, new = list(before), list(now)
+    gone = [f"{name} is gone" for name in old if name not in new]
+    return gone + [f"{name} is new" for name in new if name not in old]
 
 
 def _document_differences(where: str, before: Any, now: Any) -> list[str]:
+    before, now = _by_id(before), _by_id(now)
     if isinstance(before, dict) and isinstance(now, dict):
-        lost = [f"{where}.{key} is gone" for key in before if key not in now]
-        both = [key for key in before if key in now]
-        return lost + [
+        lines = [f"{where}.{line}" for line in _gone_or_new(before, now)]
+        return lines + [
             line
-            for key in both
+            for key in before
+            if key in now
             for line in _document_differences(f"{where}.{key}", before[key], now[key])
         ]
     if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
@@ -157,11 +159,17 @@ def _document_differences(where: str, before: Any, now: Any) -> list[str]:
     return [] if before == now else [f"{where}: {before!r} is now {now!r}"]
 
 
+def _by_id(value: Any) -> Any:
+    """A list of claims as a dict from their ids; any other value as it is."""
+    is_claims = isinstance(value, list) and all(isinstance(c, dict) and "id" in c for c in value)
+    return {claim["id"]: claim for claim in value} if is_claims else value
+
+
 def compare(study: str, found: dict[str, str]) -> list[str]:
     """How what `study` yields differs from its snapshot, a line for each difference."""
     folder = SNAPSHOTS / "expected" / study
-    there = {str(path.relative_to(folder)): path for path in folder.rglob("*.*")}
-    lines = [f"{study}/{name} is gone" for name in sorted(set(there) - set(found))]
+    there = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.*"))}
+    lines = [f"{study}/{line}" for line in _gone_or_new(there, found)]
     for name in sorted(set(there) & set(found)):
         changes = differences(name, there[name].read_text(encoding="utf-8"), found[name])
         lines += [f"{study}/{name}: {change}" for change in changes]
