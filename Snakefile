@@ -38,7 +38,7 @@ include: "rules/tables.smk"
 include: "rules/convergence.smk"
 include: "rules/synchronization.smk"
 include: "rules/claims.smk"
-include: "rules/plot.smk"
+include: "rules/figures.smk"
 include: "rules/report.smk"
 include: "rules/published.smk"
 

@@ -3,10 +3,7 @@
 
 rule claims_evaluate:
     input:
-        tables=tables_by(
-            *("tables_runs", "tables_limits", "tables_derived"),
-            *("tables_convergence", "tables_synchronization", "tables_quantization"),
-        ),
+        tables=tables_by("tables_scaling", "tables_experiments"),
         texts=sorted(map(str, Path("report/claims").glob("*.yaml"))),
     output:
         "<results>/tables/claims.json",

@@ -42,8 +42,12 @@ def is_made(table):
     return table.records is None or bool(RECORDS_OF[table.records])
 
 
+def paths_of(tables):
+    """Where those of these tables lie that the study has."""
+    folder = Path("<results>/tables")
+    return [str(table.path(folder, STUDY)) for table in tables if is_made(table)]
+
+
 def tables_by(*rules):
     """The tables of the study that these rules make, as the schema names them."""
-    folder = Path("<results>/tables")
-    made = filter(is_made, schema.made_by(*rules))
-    return [str(table.path(folder, STUDY)) for table in made]
+    return paths_of(schema.made_by(*rules))

@@ -9,16 +9,13 @@ TEMPLATE = [
 
 rule report_render:
     input:
-        tables=tables_by(
-            *("tables_runs", "tables_limits", "tables_derived"),
-            *("tables_convergence", "tables_synchronization", "tables_quantization"),
-        ),
+        tables=tables_by("tables_scaling", "tables_experiments"),
         topology="<results>/tables/topology.txt",
         records=records,
         claims="<results>/tables/claims.json",
         figures=expand(
             f"<results>/figures/{STUDY}/{{figure}}.svg",
-            figure=[name for name in STUDY_FIGURES if name in DRAWN],
+            figure=list(DRAWN),
         ),
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,

@@ -3,74 +3,73 @@
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
 
 
-rule tables_runs:
+rule tables_scaling:
     input:
         records=records,
+        sweeps=expand("<records>/interconnect/gpus~{gpus}/sweep.json", gpus=MULTI_GPU),
+        peaks="<records>/peaks/peaks.json",
+        machine=records_there([MACHINE] if CHECKED or Path(MACHINE).exists() else []),
+        knobs=RECORDS_OF["knobs"],
     output:
-        tables=tables_by("tables_runs"),
+        tables=tables_by("tables_scaling"),
+        topology="<results>/tables/topology.txt",
         cells="<results>/cells.csv",
     log:
-        "<logs>/tables_runs.log",
+        "<logs>/tables_scaling.log",
     localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=digest("tables_runs"),
+        code=digest("tables_scaling"),
         grid=json.dumps(grid.section(config)),
         runs=f"{RECORDS}/runs",
         partial=options(config, "partial"),
         cost=options(config.get("cost", {})),
         study=STUDY,
-        tables=subpath(output[0], ancestor=2),
+        tables=subpath(output.topology, parent=True),
     shell:
-        "python workflow/scripts/tables_runs.py --grid {params.grid:q} --runs {params.runs:q}"
+        "python workflow/scripts/tables_scaling.py --grid {params.grid:q} --runs {params.runs:q}"
         " {params.partial} {params.cost} --study {params.study:q} --tables {params.tables:q}"
-        " --cells {output.cells:q} > {log:q} 2>&1"
+        " --cells {output.cells:q} --sweeps {input.sweeps:q} --peaks {input.peaks:q}"
+        " --machine {input.machine:q} --knobs {input.knobs:q} > {log:q} 2>&1"
 
 
-rule tables_limits:
+rule tables_experiments:
     input:
-        sweeps=expand("<records>/interconnect/gpus~{gpus}/sweep.json", gpus=MULTI_GPU),
-        peaks="<records>/peaks/peaks.json",
-        machine=records_there([MACHINE] if CHECKED or Path(MACHINE).exists() else []),
-    output:
-        tables=tables_by("tables_limits"),
-        topology="<results>/tables/topology.txt",
-    log:
-        "<logs>/tables_limits.log",
-    localrule: True
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_limits"),
-        tables=subpath(output[0], parent=True),
-    shell:
-        "python workflow/scripts/tables_limits.py --sweeps {input.sweeps:q} --peaks {input.peaks:q}"
-        " --machine {input.machine:q} --tables {params.tables:q} > {log:q} 2>&1"
-
-
-rule tables_derived:
-    input:
-        own=expand(
+        techniques=RECORDS_OF["convergence"],
+        trainings=RECORDS_OF["full_trainings"],
+        ranks=RECORDS_OF["synchronization"],
+        variants=RECORDS_OF["quantization"],
+        peers=RECORDS_OF["peers"],
+        stages=RECORDS_OF["resnet18"],
+        exports=RECORDS_OF["export"],
+        scaling=expand(
             f"<results>/tables/{STUDY}/{{table}}.csv",
-            table=["timing", "readings", "in_memory", "ranks", "costs", "device_time"],
+            table=(
+                ["timing", "costs", "provenance"] if RECORDS_OF["convergence"] else []
+            ),
         ),
-        limits=tables_by("tables_limits"),
-        knobs=RECORDS_OF["knobs"],
     output:
-        tables_by("tables_derived"),
+        tables_by("tables_experiments"),
     log:
-        "<logs>/tables_derived.log",
+        "<logs>/tables_experiments.log",
     localrule: True
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=digest("tables_derived"),
+        code=digest("tables_experiments"),
         study=STUDY,
-        tables=subpath(output[0], ancestor=2),
+        tables=f"{RESULTS}/tables",
+        margin=config["convergence"]["accuracy_margin"],
+        accuracies=config["convergence"].get("accuracies", []),
+        target=config.get("time_to_accuracy", {}).get("accuracy", 1.0),
     shell:
-        "python workflow/scripts/tables_derived.py --study {params.study:q}"
-        " --tables {params.tables:q} --knobs {input.knobs:q} > {log:q} 2>&1"
+        "python workflow/scripts/tables_experiments.py --tables {params.tables:q}"
+        " --study {params.study:q} --margin {params.margin} --techniques {input.techniques:q}"
+        " --accuracies {params.accuracies} --trainings {input.trainings:q}"
+        " --target {params.target} --ranks {input.ranks:q} --variants {input.variants:q}"
+        " --peers {input.peers:q} --stages {input.stages:q} --exports {input.exports:q}"
+        " > {log:q} 2>&1"
 
 
 # The same tables, from what a published study prints.
@@ -116,71 +115,3 @@ rule tables_comparison:
     shell:
         "python workflow/scripts/tables_comparison.py --tables {params.tables:q}"
         " --folders {params.folders:q} --output {output:q} > {log:q} 2>&1"
-
-
-rule tables_convergence:
-    input:
-        records=RECORDS_OF["convergence"],
-        trainings=RECORDS_OF["full_trainings"],
-        timing=f"<results>/tables/{STUDY}/timing.csv",
-        costs=f"<results>/tables/{STUDY}/costs.csv",
-        provenance=f"<results>/tables/{STUDY}/provenance.csv",
-    output:
-        tables_by("tables_convergence"),
-    log:
-        "<logs>/tables_convergence.log",
-    localrule: True
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_convergence"),
-        study=STUDY,
-        tables=subpath(output[0], parent=True),
-        margin=config["convergence"]["accuracy_margin"],
-        accuracies=config["convergence"].get("accuracies", []),
-        target=config.get("time_to_accuracy", {}).get("accuracy", 1.0),
-    shell:
-        "python workflow/scripts/tables_convergence.py --records {input.records:q}"
-        " --study {params.study:q} --tables {params.tables:q} --margin {params.margin}"
-        " --accuracies {params.accuracies} --trainings {input.trainings:q}"
-        " --target {params.target} > {log:q} 2>&1"
-
-
-rule tables_synchronization:
-    input:
-        records=RECORDS_OF["synchronization"],
-    output:
-        tables_by("tables_synchronization"),
-    log:
-        "<logs>/tables_synchronization.log",
-    localrule: True
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_synchronization"),
-        tables=subpath(output[0], parent=True),
-    shell:
-        "python workflow/scripts/tables_synchronization.py --records {input.records:q}"
-        " --tables {params.tables:q} > {log:q} 2>&1"
-
-
-rule tables_quantization:
-    input:
-        records=RECORDS_OF["quantization"],
-        peers=RECORDS_OF["peers"],
-        stages=RECORDS_OF["resnet18"],
-        exports=RECORDS_OF["export"],
-    output:
-        tables_by("tables_quantization"),
-    log:
-        "<logs>/tables_quantization.log",
-    localrule: True
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_quantization"),
-        folder=subpath(output[0], parent=True),
-    shell:
-        "python workflow/scripts/tables_quantization.py --records {input.records:q}"
-        " --peers {input.peers:q} --stages {input.stages:q} --exports {input.exports:q}"
-        " --tables {params.folder:q} > {log:q} 2>&1"

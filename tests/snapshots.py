@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,13 @@ def make(study: str, drawn: bool = False) -> Path:
     assert commands, planned.stdout + planned.stderr
     for script, arguments in commands:
         words = shlex.split(arguments)
-        if script.startswith("plot") and not drawn:
-            for figure in (Path(word) for word in words if word.endswith(".svg")):
-                figure.parent.mkdir(parents=True, exist_ok=True)
-                figure.write_text("<svg xmlns='http://www.w3.org/2000/svg'><g/></svg>")
+        if script == "figures_draw" and not drawn:
+            folder = Path(words[words.index("--output") + 1])
+            folder.mkdir(parents=True, exist_ok=True)
+            names = words[words.index("--figures") + 1 :]
+            for name in takewhile(lambda word: not word.startswith("--"), names):
+                blank = "<svg xmlns='http://www.w3.org/2000/svg'><g/></svg>"
+                (folder / f"{name}.svg").write_text(blank)
             continue
         with contextlib.redirect_stdout(io.StringIO()):
             importlib.import_module(script).main(words)

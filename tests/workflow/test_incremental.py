@@ -12,22 +12,14 @@ import pandas as pd
 import pytest
 
 from scaling.core.code_digest import files_of
-from scaling.figures.registry import FIGURES, STUDY_FIGURES
-from scaling.tables import schema
+from scaling.figures.registry import FIGURES
 from small_study import JOB
 
-DERIVED_TABLES = {"tables_derived", "tables_convergence"}
-OF_RUNS = {"tables_runs", *DERIVED_TABLES}
-# Planned for the tables their tables follow from; not drawn where those stay as they were.
-FIGURES_OF_RUNS = {
-    f"plot_{name}"
-    for name in STUDY_FIGURES
-    if OF_RUNS & {schema.TABLES[table].rule for table in FIGURES[name].tables}
-}
-CONVERGENCE = {"convergence_train", "tables_convergence", "plot_remedies", "plot_pareto"}
-CONVERGENCE |= {"plot_images_to_accuracy"}
+MODULES = {figure.module for figure in FIGURES.values()}
+CONVERGENCE = {"convergence_train", "tables_experiments", "figures_draw"}
 PAGE = {"claims_evaluate", "report_render"}
-AFTER_RUNS = {"tables_runs"} | DERIVED_TABLES | FIGURES_OF_RUNS | PAGE
+# Planned for the tables that theirs follow from; not made again where those stay as they were.
+AFTER_RUNS = {"tables_scaling", "tables_experiments", "figures_draw"} | PAGE
 
 
 def test_adding_a_batch_size_runs_its_cells_and_what_follows(study):
@@ -60,7 +52,7 @@ def test_another_look_at_the_machine_makes_no_measurement_old(study):
     assert study.planned() == {"study_config": 1}
     looked = study.snakemake("results/tables/machine.csv", "--forcerun", "machine_check")
     assert looked.returncode == 0, looked.stdout
-    assert set(JOB.findall(looked.stdout)) == {"machine_check", "tables_limits"}
+    assert set(JOB.findall(looked.stdout)) == {"machine_check", "tables_scaling"}
     assert not study.planned().keys() & {"train_run", "convergence_train", "peaks_measure"}
 
 
@@ -85,10 +77,9 @@ def test_images_that_are_lost_are_made_again_alone(study):
     assert planned["train_run"] == 1 and not planned.keys() & {"convergence_train"}
 
 
-def test_editing_a_figure_draws_it_alone_and_makes_the_report_again(study):
+def test_editing_a_figure_draws_the_figures_and_makes_the_report_again(study):
     study.edit("workflow/scripts/scaling/figures/convergence.py", "\nEDITED = True\n")
-    own = ["plot_remedies", "plot_images_to_accuracy"]
-    assert study.planned() == dict.fromkeys([*own, "report_render"], 1)
+    assert study.planned() == {"figures_draw": 1, "report_render": 1}
 
 
 def test_editing_a_claim_makes_the_claims_and_the_report_again(study):
@@ -112,19 +103,15 @@ def test_editing_a_module_reruns_the_jobs_whose_scripts_import_it(study, monkeyp
     monkeypatch.chdir(study.folder)
     scripts = sorted(Path("workflow/scripts").glob("*.py"))
     importing = {script.stem for script in scripts if Path(edited) in files_of(script)}
-    plot = Path("workflow/scripts/plot.py")
-    importing |= {
-        f"plot_{name}"
-        for name, figure in FIGURES.items()
-        if Path(edited) in files_of(plot, figure.module)
-    }
+    drawing = files_of(Path("workflow/scripts/figures_draw.py"), *MODULES)
+    importing |= {"figures_draw"} if Path(edited) in drawing else set()
     planned = set(study.planned())
     finished = {path.stem for path in (study.folder / "logs").glob("*")}
     assert importing & finished
     assert importing & finished <= planned
     followers = {
         "tables/timing.py": AFTER_RUNS,
-        "tables/speedup.py": AFTER_RUNS - {"tables_runs"},
+        "tables/speedup.py": AFTER_RUNS,
         "figures/style.py": {"report_render"},
     }[module]
     assert planned <= importing | followers
@@ -149,8 +136,7 @@ def test_changing_a_training_parameter_trains_again_on_the_same_dataset(study):
 
 
 REMEDY, W4 = {"name": "lars", "lars": 0.001}, {"name": "w4", "weight_bits": 4}
-QUANTIZED = {"tables_quantization", "claims_evaluate"}
-QUANTIZED |= {f"plot_quantization_{name}" for name in ("histograms", "layers", "sizes")}
+QUANTIZED = {"tables_experiments", "claims_evaluate", "figures_draw"}
 
 
 @pytest.mark.parametrize(

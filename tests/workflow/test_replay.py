@@ -87,7 +87,7 @@ def test_an_edited_record_changes_the_tables_that_depend_on_it(clone):
     RUN.write(record, document)
     edited = clone.snakemake("--", speedup)
     assert edited.returncode == 0, edited.stdout
-    assert "rule tables_limits" not in edited.stdout
+    assert "rule tables_experiments" not in edited.stdout
     assert (clone.folder / speedup).read_text() != before
 
 

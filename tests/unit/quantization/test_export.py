@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import quantize_export
-import tables_quantization
+import tables_experiments
 from examples import quantized_digits as examples
 from examples.made_here import assert_made_here
 from scaling.config.scheme import Scheme
@@ -43,7 +43,7 @@ def folder(quantized_digits):
         words = examples.arguments(quantized_digits, given)
         quantize_export.main(words)
     records = [str(quantized_digits / f"{name}export.json") for name in ("", "resnet18_")]
-    tables_quantization.main(["--exports", *records, "--tables", str(quantized_digits)])
+    tables_experiments.main(["--exports", *records, "--tables", str(quantized_digits)])
     return quantized_digits
 
 

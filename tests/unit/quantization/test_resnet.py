@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-import tables_quantization
+import tables_experiments
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.core.records.quantization import STAGED
@@ -83,7 +83,7 @@ def test_each_product_and_the_network_are_timed_in_both_precisions(
     record = {"seed": 0, "stages": [], "layers": [], "gpu_speed": found}
     record["environment"] = {"device_names": ["H200"], "commit": "0123"}
     STAGED.write(tmp_path / "resnet18.json", record)
-    tables_quantization.main(
+    tables_experiments.main(
         ["--stages", str(tmp_path / "resnet18.json"), "--tables", str(tmp_path)]
     )
     table = pd.read_csv(tmp_path / "quantization_gpu.csv").set_index("layer")

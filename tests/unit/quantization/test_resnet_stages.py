@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-import tables_quantization
+import tables_experiments
 from examples import quantized_digits as examples
 from examples.made_here import assert_made_here
 from scaling.core.errors import UserError
@@ -25,7 +25,7 @@ def study(tmp_path_factory):
     examples.write_images(folder, examples.some_digits(300, 100))
     train(folder, "weights.pt")
     examples.evaluate(folder, "resnet.json", **MODEL, calibration_images=50)
-    tables_quantization.main(["--stages", str(folder / "resnet.json"), "--tables", str(folder)])
+    tables_experiments.main(["--stages", str(folder / "resnet.json"), "--tables", str(folder)])
     return folder
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
-import tables_quantization
+import tables_experiments
 from examples import quantized_digits as examples
 from scaling.core.paired_accuracy import decode
 from scaling.report import frames
@@ -48,7 +48,7 @@ def made_here(quantized_digits, tmp_path_factory):
     """The tables of Part B on the page, of the digits: rows of texts by the tables' names."""
     folder = tmp_path_factory.mktemp("tables")
     records = [str(quantized_digits / f"{name}.json") for name in examples.STAGES]
-    tables_quantization.main(["--records", *records, "--tables", str(folder)])
+    tables_experiments.main(["--variants", *records, "--tables", str(folder)])
     study = schema.StudyTables("digits", schema.read_files("digits", folder.glob("*.csv")), "", {})
     made = tables("B", lambda name: frames.frame(study, name))
     assert [table.name for table in made][1:6] == list(LAB)

@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-import tables_derived
-import tables_limits
-import tables_runs
+import tables_scaling
 from examples import manifests
 from examples.records import epochs, record, save
 from scaling.core import files, grid
@@ -46,9 +44,8 @@ def tables(folder, *options, **changes):
     made = folder / "tables"
     own = ["--study", "mine", "--tables", str(made)]
     asked = ["--grid", json.dumps(GRID | changes), "--runs", str(folder / "runs"), *options]
-    tables_runs.main([*asked, *own, "--cells", str(folder / "cells.csv")])
-    tables_limits.main(["--sweeps", "--peaks", str(folder / "peaks.json"), *own[2:]])
-    tables_derived.main(own)
+    places = ["--cells", str(folder / "cells.csv"), "--peaks", str(folder / "peaks.json")]
+    tables_scaling.main([*asked, *own, *places])
 
     def read(name):
         return schema.read(name, schema.TABLES[name].path(made, "mine"))

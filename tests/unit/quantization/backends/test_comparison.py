@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import quantize_peers
-import tables_quantization
+import tables_experiments
 from examples.made_here import assert_made_here
 from scaling.core import environment
 from scaling.data.batches import Images
@@ -33,7 +33,7 @@ def run_script(folder, *names):
 
 
 def written_table(folder):
-    tables_quantization.main(["--peers", str(folder / "peers.json"), "--tables", str(folder)])
+    tables_experiments.main(["--peers", str(folder / "peers.json"), "--tables", str(folder)])
     return pd.read_csv(folder / "quantization_peers.csv")
 
 

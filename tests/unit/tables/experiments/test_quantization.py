@@ -2,7 +2,7 @@
 
 import pytest
 
-import tables_quantization
+import tables_experiments
 from scaling.core import files
 from scaling.core.errors import UserError
 
@@ -11,4 +11,4 @@ def test_a_file_of_another_script_is_refused(tmp_path):
     path = tmp_path / "stranger.json"
     files.write_json(path, {"seed": 0})
     with pytest.raises(UserError, match=r"stranger\.json is no sound record of quantize_ev"):
-        tables_quantization.main(["--records", str(path), "--tables", str(tmp_path)])
+        tables_experiments.main(["--variants", str(path), "--tables", str(tmp_path)])

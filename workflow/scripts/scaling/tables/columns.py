@@ -23,7 +23,7 @@ _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
 _RUN = "remedy:text global_batch:whole seed:whole factor learning_rate chosen:truth"
 
 MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
-    ("tables_runs", "study", None): {
+    ("tables_scaling", "study", None): {
         "timing": f"""{_KEYS} epoch_seconds epoch_seconds_without_loading loader_seconds
             epoch_seconds_min epoch_seconds_max epoch_seconds_without_loading_min
             epoch_seconds_without_loading_max count:whole iterations:whole samples:whole
@@ -54,22 +54,6 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
             config_digest:text started:text ended:text repeat:whole""",
-    },
-    ("tables_runs", "shared", None): {
-        "accuracy": f"study:text {_CELL} seed:whole epoch:whole {_LEARNING} status:text",
-    },
-    ("tables_limits", "shared", None): {
-        "interconnect": """gpus:whole backend:text kind:text message_bytes:whole seconds seconds_min
-            seconds_max count:whole algbw_gb_per_s busbw_gb_per_s correct:truth launch:text""",
-        "interconnect_fit": """gpus:whole backend:text latency_seconds latency_error_seconds
-            seconds_per_byte seconds_per_byte_error asymptotic_busbw_gb_per_s points:whole
-            note:text""",
-        "peaks": """quantity:text precision:text matrix_size:whole copy_bytes:whole source_gpu:whole
-            target_gpu:whole unit:text value value_min value_max count:whole peak:truth
-            state:text""",
-        "machine": "severity:text host:text gpu:text message:text",
-    },
-    ("tables_derived", "study", None): {
         "speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count:whole
             baseline_epoch_seconds speedup speedup_min speedup_max efficiency weak_speedup
             weak_efficiency fixed_global_batch_speedup fixed_global_batch_efficiency
@@ -93,7 +77,19 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             sustained_utilization""",
         "audit": f"check:text {_CELL} severity:text message:text found expected",
     },
-    ("tables_derived", "shared", "knobs"): {
+    ("tables_scaling", "shared", None): {
+        "accuracy": f"study:text {_CELL} seed:whole epoch:whole {_LEARNING} status:text",
+        "interconnect": """gpus:whole backend:text kind:text message_bytes:whole seconds seconds_min
+            seconds_max count:whole algbw_gb_per_s busbw_gb_per_s correct:truth launch:text""",
+        "interconnect_fit": """gpus:whole backend:text latency_seconds latency_error_seconds
+            seconds_per_byte seconds_per_byte_error asymptotic_busbw_gb_per_s points:whole
+            note:text""",
+        "peaks": """quantity:text precision:text matrix_size:whole copy_bytes:whole source_gpu:whole
+            target_gpu:whole unit:text value value_min value_max count:whole peak:truth
+            state:text""",
+        "machine": "severity:text host:text gpu:text message:text",
+    },
+    ("tables_scaling", "shared", "knobs"): {
         "knobs": """gpus:whole batch_size:whole knob:text seconds seconds_min seconds_max
             count:whole seconds_without_exchange bytes_sent:whole plain_seconds plain_seconds_min
             plain_seconds_max plain_seconds_without_exchange drift saved_seconds saved_share
@@ -104,7 +100,7 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             epoch_seconds_min epoch_seconds_max count:whole speedup efficiency estimate:text
             communication_seconds bandwidth_gb_per_s utilization""",
     },
-    ("tables_convergence", "shared", "convergence"): {
+    ("tables_experiments", "shared", "convergence"): {
         "convergence": f"""remedy:text options:text global_batch:whole gpus:whole batch_size:whole
             status:text message:text reference:truth rule_rate at_edge:truth seed:whole factor
             learning_rate chosen:truth epochs:whole updates:whole planned_epochs planned_updates
@@ -134,7 +130,7 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
         "noise_scale": f"""{_RUN} epoch:whole updates:whole noise_scale noise_scale_low
             noise_scale_high""",
     },
-    ("tables_convergence", "shared", "full_trainings"): {
+    ("tables_experiments", "shared", "full_trainings"): {
         "full_trainings": f"""{_CELL} seed:whole global_batch:whole status:text target_accuracy
             epochs:whole test_accuracy reached:truth training_seconds run_seconds joules""",
         "trained_to_accuracy": f"""{_CELL} global_batch:whole target_accuracy epochs:whole
@@ -142,7 +138,7 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             training_seconds training_seconds_min training_seconds_max run_seconds run_seconds_min
             run_seconds_max joules joules_min joules_max speedup speedup_low speedup_high""",
     },
-    ("tables_synchronization", "shared", "synchronization"): {
+    ("tables_experiments", "shared", "synchronization"): {
         "sampler": """sampler:text gpus:whole set_epoch:truth trained:truth seed:whole epoch:whole
             rank:whole samples:whole first_epoch overlap:whole unseen repeated order_sha256:text""",
         "sampler_accuracy": f"gpus:whole seed:whole set_epoch:truth epochs:whole {_LEARNING}",
@@ -155,7 +151,7 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             parameters_sha256:text buffers_sha256:text note:text""",
         "agreement": "gpus:whole strategy:text steps:whole distance",
     },
-    ("tables_quantization", "shared", "quantization"): {
+    ("tables_experiments", "shared", "quantization"): {
         "quantization": """seed:whole stage:text accuracy_percent difference_points
             agreement_percent test_images:whole standard_error_points gained:whole lost:whole
             packed_bytes:whole float32_bytes:whole compression weight_bits:whole
@@ -178,7 +174,7 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
         "quantization_paired": """stage:text reference_stage:text seeds:whole test_images:whole
             difference_points standard_error_points""",
     },
-    ("tables_quantization", "shared", "peers"): {
+    ("tables_experiments", "shared", "peers"): {
         "quantization_peers": """seed:whole engine:text version:text precision:text status:text
             note:text options:text accuracy_percent difference_points standard_error_points
             agreement_percent gained:whole lost:whole test_images:whole agreement_ours_percent
@@ -186,7 +182,7 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             batch_1_ratio_max batch_256_seconds batch_256_ratio batch_256_ratio_min
             batch_256_ratio_max cpu:text commit:text""",
     },
-    ("tables_quantization", "shared", "resnet18"): {
+    ("tables_experiments", "shared", "resnet18"): {
         "quantization_resnet": """seed:whole stage:text weight_scales:text accuracy_percent
             difference_points standard_error_points agreement_percent gained:whole lost:whole
             test_images:whole float32_bytes packed_bytes:whole logits:whole differing_logits:whole
@@ -194,7 +190,7 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
         "quantization_gpu": """seed:whole gpu:text layer:text patches:whole inner:whole
             outputs:whole bfloat16_seconds int8_seconds""",
     },
-    ("tables_quantization", "shared", "export"): {
+    ("tables_experiments", "shared", "export"): {
         "quantization_export": """seed:whole model:text network:text file_bytes:whole
             times_smaller accuracy_percent difference_points agreement_percent
             differing_classes:whole logits:whole differing_logits:whole largest_steps:whole

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-import plot
+import figures_draw
 from examples import convergence_records, quantization_example, report_tables
 from examples import synchronization_records as synchronization
 from scaling.figures import style
@@ -43,42 +43,43 @@ def tables(tmp_path_factory):
     return folder / "tables"
 
 
-def draw(name, tables, output, study=report_tables.STUDY):
+def draw(name, tables, folder, study=report_tables.STUDY):
     places = (
         schema.TABLES[table].path(tables, report_tables.STUDY) for table in FIGURES[name].tables
     )
     made = [str(path) for path in places if path.exists()]
-    plot.main(["--figure", name, "--tables", *made, "--study", study, "--output", str(output)])
-    return output.read_text()
+    asked = ["--figures", name, "--study", study, "--output", str(folder)]
+    figures_draw.main([*asked, "--tables", *made])
+    return (folder / f"{name}.svg").read_text()
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_has_a_caption_and_is_drawn_from_its_tables(name, tables, tmp_path):
     assert (CAPTIONS / f"{name}.rst").exists()
-    drawn = draw(name, tables, tmp_path / "figure.svg")
+    drawn = draw(name, tables, tmp_path)
     assert "dc:date" not in drawn
     assert "<title>" in drawn or FIGURES[name].tables == ("quantization_histograms",)
 
 
 def test_the_same_tables_give_the_same_file_and_two_figures_share_no_clip_path(tables, tmp_path):
     names = ("collectives", "collectives", "quantization_sizes")
-    one, again, other = (draw(name, tables, tmp_path / "a.svg") for name in names)
+    one, again, other = (draw(name, tables, tmp_path) for name in names)
     assert one == again
     ids, others = ({part[:12] for part in svg.split('clipPath id="')[1:]} for svg in (one, other))
     assert ids and not ids & others
 
 
 def test_only_the_runs_of_the_chosen_study_are_drawn(tables, tmp_path):
-    assert draw("learning", tables, tmp_path / "other.svg", study="other") == style.EMPTY
+    assert draw("learning", tables, tmp_path, study="other") == style.EMPTY
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_of_tables_without_rows_or_of_none_is_empty(name, tmp_path):
-    assert draw(name, tmp_path, tmp_path / "none.svg") == style.EMPTY
+    assert draw(name, tmp_path, tmp_path / "none") == style.EMPTY
     for table in FIGURES[name].tables:
         path = schema.TABLES[table].path(tmp_path, report_tables.STUDY)
         schema.write(table, schema.frame(table), path)
-    assert draw(name, tmp_path, tmp_path / "empty.svg") == style.EMPTY
+    assert draw(name, tmp_path, tmp_path / "empty") == style.EMPTY
 
 
 def test_a_module_has_a_function_for_each_of_its_figures_and_no_other():

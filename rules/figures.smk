@@ -1,0 +1,39 @@
+# The figures of which the study has tables. One job draws them all.
+from scaling.figures.registry import FIGURES, STUDY_FIGURES
+
+DRAWN = {
+    name: made
+    for name in STUDY_FIGURES
+    if (made := paths_of(map(schema.TABLES.get, FIGURES[name].tables)))
+}
+
+
+def drawn(name):
+    """The SVG of a figure, as Snakemake's own report lists it."""
+    return report(
+        f"<results>/figures/{STUDY}/{name}.svg",
+        caption=f"../report/captions/{name}.rst",
+        category=FIGURES[name].category,
+    )
+
+
+rule figures_draw:
+    input:
+        tables=sorted({path for made in DRAWN.values() for path in made}),
+        style="report/figures.mplstyle",
+    output:
+        [drawn(name) for name in DRAWN],
+    log:
+        "<logs>/figures_draw.log",
+    localrule: True
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        code=digest("figures_draw", *{FIGURES[name].module for name in DRAWN}),
+        figures=list(DRAWN),
+        study=STUDY,
+        folder=f"{RESULTS}/figures/{STUDY}",
+    shell:
+        "python workflow/scripts/figures_draw.py --figures {params.figures:q}"
+        " --study {params.study:q} --tables {input.tables:q} --output {params.folder:q}"
+        " > {log:q} 2>&1"

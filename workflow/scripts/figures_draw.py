@@ -1,0 +1,24 @@
+"""Draw figures of a study as SVG, from its tables."""
+
+import importlib
+from pathlib import Path
+
+from scaling.core import command_line
+from scaling.figures import style
+from scaling.figures.registry import FIGURES
+from scaling.tables import schema
+
+
+@command_line.script
+def main(figures: tuple[str, ...], output: Path, study: str, tables: tuple[Path, ...] = ()) -> None:
+    """Write `figures` to the folder `output`, of whose `tables` rows of `study` are drawn.
+
+    A table that the study does not have is without rows. The same tables give the same bytes.
+    """
+    found = schema.read_files(study, tables)
+    for name in figures:
+        spec = FIGURES[name]
+        own = [found[table] if table in found else schema.empty(table) for table in spec.tables]
+        draw = getattr(importlib.import_module(spec.module), f"draw_{name}")
+        with style.style(name):
+            style.save(draw(*own), output / f"{name}.svg")

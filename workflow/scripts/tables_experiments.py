@@ -1,0 +1,112 @@
+"""Tables of the experiments: large batches, accuracy reached, ranks compared, int8."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from scaling.core import command_line
+from scaling.core.grid import CELL_KEYS
+from scaling.core.records.convergence import CONVERGENCE
+from scaling.core.records.kind import Kind
+from scaling.core.records.machine import SYNCHRONIZATION
+from scaling.core.records.quantization import BACKENDS, EXPORT, STAGED, VARIANT, read
+from scaling.core.records.run import RUN
+from scaling.tables import schema
+from scaling.tables.experiments import (
+    convergence,
+    quantization,
+    quantization_backends,
+    synchronization,
+)
+from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
+from scaling.tables.experiments.images_to_accuracy import images_to_accuracy, noise_scale
+from scaling.tables.experiments.remedies import remedies
+from scaling.tables.experiments.time_to_accuracy import time_to_accuracy, timed_with_sgd
+
+Makers = Mapping[str, Callable[[Any], pd.DataFrame]]
+OF_RANKS: Makers = {
+    "sampler": synchronization.orders,
+    "sampler_accuracy": synchronization.accuracy,
+    "collectives": synchronization.collectives,
+    "buffers": synchronization.buffers,
+    "agreement": synchronization.agreement,
+}
+OF_INT8: list[tuple[Kind[Any], Makers]] = [
+    (
+        VARIANT,
+        {
+            "quantization": quantization.variants,
+            "quantization_layers": quantization.layers,
+            "quantization_histograms": quantization.histograms,
+            "quantization_paired": quantization.paired,
+        },
+    ),
+    (BACKENDS, {"quantization_peers": quantization_backends.backends}),
+    (
+        STAGED,
+        {
+            "quantization_resnet": quantization_backends.resnet,
+            "quantization_gpu": quantization_backends.gpu,
+        },
+    ),
+    (EXPORT, {"quantization_export": quantization_backends.exports}),
+]
+
+
+def _of_techniques(
+    paths: Sequence[Path], accuracies: Sequence[float], margin: float, tables: Path, study: str
+) -> dict[str, pd.DataFrame]:
+    documents = [CONVERGENCE.read(path) for path in paths]
+    runs, epochs = convergence.runs(documents), convergence.epochs(documents)
+    timing, costs, provenance = schema.read_all(
+        ["timing", "costs", "provenance"], tables, study
+    ).values()
+    timing = timing.merge(costs[[*CELL_KEYS, "watt_hours_per_epoch"]], on=CELL_KEYS)
+    timed = timed_with_sgd(timing, provenance)
+    return {
+        "convergence": runs,
+        "convergence_epochs": epochs,
+        "loss_curves": convergence.curves(documents),
+        "remedies": remedies(runs, margin),
+        "time_to_accuracy": time_to_accuracy(runs, epochs, timed, margin),
+        "images_to_accuracy": images_to_accuracy(documents, accuracies),
+        "noise_scale": noise_scale(documents),
+    }
+
+
+@command_line.script
+def main(
+    tables: Path,
+    study: str = "",
+    margin: float = 0.0,
+    techniques: tuple[Path, ...] = (),
+    accuracies: tuple[float, ...] = (),
+    trainings: tuple[Path, ...] = (),
+    target: float = 1.0,
+    ranks: tuple[Path, ...] = (),
+    variants: tuple[Path, ...] = (),
+    peers: tuple[Path, ...] = (),
+    stages: tuple[Path, ...] = (),
+    exports: tuple[Path, ...] = (),
+) -> None:
+    """Write the tables of each kind of record that there is.
+
+    With `techniques` a loss of less than `margin` closes a gap, and images are counted to
+    `accuracies`; `trainings` are full trainings towards a test accuracy of `target`.
+    """
+    found: dict[str, pd.DataFrame] = {}
+    if techniques:
+        found |= _of_techniques(techniques, accuracies, margin, tables, study)
+    if trainings:
+        full = full_trainings([RUN.read(path) for path in trainings], target)
+        found |= {"full_trainings": full, "trained_to_accuracy": trained_to_accuracy(full)}
+    if ranks:
+        documents = [SYNCHRONIZATION.read(path) for path in ranks]
+        found |= {name: make(documents) for name, make in OF_RANKS.items()}
+    for (kind, makers), paths in zip(OF_INT8, (variants, peers, stages, exports), strict=True):
+        if paths:
+            measured = read(kind, paths)
+            found |= {name: make(measured) for name, make in makers.items()}
+    schema.write_all(found, tables)

@@ -1,0 +1,84 @@
+"""Tables of a study's runs and of its machine, and what follows from both, with an audit."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from scaling.audit.derive import MEASURED, tables_of_times
+from scaling.audit.finding import Study
+from scaling.audit.limits import audit
+from scaling.core import command_line, files
+from scaling.core.grid import expand
+from scaling.core.records.machine import CHECK, KNOBS, PEAKS, SWEEP
+from scaling.tables import limits, schema
+from scaling.tables.accuracy import accuracy
+from scaling.tables.bandwidth import swept_gradient_bytes
+from scaling.tables.epoch_parts import in_memory, ranks
+from scaling.tables.experiments.knobs import knobs as table_of_knobs
+from scaling.tables.measurements import costs, device_time, readings
+from scaling.tables.runs import Run, provenance, read_runs
+from scaling.tables.timing import startup, timing
+
+OF_RUNS = (timing, startup, in_memory, ranks, readings, device_time, costs, provenance)
+JUDGED = ("speedup", "communication", "bandwidth", "utilization")
+
+
+def _of_runs(records: list[Run], study: str, per_gpu_hour: float | None) -> dict[str, pd.DataFrame]:
+    found = {make.__name__: make(records) for make in OF_RUNS}
+    if per_gpu_hour is not None:
+        times = found["timing"]
+        gpu_hours = times["gpus"] * times["epoch_seconds"] / 3600
+        found["costs"]["money_per_epoch"] = gpu_hours * per_gpu_hour
+    # What a repeat of a seed learns is no other seed's.
+    found["accuracy"] = accuracy([run for run in records if not run[0].repeat], study)
+    return found
+
+
+def _of_machine(
+    peaks: dict[str, Any], sweeps: tuple[Path, ...], machine: tuple[Path, ...]
+) -> dict[str, pd.DataFrame]:
+    swept = limits.interconnect([SWEEP.read(path) for path in sweeps])
+    findings = [one for path in machine for one in CHECK.read(path)["findings"]]
+    return {
+        "interconnect": swept,
+        "interconnect_fit": limits.fit(swept),
+        "peaks": limits.peaks(peaks),
+        "machine": schema.frame("machine", findings),
+    }
+
+
+@command_line.script
+def main(
+    grid: dict[str, Any],
+    runs: Path,
+    study: str,
+    tables: Path,
+    cells: Path,
+    peaks: Path,
+    sweeps: tuple[Path, ...] = (),
+    machine: tuple[Path, ...] = (),
+    knobs: tuple[Path, ...] = (),
+    partial: bool = False,
+    per_gpu_hour: float | None = None,
+) -> None:
+    """Write cells.csv, the runs of the grid, the tables of their records and topology.txt.
+
+    Runs without a record are accepted where the study is `partial`. An epoch costs money where it
+    is known what an hour of a GPU costs (`per_gpu_hour`).
+    """
+    listed = expand(**grid)
+    files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
+    schema.write_all(_of_runs(read_runs(listed, runs, partial), study, per_gpu_hour), tables, study)
+    document = PEAKS.read(peaks)
+    schema.write_all(_of_machine(document, sweeps, machine), tables)
+    # How the GPUs are connected, as nvidia-smi prints it.
+    files.write_text(tables / "topology.txt", limits.topology(document))
+    found = schema.read_all(["timing", *MEASURED], tables, study)
+    times = found.pop("timing")
+    derived = tables_of_times(times, swept_gradient_bytes(found["interconnect"]), found)
+    if knobs:
+        measured = [KNOBS.read(path) for path in knobs]
+        derived["knobs"] = table_of_knobs(measured, found["interconnect_fit"])
+    judged = {name: derived[name] for name in JUDGED} | {"ranks": found["ranks"]}
+    schema.write_all(derived | {"audit": audit(Study(times, **judged))}, tables, study)
