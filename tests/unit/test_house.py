@@ -1,6 +1,7 @@
 """The tree shows the pipeline: small folders, small files, imports that run one way."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -73,18 +74,28 @@ def test_the_tests_have_the_folders_of_the_library():
     assert {folder for folder in folders if folder.name != "__pycache__"} <= there
 
 
-def test_tests_of_what_tells_are_collected_without_pytorch():
+def test_tests_of_what_tells_import_what_the_small_environment_has():
     unit = Path(__file__).parent
     measuring = run_path(str(unit / "conftest.py"))["MEASURING"]
     assert set(measuring) == {*ORDER} - {*DERIVING, *SHARED}
     telling = [path for path in unit.rglob("*.py") if package(path, unit) not in measuring]
-    code = (
-        f"import sys; sys.path[:0] = {[str(LIBRARY.parent), str(ROOT / 'tests')]}; "
-        "from runpy import run_path; [run_path(path) for path in sys.argv[1:]]; "
-        "sys.exit('torch' in sys.modules)"
-    )
-    files = [ROOT / "tests/conftest.py", *telling]
-    assert subprocess.run([sys.executable, "-c", code, *files]).returncode == 0
+    code = f"""
+import sys
+from importlib.metadata import packages_distributions
+from runpy import run_path
+sys.path[:0] = {[str(LIBRARY.parent), str(ROOT / "tests")]}
+for path in sys.argv[1:]:
+    run_path(path)
+found = packages_distributions()
+print(*(one for name in sys.modules for one in found.get(name, [])))
+"""
+    command = [sys.executable, "-c", code, ROOT / "tests/conftest.py", *telling]
+    used = subprocess.run(command, capture_output=True, text=True, check=True).stdout.lower()
+    lock = (ROOT / "requirements-replay.lock").read_text(encoding="utf-8")
+    pinned = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
+    assert "pandas" in used
+    # Python itself imports a part of setuptools where that is installed.
+    assert {name.replace("_", "-") for name in used.split()} - {"setuptools"} <= pinned
 
 
 def test_the_picture_of_the_packages_is_that_of_the_code():
