@@ -6,7 +6,7 @@ min_version("9.27")
 include: "rules/config_file.smk"
 
 
-configfile: "config/config.yaml"
+configfile: f"{OURS}config/config.yaml"
 
 
 report: "report/captions/workflow.rst"

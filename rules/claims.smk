@@ -4,7 +4,7 @@
 rule claims_evaluate:
     input:
         tables=tables_by("tables_scaling", "tables_experiments"),
-        texts=sorted(map(str, Path("report/claims").glob("*.yaml"))),
+        texts=sorted(map(str, Path(f"{OURS}report/claims").glob("*.yaml"))),
     output:
         "<results>/tables/claims.json",
     log:
@@ -16,7 +16,7 @@ rule claims_evaluate:
         code=digest("claims_evaluate"),
         study=STUDY,
     shell:
-        "python workflow/scripts/claims_evaluate.py --study {params.study:q}"
+        'python "$SCALING_STUDY_HOME"/workflow/scripts/claims_evaluate.py --study {params.study:q}'
         " --tables {input.tables:q} --output {output:q} > {log:q} 2>&1"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 from snakemake.logging import logger
+from snakemake.utils import update_config
 
 from scaling.config import stored
 from scaling.core import errors, plugins
@@ -15,11 +16,15 @@ from scaling.core.errors import UserError
 from scaling.launch import slurm
 from scaling.launch.lease import SHARE_VARIABLE
 
+# A workflow that has this one as a module says what differs from our configuration.
+complete = read_config(Path(f"{OURS}config/config.yaml"))
+update_config(complete, config)
+config.update(complete)
 # The folder of the stored study that is replayed, None where a study is measured.
 REPLAY = None
 if "replay" in config:
     try:
-        REPLAY = stored.find(Path("studies"), str(config["replay"] or ""))
+        REPLAY = stored.find(Path(f"{OURS}studies"), str(config["replay"] or ""))
     except UserError as error:
         sys.exit(f"error: {error}")
 
@@ -124,7 +129,7 @@ wildcard_constraints:
 
 def digest(script, *modules):
     """A parameter that changes when the code behind a rule's script does; see `code_digest`."""
-    return code_digest.digest(Path("workflow/scripts", f"{script}.py"), *modules)
+    return code_digest.digest(HOME / f"workflow/scripts/{script}.py", *modules)
 
 
 @cache

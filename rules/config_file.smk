@@ -1,18 +1,21 @@
-# What Snakemake would read of the configuration's files without a word. No rules here.
+# Where this workflow lies, and what Snakemake would read of its files without a word. No rules here.
+import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
+# Another one where this is a module of another workflow, whose folder is the current one.
+HOME = Path(str(workflow.current_basedir)).parent
+sys.path.insert(0, str(HOME / "workflow/scripts"))
+# Files of ours, from the current folder.
+OURS = "" if HOME == Path.cwd() else f"{HOME}/"
+# Scripts are found by it, those of jobs on other nodes too: they read this file.
+os.environ["SCALING_STUDY_HOME"] = str(HOME) if OURS else "."
 
 from scaling.config.config_file import read_config
 from scaling.core.errors import UserError
 
-if not Path("workflow/scripts").is_dir():
-    sys.exit(
-        f"error: rules, images and results are found from {workflow.basedir}: run snakemake there"
-    )
 try:
-    for file in workflow.configfiles or ["config/config.yaml"]:
+    for file in workflow.configfiles or [f"{OURS}config/config.yaml"]:
         read_config(Path(file))
 except UserError as error:
     sys.exit(f"error: {error}")

@@ -20,7 +20,7 @@ def drawn(name):
 rule figures_draw:
     input:
         tables=sorted({path for made in DRAWN.values() for path in made}),
-        style="report/figures.mplstyle",
+        style=f"{OURS}report/figures.mplstyle",
     output:
         [drawn(name) for name in DRAWN],
     log:
@@ -34,6 +34,6 @@ rule figures_draw:
         study=STUDY,
         folder=f"{RESULTS}/figures/{STUDY}",
     shell:
-        "python workflow/scripts/figures_draw.py --figures {params.figures:q}"
+        'python "$SCALING_STUDY_HOME"/workflow/scripts/figures_draw.py --figures {params.figures:q}'
         " --study {params.study:q} --tables {input.tables:q} --output {params.folder:q}"
         " > {log:q} 2>&1"

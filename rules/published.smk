@@ -2,7 +2,7 @@
 rule figures_draw_comparison:
     input:
         table="<results>/tables/published/comparison.csv",
-        style="report/figures.mplstyle",
+        style=f"{OURS}report/figures.mplstyle",
     output:
         report(
             "<results>/figures/published/comparison.svg",
@@ -18,15 +18,15 @@ rule figures_draw_comparison:
         code=digest("figures_draw", FIGURES["comparison"].module),
         folder=subpath(output[0], parent=True),
     shell:
-        "python workflow/scripts/figures_draw.py --figures comparison --study published"
+        'python "$SCALING_STUDY_HOME"/workflow/scripts/figures_draw.py --figures comparison --study published'
         " --tables {input.table:q} --output {params.folder:q} > {log:q} 2>&1"
 
 
 rule published_render:
     input:
         sources=published_files(),
-        networks="studies/published/lab_networks.csv",
-        texts=["report/mistakes.yaml", "report/formulas.yaml"],
+        networks=f"{OURS}studies/published/lab_networks.csv",
+        texts=[f"{OURS}report/mistakes.yaml", f"{OURS}report/formulas.yaml"],
         figure="<results>/figures/published/comparison.svg",
         template=TEMPLATE,
     output:
@@ -44,7 +44,7 @@ rule published_render:
         code=digest("published_render"),
         folders=published_folders(),
     shell:
-        "python workflow/scripts/published_render.py --folders {params.folders:q}"
+        'python "$SCALING_STUDY_HOME"/workflow/scripts/published_render.py --folders {params.folders:q}'
         " --networks {input.networks:q}"
-        " --figure {input.figure:q} --template report/published.html.j2 --output {output:q}"
+        " --figure {input.figure:q} --template {input.template[0]:q} --output {output:q}"
         " > {log:q} 2>&1"

@@ -1,5 +1,5 @@
 TEMPLATE = [
-    f"report/{name}"
+    f"{OURS}report/{name}"
     for name in (
         *("report.html.j2", "answers.md.j2", "macros.html.j2", "style.css"),
         "tables.yaml",
@@ -44,8 +44,8 @@ rule report_render:
         results=subpath(output[0], parent=True),
         runs=f"{RECORDS}/runs",
     shell:
-        "python workflow/scripts/report_render.py --study {params.study:q}"
+        'python "$SCALING_STUDY_HOME"/workflow/scripts/report_render.py --study {params.study:q}'
         " --tables {input.tables:q} --figures {input.figures:q}"
         " --results {params.results:q} --manifest {input.manifest:q} --runs {params.runs:q}"
-        " --template report/report.html.j2"
+        " --template {input.template[0]:q}"
         " {params.remarks} --output {output.page:q} --answers {output.answers:q} > {log:q} 2>&1"

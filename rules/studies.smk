@@ -8,7 +8,9 @@ from scaling.published.study import CIFAR10_TRAIN_IMAGES
 
 def published_folders():
     """The folders below studies/ that hold published studies."""
-    return sorted(str(path.parent) for path in Path("studies").glob("*/timings.csv"))
+    return sorted(
+        str(path.parent) for path in Path(f"{OURS}studies").glob("*/timings.csv")
+    )
 
 
 @cache

@@ -28,7 +28,7 @@ rule tables_scaling:
         study=STUDY,
         tables=subpath(output.topology, parent=True),
     shell:
-        "python workflow/scripts/tables_scaling.py --grid {params.grid:q} --runs {params.runs:q}"
+        'python "$SCALING_STUDY_HOME"/workflow/scripts/tables_scaling.py --grid {params.grid:q} --runs {params.runs:q}'
         " {params.partial} {params.cost} --study {params.study:q} --tables {params.tables:q}"
         " --cells {output.cells:q} --sweeps {input.sweeps:q} --peaks {input.peaks:q}"
         " --machine {input.machine:q} --knobs {input.knobs:q} > {log:q} 2>&1"
@@ -64,7 +64,7 @@ rule tables_experiments:
         accuracies=config["convergence"].get("accuracies", []),
         target=config.get("time_to_accuracy", {}).get("accuracy", 1.0),
     shell:
-        "python workflow/scripts/tables_experiments.py --tables {params.tables:q}"
+        'python "$SCALING_STUDY_HOME"/workflow/scripts/tables_experiments.py --tables {params.tables:q}'
         " --study {params.study:q} --margin {params.margin} --techniques {input.techniques:q}"
         " --accuracies {params.accuracies} --trainings {input.trainings:q}"
         " --target {params.target} --ranks {input.ranks:q} --variants {input.variants:q}"
@@ -76,7 +76,7 @@ rule tables_experiments:
 rule tables_published:
     input:
         sources=published_sources,
-        texts=["report/mistakes.yaml", "report/formulas.yaml"],
+        texts=[f"{OURS}report/mistakes.yaml", f"{OURS}report/formulas.yaml"],
     output:
         expand("<results>/tables/{{study}}/{table}.csv", table=schema.PUBLISHED),
     log:
@@ -92,7 +92,7 @@ rule tables_published:
         train_images=CIFAR10_TRAIN_IMAGES,
         tables=subpath(output[0], ancestor=2),
     shell:
-        "python workflow/scripts/tables_published.py --folder {params.folder:q}"
+        'python "$SCALING_STUDY_HOME"/workflow/scripts/tables_published.py --folder {params.folder:q}'
         " --study {wildcards.study:q} --train-images {params.train_images}"
         " --tables {params.tables:q} > {log:q} 2>&1"
 
@@ -113,5 +113,5 @@ rule tables_comparison:
         tables=subpath(output[0], ancestor=2),
         folders=published_folders(),
     shell:
-        "python workflow/scripts/tables_comparison.py --tables {params.tables:q}"
+        'python "$SCALING_STUDY_HOME"/workflow/scripts/tables_comparison.py --tables {params.tables:q}'
         " --folders {params.folders:q} --output {output:q} > {log:q} 2>&1"

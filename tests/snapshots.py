@@ -30,7 +30,7 @@ STORED = sorted(path.parent.name for path in ROOT.glob("studies/*/config.yaml"))
 STUDIES = ["cpu", *STORED, "published"]
 """All stored studies; `cpu` lies beside the snapshots, made by config/demo.yaml with more on."""
 
-_COMMAND = re.compile(r"python workflow/scripts/(\w+)\.py (.*?)(?: > \S+ 2>&1)?$", re.MULTILINE)
+_COMMAND = re.compile(r"/workflow/scripts/(\w+)\.py (.*?)(?: > \S+ 2>&1)?$", re.MULTILINE)
 
 
 @contextlib.contextmanager

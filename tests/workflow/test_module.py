@@ -1,0 +1,41 @@
+"""The workflow as a module of another one, as Snakemake's catalog has it."""
+
+import yaml
+
+from small_study import forked
+
+SNAKEFILE = """
+configfile: "mine.yaml"
+
+module study:
+    snakefile: "{home}/Snakefile"
+    config: config
+
+use rule * from study
+"""
+MINE = {
+    "study": "mine",
+    "device": "cpu",
+    "dataset": {"source": "synthetic", "train_images": 60, "test_images": 20},
+    "model": {"width": 1},
+    "grid": {"recipes": ["course"], "strategies": ["ddp"], "gpus": [1], "batch_sizes": [10]},
+    "training": {"measured_epochs": 3, "measured_seconds": 0.0, "instrumented_iterations": 2},
+    "peaks": {"matrix_sizes": [64], "copy_bytes": 1000, "sustained_seconds": 0.0},
+    "convergence": {"remedies": []},
+    "time_to_accuracy": {"gpus": []},
+    "synchronization": {"seeds": []},
+    "quantization": {"seeds": [], "peers": []},
+}
+
+
+def test_another_workflow_uses_all_rules_from_a_folder_of_its_own(new_study, tmp_path_factory):
+    home, folder = new_study().folder, tmp_path_factory.mktemp("another workflow")
+    (folder / "Snakefile").write_text(SNAKEFILE.format(home=home))
+    (folder / "mine.yaml").write_text(yaml.safe_dump(MINE))
+    done = forked(["--cores", "2"], folder)
+    assert done.returncode == 0, done.stdout
+    assert (folder / "results/report.html").exists()
+    assert (folder / "results/tables/mine/timing.csv").exists()
+    assert not (home / "results").exists()
+    again = forked(["--cores", "2"], folder)
+    assert "Nothing to be done" in again.stdout
