@@ -2,7 +2,6 @@
 import json
 import math
 import os
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -12,8 +11,7 @@ from snakemake.utils import update_config
 
 from scaling.config import stored
 from scaling.core import errors, plugins
-from scaling.core.errors import UserError
-from scaling.launch import slurm
+from scaling.core.errors import refused
 from scaling.launch.lease import SHARE_VARIABLE
 
 # A workflow that has this one as a module says what differs from our configuration.
@@ -23,10 +21,8 @@ config.update(complete)
 # The folder of the stored study that is replayed, None where a study is measured.
 REPLAY = None
 if "replay" in config:
-    try:
+    with refused():
         REPLAY = stored.find(Path(f"{OURS}studies"), str(config["replay"] or ""))
-    except UserError as error:
-        sys.exit(f"error: {error}")
 
     configfile: REPLAY / stored.CONFIG
 
@@ -43,11 +39,12 @@ if isinstance(config.get("partial"), str):
 # Jobs look there too, on other nodes as well: Slurm's read this file. Set before the imports, as
 # what a configuration may hold depends on the user's own entries.
 os.environ[plugins.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
-try:
+with refused():
     from scaling.config import config as configuration
     from scaling.config.knobs import Knobs
     from scaling.config.scheme import STAGES, scheme_options
     from scaling.core import code_digest, command_line, grid
+    from scaling.launch.begin import begin
     from scaling.registry import model as models
     from scaling.registry.dataset import DATASETS
     from scaling.registry.quantized_model import QUANTIZED_MODELS
@@ -60,8 +57,6 @@ try:
     TO_SAY = configuration.leave_out(config)
     if REPLAY:
         stored.check(REPLAY, config)
-except UserError as error:
-    sys.exit(f"error: {error}")
 
 # What jobs inherit: whom they end with, and whether those on a CPU wait for one another.
 os.environ[errors.SNAKEMAKE_VARIABLE] = str(os.getpid())
@@ -80,32 +75,6 @@ else:
     RECORDS = RESULTS = "results"
     DATASET = Path("resources/dataset", stored.dataset_folder(config)).as_posix()
     LOGS = "logs"
-
-
-# Jobs that Slurm starts read this file too, on nodes where there is no sbatch.
-if workflow.is_main_process:
-    named = {Path(word.rpartition("=")[2]).name for word in sys.argv}
-    if "slurm" in named:
-        try:
-            planning = {"-n", "--dry-run", "--dryrun", "--unlock"}
-            TO_SAY += slurm.preflight(Path.cwd(), submits=not named & planning)
-        except UserError as error:
-            sys.exit(f"error: {error}")
-        import snakemake_executor_plugin_slurm
-
-        slurm.mend(snakemake_executor_plugin_slurm, **config.get("slurm", {}))
-    if not REPLAY and (MODEL["model"] != configuration.LAB_MODEL or IMAGE_SIZE != 32):
-        # Not for the lab's: it imports PyTorch, which takes seconds.
-        from scaling.models.check import check as check_model
-
-        try:
-            check_model(config, Path(DATASET, "manifest.json"))
-        except UserError as error:
-            sys.exit(f"error: {error}")
-    for sentence in TO_SAY:
-        logger.info(sentence)
-    PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
-    logger.addHandler(PROGRESS)
 
 
 pathvars:
@@ -161,22 +130,17 @@ CHECKED = {"machine": ancient(MACHINE)}
 if config["machine"].get("check") == "off":
     CHECKED = {}
 
-# Snakemake would make again what is lost, and measure everything after it.
-if workflow.is_main_process and not REPLAY:
-    try:
-        lost = stored.lost(
-            Path(RECORDS),
-            config,
-            images=IMAGES["images"],
-            machine=CHECKED.get("machine"),
-        )
-    except UserError as error:
-        sys.exit(f"error: {error}")
-    if lost and not set(lost) & set(sys.argv):
-        sys.exit(
-            f"error: {' and '.join(lost)} is gone, and all would be measured again: make that "
-            f"alone first (snakemake {' '.join(lost)}), then nothing is"
-        )
+with refused():
+    if begin(
+        workflow,
+        config,
+        TO_SAY,
+        records=RECORDS,
+        manifest=None if REPLAY else Path(IMAGES["manifest"]),
+        needed=[*CHECKED.values(), IMAGES["images"]],
+    ):
+        PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
+        logger.addHandler(PROGRESS)
 
 
 def variant_options(wildcards):

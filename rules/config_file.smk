@@ -12,10 +12,8 @@ OURS = "" if HOME == Path.cwd() else f"{HOME}/"
 os.environ["SCALING_STUDY_HOME"] = str(HOME) if OURS else "."
 
 from scaling.config.config_file import read_config
-from scaling.core.errors import UserError
+from scaling.core.errors import refused
 
-try:
+with refused():
     for file in workflow.configfiles or [f"{OURS}config/config.yaml"]:
         read_config(Path(file))
-except UserError as error:
-    sys.exit(f"error: {error}")

@@ -16,10 +16,8 @@ def published_folders():
 @cache
 def published_studies():
     """Each published study below studies/ by its name, with its folder; read when first needed."""
-    try:
+    with refused():
         return published.by_name(map(Path, published_folders()), reserved=STUDY)
-    except UserError as error:
-        sys.exit(f"error: {error}")
 
 
 def published_folder(wildcards):

@@ -41,14 +41,16 @@ def dataset_folder(config: dict[str, Any]) -> Path:
     return Path(section["source"] if size == 32 else f"{section['source']}-{size}")
 
 
-def lost(results: Path, config: dict[str, Any], images: str, machine: str | None) -> list[str]:
-    """What the runs in `results` were made with and that is gone, of the same dataset's images."""
+def lost(results: Path, config: dict[str, Any], needed: list[str]) -> list[str]:
+    """Those of the files `needed` for the runs in `results` that are gone, of the same dataset.
+
+    The first are of any dataset: the last is its images.
+    """
     if not any((results / "runs").rglob("run.json")):
         return []
     before = results / CONFIG
     same = before.exists() and read_config(before)["dataset"] == config["dataset"]
-    needed = [machine, images if same else None]
-    return [path for path in needed if path and not Path(path).exists()]
+    return [path for path in (needed if same else needed[:-1]) if not Path(path).exists()]
 
 
 def run_records(config: dict[str, Any]) -> list[Path]:

@@ -5,8 +5,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import psutil
@@ -20,6 +20,15 @@ class UserError(Exception):
     """A mistake that the user can fix. Its message is one sentence: what, where, what to do."""
 
 
+@contextmanager
+def refused() -> Iterator[None]:
+    """Within the block a UserError ends this process with its one sentence."""
+    try:
+        yield
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
 def program(main: Main) -> Main:
     """Run a script's main(), the last of its module, where that is what was started.
 
@@ -30,11 +39,8 @@ def program(main: Main) -> Main:
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):
             watched = (int(snakemake), os.getppid())
             threading.Thread(target=_end_with, args=watched, daemon=True).start()
-        try:
+        with refused():
             main()
-        except UserError as error:
-            print(f"error: {error}", file=sys.stderr)
-            sys.exit(1)
     return main
 
 

@@ -1,0 +1,60 @@
+"""What Snakemake's own process looks at before its first job."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from snakemake.logging import logger
+
+from scaling.config import config as configuration
+from scaling.config import stored
+from scaling.core.errors import UserError
+from scaling.launch import slurm
+
+PLANNING = {"-n", "--dry-run", "--dryrun", "--unlock"}
+
+
+def begin(
+    workflow: Any,
+    config: dict[str, Any],
+    sentences: list[str],
+    *,
+    records: str,
+    manifest: Path | None,
+    needed: list[str],
+) -> bool:
+    """Say `sentences` and return whether this is Snakemake's own process, and not that of a job.
+
+    Jobs that Slurm starts read the rules too, on nodes where there is no sbatch. `manifest` is that
+    of the images, None where nothing is trained; `needed` are the files that finished runs were
+    made with: Snakemake would make again what is lost, and measure everything after it.
+    """
+    if not workflow.is_main_process:
+        return False
+    named = {Path(word.rpartition("=")[2]).name for word in sys.argv}
+    if "slurm" in named:
+        sentences += slurm.preflight(Path.cwd(), submits=not named & PLANNING)
+        import snakemake_executor_plugin_slurm
+
+        slurm.mend(snakemake_executor_plugin_slurm, **config.get("slurm", {}))
+    if manifest:
+        _look_at_model(config, manifest)
+        lost = stored.lost(Path(records), config, needed)
+        if lost and not set(lost) & set(sys.argv):
+            raise UserError(
+                f"{' and '.join(lost)} is gone, and all would be measured again: make that alone "
+                f"first (snakemake {' '.join(lost)}), then nothing is"
+            )
+    for sentence in sentences:
+        logger.info(sentence)
+    return True
+
+
+def _look_at_model(config: dict[str, Any], manifest: Path) -> None:
+    """Refuse a model that cannot be trained on the images; the lab's can."""
+    lab = configuration.model_options(config)["model"] == configuration.LAB_MODEL
+    if lab and config["dataset"].get("image_size", 32) == configuration.LAB_SIDE:
+        return
+    from scaling.models.check import check  # It imports PyTorch, which takes seconds.
+
+    check(config, manifest)
