@@ -41,7 +41,6 @@ os.environ[plugins.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or
 try:
     from scaling.config import config as configuration
     from scaling.config.knobs import Knobs
-    from scaling.config.scheme import STAGES, scheme_options
     from scaling.core import code_digest, command_line, grid
     from scaling.registry import model as models
     from scaling.registry.dataset import DATASETS
@@ -119,7 +118,6 @@ wildcard_constraints:
     repeat=r"|/repeat~[1-9]\d*",
     remedy=r"\w+",
     global_batch=r"\d+",
-    variant=r"[\w.+-]+",
 
 
 def digest(script, *modules):
@@ -172,19 +170,6 @@ if workflow.is_main_process and not REPLAY:
             f"error: {' and '.join(lost)} is gone, and all would be measured again: make that "
             f"alone first (snakemake {' '.join(lost)}), then nothing is"
         )
-
-
-def variant_options(wildcards):
-    """The options of quantize_evaluate.py for a variant of the configuration."""
-    section, name = config["quantization"], wildcards.variant
-    variants = {variant["name"]: variant for variant in section["variants"]}
-    return command_line.options(
-        {
-            "variant": name,
-            "scheme": scheme_options(variants[name]),
-            "histograms": name == section["histograms"],
-        }
-    )
 
 
 def quantization_code(script, model, part, *modules):
