@@ -29,8 +29,11 @@ if not REPLAY:
     include: "rules/interconnect.smk"
     include: "rules/peaks.smk"
     include: "rules/train.smk"
-    include: "rules/quantize.smk"
     include: "rules/knobs.smk"
+
+    if config["quantization"]["seeds"]:
+
+        include: "rules/quantize.smk"
 
 
 include: "rules/study.smk"

@@ -42,7 +42,6 @@ os.environ[plugins.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or
 with refused():
     from scaling.config import config as configuration
     from scaling.config.knobs import Knobs
-    from scaling.config.scheme import STAGES, scheme_options
     from scaling.core import code_digest, command_line, grid
     from scaling.launch.begin import begin
     from scaling.registry import model as models
@@ -93,7 +92,6 @@ wildcard_constraints:
     repeat=r"|/repeat~[1-9]\d*",
     remedy=r"\w+",
     global_batch=r"\d+",
-    variant=r"[\w.+-]+",
 
 
 def digest(script, *modules):
@@ -141,19 +139,6 @@ with refused():
     ):
         PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
         logger.addHandler(PROGRESS)
-
-
-def variant_options(wildcards):
-    """The options of quantize_evaluate.py for a variant of the configuration."""
-    section, name = config["quantization"], wildcards.variant
-    variants = {variant["name"]: variant for variant in section["variants"]}
-    return command_line.options(
-        {
-            "variant": name,
-            "scheme": scheme_options(variants[name]),
-            "histograms": name == section["histograms"],
-        }
-    )
 
 
 def quantization_code(script, model, part, *modules):

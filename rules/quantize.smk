@@ -1,3 +1,12 @@
+from scaling.config.scheme import scheme_options
+from scaling.core.records.quantization import VARIANT_PATTERN
+
+VARIANTS = {
+    variant["name"]: scheme_options(variant)
+    for variant in config["quantization"]["variants"]
+}
+
+
 # Not timed: beside others that may share the machine, and on a GPU that no other job has.
 rule quantize_train:
     input:
@@ -51,15 +60,18 @@ use rule quantize_train as quantize_train_resnet with:
         ),
 
 
-# One job for each seed and variant, so that a new variant runs alone.
+# All variants of a network in one job, as they share it and its images.
 rule quantize_evaluate:
     input:
         **IMAGES,
         weights="<records>/quantization/seed~{seed}/float32.pt",
     output:
-        "<records>/quantization/seed~{seed}/variant~{variant}/quantization.json",
+        expand(
+            f"<records>/quantization/seed~{{{{seed}}}}/{VARIANT_PATTERN}",
+            variant=VARIANTS,
+        ),
     log:
-        "logs/quantize_evaluate/seed~{seed}/variant~{variant}.log",
+        "logs/quantize_evaluate/seed~{seed}.log",
     conda:
         "../workflow/envs/study.yaml"
     params:
@@ -67,12 +79,18 @@ rule quantize_evaluate:
         model="tutorial-cnn",
         device=config["device"],
         calibration_images=config["quantization"]["calibration_images"],
-        own=variant_options,
+        written=subpath(output[0], ancestor=2),
+        own=options(
+            {
+                "variants": VARIANTS,
+                "histograms": config["quantization"]["histograms"],
+            }
+        ),
     shell:
         'python "$SCALING_STUDY_HOME"/workflow/scripts/quantize_evaluate.py --model {params.model}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
         " --seed {wildcards.seed:q} --calibration-images {params.calibration_images}"
-        " --device {params.device} {params.own} --output {output:q} > {log:q} 2>&1"
+        " --device {params.device} {params.own} --output {params.written:q} > {log:q} 2>&1"
 
 
 use rule quantize_evaluate as quantize_evaluate_resnet with:
@@ -90,6 +108,7 @@ use rule quantize_evaluate as quantize_evaluate_resnet with:
         model="resnet18-cifar",
         device=config["device"],
         calibration_images=config["quantization"]["calibration_images"],
+        written=lambda wildcards, output: output[0],
         own=options({"model_width": config["model"]["width"]}),
 
 
@@ -143,7 +162,7 @@ rule quantize_export:
         code=quantization_code("quantize_export", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",
         calibration_images=config["quantization"]["calibration_images"],
-        own=options({"variant": STAGES[-1]}),
+        own="",
     shell:
         'python "$SCALING_STUDY_HOME"/workflow/scripts/quantize_export.py --model {params.model} {params.own}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"

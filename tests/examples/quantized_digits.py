@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scaling.core import command_line, files
+from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.data import dataset
 
 STAGES: dict[str, dict[str, Any]] = {
@@ -24,8 +25,7 @@ def make(folder: Path) -> None:
     """Put some digits, a network trained on them for seconds, and its stages into `folder`."""
     write_images(folder, some_digits(500, 150))
     train(folder, "weights.pt", epochs=6)
-    for name, scheme in STAGES.items():
-        evaluate(folder, f"{name}.json", variant=name, scheme=scheme, histograms=name == LAST)
+    evaluate(folder, "", variants=STAGES, histograms=LAST)
 
 
 def some_digits(training: int, test: int) -> dataset.ImageDataset:
@@ -55,8 +55,6 @@ def evaluate(folder: Path, output: str, **changes: Any) -> None:
     import quantize_evaluate
 
     given = {"seed": 0, "calibration_images": 0, "weights": folder / "weights.pt"}
-    if "model" not in changes:
-        given["variant"] = LAST
     quantize_evaluate.main(arguments(folder, given | {"output": folder / output} | changes))
 
 
@@ -67,6 +65,15 @@ def arguments(folder: Path, given: dict[str, Any]) -> list[str]:
     return shlex.split(command_line.options(found | {"device": "cpu"} | texts))
 
 
-def document(folder: Path, variant: str = LAST) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / f"{variant}.json").read_text())
+def record_path(folder: Path, variant: str = LAST) -> Path:
+    return folder / VARIANT_PATTERN.format(variant=variant)
+
+
+def record(folder: Path, variant: str = LAST) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(record_path(folder, variant).read_text())
+    return found
+
+
+def document(folder: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
     return found

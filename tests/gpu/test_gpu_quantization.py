@@ -25,5 +25,5 @@ def test_integers_equal_their_simulation_and_are_timed(tmp_path):
 def test_the_tutorial_cnn_gives_the_same_integers_too(tmp_path):
     examples.write_images(tmp_path, examples.some_digits(300, 100))
     examples.train(tmp_path, "weights.pt", device="cuda", epochs=2)
-    examples.evaluate(tmp_path, "variant.json", device="cuda")
-    assert examples.document(tmp_path, "variant")["exactness"] == {"logits": 1000, "differing": 0}
+    examples.evaluate(tmp_path, "", device="cuda", variants={examples.LAST: {}})
+    assert examples.record(tmp_path)["exactness"] == {"logits": 1000, "differing": 0}

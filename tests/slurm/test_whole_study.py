@@ -49,7 +49,7 @@ def test_training_and_sweeps_are_jobs_and_the_rest_is_not(study):
         *["rule_interconnect_sweep"] * 2,
         "rule_machine_check",
         "rule_peaks_measure",
-        *["rule_quantize_evaluate"] * 2,
+        "rule_quantize_evaluate",
         "rule_quantize_export",
         "rule_quantize_train",
         "rule_synchronization_measure",

@@ -145,7 +145,7 @@ QUANTIZED = {"tables_experiments", "claims_evaluate", "figures_draw"}
         # Of two experiments at a time, whose jobs differ.
         (
             {"quantization.calibration_images": 30, "convergence.remedies": [REMEDY]},
-            {"quantize_evaluate": 2, "quantize_export": 1} | dict.fromkeys(CONVERGENCE, 1),
+            {"quantize_evaluate": 1, "quantize_export": 1} | dict.fromkeys(CONVERGENCE, 1),
         ),
         (
             {"quantization.variants": [W4], "convergence.accuracy_margin": 0.05},

@@ -1,10 +1,11 @@
-"""Quantize a trained network, and measure all that it costs."""
+"""Quantize a trained network in one way or several, and measure all that each costs."""
 
 import torch
 
 from scaling.core import environment
 from scaling.core.errors import program
-from scaling.core.records.quantization import STAGED, VARIANT
+from scaling.core.records.kind import Kind, Row
+from scaling.core.records.quantization import REFUSED, STAGED, VARIANT
 from scaling.data.batches import read_images
 from scaling.quantization import commands
 from scaling.quantization.commands import Evaluation
@@ -20,14 +21,31 @@ def main(argv: list[str] | None = None) -> None:
         host_info = environment.describe_process(device)
         training, test, identity = read_images(command.dataset, command.manifest, device)
         chosen = training.sample(command.calibration_images, command.seed)
-        record = {
-            "seed": command.seed,
-            "device": device.type,
-            "dataset": identity,
-            **command.evaluate(device, chosen, test),
-            "environment": {**host_info, "ended": environment.now()},
-        }
-    (STAGED if "stages" in record else VARIANT).write(command.output, record)
+        started = host_info["started"]
+        for path, found in command.evaluate(device, chosen, test):
+            ended = environment.now()
+            record = {
+                "seed": command.seed,
+                "device": device.type,
+                "dataset": identity,
+                **found,
+                "environment": {**host_info, "started": started, "ended": ended},
+            }
+            _kind(record).write(path, record)
+            _say(record)
+            started = ended
+
+
+def _kind(record: Row) -> Kind[Row]:
+    if "refused" in record:
+        return REFUSED
+    return STAGED if "stages" in record else VARIANT
+
+
+def _say(record: Row) -> None:
+    if "refused" in record:
+        print(f"{record['variant']}: refused, as {record['refused']}")
+        return
     for row in record.get("stages", [record]):
         print(
             f"{row.get('stage', row.get('variant'))} {row.get('weight_scales', '')}: accuracy "

@@ -25,7 +25,7 @@ from scaling.quantization.network import in_integers
 from scaling.quantization.variant import make
 
 FILES = [
-    ("export", "weights.pt", {"variant": examples.LAST}),
+    ("export", "weights.pt", {}),
     ("resnet18_export", "resnet.pt", {"model": "resnet18-cifar", "model_width": 4}),
 ]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from examples.made_here import assert_made_here
-from examples.quantized_digits import document, train
+from examples.quantized_digits import document, record, train
 from scaling.core import code_digest
 from scaling.core.errors import UserError
 from scaling.models.tutorial_cnn import load_weights
@@ -25,7 +25,7 @@ def test_a_seed_gives_the_same_weights_bit_for_bit_and_another_seed_others(quant
     assert_made_here(summary["environment"])
     losses = [row["train_loss"] for row in summary["epochs"]]
     assert len(losses) == 6 and losses[-1] < losses[0]
-    float32 = document(quantized_digits)["float32"]["accuracy_percent"]
+    float32 = record(quantized_digits)["float32"]["accuracy_percent"]
     assert summary["test_accuracy"] == pytest.approx(float32 / 100)
 
 

@@ -7,12 +7,14 @@ import pytest
 import torch
 
 from examples.made_here import assert_made_here
-from examples.quantized_digits import STAGES, document, evaluate
+from examples.quantized_digits import STAGES, evaluate, record_path
+from examples.quantized_digits import record as record_of
 from scaling.config.scheme import MISTAKES, Scheme
 from scaling.core.errors import UserError
 from scaling.core.paired_accuracy import decode
+from scaling.core.records.quantization import VARIANT, read
 from scaling.data.batches import read_images
-from scaling.models.tutorial_cnn import load_weights
+from scaling.models.tutorial_cnn import load_weights, save_weights
 from scaling.quantization.variant import make, measure
 from scaling.tables.experiments.quantization_diagnostics import DIAGNOSTICS, revealed_by
 
@@ -35,7 +37,7 @@ def records(quantized_digits):
 
 def test_no_stage_costs_more_than_a_point_on_a_network_that_works(quantized_digits):
     for name in STAGES:
-        record = document(quantized_digits, name)
+        record = record_of(quantized_digits, name)
         assert_made_here(record["environment"])
         assert record["float32"]["accuracy_percent"] > 90 and record["test_images"] == 150
         assert abs(record["difference_points"]) <= 1.1 and record["agreement_percent"] >= 98
@@ -55,7 +57,7 @@ def test_no_stage_costs_more_than_a_point_on_a_network_that_works(quantized_digi
 def test_the_histograms_count_every_value_of_every_layer(quantized_digits):
     entries = {
         (entry["layer"], entry["quantity"]): entry
-        for entry in document(quantized_digits)["histograms"]
+        for entry in record_of(quantized_digits)["histograms"]
     }
     assert len(entries) == 14 and ("fc3", "after_relu") not in entries
     values = {"conv1": 6 * 28 * 28, "conv2": 16 * 10 * 10, "fc1": 120, "fc2": 84, "fc3": 10}
@@ -78,7 +80,18 @@ def test_what_cannot_be_evaluated_is_refused(quantized_digits):
         ({"weights": quantized_digits / "manifest.json"}, "is missing, damaged, or of another"),
     ):
         with pytest.raises(UserError, match=complaint):
-            evaluate(quantized_digits, "never.json", **changes)
+            evaluate(quantized_digits, "never", **changes)
+
+
+def test_one_that_cannot_be_made_is_refused_and_the_others_are_measured(quantized_digits):
+    network, folder = load_weights(quantized_digits / "weights.pt"), quantized_digits / "wild"
+    network.get_submodule("fc3").bias.data.fill_(1e9)
+    save_weights(network, quantized_digits / "wild.pt")
+    variants = {"plain": {}, "weights": {"activation_bits": None}}
+    evaluate(quantized_digits, "wild", weights=quantized_digits / "wild.pt", variants=variants)
+    assert "more than an int32 holds" in record_of(folder, "plain")["refused"]
+    found = read(VARIANT, [record_path(folder, name) for name in variants])
+    assert [record["variant"] for record in found] == ["weights"]
 
 
 def test_the_sound_variant_keeps_every_invariant(records):

@@ -47,7 +47,7 @@ def holds(formula):
 def made_here(quantized_digits, tmp_path_factory):
     """The tables of Part B on the page, of the digits: rows of texts by the tables' names."""
     folder = tmp_path_factory.mktemp("tables")
-    records = [str(quantized_digits / f"{name}.json") for name in examples.STAGES]
+    records = [str(examples.record_path(quantized_digits, name)) for name in examples.STAGES]
     tables_experiments.main(["--variants", *records, "--tables", str(folder)])
     study = schema.StudyTables("digits", schema.read_files("digits", folder.glob("*.csv")), "", {})
     made = tables("B", lambda name: frames.frame(study, name))
@@ -131,6 +131,6 @@ def test_an_own_pass_through_the_printed_scales_gives_the_classes_of_the_record(
         if weight.ndim == 4:
             n, channels, side, _ = values.shape
             values = values.reshape(n, channels, side // 2, 2, side // 2, 2).max(axis=(3, 5))
-    record = examples.document(quantized_digits)
+    record = examples.record(quantized_digits)
     assert (values.argmax(axis=1) == decode(record["classes"]["variant"])).mean() >= 0.99
     assert len(np.unique(values)) > 100

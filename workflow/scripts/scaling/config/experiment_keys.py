@@ -116,7 +116,7 @@ class Variant(Scheme):
     name: Annotated[str, StringConstraints(pattern=r"^\w[\w.+-]*$", max_length=100)]
     """Of the variant, in tables, figures and paths."""
     seeds: Some[Count] = Field(default_factory=list)
-    """Limits it to some of the section's seeds."""
+    """Limits what is told of it to some of the section's seeds; it is measured for all."""
 
 
 class Quantization(Section):
@@ -137,9 +137,10 @@ class Quantization(Section):
     calibration_images: Count
     """Training images that set the activation scales; 0 means all."""
     variants: list[Variant]
-    """Quantized copies of each seed's network; each is a job for each seed, so a new one runs
-    alone. Options not given are those of plain int8. The report's stages are `weights`,
-    `weights+activations` and `weights+activations+bias`."""
+    """Quantized copies of each seed's network, in one job: all of a network are measured again
+    where one is new or changes. One whose sums could leave an int32 is refused in its record and
+    its job's log, and no table has it. Options not given are those of plain int8. The report's
+    stages are `weights`, `weights+activations` and `weights+activations+bias`."""
     histograms: str
     """The variant whose weights and activations are drawn: one with int8 logits and a scale for
     each tensor."""

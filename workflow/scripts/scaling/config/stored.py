@@ -11,6 +11,7 @@ from scaling.config.config_file import read_config
 from scaling.core import grid
 from scaling.core.errors import UserError
 from scaling.core.records.convergence import convergence_path
+from scaling.core.records.quantization import VARIANT_PATTERN
 
 CONFIG = "config.yaml"
 MANIFEST = "manifest.json"
@@ -79,7 +80,7 @@ def quantization_records(config: dict[str, Any]) -> list[Path]:
     if not section.get("variants"):
         return [folder / f"seed~{seed}/stages.json" for seed in seeds]
     return [
-        folder / f"seed~{seed}/variant~{variant['name']}/quantization.json"
+        folder / f"seed~{seed}" / VARIANT_PATTERN.format(variant=variant["name"])
         for seed in seeds
         for variant in section["variants"]
         if seed in variant.get("seeds", seeds)

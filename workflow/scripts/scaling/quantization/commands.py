@@ -82,8 +82,13 @@ class Evaluation(Command):
     calibration_images: int
     """Training images to calibrate on, 0 for all."""
 
-    def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
-        """Quantize with the `chosen` training images, measure on the `test` images."""
+    def evaluate(
+        self, device: torch.device, chosen: Images, test: Images
+    ) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """Quantize with the `chosen` training images, measure on the `test` images.
+
+        Yields the path of each record, and what it says of the quantized network.
+        """
         raise NotImplementedError
 
     def networks(self, chosen: Images, test: Images) -> dict[str, nn.Module]:

@@ -1,5 +1,6 @@
 """Takes a trained ResNet-18 through the stages of quantization, and measures what each costs."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, astuple, dataclass
 from itertools import product
 from pathlib import Path
@@ -41,9 +42,11 @@ class StagesEvaluation(Evaluation):
         load_into(network, self.weights, name, f"quantize_train.py --model {self.model}")
         return network.eval()
 
-    def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
+    def evaluate(
+        self, device: torch.device, chosen: Images, test: Images
+    ) -> Iterator[tuple[Path, dict[str, Any]]]:
         about = {"model_width": self.model_width, "calibration_images": len(chosen)}
-        return {**about, **measure_stages(self.load().to(device), chosen, test)}
+        yield self.output, {**about, **measure_stages(self.load().to(device), chosen, test)}
 
     def networks(self, chosen: Images, test: Images) -> dict[str, nn.Module]:
         """With scales for each channel, and int8 branches: runtimes have no sums of 16 bits."""

@@ -1,6 +1,8 @@
-"""Makes one variant of the trained tutorial CNN (calibrated, quantized) and measures it."""
+"""Makes variants of the trained tutorial CNN (calibrated, quantized) and measures them."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,8 @@ from torch import nn
 
 from scaling.config.scheme import Scheme
 from scaling.core import paired_accuracy
+from scaling.core.errors import UserError
+from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.data.batches import Images
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization.calibration import (
@@ -37,31 +41,37 @@ layer some ten thousand rows, of which a regression makes little noise its own."
 
 @dataclass(frozen=True, kw_only=True)
 class VariantEvaluation(Evaluation):
-    """Quantize the tutorial CNN one way."""
+    """Quantize the tutorial CNN in several ways; `output` is the folder of their records."""
 
-    variant: str
-    """What to call it."""
-    scheme: dict[str, Any] = field(default_factory=dict)
-    """Its options where they differ from int8 weights, activations and logits with one scale for
-    each tensor, and int32 biases: {"weight_bits": 4, "rounding": "gptq"}."""
-    histograms: bool = False
-    """Whether to count how the weights and activations are distributed, too."""
+    variants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The options of each by its name, where they differ from int8 weights, activations and logits
+    with one scale for each tensor, and int32 biases: {"w4": {"weight_bits": 4}}."""
+    histograms: str | None = None
+    """The variant whose weights and activations are counted, too."""
 
-    def evaluate(self, device: torch.device, chosen: Images, test: Images) -> dict[str, Any]:
-        scheme = Scheme.of(self.scheme, "the scheme")
+    def evaluate(
+        self, device: torch.device, chosen: Images, test: Images
+    ) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """Yield a record for each variant; one that cannot be made says why, in `refused`."""
+        schemes = {name: Scheme.of(own, f"variant {name}") for name, own in self.variants.items()}
         network = load_weights(self.weights).to(device)
-        variant = make(network, scheme, chosen, test, self.seed)
-        record: dict[str, Any] = {"variant": self.variant, "scheme": scheme.model_dump()}
-        record |= measure(network, variant, chosen, test)
-        if self.histograms:
-            record["histograms"] = distributions(network, variant.network, test.batches())
-        return record
+        for name, scheme in schemes.items():
+            record: dict[str, Any] = {"variant": name, "scheme": scheme.model_dump()}
+            try:
+                variant = make(network, scheme, chosen, test, self.seed)
+            except UserError as error:
+                record["refused"] = str(error)
+            else:
+                record |= measure(network, variant, chosen, test)
+                if name == self.histograms:
+                    counted = distributions(network, variant.network, test.batches())
+                    record["histograms"] = counted
+            yield self.output / VARIANT_PATTERN.format(variant=name), record
 
     def networks(self, chosen: Images, test: Images) -> dict[str, nn.Module]:
         network, made = load_weights(self.weights), {}
         for name, unsigned in (("int8", False), ("uint8", True)):
-            scheme = Scheme.of(self.scheme | {"unsigned": unsigned}, "the scheme")
-            made[name] = make(network, scheme, chosen, test, self.seed).network
+            made[name] = make(network, Scheme(unsigned=unsigned), chosen, test, self.seed).network
         return {"float32": network, **made}
 
 

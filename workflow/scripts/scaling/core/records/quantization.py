@@ -8,9 +8,12 @@ from collections.abc import Iterable
 from operator import itemgetter
 from pathlib import Path
 
+from scaling.core import files
 from scaling.core.records.kind import Kind, Row
 
 Document = Row
+VARIANT_PATTERN = "variant~{variant}/quantization.json"
+"""Where the record of a variant lies, from the folder of its seed."""
 
 VARIANT = Kind[Row](
     "quantize_evaluate.py, of the tutorial CNN",
@@ -20,6 +23,8 @@ VARIANT = Kind[Row](
         "layers": "layer",
     },
 )
+REFUSED = Kind[Row]("a variant that cannot be made", {"": "seed variant scheme refused"})
+"""By quantize_evaluate.py as well, in the place of a `VARIANT`: `refused` says why."""
 STAGED = Kind[Row](
     "quantize_evaluate.py", {"": "seed stages layers", "stages": "stage accuracy_percent"}
 )
@@ -37,6 +42,10 @@ EXPORT = Kind[Row]("quantize_export.py", {"": _ABOUT, "networks": "float32 int8 
 
 
 def read(kind: Kind[Row], paths: Iterable[Path]) -> list[Document]:
-    """Read records by seed, those of a seed as given; where they are older, as `STAGED`."""
-    kinds = ((STAGED if path.name == "stages.json" else kind, path) for path in paths)
+    """Read records by seed, those of a seed as given; where they are older, as `STAGED`.
+
+    Variants that were refused are left out.
+    """
+    made = [path for path in paths if "refused" not in files.read_json(path)]
+    kinds = ((STAGED if path.name == "stages.json" else kind, path) for path in made)
     return sorted((one.read(path) for one, path in kinds), key=itemgetter("seed"))
