@@ -7,7 +7,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env named demo study status cancel pack replay answers compare studies published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-course lock clean
+.PHONY: help env small-env named demo study status cancel pack migrate replay answers compare studies published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-course lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -22,13 +22,13 @@ env: ## make the environment in .venv; one that matches the lock file is reused
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
 SMALL := $(if $(wildcard $(VENV)/requirements.lock),$(VENV),.venv-replay)
-status replay answers compare studies published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
+status migrate replay answers compare studies published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
 small-env:
 	@$(MAKE) --no-print-directory env VENV=$(SMALL) \
 	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
 
 # Before an environment is made.
-pack replay audit: named
+pack migrate replay audit: named
 named:
 	@[ -n "$(STUDY)" ] || { echo 'error: $(MAKECMDGOALS) takes a study: make $(MAKECMDGOALS)' \
 	  'STUDY=$(if $(filter audit,$(MAKECMDGOALS)),"folder ...",name), see make help'; exit 1; }
@@ -48,6 +48,9 @@ cancel: ## end the Slurm jobs of this study, whoever submitted them, and no othe
 
 pack: env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
 	python workflow/scripts/study_pack.py --study "$(STUDY)" $(if $(FORCE),--force)
+
+migrate: small-env ## bring what older code stored to today's schema: make migrate STUDY=name (or a folder)
+	@python workflow/scripts/study_migrate.py --study "$(STUDY)"
 
 replay: small-env ## tables and report of a stored study, without a GPU: make replay STUDY=name
 	$(SNAKEMAKE) --config replay="$(STUDY)"

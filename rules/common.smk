@@ -26,7 +26,6 @@ if "replay" in config:
 
     configfile: REPLAY / stored.CONFIG
 
-    stored.leave_out_later(REPLAY, config)
     del config["replay"]
 
 

@@ -17,11 +17,10 @@ def placed(paths):
     return [str(Path(RECORDS, path)) for path in paths]
 
 
-# Of a study stored before there were any, the other quantizers', ResNet-18's and ONNX files' that
-# it has.
-OPTIONAL = [
+# A stored study need not have all.
+BACKENDS = [
     path
-    for path in stored.optional_records(config)
+    for path in stored.backend_records(config)
     if not REPLAY or (REPLAY / path).exists()
 ]
 # What not every study measures; without any of a kind there are none of its tables.
@@ -31,9 +30,9 @@ RECORDS_OF = {
     "full_trainings": records_there(placed(stored.full_training_records(config))),
     "synchronization": records_there(placed(stored.synchronization_records(config))),
     "quantization": placed(stored.quantization_records(config)),
-    "peers": placed(path for path in OPTIONAL if path.stem == "peers"),
-    "resnet18": placed(path for path in OPTIONAL if path.stem == "resnet18"),
-    "export": placed(path for path in OPTIONAL if "export" in path.stem),
+    "peers": placed(path for path in BACKENDS if path.stem == "peers"),
+    "resnet18": placed(path for path in BACKENDS if path.stem == "resnet18"),
+    "export": placed(path for path in BACKENDS if "export" in path.stem),
 }
 
 

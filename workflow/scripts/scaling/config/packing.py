@@ -13,13 +13,8 @@ from scaling.config.technique import Technique, by_name
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.grid import recipe_options
-from scaling.core.records.convergence import CONVERGENCE
 from scaling.core.records.dataset import DATASET
-from scaling.core.records.kind import Kind
-from scaling.core.records.machine import KNOBS
-from scaling.core.records.run import RUN
-
-KINDS: dict[str, Kind[Any]] = {"run.json": RUN, "runs.json": CONVERGENCE}
+from scaling.core.records.kinds import KINDS
 
 
 def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path, Path]:
@@ -32,7 +27,7 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
     """
     records = [*stored.run_records(config), *stored.convergence_records(config)]
     full = stored.full_training_records(config)
-    others = [Path(CONFIG), *stored.other_records(config), *stored.optional_records(config)]
+    others = [Path(CONFIG), *stored.other_records(config), *stored.backend_records(config)]
     if config["partial"]:
         records = [path for path in records if (results / path).exists()]
     found = {path: results / path for path in [*records, *full, *others]}
@@ -45,8 +40,6 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
             "to its partial report (--config partial=true) where only runs are missing"
         )
     found |= {log: log for log in stored.run_logs(config) if log.exists()}
-    if (results / stored.MACHINE).exists():
-        found[stored.MACHINE] = results / stored.MACHINE
     checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
     for path in [*records, *stored.knobs_records(config)]:
         _check(found[path], config, checksum)
@@ -55,18 +48,15 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
 
 def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
     """Raise UserError where a record was made with another value than the study asks for."""
-    record = KINDS.get(path.name, KNOBS).read(path)
+    record = KINDS[path.name].read(path)
     asked, used = dict(config["training"]), dict(record["training"])
     if "remedy" in record:
         options = by_name(config["convergence"]["remedies"])[record["remedy"]]
         asked |= config["convergence"] | {"options": Technique.of(options).model_dump()}
-        used["options"] = Technique().model_dump() | record["options"]
+        used["options"] = record["options"]
     else:
         wanted = recipe_options(config, record["cell"]["recipe"])
         asked |= config["machine"] | {"recipe_options": wanted}
-        # A switch that a record does not know came later: it was off.
-        off = {name: False for name, value in wanted.items() if value is False}
-        used["recipe_options"] = off | used["recipe_options"]
     if "knobs" in record:
         asked["knobs"], used["knobs"] = Knobs.of(config["knobs"]).what, record["knobs"]
     asked |= {**model_options(config), "dataset checksum": checksum}

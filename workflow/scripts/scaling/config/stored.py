@@ -22,8 +22,7 @@ RECORDS = [
 """Folders of what was measured, named and laid out as below results/."""
 KNOBS = "experiments/gpus~{gpus}/batch_size~{batch_size}/knobs.json"
 MACHINE = Path("machine/check.json")
-"""The look at the machine before anything was measured; studies made before there was one lack it.
-"""
+"""The look at the machine before anything was measured."""
 
 
 def find(studies: Path, name: str) -> Path:
@@ -69,15 +68,18 @@ def other_records(config: dict[str, Any]) -> list[Path]:
     sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in config["grid"]["gpus"] if gpus > 1]
     return [
         *(Path(path) for path in [*sweeps, "peaks/peaks.json"]),
+        *([] if config["machine"]["check"] == "off" else [MACHINE]),
         *quantization_records(config),
+        *synchronization_records(config),
+        *knobs_records(config),
     ]
 
 
 def quantization_records(config: dict[str, Any]) -> list[Path]:
-    """The record of each seed and variant; without variants, the one a seed had before them."""
+    """The record of each seed and variant; without variants, the one of a seed's stages."""
     section = config["quantization"]
     seeds, folder = section["seeds"], Path("quantization")
-    if not section.get("variants"):
+    if not section["variants"]:
         return [folder / f"seed~{seed}/stages.json" for seed in seeds]
     return [
         folder / f"seed~{seed}" / VARIANT_PATTERN.format(variant=variant["name"])
@@ -87,33 +89,20 @@ def quantization_records(config: dict[str, Any]) -> list[Path]:
     ]
 
 
-def leave_out_later(folder: Path, config: dict[str, Any]) -> None:
-    """Take out of `config`, which extends the default one, what is newer than a stored study.
-
-    Variants of quantization, accuracies that images are counted to, trainings to an accuracy.
-    """
-    own = read_config(folder / CONFIG)
-    later = [("quantization", "variants"), ("convergence", "accuracies")]
-    for section, key in [*later, ("time_to_accuracy", "gpus")]:
-        if isinstance(config.get(section), dict) and key not in (own.get(section) or {}):
-            config[section] |= {key: []}
-
-
 def synchronization_records(config: dict[str, Any]) -> list[Path]:
     """The record of the experiments on the most GPUs of one machine, from the study's folder.
 
-    None for single GPUs, or without seeds. Studies that were packed before there were such
-    experiments lack it.
+    None for single GPUs, or without seeds.
     """
     most = max(config["grid"]["gpus"])
-    gpus = min(most, config["machine"].get("gpus_per_node") or most)
-    wanted = gpus > 1 and config.get("synchronization", {}).get("seeds", True)
+    gpus = min(most, config["machine"]["gpus_per_node"] or most)
+    wanted = gpus > 1 and config["synchronization"]["seeds"]
     return [Path(f"experiments/gpus~{gpus}/synchronization.json")] if wanted else []
 
 
 def knobs_records(config: dict[str, Any]) -> list[Path]:
     """The record of what DistributedDataParallel was told in each cell that asks for it."""
-    section = config.get("knobs", {"gpus": []})
+    section = config["knobs"]
     return [
         Path(KNOBS.format(gpus=gpus, batch_size=size))
         for gpus in section["gpus"]
@@ -122,11 +111,8 @@ def knobs_records(config: dict[str, Any]) -> list[Path]:
 
 
 def convergence_records(config: dict[str, Any]) -> list[Path]:
-    """The record of each remedy at each global batch, from the study's folder.
-
-    Studies that were packed before there were remedies have none of them.
-    """
-    section = config.get("convergence", {"remedies": [], "global_batches": []})
+    """The record of each remedy at each global batch, from the study's folder."""
+    section = config["convergence"]
     return [
         convergence_path(Path("convergence"), remedy["name"], global_batch)
         for remedy in section["remedies"]
@@ -135,8 +121,8 @@ def convergence_records(config: dict[str, Any]) -> list[Path]:
 
 
 def full_trainings(config: dict[str, Any]) -> list[grid.Cell]:
-    """List the trainings that are run to their end for an accuracy; older studies have none."""
-    section = config.get("time_to_accuracy", {"gpus": []})
+    """List the trainings that are run to their end for an accuracy."""
+    section = config["time_to_accuracy"]
     return [
         grid.Cell("tuned", "ddp", gpus, section["global_batch"] // gpus, seed)
         for gpus in section["gpus"]
@@ -149,20 +135,18 @@ def full_training_records(config: dict[str, Any]) -> list[Path]:
     return [cell.record_path(Path("to_accuracy")) for cell in full_trainings(config)]
 
 
-def optional_records(config: dict[str, Any]) -> list[Path]:
-    """What a study that was stored before there was such a measurement lacks.
+def backend_records(config: dict[str, Any]) -> list[Path]:
+    """The records of other quantizers, of ResNet-18, and of ONNX files, of the first seed alone.
 
-    Ranks compared; where asked for knobs of DDP, other quantizers and ResNet-18; ONNX files.
+    A stored study may have those of some seeds, or none.
     """
-    section = config["quantization"]
+    section, folder = config["quantization"], Path("quantization")
     seeds = section["seeds"]
-    names = [name for name in ("peers", "resnet18") if section.get(name)]
-    exports = ["export.json", "resnet18_export.json"][: 1 + bool(section.get("resnet18"))]
+    names = [name for name in ("peers", "resnet18") if section[name]]
+    exports = ["export.json", "resnet18_export.json"][: 1 + bool(section["resnet18"])]
     return [
-        *synchronization_records(config),
-        *knobs_records(config),
-        *(Path(f"quantization/seed~{seed}/{name}.json") for seed in seeds for name in names),
-        *(Path(f"quantization/seed~{seed}/{one}") for seed in seeds[:1] for one in exports),
+        *(folder / f"seed~{seed}/{name}.json" for seed in seeds for name in names),
+        *(folder / f"seed~{seed}/{name}" for seed in seeds[:1] for name in exports),
     ]
 
 
@@ -182,8 +166,7 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     With `partial` in the configuration, runs may have no record.
     """
     runs, others = run_records(config), [Path(CONFIG), Path(MANIFEST), *other_records(config)]
-    runs += convergence_records(config) if (folder / "convergence").exists() else []
-    runs += full_training_records(config)
+    runs += [*convergence_records(config), *full_training_records(config)]
     there = own_files(folder)
     needed = others if config["partial"] else [*runs, *others]
     missing = [path for path in needed if path not in there]
@@ -193,7 +176,7 @@ def check(folder: Path, config: dict[str, Any]) -> None:
             f"{folder} lacks {len(missing)} of the {len(needed)} files its {CONFIG} asks for, the "
             f"first is {missing[0]}: restore them{partial}"
         )
-    asked = {*runs, *others, *optional_records(config), MACHINE, *run_logs(config)}
+    asked = {*runs, *others, *backend_records(config), *run_logs(config)}
     unknown = sorted(there - asked)
     if unknown:
         raise UserError(

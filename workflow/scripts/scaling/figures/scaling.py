@@ -34,10 +34,7 @@ def draw_rate(utilization: pd.DataFrame) -> Figure | None:
 
 
 def draw_memory(costs: pd.DataFrame, timing: pd.DataFrame) -> Figure | None:
-    """Draw peak memory over the batch size and what a GPU has; an open marker is too much.
-
-    Older records say what a GPU has where that happened alone.
-    """
+    """Draw peak memory over the batch size and what a GPU has; an open marker is too much."""
     table = costs.merge(timing[[*CELL_KEYS, "status"]], on=CELL_KEYS)
     table["limit"] = table["memory_capacity_bytes"].max() / 1e9
     table["memory"] = table["peak_memory_bytes"] / 1e9

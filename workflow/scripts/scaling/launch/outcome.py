@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from scaling.core.errors import UserError
-from scaling.core.records.kind import Status
+from scaling.core.records.fields import Status
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.rank_log import LinesByKind
 from scaling.launch.run_spec import RunSpec

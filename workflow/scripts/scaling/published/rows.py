@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from scaling.core.errors import UserError
-from scaling.core.records.kind import Status
+from scaling.core.records.fields import Status
 
 
 def _digits(value: Decimal | None) -> Decimal | None:

@@ -13,7 +13,7 @@ from scaling.config.scheme import STAGES, Scheme
 from scaling.core.environment import TURING, older_gpu
 from scaling.core.paired_accuracy import paired
 from scaling.core.records.dataset import DATASET
-from scaling.core.records.quantization import RANGES
+from scaling.core.records.quantization import STAGED
 from scaling.data.batches import Images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_into
@@ -52,8 +52,8 @@ class StagesEvaluation(Evaluation):
         """With scales for each channel, and int8 branches: runtimes have no sums of 16 bits."""
         folded = fold(self.load())
         made: dict[str, nn.Module] = {"float32": folded}
-        if self.evaluated:
-            seen = RANGES.read(self.evaluated)["ranges"]
+        seen = STAGED.read(self.evaluated)["ranges"] if self.evaluated else None
+        if seen:
             ranges = Calibration({name: Range(*each) for name, each in seen.items()})
         else:
             ranges = calibrate(folded, chosen.batches(), observer_points(folded))

@@ -24,7 +24,7 @@ LAUNCHED = {
     "graph": "α is of all-reduces in a CUDA graph, with no launch by Python",
     "eager": "α has each all-reduce's launch by Python in it",
 }
-"""What a fitted latency means, by how the all-reduces were launched; old sweeps were eager."""
+"""What a fitted latency means, by how the all-reduces were launched."""
 
 
 def ring_factor(gpus: Any) -> Any:
@@ -43,7 +43,6 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     """
     rows = [
         {
-            "launch": "eager",
             **row,
             "gpus": sweep["gpus"],
             "backend": sweep["backend"],
@@ -100,8 +99,7 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
 
     The value is of the median repeat, in FLOP/s or B/s; minimum and maximum are those of the
     slowest and the fastest. `peak` marks the largest value of each quantity, precision and `state`:
-    of a GPU that has rested (`sprint`) or worked for seconds (`sustained`). A document from before
-    both were read has fractions of a second of work: sprints.
+    of a GPU that has rested (`sprint`) or worked for seconds (`sustained`).
     """
     rows = []
     for row in document["rows"]:
@@ -114,8 +112,6 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
             "value_max": work / min(seconds),
             "count": len(seconds),
         }
-        if row["quantity"] == "matrix_product":
-            figures["state"] = row.get("state", "sprint")
         rows.append({**row, **figures})
     table = schema.frame("peaks", rows)
     kinds = ["quantity", "precision", "state"]

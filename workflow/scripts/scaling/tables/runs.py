@@ -109,7 +109,7 @@ def _training(training: dict[str, Any]) -> dict[str, Any]:
     options = training["recipe_applied"] or training["recipe_options"]
     notes = {"notes": "; ".join(options.get("notes", []))}
     said = {name: value for name, value in {**options, **notes}.items() if value != ""}
-    parts, seconds = training.get("micro_batches", 1), training.get("measured_seconds", 0)
+    parts, seconds = training["micro_batches"], training["measured_seconds"]
     return {
         "training": (
             f"SGD, learning rate {training['learning_rate']:g}, "

@@ -2,35 +2,136 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, NotRequired
 
-from scaling.core.records.kind import Kind, Row, Status
+from typing_extensions import TypedDict
+
+from scaling.core.records.fields import (
+    Amount,
+    As,
+    Fraction,
+    Images,
+    Options,
+    Positive,
+    Row,
+    Seconds,
+    Status,
+    Whereabouts,
+    Whole,
+    closed,
+    opened,
+)
+from scaling.core.records.kind import Kind
 
 CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
+class Figures(TypedDict):
+    """Figures after an epoch; losses are cross-entropy, null where not finite.
+
+    Those of the test images are by the `running` statistics of the batch norms or by `precise`
+    ones.
+    """
+
+    epoch: Positive
+    updates: Positive
+    train_loss: Amount | None
+    train_accuracy: Fraction | None
+    running_test_loss: NotRequired[Amount | None]
+    running_test_accuracy: NotRequired[Fraction | None]
+    precise_test_loss: NotRequired[Amount | None]
+    precise_test_accuracy: NotRequired[Fraction | None]
+    noise_scale: NotRequired[list[float | None]]
+    """In images, with the ends of its interval."""
+
+
+class Epoch(Figures):
+    """An epoch as records have it: its test figures are by one kind of statistics."""
+
+    test_loss: Amount | None
+    test_accuracy: Fraction | None
+    validation_loss: NotRequired[Amount | None]
+    validation_accuracy: NotRequired[Fraction | None]
+
+
+class Training(TypedDict):
+    """A training as `convergence.experiment` describes it."""
+
+    seed: Whole
+    updates: Positive
+    planned_epochs: Positive
+    planned_updates: Positive
+    diverged: str
+    diverged_update: Positive | None
+    updates_per_point: Positive
+    losses: list[Amount | None]
+    seconds: Seconds
+
+
+@closed
+class KeptTraining(Training):
+    """A training with the figures of all its epochs."""
+
+    epochs: list[Figures]
+
+
+class Run(Training):
+    """A training as a part of a technique's record."""
+
+    factor: Seconds
+    """Of the rule's rate."""
+    learning_rate: Amount
+    held_out: bool
+    chosen: bool
+    epochs: list[Epoch]
+
+
+class Result(TypedDict):
+    """What the runs of a technique came to, as `convergence.experiment` gives it."""
+
+    gpus: Positive
+    rule_rate: Amount
+    chosen_factor: Amount
+    at_edge: bool
+    updates_per_epoch: Positive
+    reference_updates: Positive
+    runs: list[Run]
+    longer: list[Run]
+
+
+@opened
+class Shared(TypedDict):
+    """What all runs of a study have in common, as `convergence.plan.Study` has it."""
+
+    reference_batch: Positive
+    seeds: list[Whole]
+    train_images: Positive | None
+
+
+class Dataset(Images):
+    """The dataset, with its numbers of images."""
+
+    train_images: Positive
+    test_images: Positive
+
+
+@closed
 class ConvergenceRecord(TypedDict):
     """The record of one technique ("remedy") at one global batch, `runs.json`.
 
     `status` ok, oom, oom_host or infeasible, and for those but ok a `message`; `options` the
-    technique's (`config.technique`); `training` what all runs have in common (`convergence.plan`);
-    `dataset` source, checksum and numbers of images; `result` the runs, as `convergence.experiment`
-    gives them, null unless ok; `environment` as `core.environment` describes it.
+    technique's (`config.technique`); `result` null unless ok.
     """
 
     remedy: str
-    global_batch: int
-    options: dict[str, Any]
+    global_batch: Positive
+    options: Options
     status: Status
     message: str | None
-    training: dict[str, Any]
-    dataset: dict[str, Any]
-    result: dict[str, Any] | None
-    environment: dict[str, Any]
-
-
-TRAINING = Kind[Row]("a training that was kept", {"": "epochs", "epochs": "epoch updates"})
-"""What `convergence.cache` keeps."""
+    training: Annotated[Row, As(Shared)]
+    dataset: Annotated[Row, As(Dataset)]
+    result: Annotated[Row | None, As(Result | None)]
+    environment: Whereabouts
 
 
 def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:
@@ -41,22 +142,15 @@ def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:
 
 
 def _contradictions(record: ConvergenceRecord) -> Iterator[str]:
-    """Where epochs are missing or out of order."""
+    """Yield where epochs are missing or out of order."""
     for run in record["result"]["runs"] if record["result"] else ():
         numbers = [row["epoch"] for row in run["epochs"]]
         if not numbers or numbers != list(range(1, len(numbers) + 1)):
             yield f"epochs of factor {run['factor']}, seed {run['seed']} are missing, or twice"
 
 
+TRAINING = Kind[Row]("a training that was kept", KeptTraining)
+"""What `convergence.cache` keeps."""
 CONVERGENCE = Kind[ConvergenceRecord](
-    "a technique for large batches",
-    {
-        "": "remedy global_batch options status message? training dataset result? environment",
-        "training": "reference_batch seeds train_images?",
-        "result": "gpus rule_rate chosen_factor at_edge updates_per_epoch reference_updates runs",
-        "result.runs": "factor learning_rate seed updates planned_epochs planned_updates diverged "
-        "updates_per_point losses seconds chosen epochs",
-        "result.runs.epochs": "epoch updates train_loss? test_loss? test_accuracy?",
-    },
-    contradictions=_contradictions,
+    "a technique for large batches", ConvergenceRecord, _contradictions
 )

@@ -1,19 +1,294 @@
 """The records of what a machine can do, and of what its ranks share."""
 
-from scaling.core.records.kind import Kind, Row
+from typing import Annotated, Literal, NotRequired
 
-CHECK = Kind[Row]("the look at a machine", {"": "findings", "findings": "severity host message"})
-SWEEP = Kind[Row](
-    "a sweep", {"": "gpus backend rows environment", "rows": "kind message_bytes seconds correct"}
+from annotated_types import Len
+from typing_extensions import TypedDict
+
+from scaling.core.records.dataset import Manifest
+from scaling.core.records.fields import (
+    Amount,
+    Fraction,
+    Options,
+    Positive,
+    Repeats,
+    Row,
+    Seconds,
+    Whereabouts,
+    Whole,
+    closed,
 )
-PEAKS = Kind[Row](
-    "peaks", {"": "gpus rows environment", "environment": "topology?", "rows": "quantity seconds"}
-)
-KNOBS = Kind[Row](
-    "what DistributedDataParallel was told",
-    {"": "cell rows environment", "rows": "knob batches iterations messages plain own"},
-)
-SYNCHRONIZATION = Kind[Row](
-    "what ranks share",
-    {"": "gpus backend model permutations steps trainings", "trainings": "buffers epochs ranks"},
-)
+from scaling.core.records.kind import Kind
+from scaling.core.records.run import GpuReading, Run
+
+Device = Literal["cpu", "cuda"]
+
+
+class Host(TypedDict):
+    """A machine's CPU as `instruments.machine` sees it; null is what it does not tell."""
+
+    host: str
+    cores: Positive
+    busy_share: Fraction
+    load_average: Amount
+    governor: str | None
+    xid: str | None
+
+
+class Gpu(TypedDict):
+    """A GPU as `instruments.machine` sees it; null is what its driver does not tell.
+
+    The PCIe link's generation and width are those of now and the most there can be.
+    """
+
+    host: str
+    gpu: str
+    processes: list[Whole]
+    memory_bytes: Whole | None
+    free_bytes: Whole | None
+    uncorrected_errors: Whole | None
+    rows_to_remap: Whole | None
+    nvlinks: Whole
+    nvlink_version: Whole | None
+    numa_node: int | None
+    cores_near: Whole | None
+    flops_per_second: Amount | None
+    reading: list[GpuReading]
+    PcieLinkGeneration: list[Whole | None]
+    PcieLinkWidth: list[Whole | None]
+
+
+class Finding(TypedDict):
+    """What is bad or odd of a host, or of one of its GPUs (a UUID, else "")."""
+
+    severity: Literal["bad", "odd"]
+    host: str
+    gpu: str
+    message: str
+
+
+@closed
+class Look(TypedDict):
+    """The look at a machine before it measures, `check.json`."""
+
+    check: str
+    hosts: list[Host]
+    gpus: list[Gpu]
+    findings: list[Finding]
+    environment: Whereabouts
+
+
+class AllReduce(TypedDict):
+    """Seconds of one all-reduce in each repeat, how it was launched, and if all sums were right."""
+
+    kind: Literal["sweep", "bucket", "tuned_bucket", "gradients"]
+    message_bytes: Positive
+    seconds: Repeats
+    correct: bool
+    launch: Literal["graph", "eager"]
+
+
+@closed
+class Sweep(TypedDict):
+    """All-reduces over sizes of messages, `sweep.json`."""
+
+    gpus: Positive
+    backend: str
+    device: Device
+    gradient_bytes: Positive
+    rows: list[AllReduce]
+    environment: Whereabouts
+
+
+class Peak(TypedDict):
+    """Seconds of one operation in each repeat; `instruments.peaks` says which fields apply."""
+
+    quantity: Literal["matrix_product", "device_copy", "gpu_to_gpu_copy"]
+    seconds: Repeats
+    precision: NotRequired[str]
+    matrix_size: NotRequired[Positive]
+    state: NotRequired[Literal["sprint", "sustained"]]
+    copy_bytes: NotRequired[Positive]
+    source_gpu: NotRequired[Whole]
+    target_gpu: NotRequired[Whole]
+
+
+@closed
+class Peaks(TypedDict):
+    """What a machine can do at best, `peaks.json`; `gpus` is 0 on a CPU."""
+
+    device: Device
+    gpus: Whole
+    cpu_threads: Positive
+    rows: list[Peak]
+    environment: Whereabouts
+
+
+class Message(TypedDict):
+    """A message as `instruments.messages` records it; step 0 is before the first one."""
+
+    step: Whole
+    phase: str
+    kind: str
+    dtype: str
+    elements: Whole
+    bytes: Whole
+
+
+class Times(TypedDict):
+    """Seconds of so many batches, of each rank."""
+
+    seconds: Repeats
+    seconds_without_exchange: Repeats
+
+
+class Comparison(TypedDict):
+    """Steps of DistributedDataParallel that was told something, in turn with plain ones."""
+
+    knob: str
+    batches: Positive
+    iterations: Positive
+    messages: list[Message]
+    plain: list[Times]
+    own: list[Times]
+
+
+@closed
+class ToldDdp(TypedDict):
+    """What DistributedDataParallel was told in a cell, `knobs.json`."""
+
+    cell: Run
+    knobs: Options
+    training: Options
+    dataset: Manifest
+    device: Device
+    rows: list[Comparison]
+    seconds: Seconds
+    environment: Whereabouts
+
+
+class Order(TypedDict):
+    """The images that a rank drew in an epoch, as `synchronization.orders` describes them."""
+
+    epoch: Whole
+    rank: Whole
+    samples: Whole
+    order_sha256: str
+    overlap: Whole | None
+    unseen: Whole
+    repeated: Whole
+
+
+class Permutation(TypedDict):
+    """The orders that a sampler draws for so many ranks."""
+
+    sampler: str
+    gpus: Positive
+    seed: Whole
+    set_epoch: bool
+    orders: list[Order]
+
+
+class Step(TypedDict):
+    """The messages of the first steps of one way to train."""
+
+    way: str
+    bucket_bytes: list[Whole]
+    ranks_agree: bool
+    messages: list[Message]
+
+
+class RankEpoch(TypedDict):
+    """An epoch as one rank saw it."""
+
+    epoch: Whole
+    rank: Whole
+    seconds: Seconds
+    loader_seconds: Amount
+    iterations: Whole
+    samples: Whole
+    train_loss: Amount | None
+    train_accuracy: Fraction | None
+
+
+class RankModel(TypedDict):
+    """A rank's copy of the trained model."""
+
+    rank: Whole
+    test_loss: Amount | None
+    test_accuracy: Fraction | None
+    parameters_sha256: str
+    buffers_sha256: str
+
+
+class Drift(TypedDict):
+    """How far the ranks' running statistics are apart, relative to their size."""
+
+    mean_max: Amount | None
+    mean_mean: Amount | None
+    variance_max: Amount | None
+    variance_mean: Amount | None
+
+
+class SharedTraining(TypedDict):
+    """A training with recipe `course`, and its ranks beside one another."""
+
+    buffers: str
+    set_epoch: bool
+    seed: Whole
+    epochs: Annotated[list[RankEpoch], Len(1)]
+    orders: list[Order]
+    ranks: Annotated[list[RankModel], Len(1)]
+    drift: Drift
+
+
+class BufferSeconds(TypedDict):
+    """An epoch of one rank on batches in memory, in one round of all kinds of buffers."""
+
+    buffers: str
+    round: Positive
+    rank: Whole
+    seconds: Seconds
+    iterations: Whole
+
+
+class Agreement(TypedDict):
+    """How far a strategy's parameters are from those of DistributedDataParallel, by their way."""
+
+    strategy: str
+    steps: Positive
+    distance: Amount
+
+
+class Sizes(TypedDict):
+    """Bytes of the model's parameters and buffers, and the channels of its widest norm."""
+
+    parameter_bytes: Positive
+    buffer_bytes: Whole
+    widest_norm: Whole
+
+
+@closed
+class Synchronization(TypedDict):
+    """The experiments on what ranks share, `synchronization.json`."""
+
+    gpus: Positive
+    device: Device
+    backend: str
+    train_images: Positive
+    parameters: Options
+    model: Sizes
+    permutations: list[Permutation]
+    steps: list[Step]
+    trainings: list[SharedTraining]
+    buffer_seconds: list[BufferSeconds]
+    agreement: list[Agreement]
+    seconds: Seconds
+    environment: Whereabouts
+
+
+CHECK = Kind[Row]("the look at a machine", Look)
+SWEEP = Kind[Row]("a sweep", Sweep)
+PEAKS = Kind[Row]("peaks", Peaks)
+KNOBS = Kind[Row]("what DistributedDataParallel was told", ToldDdp)
+SYNCHRONIZATION = Kind[Row]("what ranks share", Synchronization)

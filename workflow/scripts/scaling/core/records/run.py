@@ -1,20 +1,36 @@
 """The record of a run of the grid: its fields, and what they may not contradict."""
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import Any, NotRequired, TypedDict, get_args
+from typing import Annotated, Literal, NotRequired, get_args
 
-from scaling.core.records.kind import Kind, Role, Status
+from typing_extensions import TypedDict
+
+from scaling.core.records.fields import (
+    Amount,
+    As,
+    Fraction,
+    Images,
+    Options,
+    Positive,
+    Repeats,
+    Role,
+    Row,
+    Seconds,
+    Status,
+    Whereabouts,
+    Whole,
+    closed,
+    opened,
+)
+from scaling.core.records.kind import Kind
 
 PHASES = ["launch", "imports", "join", "dataset", "recipe"]
 """The phases of a run's start-up; see `scaling.launch.startup_clock`."""
 STEADY = 0.02
 """The largest drift, as a share, of epochs that have settled whatever their noise."""
-CAPACITY = r"total capacity of ([\d.]+) GiB"
-"""What a GPU's memory holds, as PyTorch says where that was too little."""
 
 
 class GpuReading(TypedDict):
@@ -25,96 +41,197 @@ class GpuReading(TypedDict):
     than on a GPU that has only begun to work. An H200 counts in steps of 0.1 s.
     """
 
-    energy_joules: float | None
-    held_back_seconds: dict[str, float]
-    sm_mhz: int | None
-    celsius: int | None
+    energy_joules: Amount | None
+    held_back_seconds: dict[str, Amount]
+    sm_mhz: Whole | None
+    celsius: Whole | None
 
 
 class EpochRow(TypedDict):
     """One epoch as one rank saw it. Seconds are host seconds between device synchronisations.
 
     `power_capped_seconds`: for how long one of its GPUs was held back by its power limit, as the
-    driver counts it; null where none does. `gpu_readings` are those of its GPUs over the epoch;
-    empty on a CPU, and in records made before they were read.
+    driver counts it; null where none does. `gpu_readings` are those of its GPUs over the epoch,
+    empty on a CPU.
     """
 
-    epoch: int
-    rank: int
+    epoch: Positive
+    rank: Whole
     role: Role
-    seconds: float
-    loader_seconds: float
-    iterations: int
-    samples: int
-    train_loss: float | None
-    train_accuracy: float | None
-    power_capped_seconds: float | None
+    seconds: Seconds
+    loader_seconds: Amount
+    iterations: Whole
+    samples: Whole
+    train_loss: Amount | None
+    train_accuracy: Fraction | None
+    power_capped_seconds: Amount | None
     gpu_readings: list[GpuReading]
 
 
+class Run(TypedDict):
+    """Which run of the grid it is (`grid.Cell`)."""
+
+    recipe: str
+    strategy: str
+    gpus: Positive
+    batch_size: Positive
+    seed: Whole
+    repeat: Whole
+
+
+class Dataset(Images):
+    """What it was trained on; `image_shape` is pixels, pixels, channels."""
+
+    train_images: Positive
+    test_images: Positive
+    image_shape: list[Positive]
+
+
+class Model(TypedDict):
+    """The model with what `training.evaluation` counts, and the SHA-256 of each rank's weights."""
+
+    name: str
+    width: Positive
+    options: Options
+    parameters: Positive | None
+    gradient_bytes: Positive | None
+    flops_per_image: Positive | None
+    activation_bytes_per_image: Positive | None
+    parameters_sha256: list[str]
+
+
+class CompiledGraphs(TypedDict):
+    """How many graphs came from the cache, and how many were compiled."""
+
+    kept: Whole
+    made: Whole
+
+
+@opened
+class Parameters(TypedDict):
+    """Every parameter of `launch.run_spec`, and what could be applied of the recipe's options."""
+
+    learning_rate: Amount
+    momentum: Amount
+    weight_decay: Amount
+    crop_padding: Whole
+    horizontal_flip: bool
+    warmup_epochs: Whole
+    measured_epochs: Positive
+    recipe_options: Options
+    recipe_applied: Options | None
+    compiled_batch_sizes: list[Positive] | None
+    compiled_graphs: CompiledGraphs | None
+    cpu_threads: Positive
+    micro_batches: Positive
+    measured_seconds: Amount
+
+
+class Evaluation(TypedDict):
+    """The test set after the last epoch."""
+
+    test_loss: Amount | None
+    test_accuracy: Fraction
+
+
+class Settling(TypedDict):
+    """How the measured epochs changed; see `drift`."""
+
+    drift: float | None
+    settled: bool
+
+
+class Memory(TypedDict):
+    """The most memory of each device, or process on a host, and what the machine has of it."""
+
+    kind: Literal["device", "host"] | None
+    peak_bytes: list[Whole]
+    capacity_bytes: Amount | None
+
+
+class Reading(TypedDict):
+    """Seconds of communication in so many iterations, or a note that says why there are none."""
+
+    rank: Whole
+    estimate: Literal["without_communication", "profiler", "ddp_log"]
+    iterations: Whole
+    communication_seconds: NotRequired[Amount]
+    exposed_seconds: NotRequired[float]
+    overlapped_seconds: NotRequired[Amount]
+    note: NotRequired[str]
+
+
+class Communication(TypedDict):
+    """How gradients were exchanged: the bytes of each message, and `readings` of each rank."""
+
+    backend: str | None
+    bucket_bytes: list[Whole]
+    readings: list[Reading]
+
+
+class InMemory(TypedDict):
+    """Seconds of the same iterations on batches in memory, in each repeat."""
+
+    rank: Whole
+    iterations: Whole
+    samples: Whole | None
+    seconds: Repeats
+    seconds_without_exchange: Repeats | None
+
+
+class DeviceTime(TypedDict):
+    """Seconds of a device in so many iterations, or a note that says why there are none."""
+
+    rank: Whole
+    iterations: Whole
+    gpu: NotRequired[Whole]
+    seconds: NotRequired[Seconds]
+    busy_seconds: NotRequired[Amount]
+    compute_seconds: NotRequired[Amount]
+    kernels: NotRequired[Whole]
+    note: NotRequired[str]
+
+
+class Startup(TypedDict):
+    """Seconds of `PHASES` and their total."""
+
+    launch: Amount
+    imports: Amount
+    join: Amount
+    dataset: Amount
+    recipe: Amount
+    total: Amount
+
+
+@closed
 class RunRecord(TypedDict):
     """The record of one run of the grid, `run.json`.
 
-    `cell` as `grid.Cell`; `message` one sentence for a status other than ok; `model` with what
-    `training.evaluation` counts, and the SHA-256 of each rank's parameters; `training` every
-    parameter, in `recipe_applied` the recipe's options as they could be applied, in
-    `compiled_graphs` how many graphs came from the cache and how many were compiled; `settling` as
-    `drift` says; `communication` with the bytes of each message of gradients; `readings`,
-    `in_memory` and `device_time` of each rank as `scaling.instruments.communication` has them;
-    `environment` as `core.environment` has it. `startup`: seconds of `PHASES` and their total.
-    `run_seconds`: from the start of the command to the end of its last process, without the wait
-    for GPUs; `shutdown_seconds` of them after the last report. Null is what a run did not reach.
-    `measured_as`: the strategy of the run that this one shares its measurement with.
+    `message` is one sentence for a status other than ok. `run_seconds`: from the start of the
+    command to the end of its last process, without the wait for GPUs; `shutdown_seconds` of them
+    after the last report. Null is what a run did not reach. `readings`, `in_memory` and
+    `device_time` are as `scaling.instruments.communication` has them. `measured_as`: the strategy
+    of the run that this one shares its measurement with.
     """
 
-    cell: dict[str, Any]
+    cell: Annotated[Row, As(Run)]
     status: Status
     message: str | None
-    dataset: dict[str, Any]
-    model: dict[str, Any]
-    training: dict[str, Any]
+    dataset: Annotated[Row, As(Dataset)]
+    model: Annotated[Row, As(Model)]
+    training: Annotated[Row, As(Parameters)]
     epochs: list[EpochRow]
-    evaluation: dict[str, float] | None
-    settling: dict[str, Any]
-    memory: dict[str, Any]
-    communication: dict[str, Any]
-    environment: dict[str, Any]
-    in_memory: list[dict[str, Any]]
-    device_time: list[dict[str, Any]]
-    startup: dict[str, float] | None
-    run_seconds: float | None
+    evaluation: Annotated[dict[str, float] | None, As(Evaluation | None)]
+    settling: Annotated[Row, As(Settling)]
+    memory: Annotated[Row, As(Memory)]
+    communication: Annotated[Row, As(Communication)]
+    environment: Whereabouts
+    in_memory: Annotated[list[Row], As(list[InMemory])]
+    device_time: Annotated[list[Row], As(list[DeviceTime])]
+    startup: Annotated[dict[str, float] | None, As(Startup | None)]
+    run_seconds: Seconds | None
     shutdown_seconds: float | None
     measured_as: NotRequired[str]
-
-
-def upgrade(record: Any) -> RunRecord:
-    """Give a record made before something was measured what one that did not measure it has.
-
-    In place. All that a device did was to compute where it did not communicate.
-    """
-    record["cell"].setdefault("repeat", 0)
-    for key in ("startup", "run_seconds", "shutdown_seconds"):
-        record.setdefault(key, None)
-    for key in ("flops_per_image", "activation_bytes_per_image"):
-        record["model"].setdefault(key, None)
-    for key in ("recipe_applied", "compiled_batch_sizes", "compiled_graphs"):
-        record["training"].setdefault(key, None)
-    record["communication"].setdefault("readings", [])
-    for epoch in record["epochs"]:
-        epoch.setdefault("power_capped_seconds", None)
-        epoch.setdefault("gpu_readings", [])
-    record.setdefault("settling", settling(record["epochs"]))
-    record["model"].setdefault("options", {})
-    record["dataset"].setdefault("image_shape", [32, 32, 3])
-    told = re.search(CAPACITY, record["message"] or "")
-    record["memory"].setdefault("capacity_bytes", float(told[1]) * 2**30 if told else None)
-    alone = record["cell"]["gpus"] == 1
-    for rank in record.setdefault("device_time", []):
-        if "busy_seconds" in rank:
-            rank.setdefault("compute_seconds", rank["busy_seconds"] if alone else math.nan)
-    record.setdefault("in_memory", _in_memory(record))
-    upgraded: RunRecord = record
-    return upgraded
 
 
 def drift(seconds: Sequence[float]) -> tuple[float, bool]:
@@ -133,7 +250,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
     return last / first - 1, abs(last / first - 1) <= max(STEADY, noise)
 
 
-def settling(epochs: list[EpochRow]) -> dict[str, Any]:
+def settling(epochs: list[EpochRow]) -> Row:
     """The `drift` of the measured epochs, each as long as its slowest rank's, and `settled`."""
     seconds: dict[int, float] = {}
     for row in epochs:
@@ -141,25 +258,6 @@ def settling(epochs: list[EpochRow]) -> dict[str, Any]:
             seconds[row["epoch"]] = max(seconds.get(row["epoch"], 0.0), row["seconds"])
     change, settled = drift(list(seconds.values()))
     return {"drift": None if math.isnan(change) else change, "settled": settled}
-
-
-def _in_memory(record: Any) -> list[dict[str, Any]]:
-    """What older instruments found of it, each for itself: with and without exchange, or traced."""
-    found: dict[int, dict[str, Any]] = {}
-    for rank in record["device_time"]:
-        if rank["iterations"]:
-            found[rank["rank"]] = {**rank, "seconds": [rank["seconds"]], "seconds_without": None}
-    for rank in record["communication"]["readings"]:
-        if "seconds_without" in rank:
-            found[rank["rank"]] = rank
-    return [
-        {
-            **{key: rank[key] for key in ("rank", "iterations", "seconds")},
-            "samples": None,
-            "seconds_without_exchange": rank["seconds_without"],
-        }
-        for rank in found.values()
-    ]
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
@@ -194,23 +292,4 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
         yield "an epoch has not the samples that the training set has"
 
 
-RUN = Kind[RunRecord](
-    "a run",
-    {
-        "": "cell status message? dataset model training epochs memory communication environment",
-        "cell": "recipe strategy gpus batch_size seed repeat",
-        "dataset": "train_images",
-        "model": "name width parameters?",
-        "training": "learning_rate momentum weight_decay crop_padding horizontal_flip "
-        "warmup_epochs measured_epochs recipe_options cpu_threads",
-        "epochs": "epoch rank role seconds loader_seconds iterations samples train_loss? "
-        "train_accuracy?",
-        "memory": "peak_bytes",
-        "startup": " ".join([*PHASES, "total"]),
-        "communication.readings": "estimate rank iterations",
-        "in_memory": "rank iterations seconds seconds_without_exchange?",
-        "device_time": "rank iterations",
-    },
-    upgrade,
-    _contradictions,
-)
+RUN = Kind[RunRecord]("a run", RunRecord, _contradictions)

@@ -45,7 +45,7 @@ def _epochs(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str,
         | {"train_images": record["training"]["train_images"] or record["dataset"]["train_images"]}
         for record in records
         for kind in kinds
-        for run in (record["result"] or {}).get(kind, [])
+        for run in (record["result"][kind] if record["result"] else [])
         for epoch in run["epochs"]
         if run["chosen"]
     ]

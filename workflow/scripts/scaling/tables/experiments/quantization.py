@@ -70,7 +70,7 @@ def _float32(document: Document) -> dict[str, Any]:
 
 def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
     scheme = _scheme(document)
-    row: dict[str, Any] = {**document.get("environment", {}), **document, **scheme.model_dump()}
+    row: dict[str, Any] = {**document["environment"], **document, **scheme.model_dump()}
     row |= {"stage": document["variant"], "mistake": scheme.mistake}
     for column, worst in WORST.items():
         found = [entry.get(column) for entry in document["layers"]]

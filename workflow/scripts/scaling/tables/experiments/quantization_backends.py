@@ -73,7 +73,7 @@ def gpu(documents: list[Document]) -> pd.DataFrame:
     rows = [
         {"seed": document["seed"], "gpu": document["environment"]["device_names"][0], **row}
         for document in documents
-        for row in document.get("gpu_speed", [])
+        for row in document["gpu_speed"]
     ]
     return schema.frame("quantization_gpu", rows)
 

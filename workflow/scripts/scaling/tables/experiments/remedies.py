@@ -44,7 +44,6 @@ def _row(
     group: pd.DataFrame, chosen: pd.DataFrame, reference: pd.DataFrame, margin: float
 ) -> dict[str, Any]:
     same = ("remedy", "options", "global_batch", "gpus", "batch_size", "status", "message")
-    group = group.assign(held_out=group["held_out"].eq(True))
     row = dict(group.iloc[0][[*same, "reference", "rule_rate", "at_edge"]])
     if chosen.empty:
         return row

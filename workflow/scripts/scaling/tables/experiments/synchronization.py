@@ -12,10 +12,7 @@ from scaling.tables import schema
 
 KINDS = ["broadcast", "local", "sync_batch_norm"]
 WAYS = ["ddp", "ddp, buffers local", "ddp, SyncBatchNorm", "tuned", "dp", "fsdp", "zero1"]
-"""In the order of the table; each that a machine cannot run has one row that says so.
-
-Older documents do not have the last two.
-"""
+"""In the order of the table; each that a machine cannot run has one row that says so."""
 NO_SYNC_BATCH_NORM = "not measured: SyncBatchNorm runs on GPUs only"
 ON_GPUS_ONLY = {
     "ddp, SyncBatchNorm": NO_SYNC_BATCH_NORM,
@@ -35,8 +32,6 @@ CONTENTS = {
 """What a message carries, where its phase and kind alone tell it."""
 BYTES_PER_CHANNEL = 2 * 4
 """SyncBatchNorm's backward pass sums two float32 numbers for each channel over the ranks."""
-LAST_STAGE = 8
-"""Channels of ResNet-18's last stage, in widths of its first: older documents do not say."""
 
 
 def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
@@ -125,8 +120,7 @@ def content(message: dict[str, Any], way: dict[str, Any], document: dict[str, An
         return "parameters" if size == model else "buffers"
     if (way["way"], phase, kind) == ("fsdp", "forward", "all_gather"):
         return "parameters"
-    widest = document["model"].get("widest_norm")
-    widest = widest or LAST_STAGE * document["parameters"]["model_width"]
+    widest = document["model"]["widest_norm"]
     synchronized = way["way"] == "ddp, SyncBatchNorm"
     if synchronized and phase == "backward" and size <= widest * BYTES_PER_CHANNEL:
         return "batch statistics"
@@ -139,13 +133,13 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
     Loss and accuracy are of the rank's own copy of the model on all test images. The other figures
     are the same in the rows of all ranks. Seconds of an epoch on batches in memory, the slowest
     rank's, are median, minimum, maximum and count over the rounds of
-    `synchronization.buffer_seconds`; a record without these has a count of 0. The drift is that of
+    `synchronization.buffer_seconds`. The drift is that of
     `synchronization.drift`, relative. What the machine cannot run has one row with a note.
     """
     rows = []
     for document in documents:
         columns = ["buffers", "round", "rank", "seconds"]
-        timed = pd.DataFrame(document.get("buffer_seconds", []), columns=columns)
+        timed = pd.DataFrame(document["buffer_seconds"], columns=columns)
         told = [one for one in document["trainings"] if one["set_epoch"]]
         first = {one["buffers"]: one for one in reversed(told)}
         for kind in KINDS:
@@ -168,7 +162,7 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
 def agreement(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """One row per strategy beside DistributedDataParallel, and one of its own repeat.
 
-    See `synchronization.training.distances`; older documents have none.
+    See `synchronization.training.distances`.
     """
-    rows = [{**document, **row} for document in documents for row in document.get("agreement", [])]
+    rows = [{**document, **row} for document in documents for row in document["agreement"]]
     return schema.frame("agreement", rows)

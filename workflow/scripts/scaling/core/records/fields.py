@@ -1,0 +1,73 @@
+"""Types of the fields of records, and what all records have."""
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from annotated_types import Ge, Gt, Interval, Len
+from pydantic import ConfigDict, GetCoreSchemaHandler, with_config
+from pydantic_core import CoreSchema
+from typing_extensions import TypedDict
+
+_SHARED = ConfigDict(strict=True, allow_inf_nan=False)
+closed = with_config(ConfigDict(extra="forbid", **_SHARED))
+"""Decorator of a schema that has exactly its fields; those of its parts too."""
+opened = with_config(ConfigDict(extra="allow", **_SHARED))
+"""Decorator of a schema that may have more fields than it declares."""
+
+Row = dict[str, Any]
+Options = dict[str, Any]
+
+
+class As:
+    """Metadata of a field that readers see as a dict: pydantic checks it as another type."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(self._schema)
+
+
+Whole = Annotated[int, Interval(ge=0, lt=2**63)]
+Positive = Annotated[int, Interval(ge=1, lt=2**63)]
+Amount = Annotated[float, Ge(0)]
+Seconds = Annotated[float, Gt(0)]
+Repeats = Annotated[list[Seconds], Len(1)]
+"""Seconds of each repeat."""
+Fraction = Annotated[float, Interval(ge=0, le=1)]
+Percent = Annotated[float, Interval(ge=0, le=100)]
+Pair = Annotated[list[float], Len(2, 2)]
+"""The lowest and the highest value."""
+Text = Annotated[str, Len(1)]
+
+Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
+Role = Literal["warmup", "measured", "instrumented"]
+
+
+@opened
+class Environment(TypedDict):
+    """Where something was measured, as `core.environment` describes it.
+
+    `device_ids` are UUIDs; times are in UTC, ISO 8601.
+    """
+
+    hosts: NotRequired[list[str]]
+    device: NotRequired[str]
+    device_names: NotRequired[list[str]]
+    device_ids: NotRequired[list[str]]
+    slurm_gpus: NotRequired[list[str]]
+    cpu: NotRequired[str]
+    cpu_count: NotRequired[Whole]
+    topology: NotRequired[str | None]
+    commit: NotRequired[str | None]
+    started: NotRequired[str | None]
+    ended: NotRequired[str | None]
+
+
+class Images(TypedDict):
+    """The dataset that something was made with: its source, and the checksum of its images."""
+
+    source: str
+    checksum: str
+
+
+Whereabouts = Annotated[Row, As(Environment)]
