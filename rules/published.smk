@@ -28,7 +28,8 @@ rule published_render:
         networks=f"{OURS}studies/published/lab_networks.csv",
         texts=[f"{OURS}report/mistakes.yaml", f"{OURS}report/formulas.yaml"],
         figure="<results>/figures/published/comparison.svg",
-        template=TEMPLATE,
+        template=f"{OURS}report/published.html.j2",
+        shared=TEMPLATE,
     output:
         report(
             "<results>/published.html",
@@ -46,5 +47,5 @@ rule published_render:
     shell:
         'python "$SCALING_STUDY_HOME"/workflow/scripts/published_render.py --folders {params.folders:q}'
         " --networks {input.networks:q}"
-        " --figure {input.figure:q} --template {input.template[0]:q} --output {output:q}"
+        " --figure {input.figure:q} --template {input.template:q} --output {output:q}"
         " > {log:q} 2>&1"
