@@ -29,12 +29,12 @@ from scaling.launch import outcome
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
+from scaling.models import compiled
 from scaling.models.resnet import ResNet18
 from scaling.registry.recipe import RECIPES
 from scaling.registry.recipes.tuned import Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import UpdateRule
-from scaling.training import compiled
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
 from scaling.training.step import InPrecision, Step
 from scaling.training.trainer import EpochResult, TrainingData, TrainIterations, finite
@@ -93,7 +93,7 @@ class Tuned:
         self._wrapped: WrappedSGD | None = None
         if rank.processes > 1 and not own_messages:
             self._wrapped = WrappedSGD(spec, rank, model)
-        self._cache = ExitStack()
+        self._fresh: ExitStack | None = None
         options, notes = self._prepared(_possible(options, model, rank, cell, own_messages))
         self.applied = {
             **options.model_dump(exclude_defaults=True),
@@ -115,7 +115,6 @@ class Tuned:
         kept of earlier runs, which may be damaged.
         """
         notes: list[str] = []
-        tried_anew = False
         while True:
             self._build(options)
             try:
@@ -129,9 +128,8 @@ class Tuned:
                     raise
                 self._optimizer.release()
                 self._model.zero_grad()
-                if options.compile and not tried_anew:
-                    tried_anew = True
-                    self._cache.enter_context(compiled.anew())
+                if options.compile and self._fresh is None:
+                    self._fresh = compiled.anew()
                     continue
                 switch = "cuda_graph" if options.cuda_graph else "compile"
                 notes.append(f"without {switch}: {outcome.first_sentence(error)}")
@@ -205,7 +203,8 @@ class Tuned:
 
     def close(self) -> None:
         self._step.release()
-        self._cache.close()
+        if self._fresh:
+            self._fresh.close()
 
     def _train(self, epoch: int, sizes: list[int]) -> EpochResult:
         self.model.train()

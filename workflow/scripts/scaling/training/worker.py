@@ -24,10 +24,11 @@ from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StallError
 from scaling.launch.startup_clock import StartupClock
+from scaling.models import compiled
 from scaling.models.build import build
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
-from scaling.training import compiled, evaluation
+from scaling.training import evaluation
 from scaling.training.trainer import Trainer, TrainingData
 
 
