@@ -51,7 +51,7 @@ PREPARED_SHARE = 0.05
 
 
 class Tuned:
-    """Training at the GPUs' pace; see `recipes.trainer.Trainer`.
+    """Training at the GPUs' pace; see `trainer.Trainer`.
 
     Model and distribution of the augmentation are those of `course`, the schedule too unless the
     options have another. That one spans the epochs asked for; later ones keep its last rate. The
@@ -60,8 +60,7 @@ class Tuned:
     """
 
     def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData) -> None:
-        options = Options(**spec.recipe_options)
-        cell = spec.cell
+        options, cell = Options(**spec.recipe_options), spec.cell
         self._spec, self._rank, self._model = spec, rank, model
         self._rule: UpdateRule = options
         replicated = rank.processes == 1 and cell.gpus > 1
