@@ -1,11 +1,11 @@
 """Types of the fields of records, and what all records have."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Ge, Gt, Interval, Len
 from pydantic import ConfigDict, GetCoreSchemaHandler, with_config
 from pydantic_core import CoreSchema
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 _SHARED = ConfigDict(strict=True, allow_inf_nan=False)
 closed = with_config(ConfigDict(extra="forbid", **_SHARED))

@@ -1,10 +1,11 @@
 """The records of what a machine can do, and of what its ranks share."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NotRequired
 
 from annotated_types import Len
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
+from scaling.core.records.dataset import Manifest
 from scaling.core.records.fields import (
     Amount,
     Fraction,
@@ -18,7 +19,6 @@ from scaling.core.records.fields import (
     closed,
 )
 from scaling.core.records.kind import Kind
-from scaling.core.records.dataset import Manifest
 from scaling.core.records.run import GpuReading, Run
 
 Device = Literal["cpu", "cuda"]

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NotRequired
 
 from annotated_types import Len
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from scaling.core.records.fields import (
     Amount,
@@ -117,10 +117,14 @@ class Counts(TypedDict):
     counts: list[Whole]
 
 
-Histogram = TypedDict(
-    "Histogram",
-    {"layer": str, "quantity": str, "scale": Amount, "float": Counts, "int8": Counts},
-)
+class Histogram(TypedDict):
+    layer: str
+    quantity: str
+    scale: Amount
+    float: Counts
+    int8: Counts
+
+
 """How the values of one quantity of a layer are distributed, before and after quantization."""
 
 

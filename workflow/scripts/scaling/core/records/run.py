@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, NotRequired, get_args
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from scaling.core.records.fields import (
     Amount,
