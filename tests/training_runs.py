@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import train_run
-from scaling.core import command_line, files
+from scaling.core import command_line
+from scaling.core.records.dataset import DATASET
 from scaling.data import dataset
 from scaling.data.dataset import ImageDataset
 from scaling.launch import launcher, supervisor
@@ -36,7 +37,7 @@ def write_images(folder):
 
     data = ImageDataset(*split(40), *split(10), classes=["dark", "light"])
     dataset.save(data, folder / "images.npz")
-    files.write_json(folder / "manifest.json", dataset.manifest(data, "images", "made for a test"))
+    DATASET.write(folder / "manifest.json", dataset.manifest(data, "images", "made for a test"))
 
 
 def arguments(images, output, **changed):

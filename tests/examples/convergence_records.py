@@ -56,6 +56,7 @@ def run(
     return {
         "seed": seed,
         "factor": factor,
+        "held_out": False,
         "chosen": True,
         "updates": 5 * epochs,
         "planned_epochs": epochs,
@@ -98,7 +99,7 @@ def record(
         status="ok",
         message=None,
         training=asdict(STUDY),
-        dataset={"source": "digits", "checksum": "fae71f", "train_images": 640},
+        dataset={"source": "digits", "checksum": "fae71f", "train_images": 640, "test_images": 100},
         result=result,
         environment={},
     )

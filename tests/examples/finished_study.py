@@ -24,8 +24,15 @@ CONFIG: dict[str, Any] = {
     },
     "training": {"learning_rate": 0.1, "measured_epochs": 3},
     "recipes": {"course": {"loader_workers": 2}},
-    "machine": {"share": False, "cpu_threads": 1},
-    "quantization": {"seeds": [0], "variants": [{"name": "weights", "activation_bits": None}]},
+    "machine": {"share": False, "cpu_threads": 1, "gpus_per_node": None, "check": "off"},
+    "convergence": {"remedies": [], "global_batches": []},
+    "synchronization": {"seeds": [0, 1, 2]},
+    "quantization": {
+        "seeds": [0],
+        "variants": [{"name": "weights", "activation_bits": None}],
+        "peers": [],
+        "resnet18": False,
+    },
 }
 CHECKSUM = "fae71f"
 RECORDS = [
@@ -37,8 +44,6 @@ RECORDS = [
     "runs/recipe~course/strategy~ddp/gpus~1/batch_size~128/seed~0/run.json",
     "runs/recipe~course/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json",
 ]
-EXPERIMENTS = RECORDS[0]
-"""What a study that was packed before there were experiments does not have."""
 FILES = sorted(["config.yaml", "manifest.json", *RECORDS])
 """All of a stored study."""
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from scaling.core.grid import Cell
 from scaling.core.records.fields import Role, Status
-from scaling.core.records.run import RUN, EpochRow, RunRecord, upgrade
+from scaling.core.records.run import RUN, EpochRow, RunRecord, settling
 from scaling.tables import schema
 
 TRAIN_IMAGES = 50_000
@@ -65,16 +65,26 @@ def record(
     environment: dict[str, Any] | None = None,
 ) -> RunRecord:
     """The record of one run."""
-    made = {
+    return {
         "cell": asdict(cell),
         "status": status,
         "message": message,
-        "dataset": {"train_images": TRAIN_IMAGES},
+        "dataset": {
+            "source": "images",
+            "checksum": "fae71f",
+            "train_images": TRAIN_IMAGES,
+            "test_images": 10_000,
+            "image_shape": [32, 32, 3],
+        },
         "model": {
             "name": "resnet18-cifar",
             "width": 64,
+            "options": {},
             "parameters": GRADIENT_BYTES // 4,
             "gradient_bytes": GRADIENT_BYTES,
+            "flops_per_image": None,
+            "activation_bytes_per_image": None,
+            "parameters_sha256": [],
         },
         "training": {
             "learning_rate": 0.1,
@@ -82,19 +92,28 @@ def record(
             "weight_decay": 5e-4,
             "crop_padding": 4,
             "horizontal_flip": True,
+            "micro_batches": 1,
             "warmup_epochs": 1,
             "measured_epochs": 3,
+            "measured_seconds": 0.0,
             "recipe_options": {"loader_workers": 2},
             "recipe_applied": None,
+            "compiled_batch_sizes": None,
+            "compiled_graphs": None,
             "cpu_threads": 1,
         },
         "epochs": epochs,
         "evaluation": evaluation,
+        "settling": settling(epochs),
         "memory": {"kind": "device", "peak_bytes": [], "capacity_bytes": None},
-        "communication": {"backend": "nccl", "bucket_bytes": []},
+        "communication": {"backend": "nccl", "bucket_bytes": [], "readings": []},
         "environment": environment or {},
+        "in_memory": [],
+        "device_time": [],
+        "startup": None,
+        "run_seconds": None,
+        "shutdown_seconds": None,
     }
-    return upgrade(made)
 
 
 def save(folder: Path, made: RunRecord) -> None:
@@ -147,7 +166,7 @@ def timing_table(*rows: dict[str, Any]) -> pd.DataFrame:
 def sweep(*rows: tuple[str, int, float], gpus: int = 4, correct: bool = True) -> dict[str, Any]:
     """The record of all-reduces of (kind, bytes, median seconds); two more repeats are near it."""
     measured = [
-        {"kind": kind, "message_bytes": size, "correct": correct}
+        {"kind": kind, "message_bytes": size, "correct": correct, "launch": "eager"}
         | {"seconds": [0.97 * seconds, seconds, 1.1 * seconds]}
         for kind, size, seconds in rows
     ]

@@ -182,7 +182,11 @@ def document(on_gpus: bool = False, **changes: Any) -> dict[str, Any]:
         "backend": "nccl" if on_gpus else "gloo",
         "train_images": IMAGES,
         "parameters": {"batch_size": 10, "model_width": 1},
-        "model": {"parameter_bytes": GRADIENT_BYTES, "buffer_bytes": BUFFER_BYTES},
+        "model": {
+            "parameter_bytes": GRADIENT_BYTES,
+            "buffer_bytes": BUFFER_BYTES,
+            "widest_norm": 8,
+        },
         "permutations": drawn,
         "steps": steps(on_gpus),
         "trainings": trainings(on_gpus),

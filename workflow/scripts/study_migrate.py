@@ -4,18 +4,66 @@ A second time changes nothing. Files keep their times, so that nothing is made a
 """
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from scaling.config import older, stored
+from scaling.config import stored
 from scaling.config.config_file import read_config
+from scaling.config.scheme import Scheme
+from scaling.config.technique import Technique
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
+from scaling.core.records import older
 from scaling.core.records.kind import opened
 from scaling.core.records.kinds import KINDS
 
 STUDIES = Path("studies")
+LATER: list[tuple[str, str, Any]] = [
+    ("quantization", "variants", []),
+    ("quantization", "peers", []),
+    ("quantization", "resnet18", False),
+    ("convergence", "remedies", []),
+    ("convergence", "accuracies", []),
+    ("time_to_accuracy", "gpus", []),
+    ("synchronization", "seeds", []),
+    ("knobs", "gpus", []),
+    ("machine", "check", "off"),
+]
+"""Each key that came later, and its value where nothing of it was measured."""
+
+
+def convergence(record: Any) -> None:
+    """Give a technique's options those that came later, and its runs what they did not do."""
+    for option, value in Technique().model_dump().items():
+        record["options"].setdefault(option, value)
+    if result := record["result"]:
+        result.setdefault("longer", [])
+        for one in result["runs"]:
+            one.setdefault("held_out", False)
+
+
+def variant(record: Any) -> None:
+    """Give a variant all options of a scheme, with a list of its mistakes."""
+    record["scheme"] = Scheme.of(record["scheme"], "the scheme").model_dump()
+    record.setdefault("environment", {})
+
+
+UPGRADES: dict[str, Callable[[Any], None]] = {
+    **older.UPGRADES,
+    "runs.json": convergence,
+    "quantization.json": variant,
+}
+
+
+def configuration(config: dict[str, Any]) -> dict[str, Any]:
+    """Return `config` with the keys that came later: what a study did not know it left out."""
+    found = dict(config)
+    for section, key, value in LATER:
+        found[section] = {key: value} | (found.get(section) or {})
+    return found
 
 
 def rewrite_record(path: Path) -> bool:
@@ -23,7 +71,7 @@ def rewrite_record(path: Path) -> bool:
     kind, (record, signed) = KINDS[path.name], opened(path)
     before = copy.deepcopy(record)
     try:
-        older.UPGRADES.get(path.name, lambda _: None)(record)
+        UPGRADES.get(path.name, lambda _: None)(record)
     except (AttributeError, LookupError, TypeError, ValueError, UserError) as error:
         raise UserError(
             f"{path} is no record of {kind.what} that can be read ({error!r}): restore it, or "
@@ -40,7 +88,7 @@ def rewrite_record(path: Path) -> bool:
 def rewrite_config(path: Path) -> bool:
     """Write what older studies did not know into a configuration; returns whether it did."""
     config = read_config(path)
-    completed = older.configuration(config)
+    completed = configuration(config)
     if completed == config:
         return False
     with files.same_times(path):

@@ -75,7 +75,6 @@ def main(config: Path = Path("config/config.yaml")) -> None:
     )
     print(table.reset_index().rename_axis(columns=None).to_string(index=False))
     others = [*stored.other_records(study), *stored.convergence_records(study)]
-    others += [*stored.synchronization_records(study), *stored.knobs_records(study)]
     others += stored.full_training_records(study)
     there = sum((RESULTS / path).exists() for path in others)
     print(f"\nOther measurements: {there} of {len(others)} done")

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from examples import damage
-from scaling.config import config, stored
+from scaling.config import config
 from scaling.config.config_file import read_config
 from scaling.core.errors import UserError
 
@@ -77,11 +77,3 @@ def test_a_value_too_long_to_be_told_whole_is_not(seeds, sentence):
     with pytest.raises(UserError, match=sentence) as caught:
         config.check(document)
     assert len(str(caught.value)) < 2000
-
-
-def test_a_replay_with_a_wrong_section_is_left_to_the_check(tmp_path):
-    (tmp_path / "config.yaml").write_text("quantization: 3\nconvergence: [1]\n")
-    document = {"quantization": 3, "convergence": [1], "time_to_accuracy": {"gpus": [1]}}
-    stored.leave_out_later(tmp_path, document)
-    assert document["time_to_accuracy"] == {"gpus": []}
-    assert document["quantization"] == 3

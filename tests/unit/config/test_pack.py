@@ -1,5 +1,3 @@
-import json
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -11,9 +9,11 @@ from scaling.config.config_file import read_config
 from scaling.config.knobs import Knobs
 from scaling.core import files, grid
 from scaling.core.errors import UserError
+from scaling.core.records.convergence import CONVERGENCE
+from scaling.core.records.dataset import DATASET
+from scaling.core.records.machine import KNOBS
 
 SECOND_RUN = finished_study.FILES[-1]
-LATER = {"loader_workers": 2, "later": False}
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def with_remedy(folder, **options):
     record = convergence_records.record("plain", 128, convergence_records.seeds(0.7), **options)
     place = folder / "results/convergence/remedy~plain/global_batch~128/runs.json"
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(record))
+    CONVERGENCE.write(place, record)
     return place
 
 
@@ -88,24 +88,28 @@ def test_what_ddp_was_told_is_packed_and_refused_where_the_study_asks_for_someth
     path = "experiments/gpus~2/batch_size~128/knobs.json"
     with pytest.raises(UserError, match=f"lacks 1 of its .* files, the first is results/{path};"):
         pack()
-    document = records.record(grid.Cell("course", "ddp", 2, 128, 0), [])
-    document |= {"knobs": Knobs.of(asked).what, "rows": []}
-    document["dataset"]["checksum"] = finished_study.CHECKSUM
-    files.write_json(folder / "results" / path, document)
+    made = records.record(grid.Cell("course", "ddp", 2, 128, 0), [])
+    document = {key: made[key] for key in ("cell", "training", "environment")}
+    document |= {"knobs": Knobs.of(asked).what, "rows": [], "device": "cuda", "seconds": 9.0}
+    document["dataset"] = DATASET.read(folder / "resources/dataset/digits/manifest.json")
+    KNOBS.write(folder / "results" / path, document)
     pack()
     stored.check(folder / "studies/mine", read_config(folder / "results/config.yaml"))
     assert (folder / "studies/mine" / path).exists()
     document["knobs"]["variants"][0]["powersgd_rank"] = 2
-    files.write_json(folder / "results" / path, document)
+    KNOBS.write(folder / "results" / path, document)
     with pytest.raises(UserError, match=r"knobs.json was made with knobs .*rank': 2.* asks for"):
         pack("--force")
 
 
-def test_a_look_at_the_machine_is_kept_where_there_is_one(folder):
+def test_a_look_at_the_machine_is_kept_unless_it_is_off(folder):
+    machine = finished_study.CONFIG["machine"] | {"check": "warn"}
+    finished_study.make(folder, machine=machine)
+    with pytest.raises(UserError, match=r"lacks 1 of its .* the first is .*machine/check\.json"):
+        pack()
     files.write_json(folder / "results/machine/check.json", {"findings": []})
     pack()
-    assert (folder / "studies/mine/machine/check.json").exists()
-    stored.check(folder / "studies/mine", finished_study.CONFIG)
+    stored.check(folder / "studies/mine", finished_study.CONFIG | {"machine": machine})
 
 
 def test_a_stored_study_that_differs_is_kept_unless_forced(folder):
@@ -156,22 +160,17 @@ def test_a_partial_study_is_packed_without_the_missing_runs(folder):
     [
         ({"training": {"learning_rate": 0.05}}, finished_study.CHECKSUM, r"learning_rate 0\.1"),
         (
-            {"recipes": {"course": LATER | {"later": True}}},
+            {"recipes": {"course": {"loader_workers": 2, "later": True}}},
             finished_study.CHECKSUM,
             "recipe_options",
         ),
         ({}, "other", "dataset checksum fae71f"),
-        # A switch that came after the record was off.
-        ({"recipes": {"course": LATER}}, finished_study.CHECKSUM, None),
     ],
 )
 def test_a_record_made_with_another_parameter_is_refused(folder, asked, checksum, made):
     finished_study.make(folder, **asked)
     manifests.write(folder / "resources/dataset/digits", checksum=checksum)
-    refused = pytest.raises(
-        UserError, match=f"gpus~1/.* was made with {made}.*, but the study asks"
-    )
-    with refused if made else nullcontext():
+    with pytest.raises(UserError, match=f"gpus~1/.* was made with {made}.*, but the study asks"):
         pack()
 
 

@@ -30,23 +30,21 @@ def test_a_wrong_name_is_answered_with_the_studies_there_are(study):
     assert stored.find(study.parent, "mine") == study
 
 
-def test_a_study_is_fine_beside_a_page_written_by_hand_and_without_later_experiments(study):
-    stored.check(study, config())
-    (study / finished_study.EXPERIMENTS).unlink()
+def test_a_study_is_fine_beside_a_page_written_by_hand(study):
     stored.check(study, config())
 
 
 @pytest.mark.parametrize(
     ("grid", "machine", "found"),
     [
-        ([1], {}, []),
+        ([1], {"gpus_per_node": None}, []),
         ([1, 4, 2], {"gpus_per_node": None}, ["experiments/gpus~4/synchronization.json"]),
         ([1, 4, 8], {"gpus_per_node": 4}, ["experiments/gpus~4/synchronization.json"]),
         ([1, 4], {"gpus_per_node": 1}, []),
     ],
 )
 def test_the_experiments_are_on_the_most_gpus_of_one_machine(grid, machine, found):
-    document = {"grid": {"gpus": grid}, "machine": machine}
+    document = {"grid": {"gpus": grid}, "machine": machine, "synchronization": {"seeds": [0]}}
     assert [str(path) for path in stored.synchronization_records(document)] == found
 
 
@@ -70,7 +68,7 @@ def test_missing_runs_but_no_missing_sweep_are_accepted_for_a_partial_report(stu
 @pytest.mark.parametrize(
     ("name", "asked", "not_asked"), [("peers", ["onnxruntime"], []), ("resnet18", True, False)]
 )
-def test_optional_records_may_be_there_and_need_not(study, name, asked, not_asked):
+def test_records_of_backends_may_be_there_and_need_not(study, name, asked, not_asked):
     section = finished_study.CONFIG["quantization"]
     stored.check(study, config(quantization=section | {name: asked}))
     (study / f"quantization/seed~0/{name}.json").write_text("{}")
@@ -81,8 +79,8 @@ def test_optional_records_may_be_there_and_need_not(study, name, asked, not_aske
 
 def test_the_record_of_onnx_files_is_of_the_first_seed_and_of_resnet_where_that_is_asked_for():
     for asked, names in ((False, ["export"]), (True, ["export", "resnet18_export"])):
-        made = config(quantization={"seeds": [3, 1], "resnet18": asked})
-        found = [str(path) for path in stored.optional_records(made) if "export" in path.stem]
+        made = config(quantization={"seeds": [3, 1], "peers": [], "resnet18": asked})
+        found = [str(path) for path in stored.backend_records(made) if "export" in path.stem]
         assert found == [f"quantization/seed~3/{name}.json" for name in names]
 
 
@@ -99,9 +97,8 @@ def keep_remedies(study, *names):
         record.write_text("{}")
 
 
-def test_remedies_are_all_there_or_none(study):
+def test_remedies_are_all_there(study):
     asked = config(convergence=REMEDIES)
-    stored.check(study, asked)
     keep_remedies(study, "none")
     missing = "convergence/remedy~lars/global_batch~128/runs.json"
     with pytest.raises(UserError, match=f"lacks 1 of the 9 .* the first is {missing}"):
@@ -133,17 +130,6 @@ def test_a_variant_of_some_seeds_has_no_record_of_the_others():
     ]
 
 
-def test_a_study_from_before_quantized_variants_has_one_record_of_them_a_seed(study):
-    older = config(quantization={"seeds": [0]})
-    (study / "quantization/seed~0/variant~weights/quantization.json").unlink()
-    with pytest.raises(UserError, match=r"the first is quantization/seed~0/stages\.json:"):
-        stored.check(study, older)
-    (study / "quantization/seed~0/stages.json").write_text("{}")
-    stored.check(study, older)
-    for section, left in (("{seeds: [0]}", []), ("{seeds: [0], variants: [1]}", [1])):
-        (study / "config.yaml").write_text(f"quantization: {section}")
-        asked = {"quantization": {"variants": [1]}, "convergence": {"accuracies": [0.7]}}
-        asked["time_to_accuracy"] = {"gpus": [1]}
-        stored.leave_out_later(study, asked)
-        assert asked["quantization"]["variants"] == left
-        assert asked["convergence"]["accuracies"] == asked["time_to_accuracy"]["gpus"] == []
+def test_a_study_without_variants_has_one_record_of_stages_a_seed():
+    found = stored.quantization_records({"quantization": {"seeds": [0, 2], "variants": []}})
+    assert [str(path) for path in found] == [f"quantization/seed~{n}/stages.json" for n in (0, 2)]

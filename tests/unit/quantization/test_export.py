@@ -14,7 +14,7 @@ import tables_experiments
 from examples import quantized_digits as examples
 from examples.made_here import assert_made_here
 from scaling.config.scheme import Scheme
-from scaling.core.errors import UserError
+from scaling.core.records.quantization import STAGED
 from scaling.data.batches import read_images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_weights, save_weights
@@ -108,24 +108,25 @@ def test_the_record_and_the_table_tell_size_agreement_speed_and_processor(folder
         assert ((low > 0) & (low <= ratio) & (ratio <= high)).all()
 
 
-def test_ranges_of_the_evaluation_are_taken_and_where_there_are_none_it_is_said(folder):
+def test_ranges_of_the_evaluation_are_taken_and_where_there_are_none_they_are_measured(folder):
     model = {"model": "resnet18-cifar", "model_width": 4, "weights": folder / "resnet.pt"}
     examples.evaluate(folder, "evaluated.json", **model, calibration_images=100)
-    ranges = examples.document(folder, "evaluated")["ranges"]
+    evaluated = STAGED.read(folder / "evaluated.json")
+    ranges = evaluated["ranges"]
     wider = {name: [2 * low, 2 * high] for name, (low, high) in ranges.items()}
     (folder / "again").mkdir()
     files = []
     for one in (ranges, wider):
-        (folder / "evaluated.json").write_text(json.dumps({"ranges": one}))
+        STAGED.write(folder / "evaluated.json", evaluated | {"ranges": one})
         given = {"seed": 0, "calibration_images": 1, "evaluated": folder / "evaluated.json"}
         words = given | model | {"output": folder / "again/export.json"}
         quantize_export.main(examples.arguments(folder, words))
         files.append((folder / "again/resnet18-cifar-int8.onnx").read_bytes())
     same = (folder / "resnet18-cifar-int8.onnx").read_bytes()
     assert files[0] == same != files[1]
-    (folder / "evaluated.json").write_text(json.dumps({"seed": 0}))
-    with pytest.raises(UserError, match=r"evaluated\.json .*ranges"):
-        quantize_export.main(examples.arguments(folder, words))
+    STAGED.write(folder / "evaluated.json", evaluated | {"ranges": None})
+    quantize_export.main(examples.arguments(folder, words | {"calibration_images": 100}))
+    assert (folder / "again/resnet18-cifar-int8.onnx").read_bytes() == same
 
 
 @torch.no_grad()

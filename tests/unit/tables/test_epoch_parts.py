@@ -13,7 +13,7 @@ from scaling.audit.finding import Study
 from scaling.audit.limits import slow_rank
 from scaling.core import plugins
 from scaling.core.grid import Cell
-from scaling.core.records.run import RUN, upgrade
+from scaling.core.records.run import RUN
 from scaling.tables import schema
 from scaling.tables.communication import communication
 from scaling.tables.epoch_parts import epoch_parts, in_memory, ranks
@@ -80,16 +80,6 @@ def test_a_host_that_waits_says_nothing_of_compute_without_steps_in_memory():
     assert math.isnan(parts.compute_seconds) and parts.data_wait_seconds == 9.0
     assert parts.note == "not measured in memory: data wait is the host's, so at most this"
     assert len(slow) == 0
-
-
-def test_what_older_records_read_is_theirs():
-    made = record(PAIR, [epoch(2, 1.0)])
-    timed = {"rank": 0, "iterations": 10, "estimate": "without_communication"}
-    made["communication"]["readings"] = [timed | {"seconds": [2.0], "seconds_without": [1.5]}]
-    made["device_time"] = [{"rank": 0, "iterations": 10, "seconds": 3.0, "busy_seconds": 1.0}]
-    del made["in_memory"]
-    (own,) = upgrade(made)["in_memory"]
-    assert (own["seconds"], own["seconds_without_exchange"], own["samples"]) == ([2.0], [1.5], None)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ COLUMNS = ["quantity", "precision", "unit", "value", "value_min", "value_max", "
 def sweep(*rows, gpus=4):
     found = [
         {"kind": kind, "message_bytes": size, "seconds": seconds, "correct": correct}
+        | {"launch": "eager"}
         for kind, size, seconds, correct in rows
     ]
     return interconnect([{"gpus": gpus, "backend": "nccl", "rows": found}])

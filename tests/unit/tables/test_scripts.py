@@ -7,8 +7,9 @@ import pytest
 import tables_scaling
 from examples import manifests
 from examples.records import epochs, record, save
-from scaling.core import files, grid
+from scaling.core import grid
 from scaling.core.errors import UserError
+from scaling.core.records import machine
 from scaling.tables import schema
 
 GRID = {
@@ -20,7 +21,13 @@ GRID = {
 }
 CELLS = grid.expand(**GRID)
 SECONDS = {1: 18.311, 4: 5.023}
-PEAKS = {"gpus": 4, "rows": [], "environment": {"topology": None}}
+PEAKS = {
+    "device": "cuda",
+    "gpus": 4,
+    "cpu_threads": 1,
+    "rows": [],
+    "environment": {"topology": None},
+}
 
 
 @pytest.fixture
@@ -34,7 +41,7 @@ def study(tmp_path):
             timed = epochs(cell, seconds + 0.1, seconds, seconds - 0.1)
             made = record(cell, timed, evaluation={"test_loss": 1.0, "test_accuracy": 0.5})
         save(tmp_path / "runs", made)
-    files.write_json(tmp_path / "peaks.json", PEAKS)
+    machine.PEAKS.write(tmp_path / "peaks.json", PEAKS)
     manifests.write(tmp_path)
     return tmp_path
 

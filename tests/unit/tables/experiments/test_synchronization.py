@@ -90,12 +90,3 @@ def test_buffers_have_a_row_for_each_rank_and_the_slowest_ranks_seconds():
     assert table["count"].tolist() == [3] * 6 and set(table["epochs"]) == {3}
     assert table["test_accuracy"].tolist() == [0.6, 0.61] * 3
     assert table["variance_drift_max"].tolist() == [0.01, 0.01, 0.02, 0.02, 0.0, 0.0]
-
-
-def test_a_record_from_before_epochs_were_timed_in_turn_has_no_seconds():
-    document = made.document()
-    del document["buffer_seconds"]
-    table = synchronization.buffers([document])
-    timed = table[table["rank"].notna()]
-    assert set(timed["count"]) == {0} and timed["epoch_seconds"].isna().all()
-    assert timed["test_accuracy"].tolist() == [0.6, 0.61] * 2

@@ -68,7 +68,7 @@ def other_records(config: dict[str, Any]) -> list[Path]:
     sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in config["grid"]["gpus"] if gpus > 1]
     return [
         *(Path(path) for path in [*sweeps, "peaks/peaks.json"]),
-        *([] if config["machine"]["check"] == "off" else [MACHINE]),
+        *([] if config["machine"].get("check") == "off" else [MACHINE]),
         *quantization_records(config),
         *synchronization_records(config),
         *knobs_records(config),
@@ -102,7 +102,7 @@ def synchronization_records(config: dict[str, Any]) -> list[Path]:
 
 def knobs_records(config: dict[str, Any]) -> list[Path]:
     """The record of what DistributedDataParallel was told in each cell that asks for it."""
-    section = config["knobs"]
+    section = config.get("knobs", {"gpus": []})
     return [
         Path(KNOBS.format(gpus=gpus, batch_size=size))
         for gpus in section["gpus"]
@@ -122,7 +122,7 @@ def convergence_records(config: dict[str, Any]) -> list[Path]:
 
 def full_trainings(config: dict[str, Any]) -> list[grid.Cell]:
     """List the trainings that are run to their end for an accuracy."""
-    section = config["time_to_accuracy"]
+    section = config.get("time_to_accuracy", {"gpus": []})
     return [
         grid.Cell("tuned", "ddp", gpus, section["global_batch"] // gpus, seed)
         for gpus in section["gpus"]

@@ -87,11 +87,10 @@ def device_time(runs: list[Run]) -> pd.DataFrame:
     step = busy + gap: the host's seconds, those of them in which a kernel, a copy or a fill runs
     on the device, the rest. `kernels` counts all three. Busy is compute, in which something other
     than communication runs, and communication that no compute hides: on several GPUs this is also
-    where a device waits for the others, so a small gap does not mean that it works. Where a record
-    on several GPUs does not tell the two apart, compute is empty. The figures are medians over the
-    GPUs of a run, those of DataParallel's one process too, then over the seeds, `count` of them. A
-    gap below 0 is kept: the traced steps took longer than the untraced ones. A cell without figures
-    has a `note` that says why.
+    where a device waits for the others, so a small gap does not mean that it works. The figures
+    are medians over the GPUs of a run, those of DataParallel's one process too, then over the
+    seeds, `count` of them. A gap below 0 is kept: the traced steps took longer than the untraced
+    ones. A cell without figures has a `note` that says why.
     """
     return table_of_cells("device_time", runs, _device_time)
 

@@ -1,4 +1,4 @@
-"""Bring what older code wrote to today's schema: each record, and a study's configuration.
+"""Bring records that older code wrote to today's schemas.
 
 A function here changes a record in place where it lacks what today's have, and only there.
 """
@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from scaling.config.scheme import Scheme
-from scaling.config.technique import Technique
 from scaling.core.records.run import settling
 
 CAPACITY = r"total capacity of ([\d.]+) GiB"
@@ -56,7 +54,7 @@ def _device_time(rank: dict[str, Any], gpus: int) -> dict[str, Any]:
 def _in_memory(
     device_time: list[dict[str, Any]], readings: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Find steps in memory where older instruments put them: traced, or with and without it."""
+    """Find steps in memory among those that were traced, or timed with and without exchange."""
     found: dict[int, dict[str, Any]] = {}
     for rank in device_time:
         if rank["iterations"]:
@@ -70,16 +68,6 @@ def _in_memory(
         }
         for rank in found.values()
     ]
-
-
-def convergence(record: Any) -> None:
-    """Give a technique's options those that came later, and its runs what they did not do."""
-    for option, value in Technique().model_dump().items():
-        record["options"].setdefault(option, value)
-    if result := record["result"]:
-        result.setdefault("longer", [])
-        for one in result["runs"]:
-            one.setdefault("held_out", False)
 
 
 def sweep(record: Any) -> None:
@@ -102,12 +90,6 @@ def synchronization(record: Any) -> None:
     record.setdefault("agreement", [])
 
 
-def variant(record: Any) -> None:
-    """Give a variant all options of a scheme, with a list of its mistakes."""
-    record["scheme"] = Scheme.of(record["scheme"], "the scheme").model_dump()
-    record.setdefault("environment", {})
-
-
 def stages(record: Any) -> None:
     """Give a tutorial CNN an environment of which nothing is known."""
     record.setdefault("environment", {})
@@ -121,32 +103,10 @@ def resnet(record: Any) -> None:
 
 UPGRADES: dict[str, Callable[[Any], None]] = {
     "run.json": run,
-    "runs.json": convergence,
     "sweep.json": sweep,
     "peaks.json": peaks,
     "synchronization.json": synchronization,
-    "quantization.json": variant,
     "stages.json": stages,
     "resnet18.json": resnet,
 }
-"""By the name of a record's file; the others are as they were."""
-LATER: list[tuple[str, str, Any]] = [
-    ("quantization", "variants", []),
-    ("quantization", "peers", []),
-    ("quantization", "resnet18", False),
-    ("convergence", "remedies", []),
-    ("convergence", "accuracies", []),
-    ("time_to_accuracy", "gpus", []),
-    ("synchronization", "seeds", []),
-    ("knobs", "gpus", []),
-    ("machine", "check", "off"),
-]
-"""Each key that came later, and its value where nothing of it was measured."""
-
-
-def configuration(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` with the keys that came later: what a study did not know it left out."""
-    found = dict(config)
-    for section, key, value in LATER:
-        found[section] = {key: value} | (found.get(section) or {})
-    return found
+"""By the name of a record's file. Those of options are completed where these are declared."""
