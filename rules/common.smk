@@ -98,11 +98,17 @@ def digest(script, *modules):
     return code_digest.digest(HOME / f"workflow/scripts/{script}.py", *modules)
 
 
+def measuring(script, *modules):
+    """A parameter that changes when code does that decides what a rule's script measures."""
+    path = HOME / f"workflow/scripts/{script}.py"
+    return code_digest.measuring_digest(path, *modules)
+
+
 @cache
 def cell_code(recipe, strategy):
     """A digest of the code that trains a cell: with its recipe, its strategy and the model."""
     modules = [*RECIPES.modules(recipe), *STRATEGIES.modules(strategy)]
-    return digest("train_run", *modules, *models.code(MODEL["model"]))
+    return measuring("train_run", *modules, *models.code(MODEL["model"]))
 
 
 def options(section, *keys):
@@ -142,7 +148,9 @@ with refused():
 
 def quantization_code(script, model, part, *modules):
     """A digest of a script with the module that trains or evaluates one model."""
-    return digest(script, getattr(QUANTIZED_MODELS.find(model), part).module, *modules)
+    return measuring(
+        script, getattr(QUANTIZED_MODELS.find(model), part).module, *modules
+    )
 
 
 def single_gpu_run(strategy):

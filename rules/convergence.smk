@@ -31,7 +31,7 @@ if REMEDIES and not REPLAY:
             gpu=1,
             runtime=TIMED["runtime"] * len(REMEDIES),
         params:
-            code=digest("convergence_train"),
+            code=measuring("convergence_train"),
             remedies=json.dumps(REMEDIES),
             records=subpath(output[0], ancestor=3),
             convergence=options(

@@ -11,7 +11,7 @@ rule dataset_prepare:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=digest("dataset_prepare", *DATASETS.modules(SOURCE.name)),
+        code=measuring("dataset_prepare", *DATASETS.modules(SOURCE.name)),
         options=options(
             {"image_size": IMAGE_SIZE} | config["dataset"],
             "source",

@@ -12,7 +12,7 @@ rule interconnect_sweep:
     resources:
         **TIMED,
     params:
-        code=digest("interconnect_sweep", *models.code(MODEL["model"])),
+        code=measuring("interconnect_sweep", *models.code(MODEL["model"])),
         nodes=TIMED["nodes"],
         device=config["device"],
         model=options(MODEL),

@@ -12,7 +12,7 @@ rule knobs_measure:
     resources:
         **TIMED,
     params:
-        code=digest("knobs_measure", *models.code(MODEL["model"])),
+        code=measuring("knobs_measure", *models.code(MODEL["model"])),
         nodes=TIMED["nodes"],
         recipe=options({"recipe_options": grid.recipe_options(config, "course")}),
         knobs=json.dumps(Knobs.of(config["knobs"]).what),

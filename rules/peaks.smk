@@ -11,7 +11,7 @@ rule peaks_measure:
     resources:
         **TIMED,
     params:
-        code=digest("peaks_measure"),
+        code=measuring("peaks_measure"),
         device=config["device"],
         gpus=gpus_of,
         peaks=options(config["peaks"]),

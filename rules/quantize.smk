@@ -128,7 +128,7 @@ rule quantize_peers:
         runtime=TIMED["runtime"],
         slurm_extra=slurm_options,
     params:
-        code=digest("quantize_peers"),
+        code=measuring("quantize_peers"),
         peers=config["quantization"]["peers"],
         calibration_images=config["quantization"]["calibration_images"],
         cpu_threads=config["machine"]["cpu_threads"],

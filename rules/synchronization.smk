@@ -18,7 +18,7 @@ if not REPLAY:
         resources:
             **TIMED,
         params:
-            code=digest(
+            code=measuring(
                 "synchronization_measure",
                 *(m for name in PARALLEL for m in STRATEGIES.modules(name)),
                 *models.code(MODEL["model"]),

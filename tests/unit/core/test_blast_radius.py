@@ -2,12 +2,15 @@
 
 import re
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from scaling.core import code_digest
+from scaling.registry.dataset import DATASETS
 from scaling.registry.model import MODELS
+from scaling.registry.quantized_model import QUANTIZED_MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
@@ -22,14 +25,24 @@ MEASURING = {
 def digests(root):
     """The digest of every script, and of every kind of cell."""
     # Not those that are kept by a text, so that only edited files are parsed again.
-    for cached in ("digest", "_files", "_text"):
+    for cached in ("digest", "measuring_digest", "_files", "_text"):
         getattr(code_digest, cached).cache_clear()
     found = {path.stem: code_digest.digest(path) for path in root.glob("*.py")}
+    model, part_b = MODELS.modules("resnet18-cifar"), QUANTIZED_MODELS.find("tutorial-cnn")
+    chosen = {
+        "dataset_prepare": DATASETS.modules("images"),
+        "interconnect_sweep": model,
+        "knobs_measure": model,
+        "quantize_train": [part_b.training.module],
+        "quantize_evaluate": [part_b.evaluation.module],
+    }
+    for name in MEASURING:
+        found[name] = code_digest.measuring_digest(root / f"{name}.py", *chosen.get(name, ()))
     for cell in CELLS:
         recipe, strategy = cell.split("/")
         modules = [*RECIPES.modules(recipe), *STRATEGIES.modules(strategy)]
         modules += MODELS.modules("resnet18-cifar")
-        found[cell] = code_digest.digest(root / "train_run.py", *modules)
+        found[cell] = code_digest.measuring_digest(root / "train_run.py", *modules)
     return found
 
 
@@ -39,6 +52,18 @@ def project(tmp_path_factory):
     root = tmp_path_factory.mktemp("code") / "scripts"
     shutil.copytree(SCRIPTS, root, ignore=shutil.ignore_patterns("__pycache__"))
     return root, digests(root)
+
+
+@contextmanager
+def replaced(file, old, new):
+    """Within the block the file has another text in the place of one that it has."""
+    text = file.read_text()
+    assert old in text, file
+    file.write_text(text.replace(old, new))
+    try:
+        yield
+    finally:
+        file.write_text(text)
 
 
 @pytest.fixture
@@ -84,6 +109,76 @@ def test_a_table_a_claim_or_a_section_of_the_report_changes_no_measurement(chang
         found = changed(*(path.relative_to(SCRIPTS / "scaling") for path in paths))
         assert found
         assert not found & (CELLS | MEASURING | {"train_run"}), folder
+
+
+TELLING = [
+    ("core/numbers.py", "–", "-"),
+    ("core/errors.py", "error: {error}", "refused: {error}"),
+    ("core/files.py", "ensure_ascii", "indent"),
+    ("core/environment.py", "run where there is one", "take a machine with one"),
+    ("core/section.py", "perhaps", "maybe"),
+    ("core/command_line.py", "{yes,no}", "{no,yes}"),
+    ("core/records/run.py", "epochs or their ranks", "ranks or their epochs"),
+    ("config/devices.py", "needs GPUs for more", "takes GPUs for more"),
+    ("config/config.py", "the configuration is wrong", "your configuration is wrong"),
+    ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),
+    ("launch/lease.py", "is held by process", "belongs to process"),
+    ("launch/launcher.py", "processes are to be spread", "processes shall be spread"),
+    ("launch/slurm.py", "does not answer", "says nothing"),
+    ("registry/strategies/dp.py", 'title="DataParallel"', 'title="Data parallel"'),
+    ("registry/strategies/ddp.py", "2 * (gpus - 1) / gpus", "3 * (gpus - 1) / gpus"),
+    ("tables/speedup.py", "speedup", "acceleration"),
+    ("tables/noise.py", "within", "inside"),
+    ("claims/speedup.py", "tables", "tablets"),
+    ("report/overview.py", "It scales", "It grows"),
+    ("terminal/estimate.py", "one after another", "in turn"),
+]
+COURSE, TUNED = {"course/dp", "course/ddp"}, {"tuned/dp", "tuned/ddp"}
+RANKS, LARGE, LINK = {"synchronization_measure"}, {"convergence_train"}, {"interconnect_sweep"}
+PLAIN = COURSE | RANKS | {"knobs_measure"}
+LAUNCHED = CELLS | RANKS | LINK | {"knobs_measure", "machine_check", "peaks_measure"}
+MEASURED = [
+    ("models/resnet.py", "stride", "strides", PLAIN | TUNED | LARGE | LINK),
+    ("models/norm_kernels.py", "BLOCKS = ", "BLOCKS = 1 + ", TUNED | RANKS),
+    ("models/fused.py", "SUMS = 4", "SUMS = 5", TUNED | RANKS),
+    ("data/resident.py", "_flip = padding, flip", "_flip = 1, flip", TUNED | RANKS | LARGE),
+    ("data/images.py", "BILINEAR", "NEAREST", {"dataset_prepare"}),
+    ("training/course.py", "shuffle=True, seed", "shuffle=False, seed", PLAIN),
+    ("training/course.py", "cell.seed * 1000", "cell.seed * 100", PLAIN),
+    ("training/step.py", "part / size / self._ranks", "part / size", TUNED | RANKS | LARGE),
+    ("training/update.py", "STEPS = 3", "STEPS = 5", TUNED | RANKS | LARGE | LINK),
+    (
+        *("training/distributed_data_parallel.py", "device_ids=devices", "device_ids=None"),
+        {"course/ddp", "tuned/ddp"} | LINK,
+    ),
+    ("training/data_parallel.py", "range(gpus)", "range(1, gpus)", {"course/dp", "tuned/dp"}),
+    ("training/evaluation.py", "size: int = 500", "size: int = 50", PLAIN | TUNED | LARGE),
+    ("training/worker.py", "manual_seed(spec.cell.seed)", "manual_seed(0)", CELLS),
+    ("instruments/peaks.py", "BLOCK_SECONDS = 0.02", "BLOCK_SECONDS = 0.2", {"peaks_measure"}),
+    ("instruments/allreduce.py", "/ sweep.iterations", "/ sweep.repeats", LINK),
+    ("launch/ranks.py", '"500"', '"5000"', LAUNCHED | LARGE),
+    ("launch/measure.py", '"OMP_NUM_THREADS"', '"OMP_THREADS"', LAUNCHED),
+    ("convergence/engine.py", "BATCH_SIZE = 2000", "BATCH_SIZE = 200", LARGE),
+    ("quantization/gptq.py", "DAMPING = 0.01", "DAMPING = 0.02", {"quantize_evaluate"}),
+    ("config/technique.py", "math.sqrt(scale)", "scale", LARGE),
+]
+
+
+def test_twenty_edits_of_what_is_said_make_no_measurement_old(project):
+    root, before = project
+    for path, old, new in TELLING:
+        with replaced(root / "scaling" / path, old, new):
+            after = digests(root)
+        changed = {name for name in CELLS | MEASURING if after[name] != before[name]}
+        assert not changed, path
+
+
+def test_twenty_edits_of_what_is_measured_make_exactly_their_own_old(project):
+    root, before = project
+    for path, old, new, own in MEASURED:
+        with replaced(root / "scaling" / path, old, new):
+            after = digests(root)
+        assert {name for name in CELLS | MEASURING if after[name] != before[name]} == own, path
 
 
 @pytest.mark.parametrize("kind", ["strategies", "recipes", "models", "datasets"])

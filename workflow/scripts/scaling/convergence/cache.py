@@ -14,6 +14,9 @@ from scaling.core import code_digest
 from scaling.core.records.convergence import TRAINING
 
 
+SCRIPT = Path(__file__).parents[2] / "convergence_train.py"
+
+
 class Cache:
     """Finished trainings at one global batch; on disk those of earlier processes too.
 
@@ -31,7 +34,7 @@ class Cache:
         sweep = ("epochs", "max_epochs", "seeds", "factors", "more_factors", "precise_batch_norm")
         shared = {key: value for key, value in asdict(study).items() if key not in sweep}
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-        code = code_digest.digest(Path(__file__).parents[2] / "convergence_train.py")
+        code = code_digest.measuring_digest(SCRIPT)
         self._shared = [code, shared, global_batch, dataset, name, torch.__version__]
         self._folder, self._done = folder, dict[Run, dict[str, Any]]()
 

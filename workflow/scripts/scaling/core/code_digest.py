@@ -14,6 +14,35 @@ KEPT = Path(".snakemake/code_digests")
 """What is known of texts read before, in Snakemake's own folder: parsing all takes a second."""
 
 
+MEASURES = tuple(
+    f"scaling/{place}"
+    for place in (
+        *("data/", "models/", "training/", "instruments/"),
+        *("convergence/", "synchronization/", "quantization/"),
+        # What ranks see, what an option means, what is counted.
+        *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
+        *("registry/datasets/", "registry/recipes/", "registry/update_rule"),
+        *("config/scheme", "config/technique"),
+        *("core/gpu_counters", "core/paired_accuracy", "core/training_options"),
+    )
+)
+"""Where the code lies that decides what is measured. What else a measurement imports launches it,
+checks its input, words its messages or writes its record."""
+
+
+@cache
+def measuring_digest(script: Path, *modules: str | Path) -> str:
+    """Digest as `digest` does, of the script and of the code in `MEASURES` or outside of ours."""
+    found = files_of(script, *modules)
+    return _digest(script.parent, [path for path in found if _measures(path, script)])
+
+
+def _measures(path: Path, script: Path) -> bool:
+    if script.parent not in path.parents or path == script:
+        return True
+    return path.relative_to(script.parent).as_posix().startswith(MEASURES)
+
+
 @cache
 def digest(script: Path, *modules: str | Path) -> str:
     """Digest the script, `modules` (dotted names, files) and all of ours that they import, as hex.
@@ -22,8 +51,12 @@ def digest(script: Path, *modules: str | Path) -> str:
     imported by its name as a text does not, and has to be among `modules`. Comments, layout and
     docstrings are not part of a digest.
     """
-    root, parts = script.parent, []
-    for path in files_of(script, *modules):
+    return _digest(script.parent, files_of(script, *modules))
+
+
+def _digest(root: Path, paths: list[Path]) -> str:
+    parts = []
+    for path in paths:
         name = path.relative_to(root) if root in path.parents else path.name
         parts.append(f"{name} {_understood(_text(path))[0]}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
