@@ -8,7 +8,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from scaling.core import command_line, files
+from scaling.core import command_line
+from scaling.core.records.dataset import DATASET
 from scaling.core.records.quantization import VARIANT_PATTERN
 from scaling.data import dataset
 
@@ -41,7 +42,7 @@ def some_digits(training: int, test: int) -> dataset.ImageDataset:
 
 def write_images(folder: Path, images: dataset.ImageDataset) -> None:
     dataset.save(images, folder / "images.npz")
-    files.write_json(folder / "manifest.json", dataset.manifest(images, "digits", "scikit-learn"))
+    DATASET.write(folder / "manifest.json", dataset.manifest(images, "digits", "scikit-learn"))
 
 
 def train(folder: Path, name: str, **changes: Any) -> None:

@@ -32,7 +32,7 @@ def peaks() -> pd.DataFrame:
     rows = []
     for precision, teraflops in (("tf32", 417), ("bf16", 797)):
         kind = {"quantity": "matrix_product", "precision": precision, "matrix_size": 8192}
-        rows.append({**kind, "seconds": [2 * 8192**3 / teraflops / 1e12] * 3})
+        rows.append({**kind, "state": "sprint", "seconds": [2 * 8192**3 / teraflops / 1e12] * 3})
     return limits.peaks({"rows": rows})
 
 

@@ -99,9 +99,8 @@ def rewrite_config(path: Path) -> bool:
 @command_line.script
 def main(study: str) -> None:
     """Rewrite `study`, the name of a stored one or a folder laid out as results/ is."""
-    folder = STUDIES / study
-    if not folder.is_dir():
-        folder = Path(study) if study and Path(study).is_dir() else stored.find(STUDIES, study)
+    there = [path for path in (STUDIES / study, Path(study)) if study and path.is_dir()]
+    folder = there[0] if there else stored.find(STUDIES, study)
     paths = sorted(folder / path for path in stored.own_files(folder))
     rewritten = [path for path in paths if path.name in KINDS and rewrite_record(path)]
     rewritten += [path for path in paths if path.name == stored.CONFIG and rewrite_config(path)]

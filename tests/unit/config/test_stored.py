@@ -51,7 +51,7 @@ def test_the_experiments_are_on_the_most_gpus_of_one_machine(grid, machine, foun
 @pytest.mark.parametrize("path", ["manifest.json", "peaks/peaks.json", finished_study.FILES[-1]])
 def test_a_missing_file_is_named(study, path):
     (study / path).unlink()
-    with pytest.raises(UserError, match=rf"mine lacks 1 of the 7 files .* the first is {path}:"):
+    with pytest.raises(UserError, match=rf"mine lacks 1 of the 8 files .* the first is {path}:"):
         stored.check(study, config())
 
 
@@ -61,7 +61,7 @@ def test_missing_runs_but_no_missing_sweep_are_accepted_for_a_partial_report(stu
         stored.check(study, config())
     stored.check(study, config(partial=True))
     (study / "interconnect/gpus~2/sweep.json").unlink()
-    with pytest.raises(UserError, match=r"mine lacks 1 of the 5 files.*restore them$"):
+    with pytest.raises(UserError, match=r"mine lacks 1 of the 6 files.*restore them$"):
         stored.check(study, config(partial=True))
 
 
@@ -101,7 +101,7 @@ def test_remedies_are_all_there(study):
     asked = config(convergence=REMEDIES)
     keep_remedies(study, "none")
     missing = "convergence/remedy~lars/global_batch~128/runs.json"
-    with pytest.raises(UserError, match=f"lacks 1 of the 9 .* the first is {missing}"):
+    with pytest.raises(UserError, match=f"lacks 1 of the 10 .* the first is {missing}"):
         stored.check(study, asked)
     stored.check(study, config(convergence=REMEDIES, partial=True))
     keep_remedies(study, "lars")

@@ -17,6 +17,7 @@ from scaling.core.section import key_name
 
 VERSION = 1
 TO_DO = "restore it, or delete it so that it is made again"
+MIGRATE = "study_migrate.py (make migrate STUDY=name) brings a study to today's schema"
 Record = TypeVar("Record")
 
 
@@ -35,12 +36,12 @@ class Kind(Generic[Record]):
         """Return the record at `path`; UserError where it is missing, unsigned or not sound."""
         record, signed = opened(path)
         if not signed:
-            raise UserError(
-                f"{path} has no version and sha256, as older code wrote it: bring its study to "
-                "today's schema by study_migrate.py (make migrate STUDY=name)"
-            )
+            raise UserError(f"{path} has no version and sha256, as older code wrote it: {MIGRATE}")
         if said := self._wrong(record, path):
-            raise UserError(f"{path} is no sound record of {self.what} ({said[:300]}): {TO_DO}")
+            raise UserError(
+                f"{path} is no sound record of {self.what} ({said[:300]}): where older code wrote "
+                f"it {MIGRATE}, else {TO_DO}"
+            )
         found: Record = record
         return found
 

@@ -1,0 +1,120 @@
+"""Studies as older code stored them, and what study_migrate.py makes of them."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+import study_migrate
+from scaling.core.errors import UserError
+from scaling.core.records.kinds import KINDS
+from scaling.core.records.run import RUN
+
+STUDIES = Path(__file__).parents[3] / "studies"
+CELL = "runs/recipe~tuned/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json"
+VARIANT = "quantization/seed~0/variant~mistake-bias_scale/quantization.json"
+REMEDY = "convergence/remedy~none/global_batch~128/runs.json"
+SWEEP, PEAKS = "interconnect/gpus~2/sweep.json", "peaks/peaks.json"
+SYNCHRONIZATION = "experiments/gpus~4/synchronization.json"
+FROM = {
+    **dict.fromkeys([CELL, SWEEP, PEAKS, "manifest.json"], "h200x2"),
+    **dict.fromkeys([REMEDY, SYNCHRONIZATION], "h200x4"),
+    VARIANT: "quantization-cifar10",
+}
+OLDER = ["training: {learning_rate: 0.1}", "quantization: {seeds: [0]}", "machine: {share: true}"]
+
+
+def older(record, path):
+    """Take out of a record, in place, what came later."""
+    del record["version"], record["sha256"]
+    if path == CELL:
+        for key in ("startup", "in_memory", "settling", "run_seconds"):
+            del record[key]
+        del record["cell"]["repeat"], record["memory"]["capacity_bytes"]
+        del record["training"]["compiled_graphs"], record["dataset"]["image_shape"]
+        timed = {"rank": 0, "estimate": "without_communication", "iterations": 10}
+        timed |= {"seconds": [2.0], "seconds_without": [1.5]}
+        record["communication"]["readings"].append(timed)
+        del record["device_time"][1]["compute_seconds"]
+        record |= {"status": "ok", "message": "a total capacity of 2.00 GiB of which"}
+    for row in record["rows"] if path in (SWEEP, PEAKS) else ():
+        row.pop("launch", None)
+        row.pop("state", None)
+    if path == REMEDY:
+        del record["options"]["muon"], record["result"]["longer"]
+    if path == SYNCHRONIZATION:
+        del record["agreement"], record["model"]["widest_norm"]
+    if path == VARIANT:
+        record["scheme"]["mistake"] = record["scheme"].pop("mistakes")[0]
+        del record["environment"]
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path, name in FROM.items():
+        place = Path("studies/old", path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        record = json.loads((STUDIES / name / path).read_text())
+        older(record, path)
+        place.write_text(json.dumps(record))
+        os.utime(place, (1000, 2000))
+    Path("studies/old/config.yaml").write_text("\n".join(OLDER))
+    return Path("studies/old")
+
+
+def test_what_older_code_wrote_becomes_todays_once(study, capsys):
+    study_migrate.main(["--study", "old"])
+    assert "studies/old: 8 of 8 files are rewritten" in capsys.readouterr().out
+    found = {path: KINDS[Path(path).name].read(study / path) for path in FROM}
+    assert (study / CELL).stat().st_mtime == 2000
+    run = found[CELL]
+    assert (run["cell"]["repeat"], run["memory"]["capacity_bytes"]) == (0, 2 * 2**30)
+    (own,) = [rank for rank in run["in_memory"] if rank["rank"] == 0]
+    assert (own["seconds"], own["seconds_without_exchange"]) == ([2.0], [1.5])
+    assert all("seconds" not in reading for reading in run["communication"]["readings"])
+    assert run["device_time"][1] == {
+        **{"rank": 1, "iterations": 0},
+        "note": "computing was not told from communicating",
+    }
+    assert run["settling"] == RUN.read(STUDIES / "h200x2" / CELL)["settling"]
+    assert {row["launch"] for row in found[SWEEP]["rows"]} == {"eager"}
+    states = [row.get("state") for row in found[PEAKS]["rows"] if "matrix_size" in row]
+    assert set(states) == {"sprint"}
+    assert found[REMEDY]["options"]["muon"] == 0 and found[REMEDY]["result"]["longer"] == []
+    assert found[SYNCHRONIZATION]["model"]["widest_norm"] == 512
+    assert found[VARIANT]["scheme"]["mistakes"] == ["bias_scale"]
+    config = yaml.safe_load((study / "config.yaml").read_text())
+    assert config["machine"] == {"check": "off", "share": True}
+    assert config["quantization"]["seeds"] == [0] and config["quantization"]["variants"] == []
+    assert config["convergence"] == {"remedies": [], "accuracies": []}
+    before = {path: path.read_bytes() for path in study.rglob("*.*")}
+    study_migrate.main(["--study", "studies/old"])
+    assert "0 of 8 files" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in study.rglob("*.*")} == before
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[]", "is no record of a run that can be read"),
+        ('{"cell": {}}', "is no record of a run that can be read"),
+        ("{", "is not valid JSON"),
+        ('{"version": 1}', "its checksum differs"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(study, content, said):
+    (study / CELL).write_text(content)
+    with pytest.raises(UserError, match=rf"run\.json {said}|run\.json .*{said}"):
+        study_migrate.main(["--study", "old"])
+
+
+def test_a_study_that_is_not_there_is_answered_with_those_there_are(study):
+    shutil.copytree(study, "results")
+    study_migrate.main(["--study", "results"])
+    for name in ("new", ""):
+        with pytest.raises(UserError, match=f"has no study '{name}': there are old$"):
+            study_migrate.main(["--study", name])
