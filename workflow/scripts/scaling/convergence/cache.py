@@ -13,7 +13,6 @@ from scaling.convergence.plan import Run, Study
 from scaling.core import code_digest
 from scaling.core.records.convergence import TRAINING
 
-
 SCRIPT = Path(__file__).parents[2] / "convergence_train.py"
 
 
