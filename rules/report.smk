@@ -13,7 +13,7 @@ rule report_render:
             *("tables_runs", "tables_limits", "tables_derived"),
             *("tables_convergence", "tables_synchronization", "tables_quantization"),
         ),
-        topology="<results>/tables/topology.txt",
+        topology="<results>/tables/topology.txt" if RECORDS_OF["runs"] else [],
         records=records,
         claims="<results>/tables/claims.json",
         figures=expand(
@@ -49,6 +49,6 @@ rule report_render:
     shell:
         "python workflow/scripts/report_render.py --study {params.study:q}"
         " --tables {input.tables:q} --figures {input.figures:q}"
-        " --results {params.results:q} --manifest {input.manifest:q} --runs {params.runs:q}"
+        " --topology {input.topology:q} --results {params.results:q} --manifest {input.manifest:q} --runs {params.runs:q}"
         " --template report/report.html.j2"
         " {params.remarks} --output {output.page:q} --answers {output.answers:q} > {log:q} 2>&1"

@@ -122,9 +122,7 @@ rule tables_convergence:
     input:
         records=RECORDS_OF["convergence"],
         trainings=RECORDS_OF["full_trainings"],
-        timing=f"<results>/tables/{STUDY}/timing.csv",
-        costs=f"<results>/tables/{STUDY}/costs.csv",
-        provenance=f"<results>/tables/{STUDY}/provenance.csv",
+        timed=tables_by("tables_runs"),
     output:
         tables_by("tables_convergence"),
     log:
@@ -141,7 +139,8 @@ rule tables_convergence:
         target=config.get("time_to_accuracy", {}).get("accuracy", 1.0),
     shell:
         "python workflow/scripts/tables_convergence.py --records {input.records:q}"
-        " --study {params.study:q} --tables {params.tables:q} --margin {params.margin}"
+        " --timed {input.timed:q} --study {params.study:q} --tables {params.tables:q}"
+        " --margin {params.margin}"
         " --accuracies {params.accuracies} --trainings {input.trainings:q}"
         " --target {params.target} > {log:q} 2>&1"
 

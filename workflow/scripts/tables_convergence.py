@@ -22,25 +22,27 @@ def main(
     records: tuple[Path, ...] = (),
     accuracies: tuple[float, ...] = (),
     trainings: tuple[Path, ...] = (),
+    timed: tuple[Path, ...] = (),
     target: float = 1.0,
 ) -> None:
     """Write the tables of `records`; a loss of less than `margin` closes a gap.
 
-    And those of `trainings`, records of full trainings towards a test accuracy of `target`.
+    And those of `trainings`, records of full trainings towards a test accuracy of `target`. Epochs
+    take as long as in the tables `timed`, where the study has a grid.
     """
     if records:
         documents = [CONVERGENCE.read(path) for path in records]
         runs, epochs = convergence.runs(documents), convergence.epochs(documents)
-        names = ["timing", "costs", "provenance"]
-        timing, costs, provenance = schema.read_all(names, tables, study).values()
-        timing = timing.merge(costs[[*CELL_KEYS, "watt_hours_per_epoch"]], on=CELL_KEYS)
-        timed = timed_with_sgd(timing, provenance)
+        measured = schema.StudyTables(study, schema.read_files(study, timed), "", {})
+        costs = measured.costs[[*CELL_KEYS, "watt_hours_per_epoch"]]
+        timing = measured.timing.merge(costs, on=CELL_KEYS)
+        sgd = timed_with_sgd(timing, measured.provenance)
         found = {
             "convergence": runs,
             "convergence_epochs": epochs,
             "loss_curves": convergence.curves(documents),
             "remedies": remedies(runs, margin),
-            "time_to_accuracy": time_to_accuracy(runs, epochs, timed, margin),
+            "time_to_accuracy": time_to_accuracy(runs, epochs, sgd, margin),
             "images_to_accuracy": images_to_accuracy(documents, accuracies),
             "noise_scale": noise_scale(documents),
         }

@@ -64,11 +64,15 @@ def run_logs(config: dict[str, Any]) -> list[Path]:
 
 def other_records(config: dict[str, Any]) -> list[Path]:
     """What was measured beside the runs, from the study's folder: no report can do without it."""
+    return [*limits_records(config), *quantization_records(config)]
+
+
+def limits_records(config: dict[str, Any]) -> list[Path]:
+    """The records of the interconnect and of the peaks, none without a grid."""
+    if not config["grid"]["seeds"]:
+        return []
     sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in config["grid"]["gpus"] if gpus > 1]
-    return [
-        *(Path(path) for path in [*sweeps, "peaks/peaks.json"]),
-        *quantization_records(config),
-    ]
+    return [Path(path) for path in [*sweeps, "peaks/peaks.json"]]
 
 
 def quantization_records(config: dict[str, Any]) -> list[Path]:
@@ -92,9 +96,9 @@ def leave_out_later(folder: Path, config: dict[str, Any]) -> None:
     """
     own = read_config(folder / CONFIG)
     later = [("quantization", "variants"), ("convergence", "accuracies")]
-    for section, key in [*later, ("time_to_accuracy", "gpus")]:
+    for section, key in [*later, ("time_to_accuracy", "gpus"), ("quantization", "bit_widths")]:
         if isinstance(config.get(section), dict) and key not in (own.get(section) or {}):
-            config[section] |= {key: []}
+            config[section] |= {key: {} if key == "bit_widths" else []}
 
 
 def synchronization_records(config: dict[str, Any]) -> list[Path]:

@@ -6,6 +6,7 @@ Scope = Literal["study", "shared"]
 """Of a table: one of each study, below a folder of its name; or one of all studies, beside these
 folders."""
 Records = Literal[
+    "runs",
     "knobs",
     "convergence",
     "full_trainings",
@@ -23,7 +24,7 @@ _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
 _RUN = "remedy:text global_batch:whole seed:whole factor learning_rate chosen:truth"
 
 MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
-    ("tables_runs", "study", None): {
+    ("tables_runs", "study", "runs"): {
         "timing": f"""{_KEYS} epoch_seconds epoch_seconds_without_loading loader_seconds
             epoch_seconds_min epoch_seconds_max epoch_seconds_without_loading_min
             epoch_seconds_without_loading_max count:whole iterations:whole samples:whole
@@ -55,10 +56,10 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
             config_digest:text started:text ended:text repeat:whole""",
     },
-    ("tables_runs", "shared", None): {
+    ("tables_runs", "shared", "runs"): {
         "accuracy": f"study:text {_CELL} seed:whole epoch:whole {_LEARNING} status:text",
     },
-    ("tables_limits", "shared", None): {
+    ("tables_limits", "shared", "runs"): {
         "interconnect": """gpus:whole backend:text kind:text message_bytes:whole seconds seconds_min
             seconds_max count:whole algbw_gb_per_s busbw_gb_per_s correct:truth launch:text""",
         "interconnect_fit": """gpus:whole backend:text latency_seconds latency_error_seconds
@@ -69,7 +70,7 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             state:text""",
         "machine": "severity:text host:text gpu:text message:text",
     },
-    ("tables_derived", "study", None): {
+    ("tables_derived", "study", "runs"): {
         "speedup": f"""{_KEYS} epoch_seconds epoch_seconds_min epoch_seconds_max count:whole
             baseline_epoch_seconds speedup speedup_min speedup_max efficiency weak_speedup
             weak_efficiency fixed_global_batch_speedup fixed_global_batch_efficiency
