@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config import devices, parts, technique
+from scaling.config.bit_widths import BitWidths
 from scaling.config.experiment_keys import Convergence, Quantization
 from scaling.config.keys import Configuration, Dataset, Model
 from scaling.config.scheme import STAGES
@@ -34,7 +35,9 @@ def asked(config: dict[str, Any]) -> dict[str, Any]:
     known = Configuration.of(config)
     section = config["quantization"]
     variants = [*section["variants"], *known.quantization.bit_widths.variants()]
-    written = {"quantization": section | {"variants": variants, "bit_widths": {}}}
+    # Each list empty, as a file that is laid over another replaces lists alone.
+    none = BitWidths().model_dump()
+    written = {"quantization": section | {"variants": variants, "bit_widths": none}}
     return parts.without_those_off(config | written, known.parts)
 
 
