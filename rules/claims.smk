@@ -16,7 +16,7 @@ rule claims_evaluate:
         code=digest("claims_evaluate"),
         study=STUDY,
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/claims_evaluate.py --study {params.study:q}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/claims_evaluate.py --study {params.study:q}'
         " --tables {input.tables:q} --output {output:q} > {log:q} 2>&1"
 
 

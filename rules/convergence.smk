@@ -44,7 +44,7 @@ if REMEDIES and not REPLAY:
             training=options(TRAINING),
             machine=options(config["machine"], "cpu_threads"),
         shell:
-            'python "$SCALING_STUDY_HOME"/workflow/scripts/convergence_train.py --remedies {params.remedies:q}'
+            'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/convergence_train.py --remedies {params.remedies:q}'
             " --global-batches {wildcards.global_batch:q} --dataset {input.images:q}"
             " --manifest {input.manifest:q} {params.convergence} {params.training}"
             " {params.machine} --cache resources/trained --records {params.records}"

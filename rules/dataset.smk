@@ -20,5 +20,5 @@ rule dataset_prepare:
         ),
         raw=f"{DATASET}/raw",
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/dataset_prepare.py {params.options} --raw-folder {params.raw:q}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/dataset_prepare.py {params.options} --raw-folder {params.raw:q}'
         " --output {output.images:q} --manifest {output.manifest:q} > {log:q} 2>&1"

@@ -34,6 +34,6 @@ rule figures_draw:
         study=STUDY,
         folder=f"{RESULTS}/figures/{STUDY}",
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/figures_draw.py --figures {params.figures:q}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/figures_draw.py --figures {params.figures:q}'
         " --study {params.study:q} --tables {input.tables:q} --output {params.folder:q}"
         " > {log:q} 2>&1"

@@ -21,7 +21,7 @@ rule interconnect_sweep:
         ),
         machine=options(config["machine"], "time_limit_seconds"),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/interconnect_sweep.py --gpus {wildcards.gpus:q}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/interconnect_sweep.py --gpus {wildcards.gpus:q}'
         " --nodes {params.nodes} --device {params.device}"
         " --manifest {input.manifest:q} {params.model} {params.interconnect} {params.machine}"
         " --output {output:q} > {log:q} 2>&1"

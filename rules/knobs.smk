@@ -19,7 +19,7 @@ rule knobs_measure:
         training=options(TRAINING | MODEL),
         machine=options(config["machine"], *LIMITS),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/knobs_measure.py --gpus {wildcards.gpus:q} --nodes {params.nodes}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/knobs_measure.py --gpus {wildcards.gpus:q} --nodes {params.nodes}'
         " --batch-size {wildcards.batch_size:q} --dataset {input.images:q}"
         " --manifest {input.manifest:q} {params.recipe} --knobs {params.knobs:q}"
         " {params.training} {params.machine} --output {output:q} > {log:q} 2>&1"

@@ -15,4 +15,4 @@ rule machine_check:
         # No parameters: the look was before everything else, and a change of it makes nothing old.
         look=options(CHECK | {"nodes": node_count(MOST)}, *LOOK),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/machine_check.py {resources.look} --output {output:q} > {log:q} 2>&1'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/machine_check.py {resources.look} --output {output:q} > {log:q} 2>&1'

@@ -25,6 +25,7 @@ BACKENDS = [
 ]
 # What not every study measures; without any of a kind there are none of its tables.
 RECORDS_OF = {
+    "runs": placed(stored.run_records(config)),
     "knobs": records_there(placed(stored.knobs_records(config))),
     "convergence": records_there(placed(stored.convergence_records(config))),
     "full_trainings": records_there(placed(stored.full_training_records(config))),

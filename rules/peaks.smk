@@ -17,5 +17,5 @@ rule peaks_measure:
         peaks=options(config["peaks"]),
         machine=options(config["machine"], "cpu_threads", "time_limit_seconds"),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/peaks_measure.py --gpus {params.gpus} --device {params.device}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/peaks_measure.py --gpus {params.gpus} --device {params.device}'
         " {params.peaks} {params.machine} --output {output:q} > {log:q} 2>&1"

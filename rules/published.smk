@@ -18,7 +18,7 @@ rule figures_draw_comparison:
         code=digest("figures_draw", FIGURES["comparison"].module),
         folder=subpath(output[0], parent=True),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/figures_draw.py --figures comparison --study published'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/figures_draw.py --figures comparison --study published'
         " --tables {input.table:q} --output {params.folder:q} > {log:q} 2>&1"
 
 
@@ -45,7 +45,7 @@ rule published_render:
         code=digest("published_render"),
         folders=published_folders(),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/published_render.py --folders {params.folders:q}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/published_render.py --folders {params.folders:q}'
         " --networks {input.networks:q}"
         " --figure {input.figure:q} --template {input.template:q} --output {output:q}"
         " > {log:q} 2>&1"

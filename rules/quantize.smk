@@ -26,7 +26,7 @@ rule quantize_train:
             *("device", "epochs", "batch_size", "learning_rate", "momentum", "biases"),
         ),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/quantize_train.py --model {params.model}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_train.py --model {params.model}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --seed {wildcards.seed:q}"
         " {params.training}"
         " --output {output.weights:q} --summary {output.summary:q} > {log:q} 2>&1"
@@ -87,7 +87,7 @@ rule quantize_evaluate:
             }
         ),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/quantize_evaluate.py --model {params.model}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_evaluate.py --model {params.model}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
         " --seed {wildcards.seed:q} --calibration-images {params.calibration_images}"
         " --device {params.device} {params.own} --output {params.written:q} > {log:q} 2>&1"
@@ -133,7 +133,7 @@ rule quantize_peers:
         calibration_images=config["quantization"]["calibration_images"],
         cpu_threads=config["machine"]["cpu_threads"],
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/quantize_peers.py --dataset {input.images:q}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_peers.py --dataset {input.images:q}'
         " --manifest {input.manifest:q} --weights {input.weights:q} --seed {wildcards.seed:q}"
         " --calibration-images {params.calibration_images} --peers {params.peers}"
         " --threads {params.cpu_threads} --output {output:q} > {log:q} 2>&1"
@@ -164,7 +164,7 @@ rule quantize_export:
         calibration_images=config["quantization"]["calibration_images"],
         own="",
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/quantize_export.py --model {params.model} {params.own}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_export.py --model {params.model} {params.own}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
         " --seed {wildcards.seed:q} --calibration-images {params.calibration_images}"
         " --output {output.record:q} > {log:q} 2>&1"

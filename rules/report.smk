@@ -10,7 +10,7 @@ TEMPLATE = [
 rule report_render:
     input:
         tables=tables_by("tables_scaling", "tables_experiments"),
-        topology="<results>/tables/topology.txt",
+        topology="<results>/tables/topology.txt" if RECORDS_OF["runs"] else [],
         records=records,
         claims="<results>/tables/claims.json",
         figures=expand(
@@ -44,8 +44,8 @@ rule report_render:
         results=subpath(output[0], parent=True),
         runs=f"{RECORDS}/runs",
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/report_render.py --study {params.study:q}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/report_render.py --study {params.study:q}'
         " --tables {input.tables:q} --figures {input.figures:q}"
-        " --results {params.results:q} --manifest {input.manifest:q} --runs {params.runs:q}"
-        " --template {input.template[0]:q}"
+        " --topology {input.topology:q} --results {params.results:q}"
+        " --manifest {input.manifest:q} --runs {params.runs:q} --template {input.template[0]:q}"
         " {params.remarks} --output {output.page:q} --answers {output.answers:q} > {log:q} 2>&1"

@@ -11,5 +11,5 @@ rule study_config:
         code=digest("study_config"),
         config=json.dumps(config),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/study_config.py --config {params.config:q}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/study_config.py --config {params.config:q}'
         " --output {output:q} > {log:q} 2>&1"

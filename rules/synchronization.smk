@@ -29,7 +29,7 @@ if not REPLAY:
             tuned_options=json.dumps(grid.recipe_options(config, "tuned")),
             machine=options(config["machine"], *LIMITS),
         shell:
-            'python "$SCALING_STUDY_HOME"/workflow/scripts/synchronization_measure.py --gpus {wildcards.gpus:q}'
+            'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/synchronization_measure.py --gpus {wildcards.gpus:q}'
             " --world-sizes {params.world_sizes} --dataset {input.images:q}"
             " --manifest {input.manifest:q} {params.synchronization} {params.training}"
             " --tuned-options {params.tuned_options:q} {params.machine}"

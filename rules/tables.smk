@@ -28,7 +28,7 @@ rule tables_scaling:
         study=STUDY,
         tables=subpath(output.topology, parent=True),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/tables_scaling.py --grid {params.grid:q} --runs {params.runs:q}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_scaling.py --grid {params.grid:q} --runs {params.runs:q}'
         " {params.partial} {params.cost} --study {params.study:q} --tables {params.tables:q}"
         " --cells {output.cells:q} --sweeps {input.sweeps:q} --peaks {input.peaks:q}"
         " --machine {input.machine:q} --knobs {input.knobs:q} > {log:q} 2>&1"
@@ -43,12 +43,7 @@ rule tables_experiments:
         peers=RECORDS_OF["peers"],
         stages=RECORDS_OF["resnet18"],
         exports=RECORDS_OF["export"],
-        scaling=expand(
-            f"<results>/tables/{STUDY}/{{table}}.csv",
-            table=(
-                ["timing", "costs", "provenance"] if RECORDS_OF["convergence"] else []
-            ),
-        ),
+        timed=tables_by("tables_scaling") if RECORDS_OF["convergence"] else [],
     output:
         tables_by("tables_experiments"),
     log:
@@ -64,8 +59,9 @@ rule tables_experiments:
         accuracies=config["convergence"].get("accuracies", []),
         target=config.get("time_to_accuracy", {}).get("accuracy", 1.0),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/tables_experiments.py --tables {params.tables:q}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_experiments.py --tables {params.tables:q}'
         " --study {params.study:q} --margin {params.margin} --techniques {input.techniques:q}"
+        " --timed {input.timed:q}"
         " --accuracies {params.accuracies} --trainings {input.trainings:q}"
         " --target {params.target} --ranks {input.ranks:q} --variants {input.variants:q}"
         " --peers {input.peers:q} --stages {input.stages:q} --exports {input.exports:q}"
@@ -92,7 +88,7 @@ rule tables_published:
         train_images=CIFAR10_TRAIN_IMAGES,
         tables=subpath(output[0], ancestor=2),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/tables_published.py --folder {params.folder:q}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_published.py --folder {params.folder:q}'
         " --study {wildcards.study:q} --train-images {params.train_images}"
         " --tables {params.tables:q} > {log:q} 2>&1"
 
@@ -113,5 +109,5 @@ rule tables_comparison:
         tables=subpath(output[0], ancestor=2),
         folders=published_folders(),
     shell:
-        'python "$SCALING_STUDY_HOME"/workflow/scripts/tables_comparison.py --tables {params.tables:q}'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_comparison.py --tables {params.tables:q}'
         " --folders {params.folders:q} --output {output:q} > {log:q} 2>&1"

@@ -36,7 +36,7 @@ rule train_run:
         # What is compiled for one cell serves every other cell of that batch size.
         "TORCHINDUCTOR_CACHE_DIR=${{TORCHINDUCTOR_CACHE_DIR:-$PWD/resources/compiled}}"
         " TRITON_CACHE_DIR=${{TRITON_CACHE_DIR:-$PWD/resources/compiled/triton}}"
-        ' python "$SCALING_STUDY_HOME"/workflow/scripts/train_run.py'
+        ' python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_run.py'
         " --recipe {wildcards.recipe:q} --strategy {wildcards.strategy:q} --gpus {wildcards.gpus:q}"
         " --nodes {params.nodes} --batch-size {wildcards.batch_size:q} --seed {wildcards.seed:q}"
         " --repeat {params.repeat}"
@@ -101,5 +101,5 @@ if SHARING:
         params:
             code=digest("train_single"),
         shell:
-            'python "$SCALING_STUDY_HOME"/workflow/scripts/train_single.py --record {input.record:q}'
+            'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_single.py --record {input.record:q}'
             " --strategy {wildcards.strategy:q} --output {output:q} > {log:q} 2>&1"

@@ -23,6 +23,7 @@ def arguments(folder: Path, *more: str) -> list[str]:
         *("--template", str(REPORT / "report.html.j2")),
         *("--output", str(folder / "report.html")),
         *("--answers", str(folder / "answers.md")),
+        *("--topology", str(folder / "tables/topology.txt")),
         *("--tables", *map(str, sorted((folder / "tables").rglob("*.csv")))),
         *("--figures", *map(str, sorted((folder / "figures" / STUDY).glob("*.svg")))),
         *more,

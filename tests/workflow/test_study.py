@@ -7,6 +7,7 @@ import shutil
 from datetime import datetime
 
 import pandas as pd
+import pytest
 
 from scaling.config import devices
 from scaling.tables import schema
@@ -24,6 +25,31 @@ def test_a_study_leaves_the_tables_of_what_it_measured_and_one_report(finished_s
     assert timing["count"].tolist() == [3, 3]
     assert timing["iterations"].tolist() == [6, 3]
     assert (results / "report.html").read_text().lower().count("<html") == 1
+
+
+ALWAYS = {"dataset_prepare", "study_config", "claims_evaluate", "report_render"}
+
+
+@pytest.mark.parametrize(
+    ("part", "jobs"),
+    [
+        (
+            "scaling",
+            {"machine_check", "interconnect_sweep", "peaks_measure", "train_run"}
+            | {f"tables_{name}" for name in ("runs", "limits", "derived")},
+        ),
+        ("accuracy", {"machine_check", "convergence_train", "tables_experiments"}),
+        ("proofs", {"machine_check", "synchronization_measure", "tables_experiments"}),
+        (
+            "int8",
+            {f"quantize_{name}" for name in ("train", "evaluate", "export")}
+            | {"tables_experiments"},
+        ),
+    ],
+)
+def test_a_part_alone_is_measured_and_told_alone(new_study, part, jobs):
+    planned = new_study(parts=[part], grid__gpus=[1, 2]).planned()
+    assert {name for name in planned if not name.startswith("plot_")} == ALWAYS | jobs
 
 
 def test_what_ddp_can_be_told_is_measured_for_each_cell_that_asks_for_it(new_study):

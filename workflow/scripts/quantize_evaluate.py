@@ -12,6 +12,23 @@ from scaling.quantization import commands
 from scaling.quantization.commands import Evaluation
 
 
+def kind_of(record: Row) -> Kind[Row]:
+    if "refused" in record:
+        return REFUSED
+    return STAGED if "stages" in record else VARIANT
+
+
+def say(record: Row) -> None:
+    if "refused" in record:
+        print(f"{record['variant']}: refused, as {record['refused']}")
+        return
+    for row in record.get("stages", [record]):
+        print(
+            f"{row.get('stage', row.get('variant'))} {row.get('weight_scales', '')}: accuracy "
+            f"{row['accuracy_percent']:.2f} %, {row['difference_points']:+.2f} points to float32"
+        )
+
+
 @program
 def main(argv: list[str] | None = None) -> None:
     command: Evaluation = commands.parse("evaluation", argv)
@@ -32,23 +49,6 @@ def main(argv: list[str] | None = None) -> None:
                 **found,
                 "environment": {**host_info, "started": started, "ended": ended},
             }
-            _kind(record).write(path, record)
-            _say(record)
+            kind_of(record).write(path, record)
+            say(record)
             started = ended
-
-
-def _kind(record: Row) -> Kind[Row]:
-    if "refused" in record:
-        return REFUSED
-    return STAGED if "stages" in record else VARIANT
-
-
-def _say(record: Row) -> None:
-    if "refused" in record:
-        print(f"{record['variant']}: refused, as {record['refused']}")
-        return
-    for row in record.get("stages", [record]):
-        print(
-            f"{row.get('stage', row.get('variant'))} {row.get('weight_scales', '')}: accuracy "
-            f"{row['accuracy_percent']:.2f} %, {row['difference_points']:+.2f} points to float32"
-        )

@@ -20,6 +20,7 @@ def main(
     answers: Path,
     tables: tuple[Path, ...],
     figures: tuple[Path, ...] = (),
+    topology: tuple[Path, ...] = (),
     partial: bool = False,
     side_by_side: bool = False,
     replayed_from: str | None = None,
@@ -29,7 +30,7 @@ def main(
     `partial` accepts missing cells; `side_by_side` and `replayed_from` are said at the top.
     """
     shared = results / "tables"
-    found = schema.read_study(study, tables, shared / "topology.txt", manifest)
+    found = schema.read_study(study, tables, next(iter(topology), None), manifest)
     drawn = dict.fromkeys(STUDY_FIGURES, "")
     render = report.renderer(
         found,

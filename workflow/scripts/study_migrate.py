@@ -23,6 +23,7 @@ from scaling.core.records.kinds import KINDS
 STUDIES = Path("studies")
 LATER: list[tuple[str, str, Any]] = [
     ("quantization", "variants", []),
+    ("quantization", "bit_widths", {"weights": [], "activations": [], "both": []}),
     ("quantization", "peers", []),
     ("quantization", "resnet18", False),
     ("convergence", "remedies", []),

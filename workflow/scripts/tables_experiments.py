@@ -56,21 +56,24 @@ OF_INT8: list[tuple[Kind[Any], Makers]] = [
 
 
 def _of_techniques(
-    paths: Sequence[Path], accuracies: Sequence[float], margin: float, tables: Path, study: str
+    paths: Sequence[Path],
+    accuracies: Sequence[float],
+    margin: float,
+    timed: Sequence[Path],
+    study: str,
 ) -> dict[str, pd.DataFrame]:
     documents = [CONVERGENCE.read(path) for path in paths]
     runs, epochs = convergence.runs(documents), convergence.epochs(documents)
-    timing, costs, provenance = schema.read_all(
-        ["timing", "costs", "provenance"], tables, study
-    ).values()
-    timing = timing.merge(costs[[*CELL_KEYS, "watt_hours_per_epoch"]], on=CELL_KEYS)
-    timed = timed_with_sgd(timing, provenance)
+    measured = schema.StudyTables(study, schema.read_files(study, timed), "", {})
+    costs = measured.costs[[*CELL_KEYS, "watt_hours_per_epoch"]]
+    timing = measured.timing.merge(costs, on=CELL_KEYS)
+    sgd = timed_with_sgd(timing, measured.provenance)
     return {
         "convergence": runs,
         "convergence_epochs": epochs,
         "loss_curves": convergence.curves(documents),
         "remedies": remedies(runs, margin),
-        "time_to_accuracy": time_to_accuracy(runs, epochs, timed, margin),
+        "time_to_accuracy": time_to_accuracy(runs, epochs, sgd, margin),
         "images_to_accuracy": images_to_accuracy(documents, accuracies),
         "noise_scale": noise_scale(documents),
     }
@@ -82,6 +85,7 @@ def main(
     study: str = "",
     margin: float = 0.0,
     techniques: tuple[Path, ...] = (),
+    timed: tuple[Path, ...] = (),
     accuracies: tuple[float, ...] = (),
     trainings: tuple[Path, ...] = (),
     target: float = 1.0,
@@ -93,12 +97,13 @@ def main(
 ) -> None:
     """Write the tables of each kind of record that there is.
 
-    With `techniques` a loss of less than `margin` closes a gap, and images are counted to
-    `accuracies`; `trainings` are full trainings towards a test accuracy of `target`.
+    With `techniques` a loss of less than `margin` closes a gap, images are counted to `accuracies`,
+    and epochs take as long as in the tables `timed`; `trainings` are full trainings towards a test
+    accuracy of `target`.
     """
     found: dict[str, pd.DataFrame] = {}
     if techniques:
-        found |= _of_techniques(techniques, accuracies, margin, tables, study)
+        found |= _of_techniques(techniques, accuracies, margin, timed, study)
     if trainings:
         full = full_trainings([RUN.read(path) for path in trainings], target)
         found |= {"full_trainings": full, "trained_to_accuracy": trained_to_accuracy(full)}

@@ -1,11 +1,12 @@
 import copy
+from contextlib import nullcontext
 from pathlib import Path
 from runpy import run_path
 
 import pytest
 import yaml
 
-from scaling.config import config
+from scaling.config import config, parts, stored
 from scaling.core.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -65,6 +66,9 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("training.weight_decay", "5e-4", "YAML reads 5e-4 as text, and 5.0e-4 as a number"),
         ("training.momentum", float("nan"), "momentum is nan: it should be a finite number"),
         ("device", "tpu", "device is 'tpu': it should be 'auto', 'cpu' or 'cuda'"),
+        ("parts", ["speed"], "parts[0] is 'speed': it should be 'scaling', 'accuracy', 'proofs' o"),
+        ("parts", [], "parts is []: Value should have at least 1 item"),
+        ("quantization.bit_widths", {"both": [9]}, "bit_widths.both[0] is 9: it should be less th"),
         ("partial", "yes please", "partial is 'yes please': it should be a valid boolean"),
         ("study", "mine\n", "study is 'mine\\n': String should match pattern"),
         ("study", "../up", "study is '../up'"),
@@ -129,6 +133,54 @@ def test_a_study_may_do_without_part_b_and_a_replay_without_variants():
     config.check(changed("quantization.variants", []), reads_images=False)
 
 
+@pytest.mark.parametrize("off", parts.PARTS)
+def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off):
+    wrong = {
+        "scaling": ("grid.repeats", [{"gpus": [7], "repeats": 2}]),
+        "accuracy": ("convergence.remedies", [{"name": "a"}] * 2),
+        "proofs": ("synchronization.seeds", []),
+        "int8": ("quantization.histograms", "nothing"),
+    }
+    document = changed(*wrong[off])
+    with pytest.raises(UserError) if off != "proofs" else nullcontext():
+        config.check(document)
+    document["parts"] = [part for part in parts.PARTS if part != off]
+    config.check(document)
+
+
+def test_a_part_alone_has_no_records_of_others():
+    lists = {
+        "scaling": [stored.run_records, stored.limits_records, stored.knobs_records],
+        "accuracy": [stored.convergence_records, stored.full_training_records],
+        "proofs": [stored.synchronization_records],
+        "int8": [stored.quantization_records],
+    }
+    for part in parts.PARTS:
+        document = changed("parts", [part])
+        document["knobs"]["gpus"] = [2]
+        document["time_to_accuracy"] |= {"gpus": [1]}
+        config.leave_out(document)
+        found = {name: [bool(records(document)) for records in lists[name]] for name in lists}
+        assert found == {name: [name == part] * len(lists[name]) for name in lists}
+        config.check(document)
+
+
+def test_a_study_of_accuracy_alone_asks_for_the_gpus_of_its_trainings():
+    document = changed("parts", ["accuracy"])
+    assert config.asked(document)["grid"]["gpus"] == [1]
+    document["time_to_accuracy"]["gpus"] = [1, 4]
+    assert config.asked(document)["grid"]["gpus"] == [1, 4]
+    document["parts"] = ["accuracy", "proofs"]
+    assert config.asked(document)["grid"]["gpus"] == [1, 2]
+
+
+def test_bit_widths_are_the_variants_that_were_written_one_by_one():
+    before = yaml.safe_load((ROOT / "studies/h200-large-batches/config.yaml").read_text())
+    written = config.asked(shipped("config.yaml"))
+    assert written["quantization"]["variants"] == before["quantization"]["variants"]
+    assert config.asked(written) == written
+
+
 def test_a_plugin_that_is_not_there_or_adds_nothing_is_named(tmp_path):
     document = shipped("demo.yaml")
     (tmp_path / "empty.py").write_text("entry = 1\n")
@@ -140,7 +192,7 @@ def test_a_plugin_that_is_not_there_or_adds_nothing_is_named(tmp_path):
 
 def test_what_only_the_labs_networks_have_is_left_out_of_other_studies():
     document = shipped("demo.yaml")
-    assert config.leave_out(document) == [] and document == shipped("demo.yaml")
+    assert config.leave_out(document) == [] and document == config.asked(shipped("demo.yaml"))
     document["model"]["name"], document["dataset"]["image_size"] = "resnet50", 224
     assert [
         sentence.split(" are ")[0].split(" is ")[0] for sentence in config.leave_out(document)

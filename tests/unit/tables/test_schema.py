@@ -30,13 +30,6 @@ def test_a_file_that_is_no_table_is_named(tmp_path):
         schema.read_files("demo", [tmp_path / "holidays.csv"])
 
 
-def test_a_study_without_a_table_is_without_its_rows_unless_every_study_has_it():
-    study = schema.StudyTables("demo", {}, "", {})
-    assert study.remedies.empty
-    with pytest.raises(UserError, match=r"study demo lacks timing\.csv"):
-        study.timing  # noqa: B018
-
-
 @pytest.mark.parametrize("name", schema.TABLES)
 def test_a_table_that_is_not_there_is_as_one_without_rows(name, tmp_path):
     path = tmp_path / f"{name}.csv"

@@ -6,7 +6,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from scaling.config import devices, technique
+from scaling.config import devices, parts, technique
+from scaling.config.bit_widths import BitWidths
 from scaling.config.experiment_keys import Convergence, Quantization
 from scaling.config.keys import Configuration, Dataset, Model
 from scaling.config.scheme import STAGES
@@ -23,9 +24,21 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
 
     A study that no longer reads its images may name a dataset.path that does not exist here.
     """
-    sentences = list(_across_keys(Configuration.of(config), config, reads_images))
+    values = asked(config)
+    sentences = list(_across_keys(Configuration.of(values), values, reads_images))
     if sentences:
         raise UserError(f"the configuration is wrong: {'; '.join(sentences)}")
+
+
+def asked(config: dict[str, Any]) -> dict[str, Any]:
+    """Return what is measured of `config`: without the parts that are off, bits as variants."""
+    known = Configuration.of(config)
+    section = config["quantization"]
+    variants = [*section["variants"], *known.quantization.bit_widths.variants()]
+    # Each list empty, as a file that is laid over another replaces lists alone.
+    none = BitWidths().model_dump()
+    written = {"quantization": section | {"variants": variants, "bit_widths": none}}
+    return parts.without_those_off(config | written, known.parts)
 
 
 def _across_keys(  # noqa: C901  (one sentence after the other)
@@ -40,12 +53,13 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
             yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
     grid, per_node = config.grid, config.machine.gpus_per_node
     full = config.time_to_accuracy
-    used = [*grid.recipes, *(["tuned"] if full.gpus else [])]
+    used, strategies = ([*grid.recipes], grid.strategies) if grid.seeds else ([], ["ddp"])
+    used += ["tuned"] if full.gpus else []
     recipes = {name: values["recipes"][name] for name in used}
     if max(grid.gpus) > 1:
-        yield from devices.need_own_updates(grid.strategies, recipes)
+        yield from devices.need_own_updates(strategies, recipes)
     if config.device == "cpu":
-        for said in devices.need_gpus(grid.strategies, recipes, max(grid.gpus)):
+        for said in devices.need_gpus(strategies, recipes, max(grid.gpus)):
             yield f"{said}, and device is cpu"
     uneven = [n for n in grid.gpus if per_node and n > per_node and n % per_node]
     if uneven:
@@ -55,18 +69,10 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
         )
     if absent := sorted(set(config.knobs.gpus) - set(grid.gpus)):
         yield f"knobs.gpus has {absent[0]} (allowed: those of grid.gpus, whose link is measured)"
-    for name in grid.recipes:
-        limits = getattr(config.recipes, name).strategies or grid.strategies
-        if not set(limits) & set(grid.strategies):
-            yield (
-                f"recipes.{name}.strategies is {', '.join(limits)} and grid.strategies has none of "
-                f"them (it has {', '.join(grid.strategies)}): the recipe would have no cell"
-            )
-    cells = list(product(grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes))
-    for place, wanted in enumerate(grid.repeats):
-        if not any(repeats_of(wanted.model_dump(), *cell) for cell in cells):
-            yield f"grid.repeats[{place}] is of no cell (allowed: values of the grid's own lists)"
-    yield from _remedies(config.convergence)
+    if grid.seeds:
+        yield from _cells(config)
+    if config.convergence.remedies:
+        yield from _remedies(config.convergence)
     if uneven := [gpus for gpus in full.gpus if full.global_batch % gpus]:
         yield (
             f"time_to_accuracy.gpus has {', '.join(map(str, uneven))} and time_to_accuracy."
@@ -80,10 +86,12 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
 
 
 def leave_out(config: dict[str, Any]) -> list[str]:
-    """Take out of `config` what belongs to the lab's own networks alone; say what and why.
+    """Take out of `config` what is not `asked`, and what other networks than the lab's do not have.
 
-    Techniques for large batches are tried on the lab's model; Part B needs images of 32×32 pixels.
+    Of the latter it returns what and why: techniques for large batches are tried on the lab's
+    model; Part B needs images of 32×32 pixels.
     """
+    config |= asked(config)
     said, name = [], config.get("model", {}).get("name", LAB_MODEL)
     side = config.get("dataset", {}).get("image_size", LAB_SIDE)
     if name != LAB_MODEL and config["convergence"]["remedies"]:
@@ -116,6 +124,22 @@ def _path(dataset: Dataset, reads_images: bool) -> Iterator[str]:
     # Path.exists raises errors for a path that is too long, or of no user.
     elif reads_images and not os.path.exists(os.path.expanduser(path)):  # noqa: PTH110, PTH111
         yield f"dataset.path is {path!r}, which does not exist from where Snakemake works"
+
+
+def _cells(config: Configuration) -> Iterator[str]:
+    """What is wrong with the cells of the grid."""
+    grid = config.grid
+    for name in grid.recipes:
+        limits = getattr(config.recipes, name).strategies or grid.strategies
+        if not set(limits) & set(grid.strategies):
+            yield (
+                f"recipes.{name}.strategies is {', '.join(limits)} and grid.strategies has none of "
+                f"them (it has {', '.join(grid.strategies)}): the recipe would have no cell"
+            )
+    cells = list(product(grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes))
+    for place, wanted in enumerate(grid.repeats):
+        if not any(repeats_of(wanted.model_dump(), *cell) for cell in cells):
+            yield f"grid.repeats[{place}] is of no cell (allowed: values of the grid's own lists)"
 
 
 def _remedies(section: Convergence) -> Iterator[str]:

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from scaling.core import environment
+from scaling.core import environment, grid
 from scaling.core.errors import UserError
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
@@ -78,10 +78,12 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
             "run on a cluster (--profile slurm), or set gpus_per_node to null"
         )
     there, what = len(environment.visible_gpus()), "GPUs"
-    recipes = {name: config["recipes"][name] for name in config["grid"]["recipes"]}
+    cells = grid.of(config)
+    recipes = {cell.recipe: config["recipes"][cell.recipe] for cell in cells}
     device = environment.resolve_device(config["device"])
     if device == "cpu":
-        for said in need_gpus(config["grid"]["strategies"], recipes, wanted):
+        strategies = dict.fromkeys(cell.strategy for cell in cells)
+        for said in need_gpus(strategies, recipes, wanted):
             raise UserError(f"{said}, and none is visible")
         threads = config["machine"]["cpu_threads"]
         there = cores() // threads

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Gt, Le
 from pydantic import AfterValidator, Field, StringConstraints
 
+from scaling.config.bit_widths import BitWidths
 from scaling.config.key_types import (
     AboveZero,
     Count,
@@ -141,6 +142,7 @@ class Quantization(Section):
     where one is new or changes. One whose sums could leave an int32 is refused in its record and
     its job's log, and no table has it. Options not given are those of plain int8. The report's
     stages are `weights`, `weights+activations` and `weights+activations+bias`."""
+    bit_widths: BitWidths = Field(default_factory=BitWidths)
     histograms: str
     """The variant whose weights and activations are drawn: one with int8 logits and a scale for
     each tensor."""

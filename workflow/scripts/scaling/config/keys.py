@@ -23,6 +23,7 @@ from scaling.config.key_types import (
     one_of,
 )
 from scaling.config.knobs import Knobs
+from scaling.config.parts import PARTS, Part
 from scaling.core.section import Section
 from scaling.registry.dataset import DATASETS
 from scaling.registry.recipe import RECIPES
@@ -91,8 +92,9 @@ class Grid(Section):
     batch_sizes: Some[Positive]
     """Samples **per GPU** and step. What does not fit into memory is recorded as `oom`, what is
     larger than the dataset as `infeasible`."""
-    seeds: Some[Count]
-    """One run of every cell per seed: other weights and orders, the same work."""
+    seeds: Distinct[Count]
+    """One run of every cell per seed: other weights and orders, the same work. `[]` leaves the grid
+    and the limits of the machine out."""
     repeats: Annotated[list[Repeats], BeforeValidator(_for_all)] = Field(default_factory=list)
     """Runs of every cell and seed, each a process of its own, on Slurm perhaps on another node:
     only they tell noise from a difference. For some cells, as `[{recipes: [tuned], repeats: 2},
@@ -228,6 +230,11 @@ class Configuration(Section):
     partial: bool
     """`true` makes the tables and the report of the runs that exist; the report lists the missing
     ones at the top."""
+    parts: Some[Part] = Field(default_factory=lambda: list(PARTS))
+    """What is measured: `scaling` (the grid, the interconnect, the peaks), `accuracy` (remedies for
+    large batches, trainings to an accuracy), `proofs` (what ranks share), `int8` (Part B). No key
+    of another part matters; the proofs are on the most GPUs of `grid.gpus`. May be left out: all of
+    them."""
     plugins: Distinct[str] = Field(default_factory=list)
     """Python files of yours, each with an `ENTRY` that adds a strategy, a recipe, a model or a
     dataset: see docs/extending.md. May be left out."""

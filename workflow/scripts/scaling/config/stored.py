@@ -65,14 +65,22 @@ def run_logs(config: dict[str, Any]) -> list[Path]:
 
 def other_records(config: dict[str, Any]) -> list[Path]:
     """What was measured beside the runs, from the study's folder: no report can do without it."""
-    sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in config["grid"]["gpus"] if gpus > 1]
+    looked = config["grid"]["seeds"] and config["machine"].get("check") != "off"
     return [
-        *(Path(path) for path in [*sweeps, "peaks/peaks.json"]),
-        *([] if config["machine"].get("check") == "off" else [MACHINE]),
+        *limits_records(config),
+        *([MACHINE] if looked else []),
         *quantization_records(config),
         *synchronization_records(config),
         *knobs_records(config),
     ]
+
+
+def limits_records(config: dict[str, Any]) -> list[Path]:
+    """The records of the interconnect and of the peaks, none without a grid."""
+    if not config["grid"]["seeds"]:
+        return []
+    sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in config["grid"]["gpus"] if gpus > 1]
+    return [Path(path) for path in [*sweeps, "peaks/peaks.json"]]
 
 
 def quantization_records(config: dict[str, Any]) -> list[Path]:

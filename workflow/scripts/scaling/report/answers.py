@@ -71,9 +71,9 @@ def large_batches(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     """What the best techniques reach; where there are none, accuracy over the cells' batches."""
     if said := _techniques(tables.remedies):
         return said
-    known = cells[cells["test_accuracy"].notna()]
     if "reference" not in cells:
         return None
+    known = cells[cells["test_accuracy"].notna()]
     for first in rows_of(known[known["reference"].eq(True)].head(1)):
         own = known[known["recipe"] == first.recipe].sort_values("global_batch_size")
         last: Any = next(own.tail(1).itertuples())

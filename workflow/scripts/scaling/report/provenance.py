@@ -14,8 +14,19 @@ def headline(study: StudyTables) -> str:
     """`ResNet-18 on CIFAR-10, 2 × NVIDIA H200`, as far as the records say."""
     runs = _recorded(study)
     models = _values(runs, "model")
-    title = model.title(models[0].partition(",")[0]) if models else "Int8 quantization"
+    title = model.title(models[0].partition(",")[0]) if models else _beside_a_grid(study)
     return ", ".join(filter(None, [f"{title} on {dataset(study)}", machine(study.provenance)]))
+
+
+def _beside_a_grid(study: StudyTables) -> str:
+    """`Large batches and int8 quantization`: what a study without timed runs measured."""
+    kinds = {
+        "large batches": (study.remedies, study.full_trainings),
+        "what ranks share": (study.sampler,),
+        "int8 quantization": (study.quantization, study.quantization_resnet),
+    }
+    found = [words for words, tables in kinds.items() if any(map(len, tables))]
+    return (" and ".join(found) or "nothing").capitalize()
 
 
 def machine(provenance: pd.DataFrame) -> str:
@@ -44,14 +55,14 @@ def dataset(study: StudyTables) -> str:
 
 
 def summary(study: StudyTables, replayed_from: str | None) -> str:
-    """One line: cells by status, seeds, epochs, since when; of int8 alone machines and commits."""
+    """One line: cells by status, seeds, epochs, since when; without a grid machines and commits."""
     if (study.timing["status"] == "missing").all():
         resnet = study.quantization_resnet.rename(columns={"device": "cpu"})
         told = pd.concat([study.quantization, study.quantization_peers, resnet])
         told = told[["cpu", "commit"]].astype(object).fillna("")
         commits = ", ".join(map(_commit, _values(told, "commit")))
         made = [*_values(told, "cpu"), f"commit {commits}" if commits else ""]
-        return " · ".join(filter(None, ["Int8 quantization alone", *made]))
+        return " · ".join(filter(None, [f"{_beside_a_grid(study)} alone", *made]))
     counts = study.timing["status"].value_counts(sort=False)
     statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
     epochs = fmt.whole_span(study.timing["count"].dropna())

@@ -6,6 +6,7 @@ Scope = Literal["study", "shared"]
 """Of a table: one of each study, below a folder of its name; or one of all studies, beside these
 folders."""
 Records = Literal[
+    "runs",
     "knobs",
     "convergence",
     "full_trainings",
@@ -23,7 +24,7 @@ _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
 _RUN = "remedy:text global_batch:whole seed:whole factor learning_rate chosen:truth"
 
 MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
-    ("tables_scaling", "study", None): {
+    ("tables_scaling", "study", "runs"): {
         "timing": f"""{_KEYS} epoch_seconds epoch_seconds_without_loading loader_seconds
             epoch_seconds_min epoch_seconds_max epoch_seconds_without_loading_min
             epoch_seconds_without_loading_max count:whole iterations:whole samples:whole
@@ -77,7 +78,7 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             sustained_utilization""",
         "audit": f"check:text {_CELL} severity:text message:text found expected",
     },
-    ("tables_scaling", "shared", None): {
+    ("tables_scaling", "shared", "runs"): {
         "accuracy": f"study:text {_CELL} seed:whole epoch:whole {_LEARNING} status:text",
         "interconnect": """gpus:whole backend:text kind:text message_bytes:whole seconds seconds_min
             seconds_max count:whole algbw_gb_per_s busbw_gb_per_s correct:truth launch:text""",

@@ -71,7 +71,10 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
 
 def empty(name: str) -> pd.DataFrame:
     """The table called `name` without rows, as `read` returns it."""
-    return frame(name).astype(dict.fromkeys(TABLES[name].of_type("truth"), bool))
+    kind = TABLES[name]
+    numbers = kind.of_type("whole") + kind.of_type("number")
+    types = dict.fromkeys(numbers, float) | dict.fromkeys(kind.of_type("truth"), bool)
+    return frame(name).astype(types)
 
 
 def read(name: str, path: Path) -> pd.DataFrame:
@@ -169,8 +172,6 @@ class StudyTables:
     def __getattr__(self, name: str) -> pd.DataFrame:
         if name not in TABLES:
             raise AttributeError(f"there is no table {name}")
-        if name not in self.found and not TABLES[name].records:
-            raise UserError(f"study {self.study} lacks {name}.csv, which every study has; make it")
         return self.found[name] if name in self.found else empty(name)
 
 
@@ -180,10 +181,12 @@ def on_cpu(provenance: pd.DataFrame) -> bool:
     return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
 
 
-def read_study(study: str, paths: Iterable[Path], topology: Path, manifest: Path) -> StudyTables:
+def read_study(
+    study: str, paths: Iterable[Path], topology: Path | None, manifest: Path
+) -> StudyTables:
     """The tables of `study` at `paths`; see `read_files`."""
     found = read_files(study, paths)
-    connected = topology.read_text(encoding="utf-8")
+    connected = topology.read_text(encoding="utf-8") if topology else ""
     return StudyTables(study, found, connected, DATASET.read(manifest))
 
 
