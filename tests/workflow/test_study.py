@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 from datetime import datetime
 
@@ -55,6 +56,20 @@ def test_a_part_alone_is_measured_and_told_alone(new_study, part, jobs):
 def test_what_ddp_can_be_told_is_measured_for_each_cell_that_asks_for_it(new_study):
     study = new_study(grid__gpus=[1, 2], knobs__gpus=[2], knobs__batch_sizes=[5, 10])
     assert study.planned()["knobs_measure"] == 2
+
+
+def test_a_training_is_told_what_its_folder_says_and_how_many_epochs_were_chosen(new_study):
+    study = new_study(grid__seeds=[3], time_to_accuracy__gpus=[1], time_to_accuracy__epochs=5)
+    targets = ["results/tables/tiny/timing.csv", "results/tables/full_trainings.csv"]
+    said = study.snakemake("--dry-run", "--printshellcmds", *targets).stdout
+    commands = [shlex.split(line) for line in re.findall(r"train_run\.py (.*)", said)]
+    for words in commands:
+        (output,) = (word for word in words if word.endswith("/run.json"))
+        for key, value in re.findall(r"(\w+)~([^/]+)", output):
+            assert words[words.index(f"--{key.replace('_', '-')}") + 1] == value
+    full = [words for words in commands if any("/to_accuracy/" in word for word in words)]
+    # And one of warm-up.
+    assert {words[words.index("--measured-epochs") + 1] for words in full} == {"4"}
 
 
 def test_ranks_are_compared_on_the_most_gpus_of_one_machine(new_study):

@@ -91,3 +91,12 @@ def test_updates_that_a_strategy_makes_itself_cannot_be_changed(config):
     cell, options = Cell("tuned", "zero1", 2, 8, 0), recipes["tuned"] | {"nesterov": True}
     with pytest.raises(UserError, match="nesterov is True, and strategy zero1 updates"):
         RunSpec(cell=cell, recipe_options=options).resolved()
+
+
+@pytest.mark.parametrize(
+    ("limit", "count"), [("150000 100000", 2), ("max 100000", 8), ("1600000 100000", 8)]
+)
+def test_cores_are_those_of_the_container_at_most(tmp_path, monkeypatch, limit, count):
+    monkeypatch.setattr(devices.os, "sched_getaffinity", lambda pid: set(range(8)))
+    (tmp_path / "cpu.max").write_text(limit)
+    assert devices.cores(tmp_path / "cpu.max") == count

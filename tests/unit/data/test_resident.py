@@ -20,6 +20,16 @@ def resident(data, padding=4, flip=True, rank=0, ranks=1, seed=0):
     return ResidentImages(data, MEAN, STD, padding, flip, device, rank, ranks, seed)
 
 
+def places(count, **rank):
+    """Where the one white pixel of each black image lies in the first epoch of a rank."""
+    pixels = np.zeros((count, 32, 32, 3), np.uint8)
+    pixels[:, 10, 12] = 255
+    labels = np.zeros(count, np.int64)
+    images = resident(ImageDataset(pixels, labels, pixels, labels, ["one"]), **rank)
+    images.draw(1)
+    return images.next_batch(images.samples)[0][:, 0].flatten(1).argmax(1)
+
+
 def test_every_batch_is_what_torchvisions_crop_flip_and_normalise_give():
     data = images_of(40)
     images = resident(data)
@@ -38,14 +48,7 @@ def test_every_batch_is_what_torchvisions_crop_flip_and_normalise_give():
 def test_crops_and_flips_are_as_frequent_as_in_torchvision():
     """A black image with one white pixel shows where it was cropped and whether it was flipped."""
     count = 4_050
-    pixels = np.zeros((count, 32, 32, 3), np.uint8)
-    pixels[:, 10, 12] = 255
-    labels = np.zeros(count, np.int64)
-    data = ImageDataset(pixels, labels, pixels, labels, ["one"])
-    images = resident(data)
-    images.draw(1)
-    batch, _ = images.next_batch(count)
-    place = batch[:, 0].flatten(1).argmax(1)
+    place = places(count)
     rows, columns = place // 32, place % 32
     row_counts = torch.bincount(14 - rows, minlength=9)
     # Unflipped, the pixel lands in columns 8 to 16; flipped, in columns 15 to 23.
@@ -57,6 +60,11 @@ def test_crops_and_flips_are_as_frequent_as_in_torchvision():
         expected[16 - shift] += count / 18
         expected[31 - (16 - shift)] += count / 18
     assert (column_counts - expected).abs().max() < 5 * expected.max() ** 0.5
+
+
+def test_each_rank_draws_crops_and_flips_of_its_own():
+    # By chance one of a hundred lies where the other rank has it.
+    assert (places(400, rank=0, ranks=2) == places(400, rank=1, ranks=2)).sum() < 10
 
 
 @pytest.mark.parametrize(("count", "ranks"), [(12, 3), (13, 3)])

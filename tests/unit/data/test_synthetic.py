@@ -25,6 +25,11 @@ def test_a_seed_fixes_every_image_and_another_seed_changes_them():
     assert checksum(synthetic.generate(100, 20, seed=4)) != first
 
 
+def test_test_images_are_drawn_from_a_seed_of_their_own():
+    data = synthetic.generate(50, 50, seed=0)
+    assert not np.array_equal(data.train_images, data.test_images)
+
+
 @pytest.mark.parametrize(("train", "test", "split"), [(9, 10, "train"), (10, 9, "test")])
 def test_fewer_images_than_classes_are_refused(train, test, split):
     with pytest.raises(UserError, match=f"need at least 10 {split} images, .* not 9"):

@@ -205,6 +205,12 @@ def test_what_cannot_be_checked_or_is_to_be_kept_in_mind_is_a_remark(
     assert {name: found.get(name) for name in remarks} == remarks
 
 
+@pytest.mark.parametrize(("batch", "gaps"), [(12_500, [(2, 12_500), (4, 12_500)]), (30_000, None)])
+def test_a_cell_whose_batch_is_larger_than_the_training_set_is_not_missing(tmp_path, batch, gaps):
+    row = f"clean,ddp,resnet18-cifar,11173962,1,{batch},ok,16.000,15.800,1,,,,,5,15.9,16.1"
+    assert said(study(tmp_path, f"{CLEAN}{row}\n"), "info").get("missing_cell") == gaps
+
+
 def test_a_stated_definition_is_tested_first(tmp_path):
     (tmp_path / "studies.yaml").write_text(
         "clean: {definitions: {utilization_percent: {2: 50, 4: 60}}}"

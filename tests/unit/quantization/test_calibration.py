@@ -22,6 +22,12 @@ def test_the_percentile_leaves_one_value_in_ten_thousand_out():
     assert percentile_threshold(seen(values)) == pytest.approx(1, abs=2 * 100 / 4096)
 
 
+def test_the_percentile_is_the_upper_edge_of_its_bin():
+    # Bins of width 1; the value is in the one from 10 to 11.
+    values = torch.cat([torch.full((99_995,), 10.5), torch.full((5,), 4096.0)])
+    assert percentile_threshold(seen(values)) == 11
+
+
 def test_the_threshold_by_mse_is_the_best_of_all_tried():
     values = torch.randn(20_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     magnitudes, largest = values.abs(), values.abs().max().item()

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from examples.made_here import assert_made_here
 from examples.quantized_digits import document, record, train
@@ -27,6 +28,15 @@ def test_a_seed_gives_the_same_weights_bit_for_bit_and_another_seed_others(quant
     assert len(losses) == 6 and losses[-1] < losses[0]
     float32 = record(quantized_digits)["float32"]["accuracy_percent"]
     assert summary["test_accuracy"] == pytest.approx(float32 / 100)
+
+
+def test_a_seed_draws_the_order_of_the_images_too(quantized_digits, monkeypatch):
+    seed_weights, losses = torch.manual_seed, []
+    monkeypatch.setattr(torch, "manual_seed", lambda seed: seed_weights(0))
+    for seed in (3, 4):
+        train(quantized_digits, "one.pt", seed=seed, epochs=1)
+        losses.append(document(quantized_digits, "one.pt")["epochs"][0]["train_loss"])
+    assert losses[0] != losses[1]
 
 
 @pytest.mark.parametrize(("biases", "held"), [("last", 226), ("none", 236)])

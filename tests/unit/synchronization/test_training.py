@@ -1,8 +1,12 @@
-"""How far ranks' running statistics are apart."""
+"""How far ranks' running statistics are apart, and strategies' weights."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
+from scaling.synchronization import training
 from scaling.synchronization.training import drift
 
 
@@ -39,3 +43,20 @@ def test_a_channel_that_never_varies_is_left_out():
     assert found["mean_max"] == found["mean_mean"] == pytest.approx(1.0)
     silent = statistics([1.0], [0.0])
     assert set(drift([silent, silent]).values()) == {0.0}
+
+
+def test_weights_are_apart_by_a_share_of_the_way_that_the_first_strategys_went(monkeypatch):
+    ways = {"ddp": (0.0, 2.0), "fsdp": (1.0, 2.0)}
+
+    def course(strategy, rank, model, dataset):
+        def train(count):
+            model.weight.data += torch.tensor(ways[strategy])
+            return SimpleNamespace(iterations=count)
+
+        return SimpleNamespace(in_memory=lambda limit: train)
+
+    monkeypatch.setattr(training, "STRATEGIES", [*ways])
+    monkeypatch.setattr(training, "fresh", lambda *_: torch.nn.PReLU(2))
+    monkeypatch.setattr(training, "Course", course)
+    plan = SimpleNamespace(seeds=[0], spec_of=lambda recipe, strategy, seed: strategy)
+    assert [row["distance"] for row in training.distances(plan, None, None)] == [0.5]

@@ -1,12 +1,17 @@
-"""What a training step costs: counted, and checked against counting by hand."""
+"""What a model is worth and a training step costs, checked against counting by hand."""
 
 import copy
+import math
 
+import numpy as np
+import pytest
 import torch
 from torch import nn
 
+from scaling.data.dataset import ImageDataset
 from scaling.models.resnet import ResNet18
-from scaling.training.evaluation import count_step
+from scaling.training.evaluation import count_step, evaluate
+from scaling.training.trainer import TrainingData
 
 
 def test_resnet18_for_cifar_costs_3_329_gflop_per_image():
@@ -34,3 +39,12 @@ def test_activations_are_what_the_backward_pass_needs():
     # the second one's input and counts once, and the mean's none.
     model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Conv2d(4, 1, 3), nn.Flatten())
     assert count_step(model, image_shape=(2, 8, 8)).activation_bytes == 4 * (128 + 144)
+
+
+def test_a_model_is_evaluated_by_its_running_statistics():
+    # Red images: with a mean of 0 and a variance of 1 the logits are 1, 0, 0; by their own, all 0.
+    pixels = np.zeros((4, 8, 8, 3), np.uint8) + np.array([255, 0, 0], np.uint8)
+    data = ImageDataset(*2 * (pixels, np.zeros(4, np.int64)), ["red"])
+    model = nn.Sequential(nn.BatchNorm2d(3), nn.AdaptiveAvgPool2d(1), nn.Flatten()).train()
+    found = evaluate(model, TrainingData(data, np.zeros(3), np.ones(3)), torch.device("cpu"))
+    assert found["test_loss"] == pytest.approx(math.log(math.e + 2) - 1, abs=1e-4)

@@ -1,4 +1,4 @@
-"""Which batches of an epoch recipe tuned prepares."""
+"""Which batches of an epoch recipe tuned prepares, and what its steps do."""
 
 from contextlib import nullcontext
 
@@ -6,15 +6,20 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from torch.nn.utils import parameters_to_vector
 
 from scaling.data import dataset
+from scaling.data.resident import ResidentImages
 from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
+from scaling.registry.recipes.tuned import Options
 from scaling.training import tuned
+from scaling.training.flat_sgd import FlatSGD
+from scaling.training.step import Step
 from scaling.training.trainer import TrainingData
 from scaling.training.update import Update
-from training_runs import arguments, spec_of
+from training_runs import SWITCHES, arguments, spec_of
 from training_runs import tuned as asked_for
 
 
@@ -85,3 +90,19 @@ def test_steps_without_communication_exchange_nothing(images, tmp_path):
     size = sum(parameter.numel() for parameter in model.parameters())
     # Tensors are filled up to aligned sizes.
     assert sent == [sent[0], 0, sent[0]] and sent[0] >= size
+
+
+def test_a_rank_of_two_gives_half_of_its_gradient(images):
+    data, device, moved = dataset.load(images / "images.npz"), torch.device("cpu"), []
+    for ranks in (1, 2):
+        torch.manual_seed(0)
+        model = ResNet18(1, 2)
+        before = parameters_to_vector(model.parameters()).detach()
+        own = ResidentImages(data, np.zeros(3), np.ones(3), 0, False, device, 0, 1, seed=0)
+        own.draw(1)
+        optimizer = FlatSGD(model, 1.0, 0.0, 0.0, 1, None, compiled=False)
+        options = Options(precision="float32", **SWITCHES)
+        Step(model, model, own, optimizer, options, ranks, device, [8], 1).run(8)
+        moved.append(before - parameters_to_vector(model.parameters()).detach())
+    assert moved[0].norm() > 0
+    torch.testing.assert_close(moved[1], moved[0] / 2)
