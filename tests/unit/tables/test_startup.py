@@ -1,7 +1,5 @@
 """The fixed cost of a cell: what a run takes besides its measured epochs."""
 
-import pytest
-
 from examples.records import epoch, record
 from scaling.core.grid import Cell
 from scaling.launch import startup_clock
@@ -39,7 +37,6 @@ def test_of_three_seeds_the_run_of_median_length_is_shown_whole():
     assert (row.run_seconds, row.shutdown_seconds, row["count"]) == (35.0, 1.0, 3)
     assert row[PARTS].tolist() == [10.0, 4.0, 10.0, 10.0, 1.0]
     assert row[PHASE_COLUMNS].tolist() == [3.0, 4.0, 1.0, 0.5, 1.5]
-    assert row.unmeasured_share == pytest.approx(25 / 35)
 
 
 def test_a_cell_that_was_stopped_missing_or_not_clocked_keeps_its_row():

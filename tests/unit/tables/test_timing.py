@@ -67,7 +67,7 @@ def test_a_cell_has_figures_where_it_ran_to_its_end(status):
     assert (row.status, row.message) == (status, "why")
     unknown = [name for name in row.index if name.endswith("_std")]
     figures = row.drop(["recipe", "strategy", "gpus", "batch_size", "status", "message", *unknown])
-    assert len(figures) == 15
+    assert len(figures) == 13
     assert figures.notna().all() if status == "diverged" else figures.isna().all()
 
 

@@ -127,8 +127,6 @@ def test_the_remedy_of_a_batch_is_chosen_by_training_accuracy():
     assert at["remedy"].tolist() == ["warmup"]
     assert math.isnan(row(table, "lars", 512).seconds)
     assert row(table, "quick", 512).seconds < at["seconds"].iloc[0] == 2.0
-    # The training accuracy to reach is 0.81 − 0.22, which warm-up has after two epochs.
-    assert at["epochs_to_train_accuracy"].tolist() == [2]
 
 
 def test_only_cells_that_updated_by_sgd_time_the_techniques():

@@ -29,18 +29,14 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             epoch_seconds_min epoch_seconds_max epoch_seconds_without_loading_min
             epoch_seconds_without_loading_max count:whole iterations:whole samples:whole
             message:text runs:whole epoch_seconds_run_min epoch_seconds_run_max
-            epoch_seconds_run_std epoch_seconds_without_loading_run_min
-            epoch_seconds_without_loading_run_max epoch_seconds_without_loading_run_std""",
+            epoch_seconds_run_std epoch_seconds_without_loading_run_std""",
         "startup": f"""{_KEYS} launch_seconds imports_seconds join_seconds dataset_seconds
             recipe_seconds startup_seconds warmup_seconds measured_seconds other_seconds
-            shutdown_seconds run_seconds unmeasured_share count:whole""",
+            shutdown_seconds run_seconds count:whole""",
         "readings": f"""{_CELL} estimate:text communication_seconds exposed_seconds
             overlapped_seconds spread_seconds count:whole note:text runs:whole run_std_seconds""",
         "in_memory": f"""{_CELL} in_memory_epoch_seconds in_memory_epoch_seconds_min
-            in_memory_epoch_seconds_max in_memory_epoch_seconds_without_exchange
-            in_memory_epoch_seconds_without_exchange_min
-            in_memory_epoch_seconds_without_exchange_max count:whole runs:whole
-            in_memory_epoch_seconds_run_std""",
+            in_memory_epoch_seconds_max count:whole runs:whole in_memory_epoch_seconds_run_std""",
         "ranks": f"""{_CELL} rank:whole own_epoch_seconds own_epoch_seconds_min
             own_epoch_seconds_max slower loader_seconds loader_seconds_min
             loader_seconds_max sm_mhz count:whole""",
@@ -103,29 +99,23 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
     },
     ("tables_experiments", "shared", "convergence"): {
         "convergence": f"""remedy:text options:text global_batch:whole gpus:whole batch_size:whole
-            status:text message:text reference:truth rule_rate at_edge:truth seed:whole factor
-            learning_rate chosen:truth epochs:whole updates:whole planned_epochs planned_updates
-            updates_per_epoch:whole reference_updates:whole diverged:text diverged_update:whole
-            {_LEARNING} held_out:truth validation_loss validation_accuracy running_test_accuracy
-            precise_test_accuracy""",
+            status:text message:text reference:truth at_edge:truth seed:whole factor learning_rate
+            chosen:truth epochs:whole updates:whole planned_epochs planned_updates diverged:text
+            diverged_update:whole {_LEARNING} held_out:truth validation_accuracy
+            running_test_accuracy precise_test_accuracy""",
         "convergence_epochs": f"{_RUN} epoch:whole updates:whole {_LEARNING}",
         "loss_curves": f"{_RUN} update:whole train_loss",
         "remedies": """remedy:text options:text global_batch:whole gpus:whole batch_size:whole
-            status:text message:text reference:truth rule_rate rule_test_accuracy rule_diverged:text
-            factor learning_rate rates at_edge:truth epochs:whole updates:whole planned_epochs
-            planned_updates seeds:whole diverged_seeds:whole train_loss train_loss_min
-            train_loss_max train_accuracy train_accuracy_min train_accuracy_max test_loss
-            test_loss_min test_loss_max test_accuracy test_accuracy_min test_accuracy_max
-            train_difference train_low train_high train_verdict:text test_difference test_low
-            test_high test_verdict:text accuracy_margin same_runs_as:text compared_with:text
-            compared_at_edge:truth same_as_compared:truth nothing_to_warm_up:truth gain gain_low
-            gain_high gain_high_to_refute confidence_to_refute helps:text helps_here:text
-            validation_accuracy""",
+            status:text message:text reference:truth factor learning_rate rates at_edge:truth
+            epochs:whole updates:whole planned_epochs planned_updates seeds:whole
+            diverged_seeds:whole train_loss train_accuracy test_loss test_accuracy test_accuracy_min
+            test_accuracy_max test_difference test_low test_high test_verdict:text accuracy_margin
+            compared_with:text compared_at_edge:truth same_as_compared:truth gain gain_low gain_high
+            gain_high_to_refute confidence_to_refute helps:text validation_accuracy""",
         "time_to_accuracy": f"""remedy:text global_batch:whole best:truth target_accuracy
             seeds:whole reached:whole epochs_to_accuracy epochs_to_accuracy_min
-            epochs_to_accuracy_max updates_to_accuracy epochs_to_train_accuracy {_CELL}
-            same_split:truth epoch_seconds epoch_speedup seconds reference_seconds speedup
-            plain_reference_seconds plain_speedup watt_hours""",
+            epochs_to_accuracy_max {_CELL} same_split:truth epoch_seconds epoch_speedup seconds
+            reference_seconds speedup plain_reference_seconds plain_speedup watt_hours""",
         "images_to_accuracy": """accuracy global_batch:whole remedy:text planned_epochs:whole
             seeds:whole reached:whole epochs epochs_min epochs_max updates images""",
         "noise_scale": f"""{_RUN} epoch:whole updates:whole noise_scale noise_scale_low
@@ -141,7 +131,7 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
     },
     ("tables_experiments", "shared", "synchronization"): {
         "sampler": """sampler:text gpus:whole set_epoch:truth trained:truth seed:whole epoch:whole
-            rank:whole samples:whole first_epoch overlap:whole unseen repeated order_sha256:text""",
+            rank:whole samples:whole first_epoch overlap:whole unseen repeated""",
         "sampler_accuracy": f"gpus:whole seed:whole set_epoch:truth epochs:whole {_LEARNING}",
         "collectives": """way:text gpus:whole backend:text step:whole phase:text position:whole
             kind:text content:text dtype:text bytes:whole gradient_bytes buffer_bytes
@@ -158,18 +148,16 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             packed_bytes:whole float32_bytes:whole compression weight_bits:whole
             activation_bits:whole bias:text logits:text unsigned:truth weight_scales:text
             weight_range:text activation_range:text rounding:text bias_correction:truth mistake:text
-            calibration_images:whole weight_sqnr_db sqnr_before_relu_db sqnr_after_relu_db
-            propagated_sqnr_db clipped_share_calibration clipped_share_test accumulator_bound:whole
+            calibration_images:whole weight_sqnr_db sqnr_after_relu_db propagated_sqnr_db
+            clipped_share_calibration clipped_share_test accumulator_bound:whole
             logits_compared:whole logits_differing:whole revealed_by:text mean_seeds:whole
-            mean_standard_error_points calibration_checksum:text training_checksum:text cpu:text
-            commit:text""",
+            mean_standard_error_points cpu:text commit:text""",
         "quantization_layers": """seed:whole stage:text layer:text weight_bits:whole weight_scale
-            weight_scale_max weight_minimum weight_maximum weight_clipped_share weight_sqnr_db
-            input_scale accumulator_scale bias_error_steps output_scale step_minimum:whole
-            step_maximum:whole output_minimum output_maximum top_step clipped_share_calibration
-            clipped_share_test clipped_share_before_relu sqnr_before_relu_db sqnr_after_relu_db
-            propagated_sqnr_db products_bound:whole accumulator_bound:whole float32_exact:truth
-            packed_bytes:whole float32_bytes:whole largest_bias bias_steps""",
+            weight_minimum weight_maximum weight_clipped_share weight_sqnr_db input_scale
+            accumulator_scale bias_error_steps output_scale output_minimum output_maximum top_step
+            clipped_share_calibration clipped_share_test sqnr_after_relu_db propagated_sqnr_db
+            accumulator_bound:whole float32_exact:truth packed_bytes:whole float32_bytes:whole
+            largest_bias bias_steps""",
         "quantization_histograms": """seed:whole stage:text layer:text quantity:text values:text
             scale lowest:whole highest:whole bin_low bin_high count:whole""",
         "quantization_paired": """stage:text reference_stage:text seeds:whole test_images:whole

@@ -14,38 +14,32 @@ from scaling.tables.communication import believable, first_estimates
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import epochs, spread
 
-SECONDS = {
-    "in_memory_epoch_seconds": "seconds",
-    "in_memory_epoch_seconds_without_exchange": "seconds_without_exchange",
-}
-"""Columns of the table in_memory, and the measurement that each is of."""
+SECONDS = ("seconds", "seconds_without_exchange")
+"""What is measured in memory."""
 LITTLE = 0.02
 """Below this share of an epoch a wait for data changes nothing, and a longer epoch in memory is not
 worth a note."""
 
 
 def in_memory(runs: list[Run]) -> pd.DataFrame:
-    """Seconds of an epoch on batches in memory: one row per cell, with and without exchange.
+    """Seconds of an epoch on batches in memory: one row per cell.
 
     Of each repeat the slowest rank's time counts, scaled from the images it trained on to those of
     the epoch; the figure is the median over repeats and seeds, `count` of them, with minimum and
-    maximum; `runs` and `…_run_std` are as in the table of times. The epoch without exchange is
-    empty where gradients cannot be left out.
+    maximum; `runs` and `…_run_std` are as in the table of times.
     """
     return table_of_cells("in_memory", runs, _in_memory)
 
 
 def _in_memory(seeds: Seeds) -> dict[str, Any]:
     times = [_repeats(record) for record in seeds if record]
-    row: dict[str, Any] = {"runs": 0, "count": 0}
-    for column, name in SECONDS.items():
-        found = [pd.Series(own[name].max(axis=0)) for own in times if name in own]
-        if found:
-            seconds = pd.concat(found, keys=range(len(found)))
-            row |= {column: seconds.median(), **spread(column, seconds)}
-            row["runs"] = row["runs"] or len(found)
-            row["count"] = row["count"] or len(seconds)
-    return row
+    found = [pd.Series(own["seconds"].max(axis=0)) for own in times if "seconds" in own]
+    if not found:
+        return {"runs": 0, "count": 0}
+    seconds = pd.concat(found, keys=range(len(found)))
+    column = "in_memory_epoch_seconds"
+    whole = {column: seconds.median(), **spread(column, seconds)}
+    return whole | {"runs": len(found), "count": len(seconds)}
 
 
 def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
@@ -59,7 +53,7 @@ def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
         scale = whole["iterations"].iloc[0] / ranks[0]["iterations"]
     return {
         name: np.array([rank[name] for rank in ranks]) * scale
-        for name in SECONDS.values()
+        for name in SECONDS
         if all(rank[name] for rank in ranks)
     }
 

@@ -111,8 +111,7 @@ def startup(runs: list[Run]) -> pd.DataFrame:
     The phases (`PHASES`) add up to startup_seconds, and startup, warm-up, measured, other and
     shutdown to run_seconds: from the start of the run's command to the end of its last process. The
     warm-up epochs are a part of their own, because what is compiled at first use is in them;
-    other_seconds are evaluation, instruments and whatever lies between the parts. unmeasured_share
-    = 1 - measured_seconds / run_seconds.
+    other_seconds are evaluation, instruments and whatever lies between the parts.
 
     The figures are of the seed with the median run_seconds (the mean of the two middle ones for
     an even count), out of `count` seeds; NaN where no seed ran to its end or the records were made
@@ -141,7 +140,6 @@ def _parts(record: RunRecord) -> dict[str, float] | None:
         "other_seconds": run - (phases["total"] + warmup + measured + shutdown),
         "shutdown_seconds": shutdown,
         "run_seconds": run,
-        "unmeasured_share": 1 - measured / run,
     }
 
 

@@ -18,8 +18,8 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
     the rate with the lowest loss, of held-out images or else in training; the chosen ones of
     `reference` are what every other is compared with: the reference batch on one GPU, plain SGD,
     with the widest sweep of the rate there is. `options` are those of the remedy that differ from
-    plain SGD's, "scaling linear" say, "" for none. `factor` 1 is the rate of the remedy's rule,
-    `rule_rate`; `at_edge`: the sweep found its best rate at one of its ends. Runs with images
+    plain SGD's, "scaling linear" say, "" for none. `factor` 1 is the rate of the remedy's rule;
+    `at_edge`: the sweep found its best rate at one of its ends. Runs with images
     `held_out` have figures of these, `validation_…`, and none of the test set, whose figures are by
     the statistics of batch norms that the technique or the study asks for; by either they stand
     beside them. A run that diverged may have fewer `epochs` and `updates` than `planned_…`.

@@ -7,7 +7,6 @@ import pandas as pd
 from scaling.core.statistics import CONFIDENCE, bonferroni, judge
 from scaling.tables.experiments.best_remedy import (
     base_rate,
-    beside_the_rate,
     is_plain,
     plain_sweep,
     reference_epochs,
@@ -16,11 +15,10 @@ from scaling.tables.experiments.same_runs import difference, same_runs
 from scaling.tables.schema import rows_of
 
 COLUMNS = [
-    *("compared_with", "compared_at_edge", "same_as_compared", "nothing_to_warm_up"),
+    *("compared_with", "compared_at_edge", "same_as_compared"),
     *("gain", "gain_low", "gain_high", "gain_high_to_refute", "confidence_to_refute", "helps"),
-    "helps_here",
 ]
-NONE = {"compared_with": "", "helps": "", "helps_here": ""} | dict.fromkeys(COLUMNS[1:4], False)
+NONE = {"compared_with": "", "helps": ""} | dict.fromkeys(COLUMNS[1:3], False)
 SWEPT, AT_BASE_RATE = "plain SGD with its rate swept alike", "plain SGD at the base rate"
 
 
@@ -40,8 +38,7 @@ def with_gains(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     0 at all of them, none has the same runs, and at none is plain SGD's best rate at an end of its
     sweep, beyond which plain SGD may be better. Refuted: the wide interval is below 0 at one where
     the technique's best rate is not at an end, beyond which the technique may be better. It is ""
-    for what is no technique at equal epochs. `helps_here` is that at this global batch alone, by
-    the 95 % interval in both directions.
+    for what is no technique at equal epochs.
     """
     chosen = runs[runs["chosen"].eq(True)]
     reference = chosen[chosen["reference"].eq(True)]
@@ -71,12 +68,10 @@ def _gains(
         if own.empty or plain.empty:
             continue
         same, at_edge = same_runs(own, plain), swept and bool(plain["at_edge"].eq(True).any())
-        low_rate = own["learning_rate"].max() <= base["learning_rate"].max()
         found[row.Index] = {
             "compared_with": SWEPT if swept else AT_BASE_RATE,
             "compared_at_edge": at_edge,
             "same_as_compared": same,
-            "nothing_to_warm_up": bool(same and low_rate and _only_warms_up(own, plain)),
         }
         if not same:
             pairs[row.Index] = own, plain, at_edge
@@ -94,15 +89,6 @@ def _gains(
             "gain_high": gain.high,
             "gain_high_to_refute": wide.high,
             "confidence_to_refute": confidence,
-            "helps_here": judge(above[-1], gain.below and not own["at_edge"].eq(True).any()),
         }
     helps = judge(0 < len(pairs) == len(found) and all(above), any(below))
     return {row: found.get(row, {}) | {"helps": helps} for row in rows.index}
-
-
-def _only_warms_up(own: pd.DataFrame, plain: pd.DataFrame) -> bool:
-    """Whether a warm-up is all that the technique adds."""
-    with_it, without = (beside_the_rate(runs["options"].iloc[0]) for runs in (own, plain))
-    added = [option for option in with_it if option not in without]
-    warms_up = len(added) == 1 and added[0].startswith("warmup_epochs ")
-    return warms_up and set(without) <= set(with_it)

@@ -13,7 +13,6 @@ from scaling.tables.experiments.quantization_diagnostics import revealed_by
 
 WORST = {
     "weight_sqnr_db": min,
-    "sqnr_before_relu_db": min,
     "sqnr_after_relu_db": min,
     "propagated_sqnr_db": min,
     "clipped_share_calibration": max,

@@ -1,4 +1,4 @@
-"""How long it takes to a fixed test accuracy, in epochs, in updates, and by the timing table."""
+"""How long it takes to a fixed test accuracy, in epochs and by the timing table."""
 
 import math
 from typing import Any
@@ -31,7 +31,7 @@ def time_to_accuracy(
 
     `best` is, at each global batch, the remedy that training accuracy chooses, so that the test set
     may judge the choice: the one whose training accuracy needs the fewest epochs to the reference's
-    minus `margin` (`epochs_to_train_accuracy`, the median too), of equals the one with the highest
+    minus `margin` (the median too), of equals the one with the highest
     at that epoch, or the last one. No seed of it diverged.
 
     `same_split`: the cell has the GPUs and the batch on each that the convergence was measured
