@@ -11,6 +11,7 @@ from scaling.convergence.plan import choose
 from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.records.convergence import convergence_path
+from scaling.core.records.dataset import DATASET
 from scaling.data import dataset
 
 OPTIONS = [
@@ -24,7 +25,7 @@ def train(tmp_path):
     """A function that trains remedies on 43 images and gives the folder of the records."""
     data = ddp_training.images()
     dataset.save(data, tmp_path / "images.npz")
-    files.write_json(
+    DATASET.write(
         tmp_path / "manifest.json", dataset.manifest(data, source="synthetic", origin="noise")
     )
 
