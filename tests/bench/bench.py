@@ -30,7 +30,7 @@ import cluster  # noqa: E402
 
 from examples.planted import planted  # noqa: E402
 from examples.published_study import HEADER, write  # noqa: E402
-from scaling.core import files, grid  # noqa: E402
+from scaling.core import grid  # noqa: E402
 from scaling.core.records.run import RUN  # noqa: E402
 
 Folders = Iterator[Path]
@@ -79,7 +79,7 @@ def no_op_seconds(folder: Path, cells: int) -> float:
     config = grid_of(cells)
     for run in grid.of(config):
         record["cell"] = vars(run)
-        files.write_json(run.record_path(study / "results/runs"), record)
+        RUN.write(run.record_path(study / "results/runs"), record)
     (study / "bench.yaml").write_text(yaml.safe_dump(config))
     seconds_of([*command, "--touch"], study)
     seconds_of(command, study)
