@@ -1,5 +1,6 @@
 """ResNet-18 on integers: folding, two branches at one scale, and integers against floats."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -24,6 +25,8 @@ from scaling.quantization.resnet import (
     quantize,
 )
 from scaling.report.frames_quantization import resnet_gpu
+
+STORED = Path(__file__).parents[3] / "studies/quantization-resnet18"
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +83,8 @@ def test_each_product_and_the_network_are_timed_in_both_precisions(
     monkeypatch.setattr(gpu_speed, "SECONDS", 0.001)
     found = gpu_speed.measure(folded, quantized(folded, images), images)
     assert all(row["int8_seconds"] > 0 and row["bfloat16_seconds"] > 0 for row in found)
-    record = {"seed": 0, "stages": [], "layers": [], "gpu_speed": found}
-    record["environment"] = {"device_names": ["H200"], "commit": "0123"}
+    record = STAGED.read(STORED / "quantization/seed~0/resnet18.json")
+    record |= {"gpu_speed": found, "environment": {"device_names": ["H200"], "commit": "0123"}}
     STAGED.write(tmp_path / "resnet18.json", record)
     tables_experiments.main(
         ["--stages", str(tmp_path / "resnet18.json"), "--tables", str(tmp_path)]
