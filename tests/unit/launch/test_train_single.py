@@ -10,7 +10,7 @@ from scaling.core.errors import UserError
 from scaling.core.records.run import RUN
 from training_runs import arguments, spec_of
 
-NOT_KNOWN = {"recipe_applied": None, "compiled_batch_sizes": None}
+NOT_KNOWN = dict.fromkeys(("recipe_applied", "compiled_batch_sizes", "compiled_graphs"))
 
 
 def measured(tmp_path, gpus):
