@@ -10,7 +10,6 @@ from typing_extensions import TypedDict
 
 from scaling.core.records.fields import (
     Amount,
-    Fraction,
     Images,
     Options,
     Pair,
@@ -24,6 +23,7 @@ from scaling.core.records.fields import (
     closed,
 )
 from scaling.core.records.kind import Kind
+from scaling.core.records.layers import Entrance, Exactness, Histogram, Layer
 
 Document = Row
 
@@ -52,80 +52,6 @@ class Classes(TypedDict):
     labels: str
     float32: str
     variant: str
-
-
-class Exactness(TypedDict):
-    """How many logits were computed in integers too, and how many of them differ."""
-
-    logits: Whole
-    differing: Whole
-
-
-class Entrance(TypedDict):
-    """How the images are quantized; `scale` in levels per unit, `steps` the first and last level.
-
-    Noise is in dB.
-    """
-
-    clipped_share_calibration: Fraction | None
-    scale: Amount
-    range: Pair
-    steps: list[int]
-    clipped_share_test: Fraction | None
-    sqnr_db: float | None
-
-
-class Layer(TypedDict):
-    """A layer of a quantized network, as `quantization.layer_statistics` describes it.
-
-    Those with scales of activations have no such fields where only weights are quantized.
-    """
-
-    layer: str
-    weight_bits: Positive
-    weight_scale: Amount
-    weight_scale_max: Amount
-    weight_range: Pair
-    weight_clipped_share: Fraction
-    weight_sqnr_db: float | None
-    packed_bytes: Positive
-    float32_bytes: Positive
-    input_scale: NotRequired[Amount]
-    accumulator_scale: NotRequired[Amount]
-    largest_bias: NotRequired[float]
-    bias_steps: NotRequired[float]
-    bias_error_steps: NotRequired[Amount]
-    output_scale: NotRequired[Amount | None]
-    output_steps: NotRequired[list[int] | None]
-    output_range: NotRequired[Pair]
-    top_step: NotRequired[Amount | None]
-    products_bound: NotRequired[Whole]
-    accumulator_bound: NotRequired[Whole]
-    float32_exact: NotRequired[bool]
-    clipped_share_calibration: NotRequired[Fraction | None]
-    clipped_share_test: Fraction | None
-    clipped_share_before_relu: Fraction | None
-    sqnr_before_relu_db: float | None
-    sqnr_after_relu_db: float | None
-    propagated_sqnr_db: float | None
-
-
-class Counts(TypedDict):
-    """How many values lie between each two edges, which are in the unit of the floats."""
-
-    bin_edges: list[float]
-    counts: list[Whole]
-
-
-class Histogram(TypedDict):
-    layer: str
-    quantity: str
-    scale: Amount
-    float: Counts
-    int8: Counts
-
-
-"""How the values of one quantity of a layer are distributed, before and after quantization."""
 
 
 @closed
