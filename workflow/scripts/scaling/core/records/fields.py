@@ -37,7 +37,6 @@ Fraction = Annotated[float, Interval(ge=0, le=1)]
 Percent = Annotated[float, Interval(ge=0, le=100)]
 Pair = Annotated[list[float], Len(2, 2)]
 """The lowest and the highest value."""
-Text = Annotated[str, Len(1)]
 
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]
