@@ -37,3 +37,26 @@ rule figures_draw:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/figures_draw.py --figures {params.figures:q}'
         " --study {params.study:q} --tables {input.tables:q} --output {params.folder:q}"
         " > {log:q} 2>&1"
+
+
+rule figures_draw_comparison:
+    input:
+        table="<results>/tables/published/comparison.csv",
+        style=f"{OURS}report/figures.mplstyle",
+    output:
+        report(
+            "<results>/figures/published/comparison.svg",
+            caption="../report/captions/comparison.rst",
+            category="Side by side",
+        ),
+    log:
+        "<logs>/figures_draw_comparison.log",
+    localrule: True
+    conda:
+        "../workflow/envs/study.yaml"
+    params:
+        code=digest("figures_draw", FIGURES["comparison"].module),
+        folder=subpath(output[0], parent=True),
+    shell:
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/figures_draw.py --figures comparison --study published'
+        " --tables {input.table:q} --output {params.folder:q} > {log:q} 2>&1"
