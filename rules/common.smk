@@ -158,6 +158,14 @@ def single_gpu_run(strategy):
     return grid.RUN_PATTERN.replace("{strategy}", strategy).replace("{gpus}", "1")
 
 
+PLACES = {run.record_path(Path("runs")): len(RUNS) - n for n, run in enumerate(RUNS)}
+
+
+def place_in_grid(wildcards):
+    """The priority of a run: higher the earlier the grid names it, 0 of what it does not name."""
+    return PLACES.get(Path("runs", grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
+
+
 def gpus_of(wildcards):
     """The GPUs that a job takes: those in its path, without any there the most on one machine."""
     most = max(config["grid"]["gpus"])

@@ -9,7 +9,7 @@ sys.path.insert(0, str(HOME / "workflow/scripts"))
 # Files of ours, from the current folder.
 OURS = "" if HOME == Path.cwd() else f"{HOME}/"
 # Scripts are found by it, those of jobs on other nodes too: they read this file.
-os.environ["SCALING_STUDY_HOME"] = str(HOME) if OURS else "."
+os.environ.update(SCALING_STUDY_HOME=str(HOME) if OURS else ".")
 
 from scaling.config.config_file import read_config
 from scaling.core.errors import refused

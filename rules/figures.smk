@@ -8,21 +8,19 @@ DRAWN = {
 }
 
 
-def drawn(name):
-    """The SVG of a figure, as Snakemake's own report lists it."""
-    return report(
-        f"<results>/figures/{STUDY}/{name}.svg",
-        caption=f"../report/captions/{name}.rst",
-        category=FIGURES[name].category,
-    )
-
-
 rule figures_draw:
     input:
         tables=sorted({path for made in DRAWN.values() for path in made}),
         style=f"{OURS}report/figures.mplstyle",
     output:
-        [drawn(name) for name in DRAWN],
+        [
+            report(
+                f"<results>/figures/{STUDY}/{name}.svg",
+                caption=f"../report/captions/{name}.rst",
+                category=FIGURES[name].category,
+            )
+            for name in DRAWN
+        ],
     log:
         "<logs>/figures_draw.log",
     localrule: True
@@ -32,7 +30,7 @@ rule figures_draw:
         code=digest("figures_draw", *{FIGURES[name].module for name in DRAWN}),
         figures=list(DRAWN),
         study=STUDY,
-        folder=f"{RESULTS}/figures/{STUDY}",
+        folder=subpath(output[0], parent=True),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/figures_draw.py --figures {params.figures:q}'
         " --study {params.study:q} --tables {input.tables:q} --output {params.folder:q}"

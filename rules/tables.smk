@@ -54,7 +54,7 @@ rule tables_experiments:
     params:
         code=digest("tables_experiments"),
         study=STUDY,
-        tables=f"{RESULTS}/tables",
+        tables=subpath(output[0], parent=True),
         margin=config["convergence"]["accuracy_margin"],
         accuracies=config["convergence"].get("accuracies", []),
         target=config.get("time_to_accuracy", {}).get("accuracy", 1.0),

@@ -1,11 +1,3 @@
-PLACES = {run.record_path(Path("runs")): len(RUNS) - n for n, run in enumerate(RUNS)}
-
-
-def place_in_grid(wildcards):
-    """The priority of a run: higher the earlier the grid names it, 0 of what it does not name."""
-    return PLACES.get(Path("runs", grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
-
-
 rule train_run:
     input:
         **IMAGES,
