@@ -87,7 +87,7 @@ test: env ## all tests but those on Slurm and in a browser
 test-light: SMALL := .venv-replay
 test-light: export PATH := $(abspath .venv-replay)/bin:$(PATH)
 test-light: small-env ## tests of all that tells, in the small environment: no PyTorch
-	python -m pytest -n 2 --dist loadfile tests/unit tests/snapshots
+	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/snapshots tests/unit
 
 test-slurm: env ## the tests on a Slurm that they start on this machine; needs root
 	python -m pytest -rs tests/slurm
