@@ -1,0 +1,89 @@
+"""Plant mistakes in a copy of the project, one after the other, and see which ones tests notice.
+
+`python tests/planted/run.py [ID …]` plants those of faults.yaml, or these of them, in a clone of
+the last commit. With --sound it plants none: their tests have to pass then.
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+FAULTS = Path(__file__).with_name("faults.yaml")
+LONGEST_SECONDS = 600
+"""Tests that take longer have noticed: they hang."""
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+
+
+def first_failure(tests: list[str], copy: Path) -> str:
+    """The first of `tests` that fails in `copy`; nothing where all pass."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    pytest = subprocess.Popen(
+        command,
+        cwd=copy,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = pytest.communicate(timeout=LONGEST_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(pytest.pid, signal.SIGKILL)
+        return f"more than {LONGEST_SECONDS} s"
+    if pytest.returncode == 0:
+        return ""
+    failed = FAILED.search(said)
+    if failed is None:
+        sys.exit(f"{' '.join(tests)} did not run:\n{said}")
+    return failed[1]
+
+
+def outcome(fault: dict[str, Any], copy: Path) -> tuple[str, str]:
+    """Plant a fault, run its tests and undo it: whether they noticed, and by which."""
+    path = copy / fault["file"]
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if text.count(fault["old"]) != 1:
+        return "no place any more", fault["file"]
+    path.write_text(text.replace(fault["old"], fault["new"]), encoding="utf-8")
+    try:
+        failed = first_failure(fault["tests"], copy)
+    finally:
+        path.write_text(text, encoding="utf-8")
+    return ("noticed" if failed else "not noticed"), failed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("ids", nargs="*", metavar="ID", help="default: all")
+    parser.add_argument("--sound", action="store_true", help="run the tests without any fault")
+    arguments = parser.parse_args()
+    faults = yaml.safe_load(FAULTS.read_text(encoding="utf-8"))["faults"]
+    if unknown := set(arguments.ids) - {fault["id"] for fault in faults}:
+        parser.error(f"there is no fault {', '.join(sorted(unknown))}")
+    chosen = [fault for fault in faults if not arguments.ids or fault["id"] in arguments.ids]
+    totals: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+        if arguments.sound:
+            for tests in dict.fromkeys(tuple(fault["tests"]) for fault in chosen):
+                print(*tests, first_failure([*tests], Path(folder)) or "passed", flush=True)
+            return
+        for fault in chosen:
+            result, by = outcome(fault, Path(folder))
+            totals[result] += 1
+            print(f"{fault['id']:<26} {result:<17} {by}", flush=True)
+    print(", ".join(f"{count} {result}" for result, count in totals.items()))
+
+
+if __name__ == "__main__":
+    main()
