@@ -170,4 +170,4 @@ def test_equal_shares_of_communication_are_said_once_and_none_is_below_zero(stud
     said = answers.communication(study, several.assign(communication_share=-0.02))
     assert said and " 0 %" in said and " to " not in said
     two = several.assign(communication_share=[0.1, *[0.2] * (len(several) - 1)])
-    assert "10 % to 20 %" in answers.communication(study, two)
+    assert "10 to 20 %" in answers.communication(study, two)

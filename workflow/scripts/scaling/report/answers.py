@@ -52,7 +52,8 @@ def communication(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     said = []
     for recipe, strategy, rows in by_configuration(known):
         ends = rows["communication_share"].clip(lower=0).agg(["min", "max"]).map(fmt.percent)
-        said.append(f"{recipe}/{strategy} {' to '.join(ends.unique())}")
+        both = " to ".join(ends.unique()).replace(" % to", " to")
+        said.append(f"{recipe}/{strategy} {both}")
     return f"Exposed communication, of an epoch: {', '.join(said)}."
 
 

@@ -119,7 +119,7 @@ def _per_recipe(runs: pd.DataFrame, column: str) -> str:
     }
     if len(set(said.values())) <= 1:
         return "".join(set(said.values()))
-    return "; ".join(f"{recipe}: {value or 'none'}" for recipe, value in said.items())
+    return ". ".join(f"In {recipe}: {value or 'none'}" for recipe, value in said.items())
 
 
 def _commit(commit: str) -> str:

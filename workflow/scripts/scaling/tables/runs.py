@@ -115,9 +115,9 @@ def _training(training: dict[str, Any]) -> dict[str, Any]:
             f"SGD, learning rate {training['learning_rate']:g}, "
             f"momentum {training['momentum']:g}, weight decay {training['weight_decay']:g}; "
             f"random crop with {training['crop_padding']} pixels of padding, "
-            f"{flip} horizontal flip; {training['warmup_epochs']} warm-up and "
-            f"{training['measured_epochs']} measured epochs"
-            + (f" and {seconds:g} s, until they settle" if seconds else "")
+            f"{flip} horizontal flip. Epochs: {training['warmup_epochs']} to warm up, "
+            f"{training['measured_epochs']} measured"
+            + (f", for {seconds:g} s at least, until they settle" if seconds else "")
             + (f"; each update of {parts} micro-batches" if parts > 1 else "")
         ),
         "recipe_options": ", ".join(f"{name} {value}" for name, value in said.items()),
