@@ -30,10 +30,11 @@ def test_all_processes_of_a_training_end_with(new_study, victim):
 def test_a_training_without_ranks_ends_with_its_snakemake(new_study):
     study = new_study(dataset__train_images=6000, convergence__epochs=10000)
     snakemake = study.start("results/convergence/remedy~none/global_batch~10/runs.json")
-    training = "workflow/scripts/convergence_train.py"
+    script = "convergence_train.py"
 
     def computes():
-        found = [process for process in study.processes() if training in process.cmdline()]
+        running = [(process, process.cmdline()[1:2]) for process in study.processes()]
+        found = [process for process, words in running if words and words[0].endswith(script)]
         return found and found[0].cpu_times().user > 5
 
     study.wait_for(computes, "the training")
