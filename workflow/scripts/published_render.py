@@ -20,7 +20,7 @@ def main(
     output: Path,
     networks: Path,
 ) -> None:
-    """Write the page of the studies in `folders`, beside the accuracies of our `networks`."""
+    """Write the page of the published studies in `folders`, with our `networks`."""
     ours = pd.read_csv(networks)
     studies = [
         report_published.Judged(study, str(folder), judge(study, CIFAR10_TRAIN_IMAGES), ours)

@@ -117,7 +117,7 @@ class Variant(Scheme):
     name: Annotated[str, StringConstraints(pattern=r"^\w[\w.+-]*$", max_length=100)]
     """Of the variant, in tables, figures and paths."""
     seeds: Some[Count] = Field(default_factory=list)
-    """Limits what is told of it to some of the section's seeds; it is measured for all."""
+    """The report shows the variant for these seeds only. It is measured for every seed."""
 
 
 class Quantization(Section):

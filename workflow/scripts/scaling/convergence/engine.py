@@ -8,7 +8,6 @@ statistics of the batch norms are those of rank 0, which DDP sends to the others
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -24,7 +23,7 @@ from scaling.convergence.plan import Run, Study
 from scaling.data.resident import ResidentImages
 from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training.captured_steps import CapturedSteps
-from scaling.training.evaluation import normalized
+from scaling.training.evaluation import algorithm_search, normalized
 from scaling.training.flat_weights import FlatWeights, views_of
 from scaling.training.step import losses
 from scaling.training.trainer import TrainingData
@@ -248,20 +247,6 @@ class Engine:
         with self._autocast():
             logits: Tensor = self.model(images.contiguous(memory_format=self._format))
         return logits.float()
-
-
-@contextmanager
-def algorithm_search(on: bool) -> Iterator[None]:
-    """Decide whether cuDNN times its algorithms for each new size, or takes the likely best.
-
-    A search takes seconds, so it is for the size that nearly all updates have.
-    """
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = on
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.benchmark = before
 
 
 def _in_parts(norm: nn.BatchNorm2d, size: int, images: Tensor) -> Tensor:

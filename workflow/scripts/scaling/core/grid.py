@@ -64,7 +64,7 @@ def section(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def recipe_options(config: dict[str, Any], recipe: str) -> dict[str, Any]:
-    """What the training of a recipe is told, of its section in the configuration."""
+    """Return the options that a recipe passes to its training, without its strategies."""
     own = config["recipes"][recipe]
     return {key: value for key, value in own.items() if key != "strategies"}
 

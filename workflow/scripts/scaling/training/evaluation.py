@@ -28,18 +28,21 @@ def normalized(
 
 
 @contextmanager
-def without_search() -> Iterator[None]:
-    """Within the block cuDNN takes convolutions as its heuristics choose and tries none."""
-    searching = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = False
+def algorithm_search(on: bool) -> Iterator[None]:
+    """Decide whether cuDNN times its algorithms for each new size, or takes the likely best.
+
+    A search takes seconds, so it is for the size that nearly all updates have.
+    """
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = on
     try:
         yield
     finally:
-        torch.backends.cudnn.benchmark = searching
+        torch.backends.cudnn.benchmark = before
 
 
 @torch.no_grad()
-@without_search()
+@algorithm_search(False)
 def evaluate(
     model: nn.Module, dataset: TrainingData, device: torch.device, batch_size: int = 500
 ) -> dict[str, float | None]:

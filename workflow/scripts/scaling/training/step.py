@@ -12,7 +12,7 @@ from torch.nn import functional
 from scaling.data.resident import ResidentImages
 from scaling.registry.recipes.tuned import Options
 from scaling.training.captured_steps import CapturedSteps
-from scaling.training.evaluation import without_search
+from scaling.training.evaluation import algorithm_search
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.wrapped_sgd import WrappedSGD
 
@@ -135,7 +135,7 @@ class Step:
 @contextmanager
 def _as_it_comes() -> Iterator[None]:
     """Within the block nothing is compiled and no algorithm searched for."""
-    with without_search(), torch.compiler.set_stance("force_eager"):
+    with algorithm_search(False), torch.compiler.set_stance("force_eager"):
         yield
 
 

@@ -101,7 +101,7 @@ class Result(TypedDict):
 
 @opened
 class Shared(TypedDict):
-    """What all runs of a study have in common, as `convergence.plan.Study` has it."""
+    """Settings shared by all runs of a study; see `convergence.plan.Study`."""
 
     reference_batch: Positive
     seeds: list[Whole]

@@ -143,7 +143,7 @@ class Times(TypedDict):
 
 
 class Comparison(TypedDict):
-    """Steps of DistributedDataParallel that was told something, in turn with plain ones."""
+    """Times of steps with one option of DistributedDataParallel, alternating with its defaults."""
 
     knob: str
     batches: Positive
@@ -155,7 +155,7 @@ class Comparison(TypedDict):
 
 @closed
 class ToldDdp(TypedDict):
-    """What DistributedDataParallel was told in a cell, `knobs.json`."""
+    """Times of a cell's steps with options of DistributedDataParallel, `knobs.json`."""
 
     cell: Run
     knobs: Options
