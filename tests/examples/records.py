@@ -9,7 +9,8 @@ import pandas as pd
 
 from scaling.core.grid import Cell
 from scaling.core.records.fields import Role, Status
-from scaling.core.records.run import RUN, EpochRow, RunRecord, settling
+from scaling.core.records.run import RUN, EpochRow, RunRecord
+from scaling.core.settling import settling
 from scaling.tables import schema
 
 TRAIN_IMAGES = 50_000

@@ -5,17 +5,10 @@ import torch
 from scaling.core import environment
 from scaling.core.errors import program
 from scaling.core.records.fields import Row
-from scaling.core.records.kind import Kind
-from scaling.core.records.quantization import REFUSED, STAGED, VARIANT
+from scaling.core.records.quantization import STAGED, VARIANT
 from scaling.data.batches import read_images
 from scaling.quantization import commands
 from scaling.quantization.commands import Evaluation
-
-
-def kind_of(record: Row) -> Kind[Row]:
-    if "refused" in record:
-        return REFUSED
-    return STAGED if "stages" in record else VARIANT
 
 
 def say(record: Row) -> None:
@@ -49,6 +42,6 @@ def main(argv: list[str] | None = None) -> None:
                 **found,
                 "environment": {**host_info, "started": started, "ended": ended},
             }
-            kind_of(record).write(path, record)
+            (STAGED if "stages" in found else VARIANT).write(path, record)
             say(record)
             started = ended

@@ -6,7 +6,7 @@ import pytest
 
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
-from scaling.core.records.run import drift
+from scaling.core.settling import drift
 from scaling.launch import supervisor
 from scaling.launch.run_spec import RunSpec
 

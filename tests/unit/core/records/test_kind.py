@@ -20,7 +20,7 @@ RECORDS = [
     (convergence.CONVERGENCE, STUDIES / "h200x4/convergence" / REMEDY),
     (machine.SWEEP, STUDIES / "h200x2/interconnect/gpus~2/sweep.json"),
     (machine.PEAKS, STUDIES / "h200x2/peaks/peaks.json"),
-    (quantization.OLD_STAGES, STUDIES / "h200x2/quantization/seed~0/stages.json"),
+    (quantization.VARIANT, STUDIES / "h200x2/quantization/seed~0/stages.json"),
     (quantization.BACKENDS, STUDIES / "quantization-cifar10/quantization/seed~0/peers.json"),
 ]
 IDS = [path.name for _, path in RECORDS]
@@ -130,7 +130,7 @@ def test_what_no_run_reports_is_not_written(sentence, tmp_path):
         (machine.PEAKS, RECORDS[3][1], ["rows", -1, "copy_bytes"], -4_000_000),
         (machine.PEAKS, RECORDS[3][1], ["rows", 0, "seconds", 3], -1e-3),
         (convergence.CONVERGENCE, RECORDS[1][1], ["result", "runs", 0, "epochs"], []),
-        (quantization.OLD_STAGES, RECORDS[4][1], ["stages", 0, "accuracy_percent"], 101.0),
+        (quantization.VARIANT, RECORDS[4][1], ["stages", 0, "accuracy_percent"], 101.0),
         (quantization.BACKENDS, RECORDS[5][1], ["peers", 0, "status"], "slow"),
     ],
 )

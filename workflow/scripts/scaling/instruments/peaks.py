@@ -13,7 +13,7 @@ import torch
 
 from scaling.core import environment
 from scaling.core.environment import Device
-from scaling.core.records.run import drift
+from scaling.core.settling import drift
 from scaling.instruments.options import Probe
 from scaling.launch import measure
 
@@ -41,7 +41,7 @@ def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
     of one operation) and, where they apply, `precision`, `matrix_size` (n of n×n), `copy_bytes`,
     `source_gpu`, `target_gpu`. The `state` of a matrix product is `sprint`, in the first second
     after a rest, or `sustained`: the best size's, after so many seconds of work, and up to three
-    times as many until its last repeats have settled (`records.drift`). Matrix products and the
+    times as many until its last repeats have settled (`settling.drift`). Matrix products and the
     copy within a device run on the first GPU, copies between GPUs on every ordered pair.
     """
     devices = [torch.device("cpu")]

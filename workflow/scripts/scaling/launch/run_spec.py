@@ -11,7 +11,7 @@ from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.core.records.fields import Role
-from scaling.core.records.run import drift
+from scaling.core.settling import drift
 from scaling.core.training_options import TrainingOptions
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES

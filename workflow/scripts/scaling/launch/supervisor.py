@@ -5,7 +5,8 @@ from typing import Any
 
 from scaling.core import environment
 from scaling.core.records.dataset import DATASET
-from scaling.core.records.run import RUN, RunRecord, settling
+from scaling.core.records.run import RUN, RunRecord
+from scaling.core.settling import settling
 from scaling.launch import rank_log, startup_clock
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.measure import launch_ranks

@@ -123,7 +123,7 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     says so. `power_capped_share` is the part of all measured epochs in which the GPU that was held
     back longest ran at its power limit, at most 1; empty where no driver counted it. An H200's
     counts in steps of 0.1 s: for epochs of less than a second this is a rough figure. `drift` is
-    that of the run that drifted most (`records.drift`), `settled` whether no run did.
+    that of the run that drifted most (`settling.drift`), `settled` whether no run did.
     `joules_per_image`, `watt_hours_per_epoch` and `mean_watts` are of all its GPUs (not of their
     hosts) over all measured epochs, empty where a GPU's energy was not counted; `mean_sm_mhz` is of
     their clocks at the ends of epochs. `peak_memory_bytes` is the highest of all ranks and seeds,

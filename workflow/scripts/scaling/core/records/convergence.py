@@ -6,22 +6,23 @@ from typing import Annotated, NotRequired
 
 from typing_extensions import TypedDict
 
+from scaling.core.records.dataset import Dataset
 from scaling.core.records.fields import (
     Amount,
     As,
     Fraction,
-    Images,
     Options,
     Positive,
+    Record,
     Row,
     Seconds,
     Status,
-    Whereabouts,
     Whole,
     closed,
     opened,
 )
 from scaling.core.records.kind import Kind
+
 
 CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
@@ -108,15 +109,7 @@ class Shared(TypedDict):
     train_images: Positive | None
 
 
-class Dataset(Images):
-    """The dataset, with its numbers of images."""
-
-    train_images: Positive
-    test_images: Positive
-
-
-@closed
-class ConvergenceRecord(TypedDict):
+class ConvergenceRecord(Record):
     """The record of one technique ("remedy") at one global batch, `runs.json`.
 
     `status` ok, oom, oom_host or infeasible, and for those but ok a `message`; `options` the
@@ -131,7 +124,6 @@ class ConvergenceRecord(TypedDict):
     training: Annotated[Row, As(Shared)]
     dataset: Annotated[Row, As(Dataset)]
     result: Annotated[Row | None, As(Result | None)]
-    environment: Whereabouts
 
 
 def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:

@@ -1,4 +1,4 @@
-"""The record of a prepared dataset, beside its images."""
+"""What records say of images: of those something was made with, and of a prepared dataset."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -10,22 +10,39 @@ from scaling.core.records.fields import Fraction, Positive, Row, Whole, closed
 from scaling.core.records.kind import Kind
 
 Channels = Annotated[list[Fraction], Len(3, 3)]
+Shape = Annotated[list[Positive], Len(3, 3)]
+"""Pixels, pixels, channels."""
+
+
+class Images(TypedDict):
+    """The dataset that something was made with: its source, and the checksum of its images."""
+
+    source: str
+    checksum: str
+
+
+class Dataset(Images):
+    """The dataset, with its numbers of images."""
+
+    train_images: Positive
+    test_images: Positive
+
+
+class ShapedDataset(Dataset):
+    """The dataset, with the shape of its images too."""
+
+    image_shape: Shape
 
 
 @closed
-class Manifest(TypedDict):
+class Manifest(ShapedDataset):
     """The record of a dataset, `manifest.json`: `data.dataset.manifest` says what its fields are.
 
-    Counts are images of each class; `image_shape` is pixels, pixels, channels.
+    Counts are images of each class.
     """
 
-    source: str
     origin: str
-    checksum: str
-    train_images: Positive
-    test_images: Positive
     classes: Annotated[list[str], Len(2)]
-    image_shape: Annotated[list[Positive], Len(3, 3)]
     train_counts: list[Whole]
     test_counts: list[Whole]
     mean: Channels

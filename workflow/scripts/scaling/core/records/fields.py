@@ -9,12 +9,12 @@ from typing_extensions import TypedDict
 
 _SHARED = ConfigDict(strict=True, allow_inf_nan=False)
 closed = with_config(ConfigDict(extra="forbid", **_SHARED))
-"""Decorator of a schema that has exactly its fields; those of its parts too."""
+"""Decorator of a schema that has exactly its fields; those of its parts, and made of it, too."""
 opened = with_config(ConfigDict(extra="allow", **_SHARED))
 """Decorator of a schema that may have more fields than it declares."""
 
 Row = dict[str, Any]
-Options = dict[str, Any]
+Options = Row
 
 
 class As:
@@ -62,11 +62,8 @@ class Environment(TypedDict):
     ended: NotRequired[str | None]
 
 
-class Images(TypedDict):
-    """The dataset that something was made with: its source, and the checksum of its images."""
+@closed
+class Record(TypedDict):
+    """What a record of a measurement has: where it was made. Schemas made of it are closed too."""
 
-    source: str
-    checksum: str
-
-
-Whereabouts = Annotated[Row, As(Environment)]
+    environment: Annotated[Row, As(Environment)]

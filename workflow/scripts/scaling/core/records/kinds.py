@@ -15,7 +15,7 @@ KINDS: dict[str, Kind[Any]] = {
     "knobs.json": machine.KNOBS,
     "synchronization.json": machine.SYNCHRONIZATION,
     "quantization.json": quantization.VARIANT,
-    "stages.json": quantization.OLD_STAGES,
+    "stages.json": quantization.VARIANT,
     "resnet18.json": quantization.STAGED,
     "peers.json": quantization.BACKENDS,
     "export.json": quantization.EXPORT,

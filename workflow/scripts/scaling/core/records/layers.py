@@ -1,28 +1,23 @@
 """What records of Part B say of the layers of a quantized network."""
 
-from typing import NotRequired
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from scaling.core.records.fields import Amount, Fraction, Pair, Positive, Whole
+from scaling.core.records.fields import Amount, Fraction, Pair, Positive, Seconds, Whole
 
 
-class Exactness(TypedDict):
-    """How many logits were computed in integers too, and how many of them differ."""
+class EntranceScale(TypedDict):
+    """How the images are quantized: in levels per unit."""
 
-    logits: Whole
-    differing: Whole
-
-
-class Entrance(TypedDict):
-    """How the images are quantized; `scale` in levels per unit, `steps` the first and last level.
-
-    Noise is in dB.
-    """
-
-    clipped_share_calibration: Fraction | None
     scale: Amount
     range: Pair
+
+
+class Entrance(EntranceScale):
+    """The same, with the first and last level as `steps`; noise is in dB."""
+
+    clipped_share_calibration: Fraction | None
     steps: list[int]
     clipped_share_test: Fraction | None
     sqnr_db: float | None
@@ -71,6 +66,8 @@ class Counts(TypedDict):
 
 
 class Histogram(TypedDict):
+    """How the values of one quantity of a layer are distributed, before and after quantization."""
+
     layer: str
     quantity: str
     scale: Amount
@@ -78,4 +75,38 @@ class Histogram(TypedDict):
     int8: Counts
 
 
-"""How the values of one quantity of a layer are distributed, before and after quantization."""
+class OldLayer(TypedDict):
+    """A layer of a tutorial CNN of which stages alone were kept."""
+
+    layer: str
+    weight_scale: Amount
+    weight_range: Pair
+    input_scale: Amount
+    accumulator_scale: Amount
+    output_scale: Amount
+    output_range: Pair
+    products_bound: Whole
+    accumulator_bound: Whole
+    simulated_in: str
+
+
+class ResNetLayer(TypedDict):
+    """A layer of an integer ResNet-18."""
+
+    weight_scales: Literal["tensor", "channel"]
+    layer: str
+    products_bound: Whole
+    accumulator_bound: Whole
+    float32_exact: bool
+    packed_bytes: Positive
+
+
+class GpuSpeed(TypedDict):
+    """Seconds of a layer's matrix product on a GPU, or of the whole network, without its sizes."""
+
+    layer: str
+    patches: NotRequired[Positive]
+    inner: NotRequired[Positive]
+    outputs: NotRequired[Positive]
+    int8_seconds: Seconds
+    bfloat16_seconds: Seconds

@@ -11,17 +11,21 @@ from scaling.core.records.fields import (
     Fraction,
     Options,
     Positive,
+    Record,
     Repeats,
     Row,
     Seconds,
-    Whereabouts,
     Whole,
-    closed,
 )
 from scaling.core.records.kind import Kind
-from scaling.core.records.run import GpuReading, Run
+from scaling.core.records.run import EpochOfRank, GpuReading, OfRank, Run
 
 Device = Literal["cpu", "cuda"]
+Drift = Annotated[
+    dict[Literal["mean_max", "mean_mean", "variance_max", "variance_mean"], Amount | None],
+    Len(4, 4),
+]
+"""How far the ranks' running statistics are apart, relative to their size."""
 
 
 class Host(TypedDict):
@@ -67,15 +71,13 @@ class Finding(TypedDict):
     message: str
 
 
-@closed
-class Look(TypedDict):
+class Look(Record):
     """The look at a machine before it measures, `check.json`."""
 
     check: str
     hosts: list[Host]
     gpus: list[Gpu]
     findings: list[Finding]
-    environment: Whereabouts
 
 
 class AllReduce(TypedDict):
@@ -88,8 +90,7 @@ class AllReduce(TypedDict):
     launch: Literal["graph", "eager"]
 
 
-@closed
-class Sweep(TypedDict):
+class Sweep(Record):
     """All-reduces over sizes of messages, `sweep.json`."""
 
     gpus: Positive
@@ -97,7 +98,6 @@ class Sweep(TypedDict):
     device: Device
     gradient_bytes: Positive
     rows: list[AllReduce]
-    environment: Whereabouts
 
 
 class Peak(TypedDict):
@@ -113,15 +113,13 @@ class Peak(TypedDict):
     target_gpu: NotRequired[Whole]
 
 
-@closed
-class Peaks(TypedDict):
+class Peaks(Record):
     """What a machine can do at best, `peaks.json`; `gpus` is 0 on a CPU."""
 
     device: Device
     gpus: Whole
     cpu_threads: Positive
     rows: list[Peak]
-    environment: Whereabouts
 
 
 class Message(TypedDict):
@@ -153,8 +151,7 @@ class Comparison(TypedDict):
     own: list[Times]
 
 
-@closed
-class ToldDdp(TypedDict):
+class ToldDdp(Record):
     """Times of a cell's steps with options of DistributedDataParallel, `knobs.json`."""
 
     cell: Run
@@ -164,7 +161,6 @@ class ToldDdp(TypedDict):
     device: Device
     rows: list[Comparison]
     seconds: Seconds
-    environment: Whereabouts
 
 
 class Order(TypedDict):
@@ -198,17 +194,10 @@ class Step(TypedDict):
     messages: list[Message]
 
 
-class RankEpoch(TypedDict):
-    """An epoch as one rank saw it."""
+class RankEpoch(EpochOfRank):
+    """An epoch of a training, the first is 0."""
 
     epoch: Whole
-    rank: Whole
-    seconds: Seconds
-    loader_seconds: Amount
-    iterations: Whole
-    samples: Whole
-    train_loss: Amount | None
-    train_accuracy: Fraction | None
 
 
 class RankModel(TypedDict):
@@ -219,15 +208,6 @@ class RankModel(TypedDict):
     test_accuracy: Fraction | None
     parameters_sha256: str
     buffers_sha256: str
-
-
-class Drift(TypedDict):
-    """How far the ranks' running statistics are apart, relative to their size."""
-
-    mean_max: Amount | None
-    mean_mean: Amount | None
-    variance_max: Amount | None
-    variance_mean: Amount | None
 
 
 class SharedTraining(TypedDict):
@@ -242,14 +222,12 @@ class SharedTraining(TypedDict):
     drift: Drift
 
 
-class BufferSeconds(TypedDict):
+class BufferSeconds(OfRank):
     """An epoch of one rank on batches in memory, in one round of all kinds of buffers."""
 
     buffers: str
     round: Positive
-    rank: Whole
     seconds: Seconds
-    iterations: Whole
 
 
 class Agreement(TypedDict):
@@ -268,8 +246,7 @@ class Sizes(TypedDict):
     widest_norm: Whole
 
 
-@closed
-class Synchronization(TypedDict):
+class Synchronization(Record):
     """The experiments on what ranks share, `synchronization.json`."""
 
     gpus: Positive
@@ -284,7 +261,6 @@ class Synchronization(TypedDict):
     buffer_seconds: list[BufferSeconds]
     agreement: list[Agreement]
     seconds: Seconds
-    environment: Whereabouts
 
 
 CHECK = Kind[Row]("the look at a machine", Look)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from scaling.core.records.run import settling
+from scaling.core.settling import settling
 
 CAPACITY = r"total capacity of ([\d.]+) GiB"
 """What a GPU's memory holds, as PyTorch says where that was too little."""

@@ -3,70 +3,93 @@
 from collections.abc import Iterable
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Len
+from pydantic import Discriminator, Tag
 from typing_extensions import TypedDict
 
-from scaling.core import files
+from scaling.core.records.dataset import Images
 from scaling.core.records.fields import (
     Amount,
-    Images,
     Options,
     Pair,
     Percent,
     Positive,
+    Record,
     Repeats,
     Row,
-    Seconds,
-    Whereabouts,
     Whole,
-    closed,
 )
 from scaling.core.records.kind import Kind
-from scaling.core.records.layers import Entrance, Exactness, Histogram, Layer
+from scaling.core.records.layers import (
+    Entrance,
+    EntranceScale,
+    GpuSpeed,
+    Histogram,
+    Layer,
+    OldLayer,
+    ResNetLayer,
+)
 
 Document = Row
 VARIANT_PATTERN = "variant~{variant}/quantization.json"
 """Where the record of a variant lies, from the folder of its seed."""
 
-
-class Accuracy(TypedDict):
-    """An accuracy, and how it differs from the float network's; see `core.paired_accuracy`."""
-
-    accuracy_percent: Percent
-    difference_points: float
-    standard_error_points: Amount
-    agreement_percent: Percent
-    gained: Whole
-    lost: Whole
-    test_images: Positive
+Exactness = Annotated[dict[Literal["logits", "differing"], Whole], Len(2, 2)]
+"""How many logits were computed in integers too, and how many of them differ."""
+Classes = Annotated[dict[Literal["labels", "float32", "variant"], str], Len(3, 3)]
+"""Classes of all test images, as `core.paired_accuracy` encodes them."""
+Versions = dict[str, str | None]
 
 
-class Float(TypedDict):
+class FloatAccuracy(TypedDict):
     """The float network's accuracy."""
 
     accuracy_percent: Percent
 
 
-class Classes(TypedDict):
-    """Classes of all test images, as `core.paired_accuracy` encodes them."""
+class StageAccuracy(FloatAccuracy):
+    """An accuracy, and how it differs from the float network's; see `core.paired_accuracy`."""
 
-    labels: str
-    float32: str
-    variant: str
+    difference_points: float
+    agreement_percent: Percent
+    test_images: Positive
 
 
-@closed
-class VariantRecord(Accuracy):
-    """One variant of a seed's tutorial CNN, `quantization.json`; see `quantization.variant`."""
+class Accuracy(StageAccuracy):
+    """The same, and how sure the difference is."""
+
+    standard_error_points: Amount
+    gained: Whole
+    lost: Whole
+
+
+class OfSeed(Record):
+    """Whose network was quantized, and the images that it was made with."""
 
     seed: Whole
+    dataset: Images
+
+
+class VariantOfSeed(OfSeed):
+    """Which variant of a seed's tutorial CNN it is."""
+
     variant: str
     scheme: Options
     device: str
-    dataset: Images
-    float32: Float
+
+
+class RefusedRecord(VariantOfSeed):
+    """A variant that cannot be made: `refused` says why."""
+
+    refused: str
+
+
+class VariantRecord(Accuracy, VariantOfSeed):
+    """A variant that was made; see `quantization.variant`."""
+
+    float32: FloatAccuracy
     classes: Classes
     calibration_images: Whole
     calibration_checksum: str | None
@@ -77,36 +100,42 @@ class VariantRecord(Accuracy):
     input: Entrance | None
     layers: Annotated[list[Layer], Len(1)]
     histograms: NotRequired[list[Histogram]]
-    environment: Whereabouts
 
 
-@closed
-class RefusedRecord(TypedDict):
-    """A variant that cannot be made, in the place of a `VariantRecord`: `refused` says why."""
-
-    seed: Whole
-    variant: str
-    scheme: Options
-    device: str
-    dataset: Images
-    refused: str
-    environment: Whereabouts
-
-
-class Stage(TypedDict):
+class Stage(StageAccuracy):
     """A stage of quantization, with the accuracy of the network there."""
 
     stage: str
-    accuracy_percent: Percent
-    difference_points: float
-    agreement_percent: Percent
+
+
+class OldStagesRecord(OfSeed):
+    """The stages of a seed's tutorial CNN, `stages.json`, of a study without variants."""
+
+    device: str
+    calibration_images: Whole
     test_images: Positive
+    stages: Annotated[list[Stage], Len(1)]
+    input: EntranceScale
+    layers: list[OldLayer]
+    histograms: list[Histogram]
 
 
-class ResNetStage(Accuracy):
+def _form(record: Any) -> str:
+    return next((name for name in ("refused", "stages") if name in record), "variant")
+
+
+TutorialCnn = Annotated[
+    Annotated[VariantRecord, Tag("variant")]
+    | Annotated[RefusedRecord, Tag("refused")]
+    | Annotated[OldStagesRecord, Tag("stages")],
+    Discriminator(_form),
+]
+"""What `quantization.json` is of: a variant, or why there is none; older studies have stages."""
+
+
+class ResNetStage(Accuracy, Stage):
     """A stage of ResNet-18, by kind of weight scales; only integers have bytes and bounds."""
 
-    stage: str
     float32_bytes: Positive
     weight_scales: NotRequired[Literal["tensor", "channel"]]
     packed_bytes: NotRequired[Positive]
@@ -114,84 +143,20 @@ class ResNetStage(Accuracy):
     exactness: NotRequired[Exactness]
 
 
-class ResNetLayer(TypedDict):
-    """A layer of an integer ResNet-18."""
-
-    weight_scales: Literal["tensor", "channel"]
-    layer: str
-    products_bound: Whole
-    accumulator_bound: Whole
-    float32_exact: bool
-    packed_bytes: Positive
-
-
-class GpuSpeed(TypedDict):
-    """Seconds of a layer's matrix product on a GPU, or of the whole network, without its sizes."""
-
-    layer: str
-    patches: NotRequired[Positive]
-    inner: NotRequired[Positive]
-    outputs: NotRequired[Positive]
-    int8_seconds: Seconds
-    bfloat16_seconds: Seconds
-
-
-@closed
-class StagesRecord(TypedDict):
+class StagesRecord(OfSeed):
     """All stages of a seed's ResNet-18, `resnet18.json`; see `quantization.resnet_stages`.
 
     `ranges` are the lowest and the highest value of each layer on the calibration images, null
     where they were not kept.
     """
 
-    seed: Whole
     device: str
-    dataset: Images
     model_width: Positive
     calibration_images: Whole
     stages: Annotated[list[ResNetStage], Len(1)]
     layers: list[ResNetLayer]
     ranges: dict[str, Pair] | None
     gpu_speed: list[GpuSpeed]
-    environment: Whereabouts
-
-
-class OldLayer(TypedDict):
-    """A layer of a tutorial CNN of which stages alone were kept."""
-
-    layer: str
-    weight_scale: Amount
-    weight_range: Pair
-    input_scale: Amount
-    accumulator_scale: Amount
-    output_scale: Amount
-    output_range: Pair
-    products_bound: Whole
-    accumulator_bound: Whole
-    simulated_in: str
-
-
-class OldEntrance(TypedDict):
-    """How the images of such a network are quantized."""
-
-    scale: Amount
-    range: Pair
-
-
-@closed
-class OldStagesRecord(TypedDict):
-    """The stages of a seed's tutorial CNN, `stages.json`, of a study without variants."""
-
-    seed: Whole
-    device: str
-    dataset: Images
-    calibration_images: Whole
-    test_images: Positive
-    stages: Annotated[list[Stage], Len(1)]
-    input: OldEntrance
-    layers: list[OldLayer]
-    histograms: list[Histogram]
-    environment: Whereabouts
 
 
 class Network(Accuracy):
@@ -207,24 +172,20 @@ class Peer(TypedDict):
 
     peer: str
     status: Literal["measured", "not installed", "failed"]
-    versions: dict[str, str | None]
+    versions: Versions
     networks: dict[str, Network]
     note: str | None
     options: NotRequired[str]
 
 
-@closed
-class PeersRecord(TypedDict):
+class PeersRecord(OfSeed):
     """Other quantizers beside ours, `peers.json`."""
 
-    seed: Whole
-    dataset: Images
     calibration_images: Whole
     test_images: Positive
     threads: Positive
     ours: dict[str, Network]
     peers: list[Peer]
-    environment: Whereabouts
 
 
 class ExportedNetwork(Network):
@@ -236,42 +197,24 @@ class ExportedNetwork(Network):
     differing_logits: NotRequired[Whole]
 
 
-class ExportedNetworks(TypedDict):
-    """The networks that are exported."""
-
-    float32: ExportedNetwork
-    int8: ExportedNetwork
-    uint8: ExportedNetwork
-
-
-@closed
-class ExportRecord(TypedDict):
+class ExportRecord(OfSeed):
     """A seed's networks as ONNX files, `export.json`."""
 
-    seed: Whole
     model: str
-    dataset: Images
     calibration_images: Whole
     all_threads: Positive
     instructions: str
-    versions: dict[str, str | None]
-    networks: ExportedNetworks
-    environment: Whereabouts
+    versions: Versions
+    networks: Annotated[dict[Literal["float32", "int8", "uint8"], ExportedNetwork], Len(3, 3)]
 
 
-VARIANT = Kind[Row]("quantize_evaluate.py, of the tutorial CNN", VariantRecord)
-REFUSED = Kind[Row]("a variant that cannot be made", RefusedRecord)
+VARIANT = Kind[Row]("quantize_evaluate.py, of the tutorial CNN", TutorialCnn)
 STAGED = Kind[Row]("quantize_evaluate.py, of a ResNet-18", StagesRecord)
-OLD_STAGES = Kind[Row]("the stages of a tutorial CNN", OldStagesRecord)
 BACKENDS = Kind[Row]("quantize_peers.py", PeersRecord)
 EXPORT = Kind[Row]("quantize_export.py", ExportRecord)
 
 
 def read(kind: Kind[Row], paths: Iterable[Path]) -> list[Document]:
-    """Read records by seed, those of a seed as given; `stages.json` are of a kind of their own.
-
-    Variants that were refused are left out.
-    """
-    made = [path for path in paths if "refused" not in files.read_json(path)]
-    kinds = ((OLD_STAGES if path.name == "stages.json" else kind, path) for path in made)
-    return sorted((one.read(path) for one, path in kinds), key=itemgetter("seed"))
+    """Return records by seed, those of a seed as given, without variants that were refused."""
+    found = [record for record in map(kind.read, paths) if "refused" not in record]
+    return sorted(found, key=itemgetter("seed"))

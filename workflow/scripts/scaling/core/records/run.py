@@ -1,36 +1,37 @@
 """The record of a run of the grid: its fields, and what they may not contradict."""
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from statistics import median
+from collections.abc import Iterator
 from typing import Annotated, Literal, NotRequired, get_args
 
+from annotated_types import Len
 from typing_extensions import TypedDict
 
+from scaling.core.records.dataset import ShapedDataset
 from scaling.core.records.fields import (
     Amount,
     As,
     Fraction,
-    Images,
     Options,
     Positive,
+    Record,
     Repeats,
     Role,
     Row,
     Seconds,
     Status,
-    Whereabouts,
     Whole,
-    closed,
     opened,
 )
 from scaling.core.records.kind import Kind
 
-PHASES = ["launch", "imports", "join", "dataset", "recipe"]
+Phase = Literal["launch", "imports", "join", "dataset", "recipe"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
 """The phases of a run's start-up; see `scaling.launch.startup_clock`."""
-STEADY = 0.02
-"""The largest drift, as a share, of epochs that have settled whatever their noise."""
+Startup = Annotated[dict[Literal[Phase, "total"], Amount], Len(6, 6)]
+"""Seconds of `PHASES` and their total."""
+Graphs = Annotated[dict[Literal["kept", "made"], Whole], Len(2, 2)]
+"""How many came from the cache, and how many were compiled."""
 
 
 class GpuReading(TypedDict):
@@ -47,23 +48,33 @@ class GpuReading(TypedDict):
     celsius: Whole | None
 
 
-class EpochRow(TypedDict):
-    """One epoch as one rank saw it. Seconds are host seconds between device synchronisations.
+class OfRank(TypedDict):
+    """What one rank did in so many iterations."""
 
-    `power_capped_seconds`: for how long one of its GPUs was held back by its power limit, as the
-    driver counts it; null where none does. `gpu_readings` are those of its GPUs over the epoch,
+    rank: Whole
+    iterations: Whole
+
+
+class EpochOfRank(OfRank):
+    """An epoch as one rank saw it. Seconds are host seconds between device synchronisations."""
+
+    seconds: Seconds
+    loader_seconds: Amount
+    samples: Whole
+    train_loss: Amount | None
+    train_accuracy: Fraction | None
+
+
+class EpochRow(EpochOfRank):
+    """An epoch of a run.
+
+    `power_capped_seconds`: for how long one of the rank's GPUs was held back by its power limit, as
+    the driver counts it; null where none does. `gpu_readings` are those of its GPUs over the epoch,
     empty on a CPU.
     """
 
     epoch: Positive
-    rank: Whole
     role: Role
-    seconds: Seconds
-    loader_seconds: Amount
-    iterations: Whole
-    samples: Whole
-    train_loss: Amount | None
-    train_accuracy: Fraction | None
     power_capped_seconds: Amount | None
     gpu_readings: list[GpuReading]
 
@@ -79,14 +90,6 @@ class Run(TypedDict):
     repeat: Whole
 
 
-class Dataset(Images):
-    """What it was trained on; `image_shape` is pixels, pixels, channels."""
-
-    train_images: Positive
-    test_images: Positive
-    image_shape: list[Positive]
-
-
 class Model(TypedDict):
     """The model with what `training.evaluation` counts, and the SHA-256 of each rank's weights."""
 
@@ -98,13 +101,6 @@ class Model(TypedDict):
     flops_per_image: Positive | None
     activation_bytes_per_image: Positive | None
     parameters_sha256: list[str]
-
-
-class CompiledGraphs(TypedDict):
-    """How many graphs came from the cache, and how many were compiled."""
-
-    kept: Whole
-    made: Whole
 
 
 @opened
@@ -121,7 +117,7 @@ class Parameters(TypedDict):
     recipe_options: Options
     recipe_applied: Options | None
     compiled_batch_sizes: list[Positive] | None
-    compiled_graphs: CompiledGraphs | None
+    compiled_graphs: Graphs | None
     cpu_threads: Positive
     micro_batches: Positive
     measured_seconds: Amount
@@ -135,7 +131,7 @@ class Evaluation(TypedDict):
 
 
 class Settling(TypedDict):
-    """How the measured epochs changed; see `drift`."""
+    """How the measured epochs changed; see `core.settling`."""
 
     drift: float | None
     settled: bool
@@ -149,12 +145,10 @@ class Memory(TypedDict):
     capacity_bytes: Amount | None
 
 
-class Reading(TypedDict):
+class Reading(OfRank):
     """Seconds of communication in so many iterations, or a note that says why there are none."""
 
-    rank: Whole
     estimate: Literal["without_communication", "profiler", "ddp_log"]
-    iterations: Whole
     communication_seconds: NotRequired[Amount]
     exposed_seconds: NotRequired[float]
     overlapped_seconds: NotRequired[Amount]
@@ -169,21 +163,17 @@ class Communication(TypedDict):
     readings: list[Reading]
 
 
-class InMemory(TypedDict):
+class InMemory(OfRank):
     """Seconds of the same iterations on batches in memory, in each repeat."""
 
-    rank: Whole
-    iterations: Whole
     samples: Whole | None
     seconds: Repeats
     seconds_without_exchange: Repeats | None
 
 
-class DeviceTime(TypedDict):
+class DeviceTime(OfRank):
     """Seconds of a device in so many iterations, or a note that says why there are none."""
 
-    rank: Whole
-    iterations: Whole
     gpu: NotRequired[Whole]
     seconds: NotRequired[Seconds]
     busy_seconds: NotRequired[Amount]
@@ -192,19 +182,7 @@ class DeviceTime(TypedDict):
     note: NotRequired[str]
 
 
-class Startup(TypedDict):
-    """Seconds of `PHASES` and their total."""
-
-    launch: Amount
-    imports: Amount
-    join: Amount
-    dataset: Amount
-    recipe: Amount
-    total: Amount
-
-
-@closed
-class RunRecord(TypedDict):
+class RunRecord(Record):
     """The record of one run of the grid, `run.json`.
 
     `message` is one sentence for a status other than ok. `run_seconds`: from the start of the
@@ -217,7 +195,7 @@ class RunRecord(TypedDict):
     cell: Annotated[Row, As(Run)]
     status: Status
     message: str | None
-    dataset: Annotated[Row, As(Dataset)]
+    dataset: Annotated[Row, As(ShapedDataset)]
     model: Annotated[Row, As(Model)]
     training: Annotated[Row, As(Parameters)]
     epochs: list[EpochRow]
@@ -225,39 +203,12 @@ class RunRecord(TypedDict):
     settling: Annotated[Row, As(Settling)]
     memory: Annotated[Row, As(Memory)]
     communication: Annotated[Row, As(Communication)]
-    environment: Whereabouts
     in_memory: Annotated[list[Row], As(list[InMemory])]
     device_time: Annotated[list[Row], As(list[DeviceTime])]
     startup: Annotated[dict[str, float] | None, As(Startup | None)]
     run_seconds: Seconds | None
     shutdown_seconds: float | None
     measured_as: NotRequired[str]
-
-
-def drift(seconds: Sequence[float]) -> tuple[float, bool]:
-    """How much longer the last third of epochs take than the first, and whether they have settled.
-
-    The share by which the median of the last third is above that of the first. They have settled
-    where it is at most `STEADY`, or less than the noise: the median difference of an epoch from the
-    one before it, which a trend hardly widens (von Neumann et al., Annals of Mathematical
-    Statistics 12, 1941, pp. 153–162). NaN, and not settled, for fewer than 3 epochs.
-    """
-    if len(seconds) < 3:
-        return math.nan, False
-    third = len(seconds) // 3
-    first, last = median(seconds[:third]), median(seconds[-third:])
-    noise = median(abs(after - before) for before, after in pairwise(seconds)) / first
-    return last / first - 1, abs(last / first - 1) <= max(STEADY, noise)
-
-
-def settling(epochs: list[EpochRow]) -> Row:
-    """The `drift` of the measured epochs, each as long as its slowest rank's, and `settled`."""
-    seconds: dict[int, float] = {}
-    for row in epochs:
-        if row["role"] == "measured":
-            seconds[row["epoch"]] = max(seconds.get(row["epoch"], 0.0), row["seconds"])
-    change, settled = drift(list(seconds.values()))
-    return {"drift": None if math.isnan(change) else change, "settled": settled}
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:

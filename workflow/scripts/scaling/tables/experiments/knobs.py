@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from scaling.core.records.run import drift
+from scaling.core.settling import drift
 from scaling.tables import noise, schema
 from scaling.tables.limits import GB, ring_factor
 
