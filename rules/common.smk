@@ -43,6 +43,7 @@ with refused():
     from scaling.config.knobs import Knobs
     from scaling.core import code_digest, command_line, grid
     from scaling.launch.begin import begin
+    from scaling.launch.jobs import Jobs
     from scaling.registry import model as models
     from scaling.registry.dataset import DATASETS
     from scaling.registry.quantized_model import QUANTIZED_MODELS
@@ -158,76 +159,9 @@ def single_gpu_run(strategy):
     return grid.RUN_PATTERN.replace("{strategy}", strategy).replace("{gpus}", "1")
 
 
-PLACES = {run.record_path(Path("runs")): len(RUNS) - n for n, run in enumerate(RUNS)}
-
-
-def place_in_grid(wildcards):
-    """The priority of a run: higher the earlier the grid names it, 0 of what it does not name."""
-    return PLACES.get(Path("runs", grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
-
-
-def gpus_of(wildcards):
-    """The GPUs that a job takes: those in its path, without any there the most on one machine."""
-    most = max(config["grid"]["gpus"])
-    return int(
-        wildcards.get("gpus", min(most, config["machine"]["gpus_per_node"] or most))
-    )
-
-
-def node_count(wildcards):
-    """Over how many machines a job's GPUs spread: one whenever they fit."""
-    gpus = gpus_of(wildcards)
-    return math.ceil(gpus / (config["machine"]["gpus_per_node"] or gpus))
-
-
-def timed_threads(wildcards):
-    """The cores for a timed job's GPUs on one node; on this machine all, unless it may share."""
-    loaders = config["recipes"]["course"]["loader_workers"]
-    wanted = gpus_of(wildcards) * (config["machine"]["cpu_threads"] + loaders)
-    if workflow.local_exec and not config["machine"]["share"]:
-        return max(psutil.cpu_count(), workflow.cores)
-    return wanted // node_count(wildcards)
-
-
-EXCLUSIVE = [] if config["machine"]["share"] else ["--exclusive"]
-# What a timed job asks the scheduler for; on this machine only `gpu` counts. What is the same for
-# all jobs is no function: planning calls each for every job.
-TIMED = {
-    "gpu": gpus_of,
-    "nodes": 1,
-    "runtime": math.ceil(config["machine"]["time_limit_seconds"] / 60) + 5,
-    "slurm_extra": " ".join(EXCLUSIVE),
-}
-MOST = {"gpus": max(config["grid"]["gpus"])}
-
-
-def of_most(resource):
-    """A resource of `TIMED` as it is of jobs on the most GPUs."""
-    return (lambda wildcards: resource(MOST)) if callable(resource) else resource
-
-
-def slurm_options(wildcards):
-    """sbatch's options that are no resource of the executor."""
-    nodes = node_count(wildcards)
-    spread = [f"--gpus-per-node={gpus_of(wildcards) // nodes}", "--ntasks-per-node=1"]
-    return " ".join(EXCLUSIVE + (spread if nodes > 1 else []))
-
-
-def over_nodes(value):
-    """A resource of jobs over several nodes that jobs on one node do not have."""
-    return lambda wildcards: value if node_count(wildcards) > 1 else None
-
-
-# Over several nodes `mpi` leaves starting processes to the script, by srun, and one task a node is
-# theirs.
-if max(config["grid"]["gpus"]) > (config["machine"]["gpus_per_node"] or math.inf):
-    TIMED |= {
-        "nodes": node_count,
-        "slurm_extra": slurm_options,
-        "mpi": over_nodes("srun"),
-        "tasks": lambda wildcards: over_nodes(node_count(wildcards))(wildcards),
-        "tasks_per_gpu": over_nodes(0),
-    }
+JOBS = Jobs(config, workflow)
+timed_threads = JOBS.threads
+TIMED = JOBS.timed()
 
 
 onsuccess:

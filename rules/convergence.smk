@@ -28,8 +28,8 @@ if REMEDIES and not REPLAY:
             "../workflow/envs/study.yaml"
         threads: config["machine"]["cpu_threads"]
         resources:
-            gpu=1,
-            runtime=TIMED["runtime"] * len(REMEDIES),
+            **JOBS.on_gpus(1),
+            runtime=JOBS.minutes * len(REMEDIES),
         params:
             code=measuring("convergence_train"),
             remedies=json.dumps(REMEDIES),

@@ -13,7 +13,7 @@ rule peaks_measure:
     params:
         code=measuring("peaks_measure"),
         device=config["device"],
-        gpus=gpus_of,
+        gpus=JOBS.gpus,
         peaks=options(config["peaks"]),
         machine=options(config["machine"], "cpu_threads", "time_limit_seconds"),
     shell:

@@ -102,7 +102,7 @@ use rule quantize_evaluate as quantize_evaluate_resnet with:
     log:
         "logs/quantize_evaluate_resnet/seed~{seed}.log",
     # Without a GPU each core counts.
-    threads: psutil.cpu_count() if workflow.local_exec else 1
+    threads: JOBS.cores
     params:
         code=quantization_code("quantize_evaluate", "resnet18-cifar", "evaluation"),
         model="resnet18-cifar",
@@ -125,8 +125,7 @@ rule quantize_peers:
         "../workflow/envs/study.yaml"
     threads: timed_threads
     resources:
-        runtime=TIMED["runtime"],
-        slurm_extra=slurm_options,
+        **JOBS.timed(gpus=0),
     params:
         code=measuring("quantize_peers"),
         peers=config["quantization"]["peers"],
@@ -156,8 +155,7 @@ rule quantize_export:
         "../workflow/envs/study.yaml"
     threads: timed_threads
     resources:
-        runtime=TIMED["runtime"],
-        slurm_extra=slurm_options,
+        **JOBS.timed(gpus=0),
     params:
         code=quantization_code("quantize_export", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",

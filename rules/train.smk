@@ -9,7 +9,7 @@ rule train_run:
     benchmark:
         f"benchmarks/train_run/{grid.RUN_PATTERN}.tsv"
     # In the grid's order, so that cells find what was compiled for those before them.
-    priority: place_in_grid
+    priority: JOBS.place
     conda:
         "../workflow/envs/study.yaml"
     threads: timed_threads
