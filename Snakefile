@@ -17,8 +17,6 @@ containerized: "study.sif"
 
 
 include: "rules/common.smk"
-include: "rules/measured.smk"
-include: "rules/studies.smk"
 
 
 # What these measure, a replay has from a stored study.

@@ -3,8 +3,6 @@ from scaling.core.records.convergence import CONVERGENCE_PATTERN
 from scaling.config.technique import by_name
 
 REMEDIES = by_name(config["convergence"]["remedies"])
-# Keys of the section that no training depends on.
-NOT_OF_A_TRAINING = ["global_batches", "remedies", "accuracy_margin", "accuracies"]
 
 
 if REMEDIES and not REPLAY:
@@ -13,9 +11,8 @@ if REMEDIES and not REPLAY:
     # machine, and wait for a GPU each with their images read.
     rule convergence_train:
         input:
+            **IMAGES,
             **CHECKED,
-            images=ancient(f"{DATASET}/images.npz"),
-            manifest=f"{DATASET}/manifest.json",
         output:
             expand(
                 f"<records>/convergence/{CONVERGENCE_PATTERN}/runs.json",
@@ -34,13 +31,7 @@ if REMEDIES and not REPLAY:
             code=measuring("convergence_train"),
             remedies=json.dumps(REMEDIES),
             records=subpath(output[0], ancestor=3),
-            convergence=options(
-                {
-                    key: value
-                    for key, value in config["convergence"].items()
-                    if key not in NOT_OF_A_TRAINING
-                }
-            ),
+            convergence=options(trainings.of_remedies(config)),
             training=options(TRAINING),
             machine=options(config["machine"], "cpu_threads"),
         shell:

@@ -13,10 +13,8 @@ rule dataset_prepare:
     params:
         code=measuring("dataset_prepare", *DATASETS.modules(SOURCE.name)),
         options=options(
-            {"image_size": IMAGE_SIZE} | config["dataset"],
-            "source",
-            "image_size",
-            *SOURCE.options,
+            {"image_size": 32} | config["dataset"],
+            *("source", "image_size", *SOURCE.options),
         ),
         raw=f"{DATASET}/raw",
     shell:

@@ -4,7 +4,7 @@ from scaling.figures.registry import FIGURES, STUDY_FIGURES
 DRAWN = {
     name: made
     for name in STUDY_FIGURES
-    if (made := paths_of(map(schema.TABLES.get, FIGURES[name].tables)))
+    if (made := MADE.tables(map(schema.TABLES.get, FIGURES[name].tables)))
 }
 
 

@@ -1,9 +1,10 @@
+# The network of the lab's Part B, and a ResNet-18: trained, quantized and written as ONNX files.
 from scaling.config.scheme import scheme_options
 from scaling.core.records.quantization import VARIANT_PATTERN
 
+QUANTIZATION = config["quantization"]
 VARIANTS = {
-    variant["name"]: scheme_options(variant)
-    for variant in config["quantization"]["variants"]
+    variant["name"]: scheme_options(variant) for variant in QUANTIZATION["variants"]
 }
 
 
@@ -19,10 +20,10 @@ rule quantize_train:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=quantization_code("quantize_train", "tutorial-cnn", "training"),
+        code=code.of_quantized("quantize_train", "tutorial-cnn", "training"),
         model="tutorial-cnn",
         training=options(
-            {"biases": None} | config["quantization"] | {"device": config["device"]},
+            {"biases": None} | QUANTIZATION | {"device": config["device"]},
             *("device", "epochs", "batch_size", "learning_rate", "momentum", "biases"),
         ),
     shell:
@@ -32,10 +33,6 @@ rule quantize_train:
         " --output {output.weights:q} --summary {output.summary:q} > {log:q} 2>&1"
 
 
-# As the study trains for speed, where it does.
-RESNET_RECIPE = "tuned" if "tuned" in config["grid"]["recipes"] else "course"
-
-
 use rule quantize_train as quantize_train_resnet with:
     output:
         weights="<records>/quantization/seed~{seed}/resnet18.pt",
@@ -43,21 +40,12 @@ use rule quantize_train as quantize_train_resnet with:
     log:
         "logs/quantize_train_resnet/seed~{seed}.log",
     params:
-        code=quantization_code(
+        code=code.of_quantized(
             *("quantize_train", "resnet18-cifar", "training"),
-            *RECIPES.modules(RESNET_RECIPE),
+            *RECIPES.modules(trainings.quantized_recipe(config)),
         ),
         model="resnet18-cifar",
-        training=options(
-            TRAINING
-            | {
-                "recipe": RESNET_RECIPE,
-                "epochs": config["training"]["warmup_epochs"]
-                + config["training"]["measured_epochs"],
-                "batch_size": min(config["grid"]["batch_sizes"]),
-                "recipe_options": grid.recipe_options(config, RESNET_RECIPE),
-            }
-        ),
+        training=options(trainings.of_quantized(config)),
 
 
 # All variants of a network in one job, as they share it and its images.
@@ -75,17 +63,12 @@ rule quantize_evaluate:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=quantization_code("quantize_evaluate", "tutorial-cnn", "evaluation"),
+        code=code.of_quantized("quantize_evaluate", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",
         device=config["device"],
-        calibration_images=config["quantization"]["calibration_images"],
+        calibration_images=QUANTIZATION["calibration_images"],
         written=subpath(output[0], ancestor=2),
-        own=options(
-            {
-                "variants": VARIANTS,
-                "histograms": config["quantization"]["histograms"],
-            }
-        ),
+        own=options({"variants": VARIANTS, "histograms": QUANTIZATION["histograms"]}),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_evaluate.py --model {params.model}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
@@ -104,12 +87,10 @@ use rule quantize_evaluate as quantize_evaluate_resnet with:
     # Without a GPU each core counts.
     threads: JOBS.cores
     params:
-        code=quantization_code("quantize_evaluate", "resnet18-cifar", "evaluation"),
+        code=code.of_quantized("quantize_evaluate", "resnet18-cifar", "evaluation"),
         model="resnet18-cifar",
-        device=config["device"],
-        calibration_images=config["quantization"]["calibration_images"],
         written=lambda wildcards, output: output[0],
-        own=options({"model_width": config["model"]["width"]}),
+        own=options(TRAINING, "model_width"),
 
 
 # Timed, but on the CPU: it has the machine to itself and takes no GPU.
@@ -128,8 +109,8 @@ rule quantize_peers:
         **JOBS.timed(gpus=0),
     params:
         code=measuring("quantize_peers"),
-        peers=config["quantization"]["peers"],
-        calibration_images=config["quantization"]["calibration_images"],
+        peers=QUANTIZATION["peers"],
+        calibration_images=QUANTIZATION["calibration_images"],
         cpu_threads=config["machine"]["cpu_threads"],
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_peers.py --dataset {input.images:q}'
@@ -157,9 +138,9 @@ rule quantize_export:
     resources:
         **JOBS.timed(gpus=0),
     params:
-        code=quantization_code("quantize_export", "tutorial-cnn", "evaluation"),
+        code=code.of_quantized("quantize_export", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",
-        calibration_images=config["quantization"]["calibration_images"],
+        calibration_images=QUANTIZATION["calibration_images"],
         own="",
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_export.py --model {params.model} {params.own}'
@@ -182,9 +163,8 @@ use rule quantize_export as quantize_export_resnet with:
     log:
         "logs/quantize_export_resnet/seed~{seed}.log",
     params:
-        code=quantization_code("quantize_export", "resnet18-cifar", "evaluation"),
+        code=code.of_quantized("quantize_export", "resnet18-cifar", "evaluation"),
         model="resnet18-cifar",
-        calibration_images=config["quantization"]["calibration_images"],
         own=lambda wildcards, input: options(
-            {"model_width": config["model"]["width"], "evaluated": input.evaluated}
+            TRAINING | {"evaluated": input.evaluated}, "model_width", "evaluated"
         ),

@@ -9,9 +9,9 @@ TEMPLATE = [
 
 rule report_render:
     input:
-        tables=tables_by("tables_scaling", "tables_experiments"),
-        topology="<results>/tables/topology.txt" if RECORDS_OF["runs"] else [],
-        records=records,
+        tables=MADE.tables_by("tables_scaling", "tables_experiments"),
+        topology="<results>/tables/topology.txt" if MADE.records["runs"] else [],
+        records=MADE.runs,
         claims="<results>/tables/claims.json",
         figures=expand(
             f"<results>/figures/{STUDY}/{{figure}}.svg",

@@ -5,9 +5,8 @@ if not REPLAY:
 
     rule synchronization_measure:
         input:
+            **IMAGES,
             **CHECKED,
-            images=ancient(f"{DATASET}/images.npz"),
-            manifest=f"{DATASET}/manifest.json",
         output:
             "<records>/experiments/gpus~{gpus}/synchronization.json",
         log:

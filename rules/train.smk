@@ -16,10 +16,12 @@ rule train_run:
     resources:
         **TIMED,
     params:
-        code=lambda wildcards: cell_code(wildcards.recipe, wildcards.strategy),
+        code=lambda wildcards: code.of_cell(
+            wildcards.recipe, wildcards.strategy, MODEL["model"]
+        ),
         nodes=TIMED["nodes"],
         repeat=lambda wildcards: wildcards.repeat.rpartition("~")[2] or 0,
-        training=options(config["training"] | TRAINING | MODEL),
+        training=options(trainings.of_grid(config)),
         recipe=lambda wildcards: options(
             {"recipe_options": grid.recipe_options(config, wildcards.recipe)}
         ),
@@ -31,15 +33,12 @@ rule train_run:
         ' python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_run.py'
         " --recipe {wildcards.recipe:q} --strategy {wildcards.strategy:q} --gpus {wildcards.gpus:q}"
         " --nodes {params.nodes} --batch-size {wildcards.batch_size:q} --seed {wildcards.seed:q}"
-        " --repeat {params.repeat}"
-        " --dataset {input.images:q} --manifest {input.manifest:q}"
-        " {params.training} {params.recipe} {params.machine}"
-        " --output {output:q} > {log:q} 2>&1"
+        " --repeat {params.repeat} --dataset {input.images:q} --manifest {input.manifest:q}"
+        " {params.training} {params.recipe} {params.machine} --output {output:q} > {log:q} 2>&1"
 
 
-# Trainings to their end for an accuracy: as many epochs as were chosen, none to settle.
-FULL = config.get("time_to_accuracy", {"gpus": []})
-if FULL["gpus"]:
+# Trainings to their end for an accuracy.
+if FULL := config.get("time_to_accuracy", {}).get("gpus"):
 
     use rule train_run as train_to_accuracy with:
         output:
@@ -49,25 +48,8 @@ if FULL["gpus"]:
         benchmark:
             f"benchmarks/train_to_accuracy/{grid.RUN_PATTERN}.tsv"
         params:
-            code=lambda wildcards: cell_code(wildcards.recipe, wildcards.strategy),
-            nodes=TIMED["nodes"],
-            repeat=0,
-            training=options(
-                TRAINING
-                | MODEL
-                | {"warmup_epochs": 1, "measured_epochs": FULL["epochs"] - 1}
-                | {
-                    "instrumented_iterations": 0,
-                    "learning_rate": FULL["learning_rate"],
-                }
-            ),
-            recipe=options(
-                {
-                    "recipe_options": grid.recipe_options(config, "tuned")
-                    | FULL["update"]
-                }
-            ),
-            machine=options(config["machine"], *LIMITS),
+            training=options(trainings.to_accuracy(config)),
+            recipe=options(trainings.to_accuracy_recipe(config)),
 
 
 # One GPU is one plain process for every strategy: it is measured once, as ddp where that is asked.
@@ -80,11 +62,11 @@ if SHARING:
 
     rule train_single:
         input:
-            record=f"<records>/runs/{single_gpu_run(MEASURED)}/run.json",
+            record=f"<records>/runs/{grid.single_gpu(MEASURED)}/run.json",
         output:
-            f"<records>/runs/{single_gpu_run('{strategy}')}/run.json",
+            f"<records>/runs/{grid.single_gpu('{strategy}')}/run.json",
         log:
-            f"logs/train_single/{single_gpu_run('{strategy}')}.log",
+            f"logs/train_single/{grid.single_gpu('{strategy}')}.log",
         wildcard_constraints:
             strategy="|".join(SHARING),
         localrule: True
