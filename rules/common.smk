@@ -31,7 +31,7 @@ os.environ[plugins.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or
 with refused():
     from scaling.config.knobs import Knobs
     from scaling.core import grid
-    from scaling.launch import begin, code, trainings
+    from scaling.launch import begin, code, told
     from scaling.launch.code import digest, measuring
     from scaling.launch.jobs import Jobs
     from scaling.registry import model as models
@@ -79,8 +79,7 @@ timed_threads = JOBS.threads
 TIMED = JOBS.timed()
 MADE = Made(config, RECORDS, is_stored=bool(REPLAY))
 options = command_line.options
-TRAINING, MODEL = trainings.of_lab(config), trainings.model_options(config)
-LIMITS = ["cpu_threads", "time_limit_seconds", "collective_timeout_seconds"]
+TRAINING, MODEL, LIMITS = told.lab(config), told.model_options(config), told.LIMITS
 # What it trains on; the images are not looked at again once they are there.
 IMAGES = {
     "images": ancient(f"{DATASET}/images.npz"),

@@ -1,6 +1,3 @@
-LOOK = {"check": "refuse", **config["machine"], "device": config["device"]}
-
-
 rule machine_check:
     output:
         MACHINE,
@@ -13,9 +10,6 @@ rule machine_check:
         **JOBS.timed(JOBS.most),
     params:
         # Derived from resources, it makes nothing old: the look was before everything else.
-        look=lambda wildcards, resources: options(
-            LOOK | {"gpus": JOBS.most, "nodes": resources.nodes},
-            *("check", "gpus", "nodes", "device", "time_limit_seconds"),
-        ),
+        look=lambda wildcards, resources: told.look(config, resources.nodes),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/machine_check.py {params.look} --output {output:q} > {log:q} 2>&1'

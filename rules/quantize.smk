@@ -1,11 +1,7 @@
 # The network of the lab's Part B, and a ResNet-18: trained, quantized and written as ONNX files.
-from scaling.config.scheme import scheme_options
 from scaling.core.records.quantization import VARIANT_PATTERN
 
-QUANTIZATION = config["quantization"]
-VARIANTS = {
-    variant["name"]: scheme_options(variant) for variant in QUANTIZATION["variants"]
-}
+VARIANTS = told.variants(config)
 
 
 # Not timed: beside others that may share the machine, and on a GPU that no other job has.
@@ -22,10 +18,7 @@ rule quantize_train:
     params:
         code=code.of_quantized("quantize_train", "tutorial-cnn", "training"),
         model="tutorial-cnn",
-        training=options(
-            {"biases": None} | QUANTIZATION | {"device": config["device"]},
-            *("device", "epochs", "batch_size", "learning_rate", "momentum", "biases"),
-        ),
+        training=told.quantized_network(config),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_train.py --model {params.model}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --seed {wildcards.seed:q}"
@@ -42,10 +35,10 @@ use rule quantize_train as quantize_train_resnet with:
     params:
         code=code.of_quantized(
             *("quantize_train", "resnet18-cifar", "training"),
-            *RECIPES.modules(trainings.quantized_recipe(config)),
+            *RECIPES.modules(told.quantized_recipe(config)),
         ),
         model="resnet18-cifar",
-        training=options(trainings.of_quantized(config)),
+        training=told.quantized_resnet(config),
 
 
 # All variants of a network in one job, as they share it and its images.
@@ -66,13 +59,15 @@ rule quantize_evaluate:
         code=code.of_quantized("quantize_evaluate", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",
         device=config["device"],
-        calibration_images=QUANTIZATION["calibration_images"],
+        calibration=told.calibration(config),
         written=subpath(output[0], ancestor=2),
-        own=options({"variants": VARIANTS, "histograms": QUANTIZATION["histograms"]}),
+        own=options(
+            {"variants": VARIANTS, "histograms": config["quantization"]["histograms"]}
+        ),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_evaluate.py --model {params.model}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
-        " --seed {wildcards.seed:q} --calibration-images {params.calibration_images}"
+        " --seed {wildcards.seed:q} {params.calibration}"
         " --device {params.device} {params.own} --output {params.written:q} > {log:q} 2>&1"
 
 
@@ -109,13 +104,13 @@ rule quantize_peers:
         **JOBS.timed(gpus=0),
     params:
         code=measuring("quantize_peers"),
-        peers=QUANTIZATION["peers"],
-        calibration_images=QUANTIZATION["calibration_images"],
+        peers=config["quantization"]["peers"],
+        calibration=told.calibration(config),
         cpu_threads=config["machine"]["cpu_threads"],
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_peers.py --dataset {input.images:q}'
         " --manifest {input.manifest:q} --weights {input.weights:q} --seed {wildcards.seed:q}"
-        " --calibration-images {params.calibration_images} --peers {params.peers}"
+        " {params.calibration} --peers {params.peers}"
         " --threads {params.cpu_threads} --output {output:q} > {log:q} 2>&1"
 
 
@@ -140,12 +135,12 @@ rule quantize_export:
     params:
         code=code.of_quantized("quantize_export", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",
-        calibration_images=QUANTIZATION["calibration_images"],
+        calibration=told.calibration(config),
         own="",
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_export.py --model {params.model} {params.own}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
-        " --seed {wildcards.seed:q} --calibration-images {params.calibration_images}"
+        " --seed {wildcards.seed:q} {params.calibration}"
         " --output {output.record:q} > {log:q} 2>&1"
 
 

@@ -21,11 +21,8 @@ rule train_run:
         ),
         nodes=TIMED["nodes"],
         repeat=lambda wildcards: wildcards.repeat.rpartition("~")[2] or 0,
-        training=options(trainings.of_grid(config)),
-        recipe=lambda wildcards: options(
-            {"recipe_options": grid.recipe_options(config, wildcards.recipe)}
-        ),
-        machine=options(config["machine"], *LIMITS),
+        training=told.cells(config),
+        recipe=lambda wildcards: told.recipe(config, wildcards.recipe),
     shell:
         # What is compiled for one cell serves every other cell of that batch size.
         "TORCHINDUCTOR_CACHE_DIR=${{TORCHINDUCTOR_CACHE_DIR:-$PWD/resources/compiled}}"
@@ -34,11 +31,12 @@ rule train_run:
         " --recipe {wildcards.recipe:q} --strategy {wildcards.strategy:q} --gpus {wildcards.gpus:q}"
         " --nodes {params.nodes} --batch-size {wildcards.batch_size:q} --seed {wildcards.seed:q}"
         " --repeat {params.repeat} --dataset {input.images:q} --manifest {input.manifest:q}"
-        " {params.training} {params.recipe} {params.machine} --output {output:q} > {log:q} 2>&1"
+        " {params.training} {params.recipe} --output {output:q} > {log:q} 2>&1"
 
 
 # Trainings to their end for an accuracy.
-if FULL := config.get("time_to_accuracy", {}).get("gpus"):
+FULL = config.get("time_to_accuracy", {"gpus": []})
+if FULL["gpus"]:
 
     use rule train_run as train_to_accuracy with:
         output:
@@ -48,8 +46,8 @@ if FULL := config.get("time_to_accuracy", {}).get("gpus"):
         benchmark:
             f"benchmarks/train_to_accuracy/{grid.RUN_PATTERN}.tsv"
         params:
-            training=options(trainings.to_accuracy(config)),
-            recipe=options(trainings.to_accuracy_recipe(config)),
+            training=told.to_accuracy(config),
+            recipe=told.recipe(config, "tuned", **FULL["update"]),
 
 
 # One GPU is one plain process for every strategy: it is measured once, as ddp where that is asked.

@@ -10,10 +10,7 @@ from snakemake.logging import logger
 from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
-from scaling.launch import slurm
 from scaling.launch.lease import SHARE_VARIABLE
-
-PLANNING = {"-n", "--dry-run", "--dryrun", "--unlock"}
 
 WORDS = {"true": True, "false": False}
 
@@ -48,18 +45,12 @@ def begin(
 ) -> bool:
     """Say `sentences` and return whether this is Snakemake's own process, and not that of a job.
 
-    Jobs that Slurm starts read the rules too, on nodes where there is no sbatch. `manifest` is that
+    Jobs that Slurm starts read the rules too. `manifest` is that
     of the images, None where nothing is trained; `needed` are the files that finished runs were
     made with: Snakemake would make again what is lost, and measure everything after it.
     """
     if not workflow.is_main_process:
         return False
-    named = {Path(word.rpartition("=")[2]).name for word in sys.argv}
-    if "slurm" in named:
-        sentences += slurm.preflight(Path.cwd(), submits=not named & PLANNING)
-        import snakemake_executor_plugin_slurm
-
-        slurm.mend(snakemake_executor_plugin_slurm, **config.get("slurm", {}))
     if manifest:
         _look_at_model(config, manifest)
         lost = stored.lost(Path(records), config, needed)

@@ -18,11 +18,11 @@ class Made:
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
         self._folder, self._study = Path(folder), config["study"]
         self._partial = is_stored or config["partial"]
-        runs, backends = stored.run_records(config), stored.backend_records(config)
+        self._runs, backends = stored.run_records(config), stored.backend_records(config)
         if is_stored:
             backends = [path for path in backends if (self._folder / path).exists()]
         self.records = {
-            "runs": self._placed(runs),
+            "runs": self._placed(self._runs),
             "knobs": self.there(stored.knobs_records(config)),
             "convergence": self.there(stored.convergence_records(config)),
             "full_trainings": self.there(stored.full_training_records(config)),
@@ -33,8 +33,10 @@ class Made:
             "export": self._placed(path for path in backends if "export" in path.stem),
         }
         """The records of each kind that a study may lack; without any it has none of its tables."""
-        self.runs = self.there(runs)
-        """The records of the grid's runs."""
+
+    def runs(self, wildcards: object) -> list[str]:
+        """An input function: the records of the grid's runs."""
+        return self.there(self._runs)
 
     def there(self, paths: Iterable[Path]) -> list[str]:
         """Where these records lie, those alone that exist where not all need to."""
