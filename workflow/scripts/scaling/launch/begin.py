@@ -45,9 +45,9 @@ def begin(
 ) -> bool:
     """Say `sentences` and return whether this is Snakemake's own process, and not that of a job.
 
-    Jobs that Slurm starts read the rules too. `manifest` is that
-    of the images, None where nothing is trained; `needed` are the files that finished runs were
-    made with: Snakemake would make again what is lost, and measure everything after it.
+    Jobs that Slurm starts read the rules too. `manifest` is that of the images, None where nothing
+    is trained; `needed` are the files that finished runs were made with: Snakemake would make again
+    what is lost, and measure everything after it.
     """
     if not workflow.is_main_process:
         return False
