@@ -12,6 +12,7 @@ SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
+# Snakemake finds executors among installed modules alone: ours too, in an environment of this folder.
 env: ## make the environment in .venv; one that matches the lock file is reused
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4))' \
 	  || { echo "error: $(PYTHON) is older than Python 3.11.4: name a newer one, make env PYTHON=python3.12"; exit 1; }
@@ -19,6 +20,8 @@ env: ## make the environment in .venv; one that matches the lock file is reused
 	  { [ -x $(BIN)/python ] || $(PYTHON) -m venv --upgrade-deps $(VENV); } \
 	  && $(BIN)/python -m pip install --quiet --no-deps --disable-pip-version-check --require-hashes -r $(LOCK) \
 	  && cp $(LOCK) $(VENV)/requirements.lock; }
+	@cd $(VENV)/lib/python3*/site-packages && [ ! -d snakemake_executor_plugin_slurm ] \
+	  || echo ../../../../workflow/plugins > slurm_study.pth
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
 SMALL := $(if $(wildcard $(VENV)/requirements.lock),$(VENV),.venv-replay)

@@ -17,8 +17,6 @@ containerized: "study.sif"
 
 
 include: "rules/common.smk"
-include: "rules/measured.smk"
-include: "rules/studies.smk"
 
 
 # What these measure, a replay has from a stored study.
@@ -29,7 +27,12 @@ if not REPLAY:
     include: "rules/interconnect.smk"
     include: "rules/peaks.smk"
     include: "rules/train.smk"
+    include: "rules/synchronization.smk"
     include: "rules/knobs.smk"
+
+    if config["convergence"]["remedies"]:
+
+        include: "rules/convergence.smk"
 
     if config["quantization"]["seeds"]:
 
@@ -38,8 +41,6 @@ if not REPLAY:
 
 include: "rules/study.smk"
 include: "rules/tables.smk"
-include: "rules/convergence.smk"
-include: "rules/synchronization.smk"
 include: "rules/claims.smk"
 include: "rules/figures.smk"
 include: "rules/report.smk"

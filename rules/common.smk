@@ -1,18 +1,14 @@
-# The grid, the configuration and the helpers that all rules share. No rules here.
+# The grid, the configuration and what all rules share. No rules here.
 import json
-import math
 import os
-from functools import cache
 from pathlib import Path
 
-import psutil
 from snakemake.logging import logger
 from snakemake.utils import update_config
 
 from scaling.config import stored
-from scaling.core import errors, plugins
+from scaling.core import command_line, plugins
 from scaling.core.errors import refused
-from scaling.launch.lease import SHARE_VARIABLE
 
 # A workflow that has this one as a module says what differs from our configuration.
 complete = read_config(Path(f"{OURS}config/config.yaml"))
@@ -29,41 +25,25 @@ if "replay" in config:
     del config["replay"]
 
 
-# `--config partial=true` gives a text: only Python's True and False are read as truth values.
-if isinstance(config.get("partial"), str):
-    config["partial"] = {"true": True, "false": False}.get(
-        config["partial"], config["partial"]
-    )
-
 # Jobs look there too, on other nodes as well: Slurm's read this file. Set before the imports, as
 # what a configuration may hold depends on the user's own entries.
 os.environ[plugins.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
 with refused():
-    from scaling.config import config as configuration
     from scaling.config.knobs import Knobs
-    from scaling.core import code_digest, command_line, grid
-    from scaling.launch.begin import begin
+    from scaling.core import grid
+    from scaling.launch import begin, code, told
+    from scaling.launch.code import digest, measuring
+    from scaling.launch.jobs import Jobs
     from scaling.registry import model as models
     from scaling.registry.dataset import DATASETS
-    from scaling.registry.quantized_model import QUANTIZED_MODELS
     from scaling.registry.recipe import RECIPES
     from scaling.registry.strategy import STRATEGIES
     from scaling.tables import schema
+    from scaling.tables.made import Made
     from scaling.terminal.progress import Progress
 
-    configuration.check(config, reads_images=not REPLAY)
-    TO_SAY = configuration.leave_out(config)
-    if REPLAY:
-        stored.check(REPLAY, config)
+    TO_SAY = begin.accept(config, REPLAY)
 
-# What jobs inherit: whom they end with, and whether those on a CPU wait for one another.
-os.environ[errors.SNAKEMAKE_VARIABLE] = str(os.getpid())
-if config["machine"]["share"]:
-    os.environ[SHARE_VARIABLE] = "1"
-RUNS = grid.of(config)
-MODEL = configuration.model_options(config)
-IMAGE_SIZE = config["dataset"].get("image_size", 32)
-STUDY = config["study"]
 # What is measured lies below RECORDS and DATASET, what is derived from it below RESULTS.
 if REPLAY:
     RECORDS = DATASET = REPLAY.as_posix()
@@ -93,35 +73,13 @@ wildcard_constraints:
     global_batch=r"\d+",
 
 
-def digest(script, *modules):
-    """A parameter that changes when the code behind a rule's script does; see `code_digest`."""
-    return code_digest.digest(HOME / f"workflow/scripts/{script}.py", *modules)
-
-
-def measuring(script, *modules):
-    """A parameter that changes when code does that decides what a rule's script measures."""
-    path = HOME / f"workflow/scripts/{script}.py"
-    return code_digest.measuring_digest(path, *modules)
-
-
-@cache
-def cell_code(recipe, strategy):
-    """A digest of the code that trains a cell: with its recipe, its strategy and the model."""
-    modules = [*RECIPES.modules(recipe), *STRATEGIES.modules(strategy)]
-    return measuring("train_run", *modules, *models.code(MODEL["model"]))
-
-
-def options(section, *keys):
-    """The values of a section of the configuration as options of a script: of `keys`, or all."""
-    return command_line.options({key: section[key] for key in keys or section})
-
-
-# What every training has, of the section `training` and of the model of the lab.
-TRAINING_KEYS = ["learning_rate", "momentum", "weight_decay"]
-TRAINING_KEYS += ["crop_padding", "horizontal_flip"]
-TRAINING = {"device": config["device"], "model_width": config["model"]["width"]}
-TRAINING |= {key: config["training"][key] for key in TRAINING_KEYS}
-LIMITS = ["cpu_threads", "time_limit_seconds", "collective_timeout_seconds"]
+STUDY = config["study"]
+JOBS = Jobs(config, workflow)
+timed_threads = JOBS.threads
+TIMED = JOBS.timed()
+MADE = Made(config, RECORDS, is_stored=bool(REPLAY))
+options = command_line.options
+TRAINING, MODEL, LIMITS = told.lab(config), told.model_options(config), told.LIMITS
 # What it trains on; the images are not looked at again once they are there.
 IMAGES = {
     "images": ancient(f"{DATASET}/images.npz"),
@@ -134,7 +92,7 @@ if config["machine"].get("check") == "off":
     CHECKED = {}
 
 with refused():
-    if begin(
+    if begin.begin(
         workflow,
         config,
         TO_SAY,
@@ -144,90 +102,6 @@ with refused():
     ):
         PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
         logger.addHandler(PROGRESS)
-
-
-def quantization_code(script, model, part, *modules):
-    """A digest of a script with the module that trains or evaluates one model."""
-    return measuring(
-        script, getattr(QUANTIZED_MODELS.find(model), part).module, *modules
-    )
-
-
-def single_gpu_run(strategy):
-    """The place of a strategy's runs on one GPU; recipe, batch, seed and repeat are wildcards."""
-    return grid.RUN_PATTERN.replace("{strategy}", strategy).replace("{gpus}", "1")
-
-
-PLACES = {run.record_path(Path("runs")): len(RUNS) - n for n, run in enumerate(RUNS)}
-
-
-def place_in_grid(wildcards):
-    """The priority of a run: higher the earlier the grid names it, 0 of what it does not name."""
-    return PLACES.get(Path("runs", grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
-
-
-def gpus_of(wildcards):
-    """The GPUs that a job takes: those in its path, without any there the most on one machine."""
-    most = max(config["grid"]["gpus"])
-    return int(
-        wildcards.get("gpus", min(most, config["machine"]["gpus_per_node"] or most))
-    )
-
-
-def node_count(wildcards):
-    """Over how many machines a job's GPUs spread: one whenever they fit."""
-    gpus = gpus_of(wildcards)
-    return math.ceil(gpus / (config["machine"]["gpus_per_node"] or gpus))
-
-
-def timed_threads(wildcards):
-    """The cores for a timed job's GPUs on one node; on this machine all, unless it may share."""
-    loaders = config["recipes"]["course"]["loader_workers"]
-    wanted = gpus_of(wildcards) * (config["machine"]["cpu_threads"] + loaders)
-    if workflow.local_exec and not config["machine"]["share"]:
-        return max(psutil.cpu_count(), workflow.cores)
-    return wanted // node_count(wildcards)
-
-
-EXCLUSIVE = [] if config["machine"]["share"] else ["--exclusive"]
-# What a timed job asks the scheduler for; on this machine only `gpu` counts. What is the same for
-# all jobs is no function: planning calls each for every job.
-TIMED = {
-    "gpu": gpus_of,
-    "nodes": 1,
-    "runtime": math.ceil(config["machine"]["time_limit_seconds"] / 60) + 5,
-    "slurm_extra": " ".join(EXCLUSIVE),
-}
-MOST = {"gpus": max(config["grid"]["gpus"])}
-
-
-def of_most(resource):
-    """A resource of `TIMED` as it is of jobs on the most GPUs."""
-    return (lambda wildcards: resource(MOST)) if callable(resource) else resource
-
-
-def slurm_options(wildcards):
-    """sbatch's options that are no resource of the executor."""
-    nodes = node_count(wildcards)
-    spread = [f"--gpus-per-node={gpus_of(wildcards) // nodes}", "--ntasks-per-node=1"]
-    return " ".join(EXCLUSIVE + (spread if nodes > 1 else []))
-
-
-def over_nodes(value):
-    """A resource of jobs over several nodes that jobs on one node do not have."""
-    return lambda wildcards: value if node_count(wildcards) > 1 else None
-
-
-# Over several nodes `mpi` leaves starting processes to the script, by srun, and one task a node is
-# theirs.
-if max(config["grid"]["gpus"]) > (config["machine"]["gpus_per_node"] or math.inf):
-    TIMED |= {
-        "nodes": node_count,
-        "slurm_extra": slurm_options,
-        "mpi": over_nodes("srun"),
-        "tasks": lambda wildcards: over_nodes(node_count(wildcards))(wildcards),
-        "tasks_per_gpu": over_nodes(0),
-    }
 
 
 onsuccess:

@@ -1,51 +1,36 @@
-# Remedies for large batches: each at every global batch, its tables and its figures.
-from scaling.core.records.convergence import CONVERGENCE_PATTERN
+# Remedies for large batches. All of a global batch in one job, as they share runs. Not timed: jobs
+# may share the machine, and wait for a GPU each with their images read.
 from scaling.config.technique import by_name
+from scaling.core.records.convergence import CONVERGENCE_PATTERN
 
 REMEDIES = by_name(config["convergence"]["remedies"])
-# Keys of the section that no training depends on.
-NOT_OF_A_TRAINING = ["global_batches", "remedies", "accuracy_margin", "accuracies"]
 
 
-if REMEDIES and not REPLAY:
-
-    # All remedies of a global batch in one job, as they share runs. Not timed: jobs may share the
-    # machine, and wait for a GPU each with their images read.
-    rule convergence_train:
-        input:
-            **CHECKED,
-            images=ancient(f"{DATASET}/images.npz"),
-            manifest=f"{DATASET}/manifest.json",
-        output:
-            expand(
-                f"<records>/convergence/{CONVERGENCE_PATTERN}/runs.json",
-                remedy=REMEDIES,
-                allow_missing=True,
-            ),
-        log:
-            "logs/convergence_train/global_batch~{global_batch}.log",
-        conda:
-            "../workflow/envs/study.yaml"
-        threads: config["machine"]["cpu_threads"]
-        resources:
-            gpu=1,
-            runtime=TIMED["runtime"] * len(REMEDIES),
-        params:
-            code=measuring("convergence_train"),
-            remedies=json.dumps(REMEDIES),
-            records=subpath(output[0], ancestor=3),
-            convergence=options(
-                {
-                    key: value
-                    for key, value in config["convergence"].items()
-                    if key not in NOT_OF_A_TRAINING
-                }
-            ),
-            training=options(TRAINING),
-            machine=options(config["machine"], "cpu_threads"),
-        shell:
-            'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/convergence_train.py --remedies {params.remedies:q}'
-            " --global-batches {wildcards.global_batch:q} --dataset {input.images:q}"
-            " --manifest {input.manifest:q} {params.convergence} {params.training}"
-            " {params.machine} --cache resources/trained --records {params.records}"
-            " > {log:q} 2>&1"
+rule convergence_train:
+    input:
+        **IMAGES,
+        **CHECKED,
+    output:
+        expand(
+            f"<records>/convergence/{CONVERGENCE_PATTERN}/runs.json",
+            remedy=REMEDIES,
+            allow_missing=True,
+        ),
+    log:
+        "logs/convergence_train/global_batch~{global_batch}.log",
+    conda:
+        "../workflow/envs/study.yaml"
+    threads: config["machine"]["cpu_threads"]
+    resources:
+        **JOBS.on_gpus(1),
+        runtime=JOBS.minutes * len(REMEDIES),
+    params:
+        code=measuring("convergence_train"),
+        remedies=json.dumps(REMEDIES),
+        records=subpath(output[0], ancestor=3),
+        options=told.remedies(config),
+    shell:
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/convergence_train.py --remedies {params.remedies:q}'
+        " --global-batches {wildcards.global_batch:q} --dataset {input.images:q}"
+        " --manifest {input.manifest:q} {params.options}"
+        " --cache resources/trained --records {params.records} > {log:q} 2>&1"

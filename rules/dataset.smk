@@ -1,6 +1,3 @@
-SOURCE = DATASETS.find(config["dataset"]["source"])
-
-
 rule dataset_prepare:
     output:
         images=f"{DATASET}/images.npz",
@@ -11,13 +8,10 @@ rule dataset_prepare:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=measuring("dataset_prepare", *DATASETS.modules(SOURCE.name)),
-        options=options(
-            {"image_size": IMAGE_SIZE} | config["dataset"],
-            "source",
-            "image_size",
-            *SOURCE.options,
+        code=measuring(
+            "dataset_prepare", *DATASETS.modules(config["dataset"]["source"])
         ),
+        options=told.dataset(config),
         raw=f"{DATASET}/raw",
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/dataset_prepare.py {params.options} --raw-folder {params.raw:q}'

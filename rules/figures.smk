@@ -4,7 +4,7 @@ from scaling.figures.registry import FIGURES, STUDY_FIGURES
 DRAWN = {
     name: made
     for name in STUDY_FIGURES
-    if (made := paths_of(map(schema.TABLES.get, FIGURES[name].tables)))
+    if (made := MADE.tables(map(schema.TABLES.get, FIGURES[name].tables)))
 }
 
 
@@ -37,9 +37,9 @@ rule figures_draw:
         " > {log:q} 2>&1"
 
 
-rule figures_draw_comparison:
+use rule figures_draw as figures_draw_comparison with:
     input:
-        table="<results>/tables/published/comparison.csv",
+        tables="<results>/tables/published/comparison.csv",
         style=f"{OURS}report/figures.mplstyle",
     output:
         report(
@@ -49,12 +49,7 @@ rule figures_draw_comparison:
         ),
     log:
         "<logs>/figures_draw_comparison.log",
-    localrule: True
-    conda:
-        "../workflow/envs/study.yaml"
     params:
         code=digest("figures_draw", FIGURES["comparison"].module),
-        folder=subpath(output[0], parent=True),
-    shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/figures_draw.py --figures comparison --study published'
-        " --tables {input.table:q} --output {params.folder:q} > {log:q} 2>&1"
+        figures="comparison",
+        study="published",

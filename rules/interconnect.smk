@@ -14,14 +14,7 @@ rule interconnect_sweep:
     params:
         code=measuring("interconnect_sweep", *models.code(MODEL["model"])),
         nodes=TIMED["nodes"],
-        device=config["device"],
-        model=options(MODEL),
-        interconnect=options(
-            config["interconnect"], "message_bytes", "warmup", "repeats", "iterations"
-        ),
-        machine=options(config["machine"], "time_limit_seconds"),
+        options=told.sweep(config),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/interconnect_sweep.py --gpus {wildcards.gpus:q}'
-        " --nodes {params.nodes} --device {params.device}"
-        " --manifest {input.manifest:q} {params.model} {params.interconnect} {params.machine}"
-        " --output {output:q} > {log:q} 2>&1"
+        " --nodes {params.nodes} --manifest {input.manifest:q} {params.options} --output {output:q} > {log:q} 2>&1"

@@ -1,7 +1,3 @@
-CHECK = {"check": "refuse", **config["machine"], **MOST, "device": config["device"]}
-LOOK = ["check", "gpus", "nodes", "device", "time_limit_seconds"]
-
-
 rule machine_check:
     output:
         MACHINE,
@@ -9,10 +5,11 @@ rule machine_check:
         "logs/machine_check.log",
     conda:
         "../workflow/envs/study.yaml"
-    threads: of_most(timed_threads)
+    threads: lambda wildcards: JOBS.threads({"gpus": JOBS.most})
     resources:
-        **{name: of_most(resource) for name, resource in TIMED.items()},
-        # No parameters: the look was before everything else, and a change of it makes nothing old.
-        look=options(CHECK | {"nodes": node_count(MOST)}, *LOOK),
+        **JOBS.timed(JOBS.most),
+    params:
+        # Derived from resources, it makes nothing old: the look was before everything else.
+        look=lambda wildcards, resources: told.look(config, resources.nodes),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/machine_check.py {resources.look} --output {output:q} > {log:q} 2>&1'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/machine_check.py {params.look} --output {output:q} > {log:q} 2>&1'

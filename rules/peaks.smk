@@ -12,10 +12,8 @@ rule peaks_measure:
         **TIMED,
     params:
         code=measuring("peaks_measure"),
-        device=config["device"],
-        gpus=gpus_of,
-        peaks=options(config["peaks"]),
-        machine=options(config["machine"], "cpu_threads", "time_limit_seconds"),
+        gpus=JOBS.gpus,
+        options=told.peaks(config),
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/peaks_measure.py --gpus {params.gpus} --device {params.device}'
-        " {params.peaks} {params.machine} --output {output:q} > {log:q} 2>&1"
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/peaks_measure.py --gpus {params.gpus} {params.options}'
+        " --output {output:q} > {log:q} 2>&1"

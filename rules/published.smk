@@ -1,7 +1,7 @@
 # Published studies: from what they print to the tables that measured ones have (rules/tables.smk).
 rule published_render:
     input:
-        sources=published_files(),
+        sources=PUBLISHED.files(),
         networks=f"{OURS}studies/published/lab_networks.csv",
         texts=[f"{OURS}report/mistakes.yaml", f"{OURS}report/formulas.yaml"],
         figure="<results>/figures/published/comparison.svg",
@@ -20,7 +20,7 @@ rule published_render:
         "../workflow/envs/study.yaml"
     params:
         code=digest("published_render"),
-        folders=published_folders(),
+        folders=PUBLISHED.all,
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/published_render.py --folders {params.folders:q}'
         " --networks {input.networks:q}"

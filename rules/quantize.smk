@@ -1,10 +1,7 @@
-from scaling.config.scheme import scheme_options
+# The network of the lab's Part B, and a ResNet-18: trained, quantized and written as ONNX files.
 from scaling.core.records.quantization import VARIANT_PATTERN
 
-VARIANTS = {
-    variant["name"]: scheme_options(variant)
-    for variant in config["quantization"]["variants"]
-}
+VARIANTS = told.variants(config)
 
 
 # Not timed: beside others that may share the machine, and on a GPU that no other job has.
@@ -19,21 +16,14 @@ rule quantize_train:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=quantization_code("quantize_train", "tutorial-cnn", "training"),
+        code=code.of_quantized("quantize_train", "tutorial-cnn", "training"),
         model="tutorial-cnn",
-        training=options(
-            {"biases": None} | config["quantization"] | {"device": config["device"]},
-            *("device", "epochs", "batch_size", "learning_rate", "momentum", "biases"),
-        ),
+        training=told.quantized_network(config),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_train.py --model {params.model}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --seed {wildcards.seed:q}"
         " {params.training}"
         " --output {output.weights:q} --summary {output.summary:q} > {log:q} 2>&1"
-
-
-# As the study trains for speed, where it does.
-RESNET_RECIPE = "tuned" if "tuned" in config["grid"]["recipes"] else "course"
 
 
 use rule quantize_train as quantize_train_resnet with:
@@ -43,21 +33,12 @@ use rule quantize_train as quantize_train_resnet with:
     log:
         "logs/quantize_train_resnet/seed~{seed}.log",
     params:
-        code=quantization_code(
+        code=code.of_quantized(
             *("quantize_train", "resnet18-cifar", "training"),
-            *RECIPES.modules(RESNET_RECIPE),
+            *RECIPES.modules(told.quantized_recipe(config)),
         ),
         model="resnet18-cifar",
-        training=options(
-            TRAINING
-            | {
-                "recipe": RESNET_RECIPE,
-                "epochs": config["training"]["warmup_epochs"]
-                + config["training"]["measured_epochs"],
-                "batch_size": min(config["grid"]["batch_sizes"]),
-                "recipe_options": grid.recipe_options(config, RESNET_RECIPE),
-            }
-        ),
+        training=told.quantized_resnet(config),
 
 
 # All variants of a network in one job, as they share it and its images.
@@ -75,21 +56,18 @@ rule quantize_evaluate:
     conda:
         "../workflow/envs/study.yaml"
     params:
-        code=quantization_code("quantize_evaluate", "tutorial-cnn", "evaluation"),
+        code=code.of_quantized("quantize_evaluate", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",
         device=config["device"],
-        calibration_images=config["quantization"]["calibration_images"],
+        calibration=told.calibration(config),
         written=subpath(output[0], ancestor=2),
         own=options(
-            {
-                "variants": VARIANTS,
-                "histograms": config["quantization"]["histograms"],
-            }
+            {"variants": VARIANTS, "histograms": config["quantization"]["histograms"]}
         ),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_evaluate.py --model {params.model}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
-        " --seed {wildcards.seed:q} --calibration-images {params.calibration_images}"
+        " --seed {wildcards.seed:q} {params.calibration}"
         " --device {params.device} {params.own} --output {params.written:q} > {log:q} 2>&1"
 
 
@@ -102,14 +80,12 @@ use rule quantize_evaluate as quantize_evaluate_resnet with:
     log:
         "logs/quantize_evaluate_resnet/seed~{seed}.log",
     # Without a GPU each core counts.
-    threads: psutil.cpu_count() if workflow.local_exec else 1
+    threads: JOBS.cores
     params:
-        code=quantization_code("quantize_evaluate", "resnet18-cifar", "evaluation"),
+        code=code.of_quantized("quantize_evaluate", "resnet18-cifar", "evaluation"),
         model="resnet18-cifar",
-        device=config["device"],
-        calibration_images=config["quantization"]["calibration_images"],
         written=lambda wildcards, output: output[0],
-        own=options({"model_width": config["model"]["width"]}),
+        own=options(TRAINING, "model_width"),
 
 
 # Timed, but on the CPU: it has the machine to itself and takes no GPU.
@@ -125,17 +101,16 @@ rule quantize_peers:
         "../workflow/envs/study.yaml"
     threads: timed_threads
     resources:
-        runtime=TIMED["runtime"],
-        slurm_extra=slurm_options,
+        **JOBS.timed(gpus=0),
     params:
         code=measuring("quantize_peers"),
         peers=config["quantization"]["peers"],
-        calibration_images=config["quantization"]["calibration_images"],
+        calibration=told.calibration(config),
         cpu_threads=config["machine"]["cpu_threads"],
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_peers.py --dataset {input.images:q}'
         " --manifest {input.manifest:q} --weights {input.weights:q} --seed {wildcards.seed:q}"
-        " --calibration-images {params.calibration_images} --peers {params.peers}"
+        " {params.calibration} --peers {params.peers}"
         " --threads {params.cpu_threads} --output {output:q} > {log:q} 2>&1"
 
 
@@ -156,17 +131,16 @@ rule quantize_export:
         "../workflow/envs/study.yaml"
     threads: timed_threads
     resources:
-        runtime=TIMED["runtime"],
-        slurm_extra=slurm_options,
+        **JOBS.timed(gpus=0),
     params:
-        code=quantization_code("quantize_export", "tutorial-cnn", "evaluation"),
+        code=code.of_quantized("quantize_export", "tutorial-cnn", "evaluation"),
         model="tutorial-cnn",
-        calibration_images=config["quantization"]["calibration_images"],
+        calibration=told.calibration(config),
         own="",
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/quantize_export.py --model {params.model} {params.own}'
         " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
-        " --seed {wildcards.seed:q} --calibration-images {params.calibration_images}"
+        " --seed {wildcards.seed:q} {params.calibration}"
         " --output {output.record:q} > {log:q} 2>&1"
 
 
@@ -184,9 +158,8 @@ use rule quantize_export as quantize_export_resnet with:
     log:
         "logs/quantize_export_resnet/seed~{seed}.log",
     params:
-        code=quantization_code("quantize_export", "resnet18-cifar", "evaluation"),
+        code=code.of_quantized("quantize_export", "resnet18-cifar", "evaluation"),
         model="resnet18-cifar",
-        calibration_images=config["quantization"]["calibration_images"],
         own=lambda wildcards, input: options(
-            {"model_width": config["model"]["width"], "evaluated": input.evaluated}
+            TRAINING | {"evaluated": input.evaluated}, "model_width", "evaluated"
         ),

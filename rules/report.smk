@@ -1,22 +1,16 @@
-TEMPLATE = [
-    f"{OURS}report/{name}"
-    for name in (
-        *("report.html.j2", "answers.md.j2", "macros.html.j2", "style.css"),
-        "tables.yaml",
-    )
-]
+TEMPLATE = expand(
+    OURS + "report/{name}",
+    name="report.html.j2 answers.md.j2 macros.html.j2 style.css tables.yaml".split(),
+)
 
 
 rule report_render:
     input:
-        tables=tables_by("tables_scaling", "tables_experiments"),
-        topology="<results>/tables/topology.txt" if RECORDS_OF["runs"] else [],
-        records=records,
+        tables=MADE.tables_by("tables_scaling", "tables_experiments"),
+        topology="<results>/tables/topology.txt" if MADE.records["runs"] else [],
+        records=MADE.runs,
         claims="<results>/tables/claims.json",
-        figures=expand(
-            f"<results>/figures/{STUDY}/{{figure}}.svg",
-            figure=list(DRAWN),
-        ),
+        figures=[f"<results>/figures/{STUDY}/{name}.svg" for name in DRAWN],
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
     output:

@@ -1,17 +1,25 @@
 # Every table: of the runs, of the machine's limits, of the experiments, and what follows from them.
 # Which tables a rule makes, of which records, and their columns, says scaling/tables/columns.py.
+import re
+
+from scaling.published.folders import Folders
+from scaling.published.study import CIFAR10_TRAIN_IMAGES
+
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
+PUBLISHED = Folders(Path(f"{OURS}studies"), reserved=STUDY)
 
 
 rule tables_scaling:
     input:
-        records=records,
+        records=MADE.runs,
         sweeps=expand("<records>/interconnect/gpus~{gpus}/sweep.json", gpus=MULTI_GPU),
         peaks="<records>/peaks/peaks.json",
-        machine=records_there([MACHINE] if CHECKED or Path(MACHINE).exists() else []),
-        knobs=RECORDS_OF["knobs"],
+        machine=MADE.there(
+            [stored.MACHINE] if CHECKED or Path(MACHINE).exists() else []
+        ),
+        knobs=MADE.records["knobs"],
     output:
-        tables=tables_by("tables_scaling"),
+        tables=MADE.tables_by("tables_scaling"),
         topology="<results>/tables/topology.txt",
         cells="<results>/cells.csv",
     log:
@@ -36,16 +44,16 @@ rule tables_scaling:
 
 rule tables_experiments:
     input:
-        techniques=RECORDS_OF["convergence"],
-        trainings=RECORDS_OF["full_trainings"],
-        ranks=RECORDS_OF["synchronization"],
-        variants=RECORDS_OF["quantization"],
-        peers=RECORDS_OF["peers"],
-        stages=RECORDS_OF["resnet18"],
-        exports=RECORDS_OF["export"],
-        timed=tables_by("tables_scaling") if RECORDS_OF["convergence"] else [],
+        techniques=MADE.records["convergence"],
+        trainings=MADE.records["full_trainings"],
+        ranks=MADE.records["synchronization"],
+        variants=MADE.records["quantization"],
+        peers=MADE.records["peers"],
+        stages=MADE.records["resnet18"],
+        exports=MADE.records["export"],
+        timed=MADE.tables_by("tables_scaling") if MADE.records["convergence"] else [],
     output:
-        tables_by("tables_experiments"),
+        MADE.tables_by("tables_experiments"),
     log:
         "<logs>/tables_experiments.log",
     localrule: True
@@ -71,7 +79,7 @@ rule tables_experiments:
 # The same tables, from what a published study prints.
 rule tables_published:
     input:
-        sources=published_sources,
+        sources=PUBLISHED.sources,
         texts=[f"{OURS}report/mistakes.yaml", f"{OURS}report/formulas.yaml"],
     output:
         expand("<results>/tables/{{study}}/{table}.csv", table=schema.PUBLISHED),
@@ -84,7 +92,7 @@ rule tables_published:
         "../workflow/envs/study.yaml"
     params:
         code=digest("tables_published"),
-        folder=published_folder,
+        folder=PUBLISHED.of,
         train_images=CIFAR10_TRAIN_IMAGES,
         tables=subpath(output[0], ancestor=2),
     shell:
@@ -95,8 +103,8 @@ rule tables_published:
 
 rule tables_comparison:
     input:
-        tables=compared("timing", "speedup", "bandwidth"),
-        sources=published_files(),
+        tables=PUBLISHED.tables(RESULTS, "timing", "speedup", "bandwidth"),
+        sources=PUBLISHED.files(),
     output:
         "<results>/tables/published/comparison.csv",
     log:
@@ -107,7 +115,7 @@ rule tables_comparison:
     params:
         code=digest("tables_comparison"),
         tables=subpath(output[0], ancestor=2),
-        folders=published_folders(),
+        folders=PUBLISHED.all,
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_comparison.py --tables {params.tables:q}'
         " --folders {params.folders:q} --output {output:q} > {log:q} 2>&1"

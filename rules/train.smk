@@ -9,21 +9,20 @@ rule train_run:
     benchmark:
         f"benchmarks/train_run/{grid.RUN_PATTERN}.tsv"
     # In the grid's order, so that cells find what was compiled for those before them.
-    priority: place_in_grid
+    priority: JOBS.place
     conda:
         "../workflow/envs/study.yaml"
     threads: timed_threads
     resources:
         **TIMED,
     params:
-        code=lambda wildcards: cell_code(wildcards.recipe, wildcards.strategy),
+        code=lambda wildcards: code.of_cell(
+            wildcards.recipe, wildcards.strategy, MODEL["model"]
+        ),
         nodes=TIMED["nodes"],
         repeat=lambda wildcards: wildcards.repeat.rpartition("~")[2] or 0,
-        training=options(config["training"] | TRAINING | MODEL),
-        recipe=lambda wildcards: options(
-            {"recipe_options": grid.recipe_options(config, wildcards.recipe)}
-        ),
-        machine=options(config["machine"], *LIMITS),
+        training=told.cells(config),
+        recipe=lambda wildcards: told.recipe(config, wildcards.recipe),
     shell:
         # What is compiled for one cell serves every other cell of that batch size.
         "TORCHINDUCTOR_CACHE_DIR=${{TORCHINDUCTOR_CACHE_DIR:-$PWD/resources/compiled}}"
@@ -31,13 +30,11 @@ rule train_run:
         ' python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_run.py'
         " --recipe {wildcards.recipe:q} --strategy {wildcards.strategy:q} --gpus {wildcards.gpus:q}"
         " --nodes {params.nodes} --batch-size {wildcards.batch_size:q} --seed {wildcards.seed:q}"
-        " --repeat {params.repeat}"
-        " --dataset {input.images:q} --manifest {input.manifest:q}"
-        " {params.training} {params.recipe} {params.machine}"
-        " --output {output:q} > {log:q} 2>&1"
+        " --repeat {params.repeat} --dataset {input.images:q} --manifest {input.manifest:q}"
+        " {params.training} {params.recipe} --output {output:q} > {log:q} 2>&1"
 
 
-# Trainings to their end for an accuracy: as many epochs as were chosen, none to settle.
+# Trainings to their end for an accuracy.
 FULL = config.get("time_to_accuracy", {"gpus": []})
 if FULL["gpus"]:
 
@@ -49,25 +46,8 @@ if FULL["gpus"]:
         benchmark:
             f"benchmarks/train_to_accuracy/{grid.RUN_PATTERN}.tsv"
         params:
-            code=lambda wildcards: cell_code(wildcards.recipe, wildcards.strategy),
-            nodes=TIMED["nodes"],
-            repeat=0,
-            training=options(
-                TRAINING
-                | MODEL
-                | {"warmup_epochs": 1, "measured_epochs": FULL["epochs"] - 1}
-                | {
-                    "instrumented_iterations": 0,
-                    "learning_rate": FULL["learning_rate"],
-                }
-            ),
-            recipe=options(
-                {
-                    "recipe_options": grid.recipe_options(config, "tuned")
-                    | FULL["update"]
-                }
-            ),
-            machine=options(config["machine"], *LIMITS),
+            training=told.to_accuracy(config),
+            recipe=told.recipe(config, "tuned", **FULL["update"]),
 
 
 # One GPU is one plain process for every strategy: it is measured once, as ddp where that is asked.
@@ -80,11 +60,11 @@ if SHARING:
 
     rule train_single:
         input:
-            record=f"<records>/runs/{single_gpu_run(MEASURED)}/run.json",
+            record=f"<records>/runs/{grid.single_gpu(MEASURED)}/run.json",
         output:
-            f"<records>/runs/{single_gpu_run('{strategy}')}/run.json",
+            f"<records>/runs/{grid.single_gpu('{strategy}')}/run.json",
         log:
-            f"logs/train_single/{single_gpu_run('{strategy}')}.log",
+            f"logs/train_single/{grid.single_gpu('{strategy}')}.log",
         wildcard_constraints:
             strategy="|".join(SHARING),
         localrule: True

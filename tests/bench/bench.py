@@ -128,10 +128,10 @@ THROUGH_SLURM = {
     "two at a time": ["--jobs", "2"],
     "two at a time, first look after 1 s": [
         "--jobs=2",
-        "--slurm-init-seconds-before-status-checks=1",
+        "--slurm-study-init-seconds-before-status-checks=1",
     ],
     "all at once": [],
-    "as one job array": ["--slurm-array-jobs", "train_run"],
+    "as one job array": ["--slurm-study-array-jobs", "train_run"],
 }
 
 

@@ -1,5 +1,6 @@
 """A study that runs on Slurm, and what Slurm says about its jobs."""
 
+import os
 import subprocess
 from datetime import datetime
 
@@ -20,7 +21,12 @@ class SlurmStudy(Study):
         """Run Snakemake in the background, its output in `output.txt`."""
         with (self.folder / "output.txt").open("w") as output:
             self.process = subprocess.Popen(
-                self.command(*options), cwd=self.folder, stdout=output, stderr=subprocess.STDOUT
+                self.command(*options),
+                cwd=self.folder,
+                # In the place of what `make env` leaves in the environment.
+                env=os.environ | {"PYTHONPATH": str(self.folder / "workflow/plugins")},
+                stdout=output,
+                stderr=subprocess.STDOUT,
             )
         return self.process
 

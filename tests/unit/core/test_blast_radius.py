@@ -124,7 +124,6 @@ TELLING = [
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),
     ("launch/lease.py", "is held by process", "belongs to process"),
     ("launch/launcher.py", "processes are to be spread", "processes shall be spread"),
-    ("launch/slurm.py", "does not answer", "says nothing"),
     ("registry/strategies/dp.py", 'title="DataParallel"', 'title="Data parallel"'),
     ("registry/strategies/ddp.py", "2 * (gpus - 1) / gpus", "3 * (gpus - 1) / gpus"),
     ("tables/speedup.py", "speedup", "acceleration"),

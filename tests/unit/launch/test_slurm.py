@@ -1,15 +1,58 @@
-"""What is made of Slurm's answers, by a stand-in for squeue that says what it says."""
+"""What the executor makes of Slurm's answers, by a stand-in for squeue that says what it says."""
 
 import asyncio
 import logging
-import subprocess
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
+import snakemake_executor_plugin_slurm_study as plugin
 
 from scaling.core import environment
 from scaling.core.errors import UserError
-from scaling.launch import slurm
+
+
+class NoLimit(nullcontext):
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        pass
+
+
+class Executor(plugin.Executor):
+    """The executor without a workflow; it notes what it reports."""
+
+    def __init__(self):
+        self.logger, self.status_rate_limiter = logging.getLogger("slurm"), NoLimit()
+        self.reported, self.submitted = {}, []
+        self._begun, self._wait, self._over_limit, self._waits = 0.0, 10, [], set()
+        settings = SimpleNamespace(keep_successful_logs=False, init_seconds_before_status_checks=5)
+        self.workflow = SimpleNamespace(executor_settings=settings)
+
+    def report_job_success(self, job_info):
+        self.reported[job_info.external_jobid] = "done"
+
+    def print_job_error(self, job_info, msg=None, **_):
+        self.reported[job_info.external_jobid] = msg
+
+    def run_job(self, job):
+        self.submitted.append(job)
+
+    def look(self, **outputs):
+        """The ids of the jobs with these outputs that are still active after a look at them."""
+        jobs = [submitted(number[1:], output) for number, output in outputs.items()]
+
+        async def active():
+            return [job.external_jobid async for job in self.check_active_jobs(jobs)]
+
+        return asyncio.run(active())
+
+
+def submitted(number, output):
+    log = output.with_name(f"{number}.log")
+    job = SimpleNamespace(output=[output])
+    return SimpleNamespace(job=job, external_jobid=number, aux={"slurm_logfile": log})
 
 
 @pytest.fixture
@@ -24,36 +67,77 @@ def program(tmp_path, monkeypatch):
     return make
 
 
-def states(program, queue, **outputs):
-    """What the executor is told of jobs with these outputs, and the watch that tells it."""
-    program("squeue", queue)
-    watch = slurm.Watch()
-    watch._begun = 0.0
-    for number, output in outputs.items():
-        job = SimpleNamespace(output=[output])
-        aux = {"slurm_logfile": "/nowhere"}
-        known = SimpleNamespace(job=job, aux=aux, external_jobid=number[1:])
-        watch.jobs[known.external_jobid] = known
-    found, _ = asyncio.run(watch.states("squeue --name x", logging.getLogger()))
-    return found, watch
+@pytest.fixture
+def executor(monkeypatch):
+    def report(self, job_info, msg=None, **_):
+        self.print_job_error(job_info, msg)
+
+    monkeypatch.setattr(plugin.slurm.Executor, "report_job_error", report)
+    return Executor()
 
 
-def test_a_job_is_done_where_its_record_is_and_failed_where_it_is_not(program, tmp_path):
-    record = tmp_path / "run.json"
+def test_a_job_is_done_where_its_record_is_and_failed_where_it_is_not(program, tmp_path, executor):
+    record, none = tmp_path / "run.json", tmp_path / "none.json"
     record.touch()
+    (tmp_path / "2.log").write_text("epoch 1\nslurmstepd: error: too much\n")
     queue = "echo '1|OUT_OF_MEMORY|OutOfMemory'; echo '2|PREEMPTED|None'; echo '3|RUNNING|None'"
-    none = tmp_path / "none.json"
-    found, watch = states(program, queue, j1=record, j2=none, j3=none, j4=record, j5=none)
-    assert found == {
-        **{"1": "COMPLETED", "2": "CANCELLED", "3": "RUNNING"},
-        **{"4": "COMPLETED", "5": "CANCELLED"},
+    program("squeue", queue)
+    assert executor.look(j1=record, j2=none, j3=none, j4=record, j5=none) == ["3"]
+    assert executor.reported == {
+        **{"1": "done", "4": "done"},
+        "2": "Slurm's job 2 failed: PREEMPTED (None)\nslurmstepd: error: too much",
+        "5": "Slurm's job 5 failed: CANCELLED (not in the queue any more)",
     }
-    reasons = [watch.reason(watch.jobs[number]) for number in "235"]
-    assert reasons == [
-        "Slurm's job 2 failed: PREEMPTED (None)",
-        None,
-        "Slurm's job 5 failed: CANCELLED (not in the queue any more)",
-    ]
+
+
+def test_the_next_look_is_soon_after_an_end_and_later_each_time_without_one(
+    program, tmp_path, executor
+):
+    program("squeue", "echo '1|RUNNING|None'")
+    waits = []
+    for _ in range(4):
+        executor.look(j1=tmp_path / "none")
+        waits.append(executor.next_seconds_between_status_checks)
+    assert waits == [20, 30, 30, 30]
+    program("squeue", "echo '1|COMPLETED|None'")
+    executor.look(j1=tmp_path / "none")
+    assert executor.next_seconds_between_status_checks == 5
+
+
+def test_without_an_answer_all_jobs_stay_active(program, tmp_path, executor, caplog):
+    program("squeue", "echo no controller >&2; exit 1")
+    assert executor.look(j1=tmp_path / "a", j2=tmp_path / "b") == ["1", "2"]
+    assert executor.reported == {}
+    assert "Slurm does not answer (no controller)" in caplog.text
+
+
+def test_a_reason_to_wait_is_said_once(program, tmp_path, executor, caplog):
+    caplog.set_level(logging.INFO)
+    program("squeue", "echo '1|PENDING|Resources'; echo '2|PENDING|None'")
+    for _ in range(2):
+        assert executor.look(j1=tmp_path / "a", j2=tmp_path / "b") == ["1", "2"]
+    assert caplog.text.count("Slurm lets jobs wait") == 1 and "Resources (job 1)" in caplog.text
+
+
+def test_a_job_over_the_limit_on_submitted_jobs_is_submitted_at_the_next_look(executor):
+    refused = SimpleNamespace(job="a job", external_jobid=None)
+    executor.report_job_error(refused, msg="sbatch: error: AssocMaxSubmitJobLimit")
+    assert (executor.submitted, executor.reported) == ([], {})
+    executor.look()
+    assert executor.submitted == ["a job"]
+    executor.report_job_error(refused, msg="sbatch: error: invalid partition")
+    assert executor.reported == {None: "sbatch: error: invalid partition"}
+    executor.look()
+    assert executor.submitted == ["a job"]
+
+
+def test_a_run_beside_jobs_of_an_earlier_one_is_refused(program, tmp_path):
+    program("scontrol", "echo 'MinJobAge = 2 sec'")
+    program("squeue", f"echo '1|COMPLETED|{tmp_path}'; echo '2|RUNNING|/elsewhere'")
+    assert "Slurm forgets jobs 2 s after their end" in plugin.look_before(tmp_path)
+    program("squeue", f"echo '3|RUNNING|{tmp_path}'")
+    with pytest.raises(plugin.WorkflowError, match=r"jobs of an earlier run .*3 RUNNING"):
+        plugin.look_before(tmp_path)
 
 
 def test_a_job_whose_gpus_cannot_be_seen_does_not_train_on_the_cpu(monkeypatch):
@@ -62,28 +146,3 @@ def test_a_job_whose_gpus_cannot_be_seen_does_not_train_on_the_cpu(monkeypatch):
     with pytest.raises(UserError, match=r"Slurm gave this job GPUs .*:0,1.* none of them is"):
         environment.resolve_device("auto")
     assert environment.resolve_device("cpu") == "cpu"
-
-
-def test_sbatch_waits_for_room_among_submitted_jobs_and_for_nothing_else(program, tmp_path):
-    program("sleep", "echo waits >> waits")
-    limit = "sbatch: error: AssocMaxSubmitJobLimit"
-    program("sbatch", f"[ -s waits ] && echo 42 && exit; echo '{limit}' >&2; exit 1")
-    asked = {"shell": True, "cwd": tmp_path, "capture_output": True, "text": True}
-    done = subprocess.run(slurm.PATIENT + 'sbatch --wrap="a b"', **asked)
-    assert (done.returncode, done.stdout) == (0, "42\n")
-
-    program("sbatch", 'echo "$2" >&2; exit 1')
-    refused = subprocess.run(slurm.PATIENT + 'sbatch --wrap "a b"', **asked)
-    assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", "a b\n")
-
-
-@pytest.mark.parametrize(
-    ("asked", "given"),
-    [
-        ("sbatch --gpus=2 --nodes=1", "sbatch --gres=gpu:2 --nodes=1"),
-        ("sbatch --gpus=a100:2 --nodes=1", "sbatch --gres=gpu:a100:2 --nodes=1"),
-        ("sbatch --gpus=4 --nodes=2 --gpus-per-node=2", "sbatch --nodes=2 --gres=gpu:2"),
-    ],
-)
-def test_gpus_are_asked_for_by_node_where_the_cluster_wants_it(asked, given):
-    assert slurm.with_gres(asked) == given

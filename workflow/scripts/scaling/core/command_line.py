@@ -68,9 +68,13 @@ def parse(
         )
 
 
-def options(values: Mapping[str, Any]) -> str:
-    """Write `values` as options for the shell, as `parse` reads them; None is left out."""
-    texts = [f"--{key.replace('_', '-')} {_text(v)}" for key, v in values.items() if v is not None]
+def options(values: Mapping[str, Any], *keys: str) -> str:
+    """Write `values`, or those of `keys`, as options for the shell, as `parse` reads them.
+
+    None is left out.
+    """
+    chosen = {key: values[key] for key in keys or values}
+    texts = [f"--{key.replace('_', '-')} {_text(v)}" for key, v in chosen.items() if v is not None]
     return " ".join(texts)
 
 

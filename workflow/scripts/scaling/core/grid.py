@@ -12,6 +12,11 @@ RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS[:-1]) + "{repeat}"
 """The folder of a run's record, from that of all; `repeat` is "" for the first, else a folder."""
 
 
+def single_gpu(strategy: str) -> str:
+    """`RUN_PATTERN` of a strategy's runs on one GPU."""
+    return RUN_PATTERN.replace("{strategy}", strategy).replace("{gpus}", "1")
+
+
 @dataclass(frozen=True)
 class Cell:
     """One run of the grid: a cell (recipe, strategy, gpus, batch_size per GPU) and its seed."""

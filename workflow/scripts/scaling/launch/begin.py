@@ -1,5 +1,6 @@
-"""What Snakemake's own process looks at before its first job."""
+"""What is looked at before the first job: the configuration, the machine, what is there."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,29 @@ from snakemake.logging import logger
 
 from scaling.config import config as configuration
 from scaling.config import stored
-from scaling.core.errors import UserError
-from scaling.launch import slurm
+from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
+from scaling.launch.lease import SHARE_VARIABLE
 
-PLANNING = {"-n", "--dry-run", "--dryrun", "--unlock"}
+WORDS = {"true": True, "false": False}
+
+
+def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
+    """Say what of `config` is left out, and leave it out; UserError where it is wrong.
+
+    `replayed` is the folder of the study that is replayed. Jobs inherit whom they end with, and
+    whether those on a CPU wait for one another.
+    """
+    # `--config partial=true` gives a text: only Python's True and False are read as truth values.
+    if isinstance(partial := config.get("partial"), str):
+        config["partial"] = WORDS.get(partial, partial)
+    configuration.check(config, reads_images=not replayed)
+    said = configuration.leave_out(config)
+    if replayed:
+        stored.check(replayed, config)
+    os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
+    if config["machine"]["share"]:
+        os.environ[SHARE_VARIABLE] = "1"
+    return said
 
 
 def begin(
@@ -25,18 +45,12 @@ def begin(
 ) -> bool:
     """Say `sentences` and return whether this is Snakemake's own process, and not that of a job.
 
-    Jobs that Slurm starts read the rules too, on nodes where there is no sbatch. `manifest` is that
-    of the images, None where nothing is trained; `needed` are the files that finished runs were
-    made with: Snakemake would make again what is lost, and measure everything after it.
+    Jobs that Slurm starts read the rules too. `manifest` is that of the images, None where nothing
+    is trained; `needed` are the files that finished runs were made with: Snakemake would make again
+    what is lost, and measure everything after it.
     """
     if not workflow.is_main_process:
         return False
-    named = {Path(word.rpartition("=")[2]).name for word in sys.argv}
-    if "slurm" in named:
-        sentences += slurm.preflight(Path.cwd(), submits=not named & PLANNING)
-        import snakemake_executor_plugin_slurm
-
-        slurm.mend(snakemake_executor_plugin_slurm, **config.get("slurm", {}))
     if manifest:
         _look_at_model(config, manifest)
         lost = stored.lost(Path(records), config, needed)

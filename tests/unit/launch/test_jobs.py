@@ -1,0 +1,81 @@
+"""What jobs ask the scheduler for, on this machine and on a cluster."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from scaling.core import grid
+from scaling.launch.jobs import Jobs
+
+GRID = {"strategies": ["ddp"], "gpus": [1, 2, 8], "batch_sizes": [32, 64], "seeds": [0]}
+HERE = SimpleNamespace(local_exec=True, cores=1000)
+CLUSTER = SimpleNamespace(local_exec=False, cores=None)
+
+
+def jobs(workflow=CLUSTER, slurm=None, **machine):
+    """Jobs of a study on nodes of four GPUs; what is said of the machine differs."""
+    usual = {"cpu_threads": 2, "time_limit_seconds": 90, "gpus_per_node": 4, "share": False}
+    return Jobs(
+        {
+            "grid": {"recipes": ["course"], **GRID},
+            "recipes": {"course": {"loader_workers": 3}},
+            "machine": usual | machine,
+            "slurm": slurm or {},
+        },
+        workflow,
+    )
+
+
+def asked(resources, **wildcards):
+    """What these resources are for a job, those left out that it has not."""
+    values = {
+        name: value(wildcards) if callable(value) else value for name, value in resources.items()
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def test_a_timed_job_asks_for_its_gpus_on_one_node_of_its_own():
+    assert asked(jobs().timed(), gpus="2") == {
+        **{"gpu": 2, "nodes": 1, "runtime": 7},
+        "slurm_extra": "--exclusive",
+    }
+    assert asked(jobs(share=True).timed(), gpus="2")["slurm_extra"] == ""
+
+
+def test_more_gpus_than_a_node_has_are_whole_nodes_with_one_task_each():
+    over_two = {"nodes": 2, "runtime": 7, "mpi": "srun", "tasks": 2, "tasks_per_gpu": 0}
+    extra = "--exclusive --gpus-per-node=4 --ntasks-per-node=1"
+    assert asked(jobs().timed(), gpus="8") == {"gpu": 8, **over_two, "slurm_extra": extra}
+    extra = "--exclusive --ntasks-per-node=1"
+    by_gres = jobs(slurm={"gres": True})
+    assert asked(by_gres.timed(8)) == {"gres": "gpu:4", **over_two, "slurm_extra": extra}
+
+
+def test_gpus_are_asked_for_by_node_where_the_cluster_wants_it_but_counted_on_this_machine():
+    wanted = {"gres": True}
+    assert asked(jobs(slurm=wanted).on_gpus(1)) == {"gres": "gpu:1"}
+    assert asked(jobs(HERE, slurm=wanted).on_gpus(1)) == {"gpu": 1}
+
+
+def test_a_job_without_gpus_in_its_path_has_the_most_of_one_machine_or_none_on_the_cpu():
+    assert asked(jobs().timed())["gpu"] == 4
+    assert asked(jobs(gpus_per_node=None).timed())["gpu"] == 8
+    assert asked(jobs().timed(gpus=0)) == {"nodes": 1, "runtime": 7, "slurm_extra": "--exclusive"}
+
+
+@pytest.mark.parametrize(("gpus", "threads"), [("1", 5), ("4", 20), ("8", 20)])
+def test_a_timed_job_has_the_cores_of_its_gpus_on_one_node(gpus, threads):
+    assert jobs().threads({"gpus": gpus}) == threads
+
+
+def test_on_this_machine_a_timed_job_has_all_cores_unless_it_may_share_them():
+    assert jobs(HERE).threads({"gpus": "1"}) == jobs(HERE).cores({}) == 1000
+    assert jobs(HERE, share=True).threads({"gpus": "1"}) == 5
+    assert jobs().cores({}) == 1
+
+
+def test_runs_come_in_the_order_of_the_grid_and_others_after_them():
+    runs = [grid.Cell("course", "ddp", gpus, size, 0) for gpus, size in [(1, 32), (1, 64), (8, 64)]]
+    places = [jobs().place(vars(run) | {"repeat": ""}) for run in runs]
+    assert places == [6, 5, 1]
+    assert jobs().place(vars(runs[0]) | {"repeat": "/repeat~3"}) == 0

@@ -1,0 +1,63 @@
+"""What scripts are told is what the configuration says."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scaling.launch import told
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def config():
+    return yaml.safe_load((ROOT / "config/config.yaml").read_text())
+
+
+def value(said, option):
+    """What follows an option on a command line, up to the next one."""
+    words = shlex.split(said)
+    after = words[words.index(option) + 1 :]
+    end = next((n for n, word in enumerate(after) if word.startswith("--")), len(after))
+    return after[:end]
+
+
+def test_images_have_the_labs_size_unless_another_is_asked_for(config):
+    assert value(told.dataset(config), "--image-size") == ["32"]
+    config["dataset"]["image_size"] = 64
+    assert value(told.dataset(config), "--image-size") == ["64"]
+
+
+def test_a_look_is_at_the_most_gpus_of_the_grid(config):
+    config["grid"]["gpus"] = [1, 8]
+    said = told.look(config, nodes=2)
+    assert (value(said, "--gpus"), value(said, "--nodes")) == (["8"], ["2"])
+
+
+def test_cells_and_full_trainings_differ_in_what_the_section_of_the_latter_says(config):
+    full = config["time_to_accuracy"]
+    full |= {"learning_rate": 0.7, "epochs": 11}
+    assert value(told.cells(config), "--learning-rate") == [
+        str(config["training"]["learning_rate"])
+    ]
+    said = told.to_accuracy(config)
+    assert value(said, "--learning-rate") == ["0.7"]
+    assert (value(said, "--warmup-epochs"), value(said, "--measured-epochs")) == (["1"], ["10"])
+    assert '"muon": 0.5' in told.recipe(config, "tuned", muon=0.5)
+
+
+def test_remedies_are_told_nothing_that_no_training_depends_on(config):
+    before = told.remedies(config)
+    config["convergence"] |= {"global_batches": [7], "remedies": [], "accuracies": [0.1]}
+    assert told.remedies(config) == before
+    config["convergence"]["epochs"] += 1
+    assert told.remedies(config) != before
+
+
+def test_the_resnet_that_is_quantized_is_trained_for_speed_where_the_study_is(config):
+    config["grid"]["recipes"] = ["course"]
+    assert value(told.quantized_resnet(config), "--recipe") == ["course"]
+    config["grid"]["recipes"] = ["course", "tuned"]
+    assert value(told.quantized_resnet(config), "--recipe") == ["tuned"]

@@ -1,0 +1,162 @@
+"""Slurm's executor for Snakemake that loses sight of no job: `executor: slurm-study`.
+
+Written for snakemake-executor-plugin-slurm 2.8.0; docs/slurm_executor.md has what that lacks.
+Imports nothing of the study's own, as Snakemake imports it before it reads a Snakefile.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import snakemake_executor_plugin_slurm as slurm
+from snakemake_executor_plugin_slurm import common_settings
+from snakemake_executor_plugin_slurm.utils import get_job_wildcards
+from snakemake_interface_common.exceptions import WorkflowError
+
+__all__ = ["Executor", "ExecutorSettings", "common_settings"]
+
+FAILED = {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
+FAILED |= {"PREEMPTED", "TIMEOUT"}
+ENDED = FAILED | {"COMPLETED"}
+FORGOTTEN = ["CANCELLED", "not in the queue any more"]
+LONGEST_WAIT_SECONDS = 30
+"""Between two looks at the queue; Slurm's executor has 180, in which nodes are without work."""
+
+
+@dataclass
+class ExecutorSettings(slurm.ExecutorSettings):
+    """The settings of Slurm's executor; a run without sbatch, even a dry one, is refused."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not shutil.which("sbatch"):
+            sys.exit(
+                "error: profile slurm needs sbatch, which is not on this machine's PATH: run it on "
+                "a login node of the cluster, or here with --profile profiles/local"
+            )
+
+
+class Executor(slurm.Executor):
+    """Submits jobs as Slurm's executor does, and asks the queue for them by their ids."""
+
+    def __init__(self, workflow: Any, logger: Any) -> None:
+        try:
+            if said := look_before(Path.cwd()):
+                logger.warning(said)
+        except WorkflowError as error:
+            sys.exit(f"error: {error}")
+        self._begun, self._wait = time.time(), 0
+        self._over_limit: list[Any] = []
+        self._waits: set[str] = set()
+        super().__init__(workflow, logger)
+
+    def get_partition_arg(self, job: Any) -> str:
+        """Return sbatch's options for the partition, the job's name and what else is configured."""
+        name = "_".join(filter(None, [job.name, get_job_wildcards(job)]))
+        extra = self.workflow.config.get("slurm", {}).get("extra", "")
+        return f"{super().get_partition_arg(job)} --job-name={shlex.quote(name)} {extra}"
+
+    def report_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
+        """Report a failed job; one over the limit on submitted jobs is submitted again instead."""
+        if job_info.external_jobid is None and "SubmitJob" in (msg or ""):
+            self.logger.warning(f"sbatch is tried again: {(msg or '').splitlines()[0]}")
+            self._over_limit.append(job_info.job)
+        else:
+            super().report_job_error(job_info, msg=msg, **more)
+
+    async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
+        """Report the jobs that have ended, and yield the others: all of them without an answer."""
+        refused, self._over_limit = self._over_limit, []
+        for job in refused:
+            self.run_job(job)
+        async with self.status_rate_limiter:
+            queue = self._look(active_jobs)
+        ended = False
+        for job in active_jobs:
+            state, reason = queue[job.external_jobid]
+            if state not in ENDED:
+                yield job
+            elif state == "COMPLETED" or self._has_written_all(job):
+                ended = True
+                if not self.workflow.executor_settings.keep_successful_logs:
+                    job.aux["slurm_logfile"].unlink(missing_ok=True)
+                self.report_job_success(job)
+            else:
+                ended = True
+                log = job.aux["slurm_logfile"]
+                said = [f"Slurm's job {job.external_jobid} failed: {state} ({reason})"]
+                said += words_of_slurm(log)
+                self.report_job_error(job, msg="\n".join(said), aux_logs=[str(log)])
+        if ended or not active_jobs:
+            self._wait = self.workflow.executor_settings.init_seconds_before_status_checks
+        else:
+            self._wait = min(self._wait + 10, LONGEST_WAIT_SECONDS)
+        self.next_seconds_between_status_checks = self._wait
+
+    def _look(self, jobs: list[Any]) -> dict[str, list[str]]:
+        """Return the state and reason of each job; say reasons for which jobs begin to wait."""
+        try:
+            known = queue("%r") if jobs else {}
+        except WorkflowError as error:
+            self.logger.warning(f"{error}; its jobs run on, it is asked again")
+            return {job.external_jobid: ["UNKNOWN", ""] for job in jobs}
+        found = {job.external_jobid: known.get(job.external_jobid, FORGOTTEN) for job in jobs}
+        waits = {why: job for job, (state, why) in found.items() if state == "PENDING"}
+        if waits.keys() - self._waits - {"None"}:
+            told = ", ".join(f"{why} (job {job})" for why, job in waits.items())
+            self.logger.info(f"Slurm lets jobs wait: {told}")
+        self._waits = set(waits)
+        return found
+
+    def _has_written_all(self, job: Any) -> bool:
+        """Return whether a job wrote all its output in this run, whatever became of it then."""
+        outputs = [Path(output) for output in job.job.output]
+        return all(path.exists() and path.stat().st_mtime > self._begun for path in outputs)
+
+
+def look_before(folder: Path) -> str | None:
+    """Return what else to know before jobs are submitted; a run beside others is refused."""
+    here = {job: state for job, (state, place) in queue("%Z").items() if place == str(folder)}
+    if left := [f"{job} {state}" for job, state in here.items() if state not in ENDED]:
+        raise WorkflowError(
+            f"jobs of an earlier run of this study are in Slurm's queue ({', '.join(left)}): wait "
+            "until they have ended, what they finish counts, or end them by make cancel"
+        )
+    kept = re.search(r"MinJobAge\s*=\s*(\d+)", answer("scontrol", "show", "config"))
+    if not kept or int(kept[1]) >= LONGEST_WAIT_SECONDS:
+        return None
+    return (
+        f"Slurm forgets jobs {kept[1]} s after their end (MinJobAge): one that fails may be "
+        "reported without its reason"
+    )
+
+
+def queue(column: str) -> dict[str, list[str]]:
+    """Return the state and another column of each of this user's jobs, ended ones too, by ids."""
+    asked = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
+    rows = (line.split("|") for line in answer("squeue", "--noheader", *asked).splitlines())
+    return {number: told for number, *told in rows}
+
+
+def answer(*command: str) -> str:
+    """Return what a command of Slurm's prints; WorkflowError where it does not answer."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except subprocess.SubprocessError as error:
+        said = str(getattr(error, "stderr", None) or error).strip()
+        raise WorkflowError(f"Slurm does not answer ({said}): see scontrol ping") from error
+    return done.stdout
+
+
+def words_of_slurm(log: Path) -> list[str]:
+    """Return the lines of a job's log that Slurm itself wrote."""
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+    return [line for line in lines if line.startswith(("slurmstepd: error", "srun: error"))]

@@ -1,0 +1,93 @@
+"""What the jobs of a study ask the scheduler for: cores of this machine, or nodes of a cluster."""
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from scaling.core import grid
+
+Wildcards = Mapping[str, str]
+
+
+class Jobs:
+    """The jobs of the study that `config` describes, as a Snakemake `workflow` runs them."""
+
+    def __init__(self, config: dict[str, Any], workflow: Any) -> None:
+        machine, runs = config["machine"], grid.of(config)
+        self.most = max(config["grid"]["gpus"])
+        """The most GPUs of the grid."""
+        self.minutes = math.ceil(machine["time_limit_seconds"] / 60) + 5
+        """The time limit of a measurement, with what starting and stopping may take."""
+        self._workflow, self._shares = workflow, machine["share"]
+        self._per_node = machine["gpus_per_node"] or math.inf
+        self._by_gres = config.get("slurm", {}).get("gres", False)
+        self._cores_per_gpu = machine["cpu_threads"] + config["recipes"]["course"]["loader_workers"]
+        self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
+
+    def place(self, wildcards: Wildcards) -> int:
+        """The priority of a run: higher the earlier the grid names it, 0 of what it does not."""
+        return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
+
+    def gpus(self, wildcards: Wildcards) -> int:
+        """The GPUs that a job takes: those in its path, else the most on one machine."""
+        return int(wildcards.get("gpus", min(self.most, self._per_node)))
+
+    def nodes(self, gpus: int) -> int:
+        """Over how many machines that many GPUs spread: one whenever they fit."""
+        return max(1, math.ceil(gpus / self._per_node))
+
+    def cores(self, wildcards: Wildcards) -> int:
+        """All cores of this machine; on a cluster one."""
+        here = self._workflow.local_exec
+        return max(psutil.cpu_count(), self._workflow.cores) if here else 1
+
+    def threads(self, wildcards: Wildcards) -> int:
+        """The cores of a timed job on each node; on this machine all, unless it may share it."""
+        if self._workflow.local_exec and not self._shares:
+            return self.cores(wildcards)
+        gpus = self.gpus(wildcards)
+        return gpus * self._cores_per_gpu // self.nodes(gpus)
+
+    def timed(self, gpus: int | None = None) -> dict[str, Any]:
+        """The resources of a rule of timed jobs, on so many GPUs where that is no wildcard.
+
+        What is the same for all jobs is no function: planning calls each for every job.
+        """
+        on_one_node = self.asked(0) | self.on_gpus(gpus)
+        if self.nodes(self.most) == 1:
+            return on_one_node
+        names = [*on_one_node, "mpi", "tasks", "tasks_per_gpu"]
+        return {name: self._each(name, gpus) for name in names}
+
+    def on_gpus(self, gpus: int | None = None) -> dict[str, Any]:
+        """The resources of a rule whose jobs take GPUs and are not timed."""
+        return {name: self._each(name, gpus) for name in ["gpu", "gres"][: 1 + self._by_gres]}
+
+    def _each(self, name: str, gpus: int | None) -> Callable[[Wildcards], Any]:
+        """One of the resources as a function of a job's wildcards."""
+
+        def value(wildcards: Wildcards) -> Any:
+            return self.asked(self.gpus(wildcards) if gpus is None else gpus).get(name)
+
+        return value
+
+    def asked(self, gpus: int) -> dict[str, Any]:
+        """What a timed job on that many GPUs asks for; on this machine only `gpu` counts.
+
+        Over several nodes `mpi` leaves starting processes to the script, by srun, and one task a
+        node is theirs.
+        """
+        nodes = self.nodes(gpus)
+        extra = [] if self._shares else ["--exclusive"]
+        asked: dict[str, Any] = {"nodes": nodes, "runtime": self.minutes}
+        by_gres = self._by_gres and not self._workflow.local_exec
+        if gpus:
+            asked |= {"gres": f"gpu:{gpus // nodes}"} if by_gres else {"gpu": gpus}
+        if nodes > 1:
+            asked |= {"mpi": "srun", "tasks": nodes, "tasks_per_gpu": 0}
+            extra += [] if by_gres else [f"--gpus-per-node={gpus // nodes}"]
+            extra += ["--ntasks-per-node=1"]
+        return asked | {"slurm_extra": " ".join(extra)}

@@ -1,0 +1,59 @@
+"""What a study has measured, and so which tables it has."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from scaling.config import stored
+from scaling.tables import schema
+
+
+class Made:
+    """The records below `folder` of the study that `config` describes, and where its tables lie.
+
+    A stored study (`is_stored`), or one that is told in part, has those records that exist; any
+    other has all that it asks for.
+    """
+
+    def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
+        self._folder, self._study = Path(folder), config["study"]
+        self._partial = is_stored or config["partial"]
+        self._runs, backends = stored.run_records(config), stored.backend_records(config)
+        if is_stored:
+            backends = [path for path in backends if (self._folder / path).exists()]
+        self.records = {
+            "runs": self._placed(self._runs),
+            "knobs": self.there(stored.knobs_records(config)),
+            "convergence": self.there(stored.convergence_records(config)),
+            "full_trainings": self.there(stored.full_training_records(config)),
+            "synchronization": self.there(stored.synchronization_records(config)),
+            "quantization": self._placed(stored.quantization_records(config)),
+            "peers": self._placed(path for path in backends if path.stem == "peers"),
+            "resnet18": self._placed(path for path in backends if path.stem == "resnet18"),
+            "export": self._placed(path for path in backends if "export" in path.stem),
+        }
+        """The records of each kind that a study may lack; without any it has none of its tables."""
+
+    def runs(self, wildcards: object) -> list[str]:
+        """An input function: the records of the grid's runs."""
+        return self.there(self._runs)
+
+    def there(self, paths: Iterable[Path]) -> list[str]:
+        """Where these records lie, those alone that exist where not all need to."""
+        placed = self._placed(paths)
+        return [path for path in placed if Path(path).exists()] if self._partial else placed
+
+    def _placed(self, paths: Iterable[Path]) -> list[str]:
+        return [str(self._folder / path) for path in paths]
+
+    def tables(self, kinds: Iterable[schema.Table]) -> list[str]:
+        """Where those of these tables lie that the study has."""
+        return [
+            str(kind.path(Path("<results>/tables"), self._study))
+            for kind in kinds
+            if kind.records is None or self.records[kind.records]
+        ]
+
+    def tables_by(self, *rules: str) -> list[str]:
+        """Where the tables of the study lie that these rules make, as the schema names them."""
+        return self.tables(schema.made_by(*rules))
