@@ -1,4 +1,4 @@
-"""What an epoch consists of, computed by hand and caused: a slow rank, a slow loader."""
+"""What an epoch consists of, caused: a slow rank, a slow loader."""
 
 import json
 import re

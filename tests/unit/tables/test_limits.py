@@ -1,4 +1,4 @@
-"""What a machine can do at best, worked out from made-up repeats."""
+"""The line through a sweep where it has few sizes or odd times."""
 
 import math
 

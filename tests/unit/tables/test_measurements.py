@@ -1,4 +1,4 @@
-"""What the instruments read: communication of an iteration, of an epoch, and time of the device."""
+"""What the instruments read: time of the device, memory, energy, and whether times settled."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Seconds per epoch: which epoch is the figure, and what a cell's status says."""
+"""Seconds per epoch: what a cell's status says."""
 
 import pytest
 

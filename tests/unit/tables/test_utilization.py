@@ -1,4 +1,4 @@
-"""How much of the measured peak a cell uses, and what the rest of its epoch is."""
+"""How much of the measured peak a cell uses, where something is missing or seeds differ."""
 
 import math
 
