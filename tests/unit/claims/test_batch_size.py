@@ -20,19 +20,6 @@ def course(timing, batch, seconds, loader=0.0):
         set_time(timing, ("course", strategy, 1, batch), seconds, loader)
 
 
-def test_a_larger_batch_is_faster_by_its_steps_in_memory_whatever_the_loader_does(example):
-    claim = example["Q1-faster-fast"]
-    assert claim.verdict == "supported"
-    assert claim.sentence.startswith("1.24 s with b\u00a0=\u00a02048, 7.20 s with b\u00a0=\u00a032")
-    # course, batch 2048: 1.42 s of work, although more than half of the epoch waits for data.
-    assert "1.42 s with b\u00a0=\u00a02048, 9.40 s" in example["Q1-faster-course"].sentence
-    tables = study()
-    tables["epoch_parts"]["work_seconds"] = None
-    found = claims(batch_size.claims, tables)
-    for kind in ("Q1-faster-course", "Q1-slower-course"):
-        assert found[kind].verdict == "not measured"
-
-
 @pytest.mark.parametrize(
     ("id", "cell", "verdict"),
     [

@@ -6,8 +6,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 
 import claims_evaluate
@@ -40,30 +38,6 @@ def test_a_file_that_is_no_claims_is_named(tmp_path):
     path.write_text('{"claims": [{"id": "a"}]}')
     with pytest.raises(UserError, match=r"claims\.json is no document of claims"):
         claim.read(path)
-
-
-def test_a_claim_is_named_by_its_kind_and_configuration():
-    facts = {"different_orders": np.int64(3), "epochs": 3, "samples": 1000}
-    found = EMPTY.claim("Q5-data-parallel", "a/dp, 2 GPUs", fails=True, **facts)
-    assert (found.verdict, found.sentence) == ("refuted", "3 of 3 orders of 1,000 images are new.")
-    assert (found.id, found.kind) == ("Q5-data-parallel-a-dp", "Q5-data-parallel")
-    assert (found.question, found.configuration) == ("Q5", "a/dp, 2 GPUs")
-    assert EMPTY.claim("Q5-data-parallel", **facts).verdict == "unclear"
-
-
-def test_a_claim_on_cells_has_their_verdict_or_says_where_it_held():
-    facts = {"different_orders": 3, "epochs": 3, "samples": 1000}
-    cells = pd.DataFrame({"gpus": [2, 2, 4], "batch_size": [32, 128, 32]})
-    first, second, third = cells.itertuples()
-    parts = [(first, True, False), (second, False, True)]
-    found = EMPTY.claim("Q5-data-parallel", parts=parts, **facts)
-    said = " Held for b\u00a0=\u00a032; not for 128."
-    assert found.verdict == "in part" and found.sentence.endswith(f"images are new.{said}")
-    assert found.parts == [Part(2, 32, "supported"), Part(2, 128, "refuted")]
-    found = EMPTY.claim("Q5-data-parallel", parts=[*parts, (third, False, False)], **facts)
-    assert found.sentence.endswith(" Held for 2 × 32; not for 2 × 128; unclear for 4 × 32.")
-    found = EMPTY.claim("Q5-data-parallel", parts=parts[:1], **facts)
-    assert found.verdict == "supported" and found.sentence.endswith("images are new.")
 
 
 def test_without_any_table_each_question_has_one_claim_that_says_what_to_add(tmp_path):

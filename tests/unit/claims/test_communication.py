@@ -5,7 +5,6 @@ import pytest
 from examples import report_cells
 from examples.claim_study import claims, instrumented, set_time, study, told
 from scaling.claims import communication
-from scaling.core.grid import CELL_KEYS
 from scaling.tables.epoch_parts import epoch_parts
 
 
@@ -18,26 +17,6 @@ def shares(claim, cell, part):
     """The lowest and highest share of the epoch, of the smallest or the largest batch."""
     figures = claim.evidence[0].figures
     return [figures[f"{cell}_{part}_share_{end}"] for end in ("low", "high")]
-
-
-def test_an_epoch_is_told_apart_into_computing_communication_data_wait_and_idleness():
-    # course/ddp, 4 GPUs, b=32: 0.2 of 3.1 s are data wait, 0.31 ± 0.009 s exchange; b=512: 0.4 of
-    # 0.9 s and 0.009 ± 0.009 s.
-    made = instrumented(study(), {32: 0.31, 512: 0.009}, spread=0.009)
-    claim = claims(communication.parts, made)["Q3.1-computing-course-ddp"]
-    assert claim.verdict == "supported"
-    assert shares(claim, "small", "computing") == pytest.approx([0.8326, 0.8384], abs=1e-3)
-    assert shares(claim, "large", "computing") == pytest.approx([5 / 9 - 0.02, 5 / 9], abs=1e-3)
-    assert claim.evidence[0].figures["large_data_wait_share"] == pytest.approx(4 / 9)
-    # The same steps, in three quarters of which no kernel runs.
-    steps = made["timing"][CELL_KEYS].assign(step_seconds=0.4, busy_seconds=0.1)
-    idle = claims(communication.parts, made | {"device_time": steps})
-    refuted = idle["Q3.1-computing-course-ddp"]
-    assert refuted.verdict == "refuted"
-    assert refuted.evidence[0].figures["large_idle_share"] == pytest.approx(0.75 * 5 / 9)
-    # What subtraction alone tells of is communication and idleness in one: nothing on computing.
-    alone = claims(communication.parts, study())["Q3.1-computing-course-ddp"]
-    assert alone.verdict == "not measured"
 
 
 def test_the_preferred_estimate_alone_decides():

@@ -47,24 +47,3 @@ def test_one_logit_that_differs_refutes_exactness():
     assert claims([0.0])["B-exact"].verdict == "supported"
     found = claims([0.0, 0.1], differing=1)["B-exact"]
     assert (found.verdict, found.sentence) == ("refuted", "2 of 2,000 logits differ.")
-
-
-def test_resnet_is_judged_at_its_last_stage_by_each_kind_of_weight_scales():
-    rows = [
-        {"seed": 0, "stage": stage, "weight_scales": scales, "difference_points": points}
-        for stage, scales, points in (
-            ("float32", "", 0.0),
-            ("weights+activations+bias", "tensor", -0.1),
-            ("weights+activations+bias", "channel", -1.5),
-        )
-    ]
-    table = pd.DataFrame(rows).assign(accuracy_percent=91.0, standard_error_points=0.1)
-    table = table.assign(agreement_percent=99.0, logits=1000, differing_logits=[0, 0, 1])
-    found = quantization.claims(ClaimTables("demo", {"quantization_resnet": table}))
-    verdicts = [(claim.kind, claim.configuration, claim.verdict) for claim in found]
-    assert verdicts == [
-        ("B-cost", "ResNet-18/tensor", "supported"),
-        ("B-exact", "ResNet-18/tensor", "supported"),
-        ("B-cost", "ResNet-18/channel", "refuted"),
-        ("B-exact", "ResNet-18/channel", "refuted"),
-    ]

@@ -28,14 +28,6 @@ def figures(claim):
     return claim.evidence[0].figures
 
 
-def test_the_speedup_left_at_equal_accuracy_is_less_than_that_of_an_epoch():
-    found = left(at_equal_epochs(), CELLS)
-    assert (found.verdict, found.configuration) == ("supported", "tuned/ddp, 4 GPUs")
-    assert "2 s with batch 512 (2 epochs), 4 s with batch 128 on one GPU (1): 2×" in found.sentence
-    known = figures(found)
-    assert (known["seconds"], known["speedup"], known["epoch_speedup"]) == (2.0, 2.0, 4.0)
-
-
 def test_an_accuracy_out_of_reach_takes_an_infinite_time():
     found = left(at_equal_epochs(), CELLS, time_margin=0.05)
     assert found.verdict == "supported" and "No larger batch reaches" in found.sentence

@@ -8,14 +8,12 @@ from examples.published_study import (
     TRAIN_IMAGES,
     column,
     edited,
-    of_repository,
     said,
     study,
     write,
 )
 from scaling.published.cells import of_strategy
 from scaling.published.definitions import verdicts
-from scaling.published.findings import judge
 from scaling.published.study import read_folder
 
 SPEEDUP, COMPUTE = "printed_speedup", "printed_compute_seconds"
@@ -32,7 +30,6 @@ SLOW_LOADER = edited(
 NO_PARAMETERS = CLEAN.replace("11173962", "")
 DP = CLEAN.replace(",ddp,", ",dp,")
 RANGE = ["epoch_seconds", "count", "epoch_seconds_min", "epoch_seconds_max"]
-NO_RATE = {BANDWIDTH: "", SHARE: ""}
 NO_512 = [(2, 512), (4, 512)]
 
 
@@ -53,14 +50,6 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
 @pytest.mark.parametrize(
     ("text", "values", "found"),
     [
-        # 2 · 18/9.784, 2 · 17/8.696, 4 · 18/4.892, 4 · 17/4.35
-        (CLEAN, column(SPEEDUP, "3.679", "3.910", "14.72", "15.63"), {"times_gpus": CELLS}),
-        # 9.784/4.892 = 2.000 and 8.696/4.35 = 1.999
-        (
-            CLEAN,
-            column(SPEEDUP, "", "", "2.000", "1.999"),
-            {"two_gpu_baseline": [(4, 128), (4, 512)]},
-        ),
         # 18/9.784, 18/8.696, 18/4.892, 18/4.35: right only where b is the smallest batch
         (CLEAN, column(SPEEDUP, "1.840", "2.070", "3.679", "4.138"), {"one_baseline": NO_512}),
         # 1.840/2 = 0.9200, 0.9775, 0.9199, 0.9770
@@ -82,8 +71,6 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
             {(2, 128): {COMPUTE: "12.000", COMMUNICATION: "-2.216"}},
             {"unexplained": [(2, 128)]},
         ),
-        # 9.784 and so on: communication is at least 2 % of the epoch
-        (CLEAN, column(COMPUTE, "9.784", "8.696", "4.892", "4.350"), {"total_as_compute": CELLS}),
         (CLEAN, column(COMPUTE, "9.684", "8.596", "4.842", "4.300"), {"total_as_compute": CELLS}),
         # 17.8, 16.8: not divided by N
         (CLEAN, column(COMPUTE, "17.800", "16.800", "17.800", "16.800"), {"not_divided": CELLS}),
@@ -92,15 +79,6 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
             SLOW_LOADER,
             column(COMMUNICATION, "1.884", "1.296", "0.442", "0.150"),
             {"loading_counted": CELLS},
-        ),
-        # 2 · 10.35 = 4 · 5.175 = 20.7 and T(N,b) less both: T(1,128) without loading was 20.7.
-        (
-            CLEAN,
-            {
-                (2, 128): {COMPUTE: "10.350", COMMUNICATION: "-0.666", **NO_RATE},
-                (4, 128): {COMPUTE: "5.175", COMMUNICATION: "-0.333", **NO_RATE},
-            },
-            {"time_contradicted": [(1, 128)]},
         ),
         # 18 s and 1.840, where 1.840 · 9.784 = 3.679 · 4.892 = 18.0
         (
@@ -120,20 +98,8 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
         ),
         # 1.6 % less than 16.76, where the rounding of 0.100 s leaves 1 %
         (CLEAN, {(4, 512): {BANDWIDTH: "16.50"}}, {"nearly": [(4, 512)]}),
-        # 44,695,848 / 0.784 = 0.05701 GB/s; for 4 GPUs 67,043,772 / 0.392 = 0.1710
-        (
-            CLEAN,
-            column(BANDWIDTH, "0.05701", "0.2280", "0.1710", "0.6704"),
-            {"one_iteration": CELLS},
-        ),
         # 11.173962e9 / 2^30 = 10.4066, 16.760943e9 / 2^30 = 15.6098
         (CLEAN, column(BANDWIDTH, "10.407", "10.407", "15.610", "15.610"), {"gib": CELLS}),
-        # 196 · 44,695,848 / 8.9, 49 · …/8.4, 98 · 67,043,772 / 4.45, 25 · …/4.2
-        (
-            CLEAN,
-            column(BANDWIDTH, "0.98431", "0.26073", "1.47647", "0.39907"),
-            {"over_total": CELLS},
-        ),
         # 2(N-1)/N · b; b alone
         (CLEAN, column(BANDWIDTH, "128", "512", "192", "768"), {"batch_as_bandwidth": CELLS}),
         (CLEAN, column(BANDWIDTH, "128", "512", "128", "512"), {"batch_as_bandwidth": CELLS}),
@@ -145,12 +111,6 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
         ),
         # 11.174 · 2500, above any link, in one cell
         (CLEAN, {(2, 128): {BANDWIDTH: "27935"}}, {"unexplained": [(2, 128)]}),
-        # One iteration of the ring in GiB: 44,695,848 / 0.784 / 2^30 = 0.053095
-        (
-            DP,
-            column(BANDWIDTH, "0.053095", "0.21238", "0.15928", "0.62439"),
-            {"one_iteration;gib": CELLS},
-        ),
         # Fractions of 0.5 and 0.6 GB/s give the same, but no study has such a peak: a warning.
         (CLEAN, column(SHARE, "0.2235", "0.2235", "0.2793", "0.2793"), {"all_below_one": CELLS}),
         # T(4,512) = 4.1 without loading is less than 16.8/4 = 4.2.
@@ -254,17 +214,3 @@ def test_a_second_time_on_one_gpu_that_differs(tmp_path):
     # 18.2 is 1.1 % more than 18.0, as a second measurement may be; 18.0 is 5.9 % more than 17.0
     assert said(judged, "info")["second_single_time"] == [(1, 128)]
     assert said(judged) == {"repeated_single_time": [(1, 512)]}
-
-
-@pytest.mark.parametrize(
-    ("name", "errors"),
-    [
-        ("lab5-v100-dp", {"total_as_compute": 10, "over_total": 10}),
-        ("lab4-dp", {"batch_as_bandwidth": 6, "unexplained": 2}),
-        ("notebook-dp", {"times_gpus": 6, "one_iteration;gib": 6, "batch_exceeds_dataset": 9}),
-        ("lab5-a40-ddp", {"one_iteration": 6, "two_gpu_baseline": 3, "time_contradicted": 1}),
-    ],
-)
-def test_the_published_studies_have_few_causes(name, errors):
-    found = said(judge(of_repository(name), TRAIN_IMAGES), "error")
-    assert {cause: len(cells) for cause, cells in found.items()} == errors

@@ -12,7 +12,8 @@ from examples.submissions import honest
 from scaling.published.findings import judge
 from scaling.published.study import read_folder
 
-PLANTED = 150
+PLANTED = 85
+"""Each kind once."""
 
 
 def judged(text, ring=False):

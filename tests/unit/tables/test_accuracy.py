@@ -5,17 +5,14 @@ import math
 import pandas as pd
 import pytest
 
-from examples import report_tables
 from examples.records import epoch, record
 from scaling.core.grid import Cell
-from scaling.core.statistics import difference as interval_of
 from scaling.tables import schema
 from scaling.tables.accuracy import (
     AGREE,
     DIFFER,
     UNDECIDED,
     accuracy,
-    compare_batches,
     compare_recipes,
 )
 
@@ -61,21 +58,6 @@ def test_the_accuracy_of_a_diverged_run_is_not_told_but_its_losses_are():
     assert table.train_loss.tolist() == [3.0, pytest.approx(math.nan, nan_ok=True)]
 
 
-def test_large_batches_are_held_against_batch_128_on_one_gpu_or_the_smallest():
-    tables = report_tables.make()
-    timing, learned = tables["timing"], tables["accuracy"]
-    compared = compare_batches(timing, learned)
-    reference = compared[compared["reference"]]
-    assert set(reference["batch_size"]) == {128} and set(reference["gpus"]) == {1}
-    same = compared[(compared["global_batch_size"] == 128) & (compared["gpus"] == 4)].iloc[0]
-    assert same["difference"] == pytest.approx(0) and same["within_spread"]
-    # Without it the smallest; fewer than five epochs are compared at the last.
-    short = learned[learned["epoch"] <= 3]
-    compared = compare_batches(timing[timing["batch_size"] != 128], short)
-    assert set(compared[compared["reference"]]["batch_size"]) == {32}
-    assert set(compared["epoch"]) == {3}
-
-
 def run(recipe, seed, test_accuracy, epochs=5, status="ok"):
     """accuracy.csv of one run that ends with this test accuracy, after an epoch that was worse."""
     cell = ["example", recipe, "ddp", 1, 128, seed]
@@ -93,13 +75,6 @@ def pair(course, tuned, *more, epochs=5):
     pairs = compare_recipes(pd.DataFrame(rows, columns=schema.columns("accuracy")))
     assert set(pairs["quantity"]) == {"train_loss", "train_accuracy", "test_accuracy"}
     return next(pairs[pairs["quantity"] == "test_accuracy"].itertuples())
-
-
-def test_an_interval_does_not_pool_the_variances():
-    # Only the first varies: standard error 0.02 / sqrt(3) = 0.011547 with 2 degrees of freedom,
-    # t = 4.30265. Pooled variances would have 4, and an interval of ± 0.032 that misses 0.
-    found = interval_of([0.70, 0.72, 0.74], [0.76, 0.76, 0.76])
-    assert (found.low, found.high) == pytest.approx((0.04 - 0.049683, 0.04 + 0.049683), abs=1e-6)
 
 
 def test_overlapping_seeds_agree_and_recipes_far_apart_differ():

@@ -24,17 +24,6 @@ def judged(*rows):
     return noise.with_resolution(communication(timing), timing)
 
 
-def test_the_noise_of_a_subtraction_is_the_ranges_of_both_times():
-    one, four = timing_row(1, 32, 9.8, spread=0.196), timing_row(4, 32, 3.1, spread=0.062)
-    found = judged(one, four).iloc[0]
-    # 2 · 0.062 of 3.1 on 4 GPUs, and 2 · 0.196 of 9.8 / 4: 0.124 + 0.098.
-    assert found.resolution_seconds == pytest.approx(0.222)
-    # 3.1 - 9.8 / 4 is 0.65; 3.038 - 9.996 / 4 and 3.162 - 9.604 / 4.
-    assert (found.lowest_seconds, found.highest_seconds) == pytest.approx((0.539, 0.761))
-    # That of a time measured once is unknown.
-    assert judged(one | {"count": 1}, four)["resolution_seconds"].isna().all()
-
-
 def test_noisy_loading_does_not_make_a_time_without_loading_uncertain():
     # 5.4 - 10 / 2 is 0.4 s in both estimates; the whole epochs vary by 1 s, all of it loading.
     column = "epoch_seconds_without_loading"

@@ -27,18 +27,6 @@ def timed(seed=0, gpus=2, *, run_seconds=30.0, shutdown_seconds=2.0, status="ok"
     return cell, made | {"startup": PHASES} | shutdown
 
 
-def test_of_three_seeds_the_run_of_median_length_is_shown_whole():
-    lengths = [(40.0, 3.0), (30.0, 9.0), (35.0, 1.0)]
-    runs = [
-        timed(seed, run_seconds=run_seconds, shutdown_seconds=shutdown_seconds)
-        for seed, (run_seconds, shutdown_seconds) in enumerate(lengths)
-    ]
-    row = startup(runs).iloc[0]
-    assert (row.run_seconds, row.shutdown_seconds, row["count"]) == (35.0, 1.0, 3)
-    assert row[PARTS].tolist() == [10.0, 4.0, 10.0, 10.0, 1.0]
-    assert row[PHASE_COLUMNS].tolist() == [3.0, 4.0, 1.0, 0.5, 1.5]
-
-
 def test_a_cell_that_was_stopped_missing_or_not_clocked_keeps_its_row():
     stopped, before = timed(gpus=1, status="timeout"), Cell("course", "ddp", 3, 128, 0)
     missing = Cell("course", "ddp", 4, 128, 0)

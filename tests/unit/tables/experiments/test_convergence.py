@@ -39,25 +39,6 @@ def test_the_reference_is_plain_sgd_at_the_reference_batch_with_the_widest_sweep
     assert not convergence.runs([warmed])["reference"].any()
 
 
-def test_remedies_are_compared_with_the_reference_seeds_against_seeds():
-    # That 0 is inside says nothing of "near": so is a loss of more than the margin.
-    table = table_of(record("near", 512, swept(0.70, 0.71, 0.721)))
-    found = row(table, "rate_sweep", 512)
-    # Both have variance 1e-4: 2.77645 · 0.01 · sqrt(2 / 3) is half the interval.
-    assert found.test_difference == pytest.approx(-0.10)
-    assert (found.test_low, found.test_high) == pytest.approx((-0.12267, -0.07733), abs=1e-5)
-    assert (found.test_verdict, found.accuracy_margin) == ("behind", MARGIN)
-    assert row(table, "near", 512).test_verdict == "undecided"
-    assert row(table, "equal", 512).test_verdict == "within the margin"
-    assert row(table, "rate_sweep", 128).test_verdict == ""
-
-
-def test_runs_that_are_those_of_the_reference_have_no_interval_to_them():
-    copy = row(table_of(), "none", 128)
-    assert (copy.test_verdict, copy.test_difference) == ("the same runs", 0)
-    assert math.isnan(copy.test_low) and math.isnan(copy.test_high)
-
-
 @pytest.mark.parametrize(
     ("low", "high", "tells"),
     [
