@@ -7,7 +7,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env named demo study status cancel pack migrate replay answers compare studies published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-course lock clean
+.PHONY: help env small-env named demo study status cancel pack migrate replay answers compare studies published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-plain lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -138,5 +138,5 @@ lock: env ## resolve requirements*.in again (needs uv)
 clean: ## delete everything a study has made
 	rm -rf results logs benchmarks resources .snakemake
 
-bench-course: env ## recipe course against a plain script, once `make study` has made the images
-	python tests/bench/course_against_plain.py $(OPTIONS)
+bench-plain: env ## recipe plain against a script, once `make study` has made the images
+	python tests/bench/plain_against_script.py $(OPTIONS)

@@ -14,7 +14,7 @@ rule knobs_measure:
     params:
         code=measuring("knobs_measure", *models.code(MODEL["model"])),
         nodes=TIMED["nodes"],
-        recipe=options({"recipe_options": grid.recipe_options(config, "course")}),
+        recipe=options({"recipe_options": grid.recipe_options(config, "plain")}),
         knobs=json.dumps(Knobs.of(config["knobs"]).what),
         training=options(TRAINING | MODEL),
         machine=options(config["machine"], *LIMITS),

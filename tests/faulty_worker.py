@@ -1,6 +1,6 @@
 """train_run.py's worker with a fault planted: FAULT=kind:rank:epoch fails after that epoch.
 
-Recipe course fails between epochs, or says that its epochs take longer and longer up to that one;
+Recipe plain fails between epochs, or says that its epochs take longer and longer up to that one;
 recipe tuned fails inside the epoch, before its second step.
 """
 
@@ -15,12 +15,12 @@ import torch
 import train_run
 from scaling.launch import ranks
 from scaling.launch.stall import StepProgress
-from scaling.training import course, tuned
-from scaling.training.course import Course
+from scaling.training import plain, tuned
+from scaling.training.plain import Plain
 from scaling.training.tuned import Tuned
 
 
-class FaultyCourse(Course):
+class FaultyPlain(Plain):
     def run_epoch(self, epoch):
         kind, failing, last = os.environ["FAULT"].split(":")
         if kind == "slowing":
@@ -70,7 +70,7 @@ def fail():
 
 
 if __name__ == "__main__":
-    course.Course, tuned.Tuned = FaultyCourse, FaultyTuned
+    plain.Plain, tuned.Tuned = FaultyPlain, FaultyTuned
     if "tuned" in sys.argv:
         ranks.join = patient(ranks.join)
     train_run.main()

@@ -84,7 +84,7 @@ class Study:
         return Counter(rule for rule in JOB.findall(finished.stdout) if rule != "all")
 
     def record(self, **cell):
-        values = {"recipe": "course", "strategy": "ddp", "gpus": 1, "seed": 0, **cell}
+        values = {"recipe": "plain", "strategy": "ddp", "gpus": 1, "seed": 0, **cell}
         keys = ("recipe", "strategy", "gpus", "batch_size", "seed")
         run = "/".join(f"{key}~{values[key]}" for key in keys)
         return self.folder / "results/runs" / run / "run.json"
@@ -108,7 +108,7 @@ TINY = {
     "grid.gpus": [1],
     "grid.batch_sizes": [10, 20],
     "training.measured_epochs": 3,
-    "recipes.course.loader_workers": 1,
+    "recipes.plain.loader_workers": 1,
     "convergence.global_batches": [10],
     "convergence.reference_batch": 10,
     "convergence.epochs": 1,

@@ -1,6 +1,6 @@
 """The lab as a student writes it, in one file: ResNet-18 on 32×32 images with DDP.
 
-The yardstick for our recipe `course`; it shares no code with it. Started by torchrun:
+The yardstick for our recipe `plain`; it shares no code with it. Started by torchrun:
 
     torchrun --standalone --nproc-per-node=2 tests/bench/plain_ddp.py --batch-size 512
 

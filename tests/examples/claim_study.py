@@ -68,13 +68,13 @@ def instrumented(
     runs: int = 1,
     run_std: float = math.nan,
 ) -> Tables:
-    """The study with exposed communication read by an instrument on course/ddp, 4 GPUs, by batch.
+    """The study with exposed communication read by an instrument on plain/ddp, 4 GPUs, by batch.
 
     `seconds` are those of an epoch, `spread` the range of what was read, `run_std` the standard
     deviation between `runs`.
     """
     timing = made["timing"]
-    of_line = (timing["recipe"] == "course") & (timing["strategy"] == "ddp")
+    of_line = (timing["recipe"] == "plain") & (timing["strategy"] == "ddp")
     rows = timing[of_line & (timing["gpus"] == 4) & timing["batch_size"].isin(seconds)]
     read = rows[[*CELL_KEYS, "status"]].assign(estimate=estimate, spread_seconds=spread)
     read = read.assign(runs=runs, run_std_seconds=run_std)

@@ -16,14 +16,14 @@ CONFIG: dict[str, Any] = {
     "dataset": {"source": "digits"},
     "model": {"width": 64},
     "grid": {
-        "recipes": ["course"],
+        "recipes": ["plain"],
         "strategies": ["ddp"],
         "gpus": [1, 2],
         "batch_sizes": [128],
         "seeds": [0],
     },
     "training": {"learning_rate": 0.1, "measured_epochs": 3},
-    "recipes": {"course": {"loader_workers": 2}},
+    "recipes": {"plain": {"loader_workers": 2}},
     "machine": {"share": False, "cpu_threads": 1, "gpus_per_node": None, "check": "off"},
     "convergence": {"remedies": [], "global_batches": []},
     "synchronization": {"seeds": [0, 1, 2]},
@@ -41,8 +41,8 @@ RECORDS = [
     "peaks/peaks.json",
     "quantization/seed~0/export.json",
     "quantization/seed~0/variant~weights/quantization.json",
-    "runs/recipe~course/strategy~ddp/gpus~1/batch_size~128/seed~0/run.json",
-    "runs/recipe~course/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json",
+    "runs/recipe~plain/strategy~ddp/gpus~1/batch_size~128/seed~0/run.json",
+    "runs/recipe~plain/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json",
 ]
 FILES = sorted(["config.yaml", "manifest.json", *RECORDS])
 """All of a stored study."""

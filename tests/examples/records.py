@@ -129,7 +129,7 @@ def timing_row(
     *,
     spread: float = 0.0,
     loader_seconds: float = 0.0,
-    recipe: str = "course",
+    recipe: str = "plain",
     strategy: str = "ddp",
     status: str = "ok",
     count: float = 3,

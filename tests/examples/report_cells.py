@@ -16,14 +16,14 @@ BATCHES = [32, 128, 512, 2048, 16384]
 # (epoch_seconds, loader_seconds) on 1, 2 and 4 GPUs, or a status. The range is ± 2 %,
 # without loading ± 1 %.
 TIMES: dict[tuple[str, str], dict[int, list[tuple[float, float] | str]]] = {
-    ("course", "dp"): {
+    ("plain", "dp"): {
         32: [(9.8, 0.4), (14.0, 0.2), (19.6, 0.1)],
         128: [(4.0, 0.5), (4.02, 0.6), (5.2, 0.7)],
         512: [(3.0, 1.5), (3.3, 1.6), (2.97, 1.6)],
         2048: [(3.02, 1.6), (3.1, 1.8), (3.2, 1.9)],
         16384: [(3.66, 1.9), "oom", "infeasible"],
     },
-    ("course", "ddp"): {
+    ("plain", "ddp"): {
         32: [(9.8, 0.4), (5.6, 0.3), (3.1, 0.2)],
         128: [(4.0, 0.5), (2.2, 0.3), (1.25, 0.2)],
         512: [(3.0, 1.5), (1.49, 0.7), (0.9, 0.4)],
@@ -38,7 +38,7 @@ TIMES: dict[tuple[str, str], dict[int, list[tuple[float, float] | str]]] = {
         16384: ["oom", "oom", "infeasible"],
     },
 }
-DIVERGED, LOST = ("course", "ddp", 2, 16384), ("fast", "ddp", 4, 32)
+DIVERGED, LOST = ("plain", "ddp", 2, 16384), ("fast", "ddp", 4, 32)
 
 
 def of_seconds(seconds: float, loader: float) -> dict[str, float]:
@@ -101,11 +101,11 @@ def accuracy(timing: pd.DataFrame) -> pd.DataFrame:
 
 
 def costs(timing: pd.DataFrame) -> pd.DataFrame:
-    """3.329 GFLOP an image; course ran in TF32, fast in bf16, what had no time said nothing."""
+    """3.329 GFLOP an image; plain ran in TF32, fast in bf16, what had no time said nothing."""
     timed = timing["epoch_seconds"].notna()
     return timing[CELL_KEYS].assign(
         flops_per_image=timed.map({True: 3_328_997_376, False: float("nan")}),
-        precision=timing["recipe"].map({"course": "tf32", "fast": "bf16"}).where(timed),
+        precision=timing["recipe"].map({"plain": "tf32", "fast": "bf16"}).where(timed),
         power_capped_share=float("nan"),
         cost_note="",
         drift=timing["batch_size"].map({128: -0.03, 512: 0.09}),

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 
 CELL = {"gpus": 2, "batch_size": 10}
-LOG = "train_run/recipe~course/strategy~ddp/gpus~2/batch_size~10/seed~0.log"
+LOG = "train_run/recipe~plain/strategy~ddp/gpus~2/batch_size~10/seed~0.log"
 
 
 def test_two_studies_at_once_are_timed_one_after_another(new_study):

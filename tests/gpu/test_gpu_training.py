@@ -165,17 +165,17 @@ def test_replicas_compute_in_bf16():
 
 
 @several
-@pytest.mark.parametrize("recipe", ["course", "tuned"])
+@pytest.mark.parametrize("recipe", ["plain", "tuned"])
 def test_ranks_train_together_and_every_instrument_reads(images, tmp_path, recipe):
     quick = {**OPTIONS, "cuda_graph": True, "fused_norms": True}
-    options = {"loader_workers": 1} if recipe == "course" else quick
+    options = {"loader_workers": 1} if recipe == "plain" else quick
     asked = {"device": "cuda", "recipe": recipe, "recipe-options": json.dumps(options)}
     record = run(images, tmp_path / "run.json", gpus=2, **asked)
     assert record["status"] == "ok" and record["message"] is None
     assert len(set(record["model"]["parameters_sha256"])) == 1
     readings = record["communication"]["readings"]
     read = {(one["rank"], one["estimate"]) for one in readings if one["iterations"]}
-    wanted = ["profiler", *["ddp_log"] * (recipe == "course")]
+    wanted = ["profiler", *["ddp_log"] * (recipe == "plain")]
     assert read == {(rank, estimate) for rank in (0, 1) for estimate in wanted}
     assert all(min(of["seconds_without_exchange"]) > 0 for of in record["in_memory"])
     assert [(one["rank"], one["gpu"]) for one in record["device_time"]] == [(0, 0), (1, 0)]
@@ -192,9 +192,9 @@ def test_sharded_ranks_train_and_their_trace_shows_communication(images, tmp_pat
     assert {one["estimate"] for one in readings if one["iterations"]} == {"profiler"}
 
 
-@pytest.mark.parametrize("recipe", ["course", "tuned"])
+@pytest.mark.parametrize("recipe", ["plain", "tuned"])
 def test_one_gpu_says_how_long_it_works(images, tmp_path, recipe):
-    options = {"loader_workers": 1} if recipe == "course" else {**OPTIONS, "cuda_graph": True}
+    options = {"loader_workers": 1} if recipe == "plain" else {**OPTIONS, "cuda_graph": True}
     asked = {"device": "cuda", "recipe": recipe, "recipe-options": json.dumps(options)}
     record = run(images, tmp_path / "run.json", gpus=1, **asked)
     assert record["communication"]["readings"] == []

@@ -53,7 +53,7 @@ class SlurmStudy(Study):
         return next((job for job in reversed(self.jobs()) if job["Comment"] == comment), None)
 
     def cell_job(self, gpus, batch_size):
-        return self.job("train_run", "course", "ddp", gpus, batch_size, 0, "")
+        return self.job("train_run", "plain", "ddp", gpus, batch_size, 0, "")
 
     def wait_for_state(self, state, gpus, batch_size):
         cluster.wait_for(

@@ -87,15 +87,13 @@ def test_a_failed_job_is_named_with_its_rule_cell_slurm_job_and_log(study, cell)
     assert report.startswith("train_run:")
     assert STATES[cell] in report
     assert study.target(gpus=cell[0], batch_size=cell[1]) in report
-    log = (
-        f"logs/train_run/recipe~course/strategy~ddp/gpus~{cell[0]}/batch_size~{cell[1]}/seed~0.log"
-    )
+    log = f"logs/train_run/recipe~plain/strategy~ddp/gpus~{cell[0]}/batch_size~{cell[1]}/seed~0.log"
     assert log in report
     assert f"{job['JobId']}.log" in report
 
 
 def test_what_the_failed_job_said_is_shown(study):
-    assert "training of course/ddp, 2 GPUs, batch 500 per GPU, seed 0 failed" in study.output()
+    assert "training of plain/ddp, 2 GPUs, batch 500 per GPU, seed 0 failed" in study.output()
 
 
 def test_a_job_over_its_memory_is_ended_by_slurm_which_says_so_in_the_jobs_log(study):
@@ -125,7 +123,7 @@ def test_the_next_run_submits_only_what_is_missing_and_cancels_it_when_interrupt
     cluster.wait_for(lambda: not cluster.queue(), "an empty queue")
     assert snakemake.returncode != 0
     new = {job["Comment"]: job["JobState"] for job in study.jobs()[before:]}
-    assert set(new) == {f"rule_train_run_wildcards_course_ddp_{n}_{size}_0_" for n, size in STATES}
+    assert set(new) == {f"rule_train_run_wildcards_plain_ddp_{n}_{size}_0_" for n, size in STATES}
     assert all(study.cell_job(1, size)["JobState"] == "CANCELLED" for size in LONG.values())
     assert not [process for process in psutil.process_iter(["cwd"]) if at_work(process, study)]
 

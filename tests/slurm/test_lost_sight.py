@@ -76,7 +76,7 @@ def test_the_reason_of_a_wait_is_said_and_the_jobs_name_is_its_cell(study):
         said = r"Slurm lets jobs wait: .+ \(job \d+\)"
         cluster.wait_for(lambda: re.search(said, study.output()), "the reason")
         job = study.cell_job(1, QUICK)
-        assert job["JobName"] == f"train_run_course_ddp_1_{QUICK}_0_"
+        assert job["JobName"] == f"train_run_plain_ddp_1_{QUICK}_0_"
         scontrol("hold", job["JobId"])
         cluster.wait_for(lambda: "JobHeld" in study.output(), "that the job is held")
         scontrol("release", job["JobId"])

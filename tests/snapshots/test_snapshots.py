@@ -51,9 +51,9 @@ def test_a_table_that_is_gone_or_new_is_a_difference(found):
         ),
         (
             "tables/claims.json",
-            "Q1-faster-course",
+            "Q1-faster-plain",
             "Q1-of-late",
-            [".claims.Q1-faster-course is gone", ".claims.Q1-of-late is new"],
+            [".claims.Q1-faster-plain is gone", ".claims.Q1-of-late is new"],
         ),
         ("tables/claims.json", '"kind"', '"type"', ["kind is gone", "type is new"]),
         ("figures.txt", "/rate.svg", "/of_late.svg", ["/rate.svg", "/of_late.svg"]),

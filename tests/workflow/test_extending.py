@@ -30,7 +30,7 @@ def study(tmp_path_factory):
             else:
                 made.config.setdefault(section, {}).update(values)
     made.config["model"]["name"] = f"{own}/{made.config['model']['name']}"
-    made.configure({"recipes.course.loader_workers": 0})
+    made.configure({"recipes.plain.loader_workers": 0})
     made.own = own
     return made
 
@@ -38,21 +38,21 @@ def study(tmp_path_factory):
 def test_a_model_a_strategy_a_recipe_and_a_dataset_of_ones_own_are_measured(study):
     cells = [
         {"recipe": "adam", "strategy": "ddp_fp16", "gpus": 2, "batch_size": 10},
-        {"recipe": "course", "strategy": "ddp_fp16", "gpus": 2, "batch_size": 10},
+        {"recipe": "plain", "strategy": "ddp_fp16", "gpus": 2, "batch_size": 10},
     ]
     paths = [study.record(**cell) for cell in cells]
     finished = study.snakemake(*(str(path.relative_to(study.folder)) for path in paths))
     assert finished.returncode == 0, finished.stdout
     assert "Part B is left out" in finished.stdout
-    adam, course = (json.loads(path.read_text()) for path in paths)
-    assert adam["status"] == course["status"] == "ok"
+    adam, plain = (json.loads(path.read_text()) for path in paths)
+    assert adam["status"] == plain["status"] == "ok"
     assert adam["model"]["name"].endswith("my_model.py:small")
     # 3·4·9 + 4 of the convolution, 2·4 of the norm, 4·2 + 2 of the last layer.
     assert adam["model"]["parameters"] == 130
     assert adam["model"]["flops_per_image"] > 0
     assert adam["dataset"]["source"] == "two_greys" and adam["dataset"]["image_shape"][0] == 48
     assert adam["training"]["recipe_options"]["adam_rate"] == 0.001
-    assert adam["epochs"][-1]["train_loss"] != course["epochs"][-1]["train_loss"]
+    assert adam["epochs"][-1]["train_loss"] != plain["epochs"][-1]["train_loss"]
 
 
 def test_an_edit_of_ones_own_file_runs_what_uses_it_and_a_comment_nothing(study):

@@ -18,7 +18,7 @@ MINE = {
     "device": "cpu",
     "dataset": {"source": "synthetic", "train_images": 60, "test_images": 20},
     "model": {"width": 1},
-    "grid": {"recipes": ["course"], "strategies": ["ddp"], "gpus": [1], "batch_sizes": [10]},
+    "grid": {"recipes": ["plain"], "strategies": ["ddp"], "gpus": [1], "batch_sizes": [10]},
     "training": {"measured_epochs": 3, "measured_seconds": 0.0, "instrumented_iterations": 2},
     "peaks": {"matrix_sizes": [64], "copy_bytes": 1000, "sustained_seconds": 0.0},
     "convergence": {"remedies": []},

@@ -16,7 +16,7 @@ MEASURING |= {"quantize_train", "quantize_evaluate", "peaks_measure", "synchroni
 MEASURING |= {"convergence_train", "quantize_peers", "quantize_train_resnet"}
 MEASURING |= {"quantize_evaluate_resnet", "machine_check", "knobs_measure"}
 MEASURING |= {"quantize_export", "quantize_export_resnet"}
-RUNS = "runs/recipe~course/strategy~ddp"
+RUNS = "runs/recipe~plain/strategy~ddp"
 RECORD = f"studies/tiny/{RUNS}/gpus~1/batch_size~20/seed~0/run.json"
 
 
@@ -100,7 +100,7 @@ def test_a_study_of_another_machine_needs_neither_its_gpus_nor_its_images(clone)
     config["dataset"] |= {"source": "cifar10", "path": "/no/such/folder"}
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     for kept in ("runs", "logs/train_run"):
-        (folder / kept / "recipe~course").rename(folder / kept / "recipe~tuned")
+        (folder / kept / "recipe~plain").rename(folder / kept / "recipe~tuned")
     assert not MEASURING & set(clone.planned())
 
 

@@ -179,10 +179,10 @@ def test_one_failing_cell_leaves_the_others_done_and_is_named_with_its_log(study
     )
     timing = "results/tables/tiny/timing.csv"
     failed = study.snakemake("--keep-going", "--show-failed-logs", timing)
-    log = "logs/train_run/recipe~course/strategy~ddp/gpus~2/batch_size~20/seed~0.log"
+    log = "logs/train_run/recipe~plain/strategy~ddp/gpus~2/batch_size~20/seed~0.log"
     assert failed.returncode != 0
     assert "Error in rule train_run" in failed.stdout and log in failed.stdout
-    assert "training of course/ddp, 2 GPUs, batch 20 per GPU, seed 0 failed" in failed.stdout
+    assert "training of plain/ddp, 2 GPUs, batch 20 per GPU, seed 0 failed" in failed.stdout
     assert study.record(gpus=1, batch_size=20).exists()
     assert not study.record(gpus=2, batch_size=20).exists()
 

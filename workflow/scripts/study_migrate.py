@@ -21,6 +21,7 @@ from scaling.core.errors import UserError
 from scaling.core.records.kind import TO_DO, opened
 from scaling.core.records.kinds import KINDS
 from scaling.core.settling import settling
+from scaling.registry.recipe import RECIPES
 
 STUDIES = Path("studies")
 Rows = list[dict[str, Any]]
@@ -76,10 +77,12 @@ def complete(found: Any, later: Any) -> None:
 
 def run(record: Any) -> None:
     """Give a run what can be told from its other fields."""
+    cell = record["cell"]
+    cell["recipe"] = RECIPES.renamed.get(cell["recipe"], cell["recipe"])
     told = re.search(CAPACITY, record["message"] or "")
     record["memory"].setdefault("capacity_bytes", float(told[1]) * 2**30 if told else None)
     record.setdefault("settling", settling(record["epochs"]))
-    gpus, readings = record["cell"]["gpus"], record["communication"]["readings"]
+    gpus, readings = cell["gpus"], record["communication"]["readings"]
     record["device_time"] = [_device_time(rank, gpus) for rank in record["device_time"]]
     record.setdefault("in_memory", _in_memory(record["device_time"], readings))
     record["communication"]["readings"] = [one for one in readings if "seconds" not in one]
@@ -153,6 +156,26 @@ def upgraded(name: str, document: Any) -> Any:
     return made
 
 
+def renamed(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration that has the recipes by today's names."""
+    grid, options = config.get("grid", {}), config.get("recipes", {})
+    repeats = grid.get("repeats", [])
+    for lists in [grid, *(repeats if isinstance(repeats, list) else [])]:
+        if "recipes" in lists:
+            lists["recipes"] = [RECIPES.renamed.get(name, name) for name in lists["recipes"]]
+    if options:
+        config["recipes"] = {RECIPES.renamed.get(name, name): own for name, own in options.items()}
+    return config
+
+
+def rename_folders(study: Path) -> None:
+    """Give folders of records the recipes' names of today; where there is one so, it stays."""
+    for old, new in RECIPES.renamed.items():
+        for folder in sorted(study.rglob(f"recipe~{old}")):
+            if not (target := folder.with_name(f"recipe~{new}")).exists():
+                folder.rename(target)
+
+
 def rewrite_record(path: Path) -> bool:
     """Rewrite a record that older code wrote; returns whether it did."""
     kind, (record, signed) = KINDS[path.name], opened(path)
@@ -173,7 +196,7 @@ def rewrite_record(path: Path) -> bool:
 def rewrite_config(path: Path) -> bool:
     """Write what older studies did not know into a configuration; returns whether it did."""
     config = read_config(path)
-    completed = upgraded(stored.CONFIG, config)
+    completed = renamed(upgraded(stored.CONFIG, config))
     if completed == config:
         return False
     with files.same_times(path):
@@ -186,6 +209,7 @@ def main(study: str) -> None:
     """Rewrite `study`, the name of a stored one or a folder laid out as results/ is."""
     there = [path for path in (STUDIES / study, Path(study)) if study and path.is_dir()]
     folder = there[0] if there else stored.find(STUDIES, study)
+    rename_folders(folder)
     paths = sorted(folder / path for path in stored.own_files(folder))
     rewritten = [path for path in paths if path.name in KINDS and rewrite_record(path)]
     rewritten += [path for path in paths if path.name == stored.CONFIG and rewrite_config(path)]

@@ -16,7 +16,7 @@ from scaling.synchronization.plan import Plan
 def main(argv: list[str] | None = None) -> None:
     """Write synchronization.json: what `synchronization.worker` reports, and where it is from."""
     plan = command_line.parse(Plan, argv, __doc__)
-    spec = plan.spec_of("course", "ddp", plan.seeds[0])
+    spec = plan.spec_of("plain", "ddp", plan.seeds[0])
     log_folder = launcher.worker_folder()
     if log_folder is not None:
         from scaling.launch import ranks

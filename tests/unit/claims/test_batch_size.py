@@ -15,25 +15,25 @@ def changed(change):
     return claims(batch_size.claims, study(change))
 
 
-def course(timing, batch, seconds, loader=0.0):
+def plain(timing, batch, seconds, loader=0.0):
     for strategy in ("dp", "ddp"):
-        set_time(timing, ("course", strategy, 1, batch), seconds, loader)
+        set_time(timing, ("plain", strategy, 1, batch), seconds, loader)
 
 
 @pytest.mark.parametrize(
     ("id", "cell", "verdict"),
     [
-        ("Q1-faster-course", (32, 1.0), "refuted"),
+        ("Q1-faster-plain", (32, 1.0), "refuted"),
         # 3.50 s with batch 128 is no clear difference.
-        ("Q1-faster-course", (32, 3.55), "in part"),
+        ("Q1-faster-plain", (32, 3.55), "in part"),
         # The shortest epoch is 3.0 s with 1.5 s of loading, ± 2 %.
-        ("Q1-slower-course", (16384, 3.66, 1.9), "supported"),
-        ("Q1-slower-course", (16384, 3.66, 1.5), "refuted"),
-        ("Q1-slower-course", (16384, 3.1, 1.9), "unclear"),
+        ("Q1-slower-plain", (16384, 3.66, 1.9), "supported"),
+        ("Q1-slower-plain", (16384, 3.66, 1.5), "refuted"),
+        ("Q1-slower-plain", (16384, 3.1, 1.9), "unclear"),
     ],
 )
 def test_times_are_judged_by_their_ranges(id, cell, verdict):
-    assert changed(lambda timing: course(timing, *cell))[id].verdict == verdict
+    assert changed(lambda timing: plain(timing, *cell))[id].verdict == verdict
 
 
 def test_a_time_measured_once_decides_nothing_and_one_batch_size_makes_no_claim():
@@ -43,7 +43,7 @@ def test_a_time_measured_once_decides_nothing_and_one_batch_size_makes_no_claim(
     for busy in (0.0025, 0.0055):
         traced = device_time({32: (0.0075, busy), 2048: (0.07, 0.06)}).assign(count=1)
         found = claims(batch_size.claims, study(once) | {"device_time": traced})
-        del found["Q1-gaps-course"]
+        del found["Q1-gaps-plain"]
         assert {claim.verdict for claim in found.values()} == {"unclear"}
         assert found["Q1-gaps-fast"].sentence.endswith("Noise unknown: repeats would tell.")
     tables = study()

@@ -24,7 +24,7 @@ def test_the_preferred_estimate_alone_decides():
     # 0.9 s, ± 0.009 s; the traced kernels 0.248 and 0.27 s.
     tables = instrumented(study(), {32: 0.31, 512: 0.018}, spread=0.009)
     both = instrumented(tables, {32: 0.248, 512: 0.27}, estimate="profiler")
-    claim = claims(communication.parts, both)["Q3.1-falls-course-ddp"]
+    claim = claims(communication.parts, both)["Q3.1-falls-plain-ddp"]
     # At 128 there is the subtraction alone: 13 to 20 %.
     assert claim.verdict == "in part" and told(claim) == "rs"
     assert claim.evidence[0].figures["large_estimate"] == "without communication"
@@ -37,7 +37,7 @@ def test_the_preferred_estimate_alone_decides():
 def test_the_noise_of_a_lone_instrument_is_not_taken_to_be_none():
     # Each half to double of 0.155 s of 3.1 and of 0.03 s of 0.9.
     read = instrumented(study(), {32: 0.155, 512: 0.03}, estimate="profiler")
-    claim = claims(communication.parts, read)["Q3.1-falls-course-ddp"]
+    claim = claims(communication.parts, read)["Q3.1-falls-plain-ddp"]
     assert shares(claim, "small", "communication") == pytest.approx((0.025, 0.1))
     assert shares(claim, "large", "communication") == pytest.approx((1 / 60, 1 / 15))
 
@@ -58,18 +58,18 @@ def test_so_many_more_runs_would_tell_the_shares_of_two_batches(large, runs, tel
     made = instrumented(study(), seconds, spread=0.009, runs=runs, run_std=0.012)
     rows = made["communication"]
     made["communication"] = rows[rows["batch_size"].isin(seconds)]
-    assert claims(communication.parts, made)["Q3.1-falls-course-ddp"].sentence.endswith(tells)
+    assert claims(communication.parts, made)["Q3.1-falls-plain-ddp"].sentence.endswith(tells)
 
 
 def test_a_larger_batch_communicates_less_more_or_neither(example):
     # 17 to 28 % at 128, 14 to 22 % at 32.
     assert told(example["Q3.1-falls-fast-ddp"]) == "rss"
-    assert example["Q3.1-falls-course-ddp"].verdict == "unclear"
+    assert example["Q3.1-falls-plain-ddp"].verdict == "unclear"
     slow = study(lambda timing: set_time(timing, ("fast", "ddp", 4, 2048), 0.62))
     assert told(claims(communication.parts, slow)["Q3.1-falls-fast-ddp"]) == "rsr"
 
 
-# course/ddp, 4 GPUs: 2.9 - 9.4 / 4 = 0.55 s (± 0.105) with b=32, 1.05 - 3.5 / 4 = 0.175 (± 0.0385)
+# plain/ddp, 4 GPUs: 2.9 - 9.4 / 4 = 0.55 s (± 0.105) with b=32, 1.05 - 3.5 / 4 = 0.175 (± 0.0385)
 # with 128, 0.5 - 1.5 / 4 = 0.125 (± 0.0175) with 512.
 @pytest.mark.parametrize(
     ("seconds", "options", "verdict", "parts"),
@@ -86,7 +86,7 @@ def test_a_larger_batch_communicates_less_more_or_neither(example):
 )
 def test_subtraction_is_held_against_an_instrument(seconds, options, verdict, parts):
     read = instrumented(study(), seconds, **options)
-    claim = claims(communication.parts, read)["Q3.1-estimates-course-ddp"]
+    claim = claims(communication.parts, read)["Q3.1-estimates-plain-ddp"]
     figures = claim.evidence[0].figures
     assert claim.verdict == verdict and told(claim) == parts
     assert (figures["differ"], figures["cells"]) == (parts.count("r"), len(seconds))
@@ -104,12 +104,12 @@ def test_nothing_rests_on_a_time_without_loading_below_the_epoch_in_memory(gpus)
     tables["in_memory"] = memory
     parts = epoch_parts(tables["timing"], memory, tables["communication"])
     assert parts.loc[parts["gpus"] > 1, "communication_seconds"].isna().all()
-    falls = claims(communication.parts, tables)["Q3.1-falls-course-ddp"]
+    falls = claims(communication.parts, tables)["Q3.1-falls-plain-ddp"]
     assert falls.verdict == "not measured"
     assert used("subtraction_without_loading", 0.6, made=tables).verdict == "not measured"
     # An instrument is believed as before.
     read = instrumented(tables, {32: 0.31, 512: 0.009})
-    assert claims(communication.parts, read)["Q3.1-falls-course-ddp"].verdict == "supported"
+    assert claims(communication.parts, read)["Q3.1-falls-plain-ddp"].verdict == "supported"
     assert used("profiler", 0.6, made=tables).verdict == "supported"
 
 
@@ -119,7 +119,7 @@ def used(estimate, *utilizations, made=None):
     rows = tables["timing"][tables["timing"]["gpus"] == 2].head(len(utilizations))
     rows = rows.assign(estimate=estimate, peak_gb_per_s=100.0, utilization=utilizations)
     tables["bandwidth"] = rows.assign(bandwidth_gb_per_s=0.0, communication_seconds=1.0)
-    return claims(communication.link, tables)["Q3.2-travelling-course-dp"]
+    return claims(communication.link, tables)["Q3.2-travelling-plain-dp"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_each_cell_tells_how_much_of_the_link_is_used(estimate, utilizations, ve
 
 
 def test_what_has_no_estimate_was_not_measured(example):
-    assert example["Q3.1-estimates-course-ddp"].verdict == "not measured"
+    assert example["Q3.1-estimates-plain-ddp"].verdict == "not measured"
     assert used("ddp_log", 0.5).verdict == "not measured"
     tables = study()
     tables["communication"]["communication_seconds"] = None

@@ -29,7 +29,7 @@ def test_without_techniques_the_timed_cells_seeds_answer(count, verdict):
     accuracy = report_cells.accuracy(timing)
     tables = {"timing": timing, "accuracy": accuracy[accuracy["seed"] < count]}
     found = large_batches.claims(ClaimTables(report_cells.STUDY, tables))
-    assert [one.configuration for one in found] == ["course/dp", "course/ddp", "fast/ddp"]
+    assert [one.configuration for one in found] == ["plain/dp", "plain/ddp", "fast/ddp"]
     assert {one.verdict for one in found} == {verdict}
     # 0.1 + (128 / 8192) ** 0.25 · (0.68 − 0.01 for each seed) − 0.02.
     figures = found[0].evidence[0].figures

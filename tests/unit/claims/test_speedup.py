@@ -16,9 +16,9 @@ def changed(change=None):
 @pytest.mark.parametrize(
     ("id", "seconds", "verdict", "parts"),
     [
-        # On 4 GPUs 2.93 at least; course/dp takes 19.6 s with batch 32, one GPU 9.8 s.
+        # On 4 GPUs 2.93 at least; plain/dp takes 19.6 s with batch 32, one GPU 9.8 s.
         ("Q2-faster-fast-ddp", {}, "supported", "ssss"),
-        ("Q2-faster-course-dp", {}, "in part", "rrur"),
+        ("Q2-faster-plain-dp", {}, "in part", "rrur"),
         # 1.24 / 1.25, each ± 2 %.
         ("Q2-faster-fast-ddp", {(4, 2048): 1.25}, "in part", "sssu"),
         # 7.2 s and 1.76 s on one GPU at 32 and 128; 1.32 s and 1.24 s at 512 and 2048.
@@ -27,11 +27,11 @@ def changed(change=None):
         # by 3 %, 7 % of it lie within their ranges.
         (FIXED, ALIKE, "refuted", "rrr"),
         (FIXED, ALIKE | {(1, 32): 1.34}, "in part", "urr"),
-        # 1.76 / 0.6 = 2.93 at 128, 1.24 / 0.33 = 3.76 at 2048, 3.27 at 32; course/ddp has 3.33 ±
+        # 1.76 / 0.6 = 2.93 at 128, 1.24 / 0.33 = 3.76 at 2048, 3.27 at 32; plain/ddp has 3.33 ±
         # 4 % at 512, 3.16 at 32.
         (LARGER, {}, "in part", "rss"),
         (LARGER, {(4, 2048): 0.62}, "in part", "rsr"),
-        ("Q2-batch-course-ddp", {}, "unclear", "uu"),
+        ("Q2-batch-plain-ddp", {}, "unclear", "uu"),
     ],
 )
 def test_scaling_is_judged_by_the_ranges_of_speedups(id, seconds, verdict, parts):
@@ -51,9 +51,9 @@ def test_what_is_missing_is_named():
     cells["fixed_global_batch_speedup"] = None
     found = claims(speedup.claims, tables | {"speedup": cells})
     missing = {id for id, claim in found.items() if claim.verdict == "not measured"}
-    of_course = [f"{kind}-course-{way}" for kind in ("global-batch", "batch") for way in WAYS]
-    assert missing == {"Q2-faster-fast-ddp", *(f"Q2-{each}" for each in of_course)}
-    said = found["Q2-global-batch-course-dp"].sentence
+    of_plain = [f"{kind}-plain-{way}" for kind in ("global-batch", "batch") for way in WAYS]
+    assert missing == {"Q2-faster-fast-ddp", *(f"Q2-{each}" for each in of_plain)}
+    said = found["Q2-global-batch-plain-dp"].sentence
     assert said == "Add 128 to `grid.batch_sizes` to compare equal global batches."
 
 

@@ -31,7 +31,7 @@ def config(monkeypatch):
         ("machine", {"gpus_per_node": 2}, 4, None, "machine.gpus_per_node is 2: run on a cluster"),
         ("grid", {"strategies": ["ddp", "dp"]}, 1, None, None),
         ("grid", {"strategies": ["ddp", "dp"]}, 2, None, "dp needs GPUs for more than one device"),
-        ("grid", {"recipes": ["course"]}, 1, None, None),
+        ("grid", {"recipes": ["plain"]}, 1, None, None),
         (
             "grid",
             {"recipes": ["tuned"]},

@@ -14,7 +14,7 @@ from scaling.core.records.kinds import KINDS
 from scaling.core.records.run import RUN
 
 STUDIES = Path(__file__).parents[3] / "studies"
-CELL = "runs/recipe~tuned/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json"
+CELL = "runs/recipe~plain/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json"
 VARIANT = "quantization/seed~0/variant~mistake-bias_scale/quantization.json"
 REMEDY = "convergence/remedy~none/global_batch~128/runs.json"
 SWEEP, PEAKS = "interconnect/gpus~2/sweep.json", "peaks/peaks.json"
@@ -24,7 +24,10 @@ FROM = {
     **dict.fromkeys([REMEDY, SYNCHRONIZATION], "h200x4"),
     VARIANT: "quantization-cifar10",
 }
+TUNED, COURSE = (CELL.replace("~plain", f"~{recipe}") for recipe in ("tuned", "course"))
 OLDER = ["training: {learning_rate: 0.1}", "quantization: {seeds: [0]}", "machine: {share: true}"]
+OLDER += ["grid: {recipes: [course, tuned], repeats: [{repeats: 1, recipes: [course]}]}"]
+OLDER += ["recipes: {course: {loader_workers: 4}}"]
 
 
 def older(record, path):
@@ -39,6 +42,7 @@ def older(record, path):
         timed |= {"seconds": [2.0], "seconds_without": [1.5]}
         record["communication"]["readings"].append(timed)
         del record["device_time"][1]["compute_seconds"]
+        record["cell"]["recipe"] = "course"
         record |= {"status": "ok", "message": "a total capacity of 2.00 GiB of which"}
     for row in record["rows"] if path in (SWEEP, PEAKS) else ():
         row.pop("launch", None)
@@ -56,9 +60,9 @@ def older(record, path):
 def study(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path, name in FROM.items():
-        place = Path("studies/old", path)
+        place = Path("studies/old", COURSE if path == CELL else path)
         place.parent.mkdir(parents=True, exist_ok=True)
-        record = json.loads((STUDIES / name / path).read_text())
+        record = json.loads((STUDIES / name / (TUNED if path == CELL else path)).read_text())
         older(record, path)
         place.write_text(json.dumps(record))
         os.utime(place, (1000, 2000))
@@ -80,14 +84,18 @@ def test_what_older_code_wrote_becomes_todays_once(study, capsys):
         **{"rank": 1, "iterations": 0},
         "note": "computing was not told from communicating",
     }
-    assert run["settling"] == RUN.read(STUDIES / "h200x2" / CELL)["settling"]
+    assert run["settling"] == RUN.read(STUDIES / "h200x2" / TUNED)["settling"]
     assert {row["launch"] for row in found[SWEEP]["rows"]} == {"eager"}
     states = [row.get("state") for row in found[PEAKS]["rows"] if "matrix_size" in row]
     assert set(states) == {"sprint"}
     assert found[REMEDY]["options"]["muon"] == 0 and found[REMEDY]["result"]["longer"] == []
     assert found[SYNCHRONIZATION]["model"]["widest_norm"] == 512
     assert found[VARIANT]["scheme"]["mistakes"] == ["bias_scale"]
+    assert not (study / COURSE).exists() and run["cell"]["recipe"] == "plain"
     config = yaml.safe_load((study / "config.yaml").read_text())
+    assert config["recipes"] == {"plain": {"loader_workers": 4}}
+    assert config["grid"]["recipes"] == ["plain", "tuned"]
+    assert config["grid"]["repeats"] == [{"repeats": 1, "recipes": ["plain"]}]
     assert config["machine"] == {"check": "off", "share": True}
     assert config["quantization"]["seeds"] == [0] and config["quantization"]["variants"] == []
     assert config["convergence"] == {"remedies": [], "accuracies": []}
@@ -107,7 +115,7 @@ def test_what_older_code_wrote_becomes_todays_once(study, capsys):
     ],
 )
 def test_what_cannot_be_read_is_one_sentence(study, content, said):
-    (study / CELL).write_text(content)
+    (study / COURSE).write_text(content)
     with pytest.raises(UserError, match=rf"run\.json {said}|run\.json .*{said}"):
         study_migrate.main(["--study", "old"])
 

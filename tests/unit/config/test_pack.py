@@ -88,7 +88,7 @@ def test_what_ddp_was_told_is_packed_and_refused_where_the_study_asks_for_someth
     path = "experiments/gpus~2/batch_size~128/knobs.json"
     with pytest.raises(UserError, match=f"lacks 1 of its .* files, the first is results/{path};"):
         pack()
-    made = records.record(grid.Cell("course", "ddp", 2, 128, 0), [])
+    made = records.record(grid.Cell("plain", "ddp", 2, 128, 0), [])
     document = {key: made[key] for key in ("cell", "training", "environment")}
     document |= {"knobs": Knobs.of(asked).what, "rows": [], "device": "cuda", "seconds": 9.0}
     document["dataset"] = DATASET.read(folder / "resources/dataset/digits/manifest.json")
@@ -160,7 +160,7 @@ def test_a_partial_study_is_packed_without_the_missing_runs(folder):
     [
         ({"training": {"learning_rate": 0.05}}, finished_study.CHECKSUM, r"learning_rate 0\.1"),
         (
-            {"recipes": {"course": {"loader_workers": 2, "later": True}}},
+            {"recipes": {"plain": {"loader_workers": 2, "later": True}}},
             finished_study.CHECKSUM,
             "recipe_options",
         ),

@@ -15,7 +15,7 @@ from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
-CELLS = {f"{recipe}/{strategy}" for recipe in ("course", "tuned") for strategy in ("dp", "ddp")}
+CELLS = {f"{recipe}/{strategy}" for recipe in ("plain", "tuned") for strategy in ("dp", "ddp")}
 MEASURING = {
     *("interconnect_sweep", "peaks_measure", "convergence_train", "synchronization_measure"),
     *("quantize_train", "quantize_evaluate", "dataset_prepare", "machine_check", "knobs_measure"),
@@ -92,9 +92,9 @@ def changed(project):
         ("training/step.py", {"tuned/dp", "tuned/ddp"}),
         ("training/tuned.py", {"tuned/dp", "tuned/ddp"}),
         ("registry/recipes/tuned.py", {"tuned/dp", "tuned/ddp"}),
-        ("training/course.py", {"course/dp", "course/ddp"}),
-        ("training/data_parallel.py", {"course/dp", "tuned/dp"}),
-        ("training/distributed_data_parallel.py", {"course/ddp", "tuned/ddp"}),
+        ("training/plain.py", {"plain/dp", "plain/ddp"}),
+        ("training/data_parallel.py", {"plain/dp", "tuned/dp"}),
+        ("training/distributed_data_parallel.py", {"plain/ddp", "tuned/ddp"}),
         ("models/resnet.py", CELLS),
         ("training/worker.py", CELLS),
     ],
@@ -132,26 +132,26 @@ TELLING = [
     ("report/overview.py", "It scales", "It grows"),
     ("terminal/estimate.py", "one after another", "in turn"),
 ]
-COURSE, TUNED = {"course/dp", "course/ddp"}, {"tuned/dp", "tuned/ddp"}
+PLAIN, TUNED = {"plain/dp", "plain/ddp"}, {"tuned/dp", "tuned/ddp"}
 RANKS, LARGE, LINK = {"synchronization_measure"}, {"convergence_train"}, {"interconnect_sweep"}
-PLAIN = COURSE | RANKS | {"knobs_measure"}
+STUDIED = PLAIN | RANKS | {"knobs_measure"}
 LAUNCHED = CELLS | RANKS | LINK | {"knobs_measure", "machine_check", "peaks_measure"}
 MEASURED = [
-    ("models/resnet.py", "stride", "strides", PLAIN | TUNED | LARGE | LINK),
+    ("models/resnet.py", "stride", "strides", STUDIED | TUNED | LARGE | LINK),
     ("models/norm_kernels.py", "BLOCKS = ", "BLOCKS = 1 + ", TUNED | RANKS),
     ("models/fused.py", "SUMS = 4", "SUMS = 5", TUNED | RANKS),
     ("data/resident.py", "_flip = padding, flip", "_flip = 1, flip", TUNED | RANKS | LARGE),
     ("data/images.py", "BILINEAR", "NEAREST", {"dataset_prepare"}),
-    ("training/course.py", "shuffle=True, seed", "shuffle=False, seed", PLAIN),
-    ("training/course.py", "cell.seed * 1000", "cell.seed * 100", PLAIN),
+    ("training/plain.py", "shuffle=True, seed", "shuffle=False, seed", STUDIED),
+    ("training/plain.py", "cell.seed * 1000", "cell.seed * 100", STUDIED),
     ("training/step.py", "part / size / self._ranks", "part / size", TUNED | RANKS | LARGE),
     ("training/update.py", "STEPS = 3", "STEPS = 5", TUNED | RANKS | LARGE | LINK),
     (
         *("training/distributed_data_parallel.py", "device_ids=devices", "device_ids=None"),
-        {"course/ddp", "tuned/ddp"} | LINK,
+        {"plain/ddp", "tuned/ddp"} | LINK,
     ),
-    ("training/data_parallel.py", "range(gpus)", "range(1, gpus)", {"course/dp", "tuned/dp"}),
-    ("training/evaluation.py", "size: int = 500", "size: int = 50", PLAIN | TUNED | LARGE),
+    ("training/data_parallel.py", "range(gpus)", "range(1, gpus)", {"plain/dp", "tuned/dp"}),
+    ("training/evaluation.py", "size: int = 500", "size: int = 50", STUDIED | TUNED | LARGE),
     ("training/worker.py", "manual_seed(spec.cell.seed)", "manual_seed(0)", CELLS),
     ("instruments/peaks.py", "BLOCK_SECONDS = 0.02", "BLOCK_SECONDS = 0.2", {"peaks_measure"}),
     ("instruments/allreduce.py", "/ sweep.iterations", "/ sweep.repeats", LINK),

@@ -7,17 +7,17 @@ from scaling.core.grid import Cell
 
 
 def test_a_grid_has_every_combination_in_the_order_of_its_lists():
-    runs = grid.expand(["course"], ["dp", "ddp"], [1, 2], [32], [0, 1])
+    runs = grid.expand(["plain"], ["dp", "ddp"], [1, 2], [32], [0, 1])
     assert len(runs) == 8
-    assert runs[0] == Cell("course", "dp", 1, 32, 0)
-    assert runs[-1] == Cell("course", "ddp", 2, 32, 1)
+    assert runs[0] == Cell("plain", "dp", 1, 32, 0)
+    assert runs[-1] == Cell("plain", "ddp", 2, 32, 1)
 
 
 def test_the_record_of_a_run_lies_where_the_contract_says():
-    run = Cell("course", "ddp", 4, 512, 0)
-    expected = "results/runs/recipe~course/strategy~ddp/gpus~4/batch_size~512/seed~0/run.json"
+    run = Cell("plain", "ddp", 4, 512, 0)
+    expected = "results/runs/recipe~plain/strategy~ddp/gpus~4/batch_size~512/seed~0/run.json"
     assert run.record_path(Path("results/runs")) == Path(expected)
-    values = {"recipe": "course", "strategy": "ddp", "gpus": 4, "batch_size": 512, "seed": 0}
+    values = {"recipe": "plain", "strategy": "ddp", "gpus": 4, "batch_size": 512, "seed": 0}
     pattern = f"results/runs/{grid.RUN_PATTERN}/run.json"
     assert pattern.format(**values, repeat="") == expected
     again = replace(run, repeat=1)
@@ -29,7 +29,7 @@ def test_the_record_of_a_run_lies_where_the_contract_says():
 
 def test_repeats_are_of_all_cells_or_of_those_that_an_entry_names():
     some = [{"recipes": ["tuned"], "batch_sizes": [32], "repeats": 2}, {"gpus": [2], "repeats": 3}]
-    lists = ["course", "tuned"], ["ddp"], [1, 2], [32, 128], [0]
+    lists = ["plain", "tuned"], ["ddp"], [1, 2], [32, 128], [0]
     runs = Counter((cell.recipe, cell.gpus, cell.batch_size) for cell in grid.expand(*lists, some))
     assert {cell for cell, count in runs.items() if count == 2} == {("tuned", 1, 32)}
     assert all((count == 3) == (cell[1] == 2) for cell, count in runs.items())
@@ -39,8 +39,8 @@ def test_repeats_are_of_all_cells_or_of_those_that_an_entry_names():
 def test_a_recipe_has_cells_with_its_own_strategies_alone():
     lists = {"strategies": ["dp", "ddp"], "gpus": [2], "batch_sizes": [32], "seeds": [0]}
     config = {
-        "grid": {"recipes": ["course", "tuned"], **lists},
-        "recipes": {"course": {"strategies": None}, "tuned": {"strategies": ["ddp", "fsdp"]}},
+        "grid": {"recipes": ["plain", "tuned"], **lists},
+        "recipes": {"plain": {"strategies": None}, "tuned": {"strategies": ["ddp", "fsdp"]}},
     }
     found = [(run.recipe, run.strategy) for run in grid.of(config)]
-    assert found == [("course", "dp"), ("course", "ddp"), ("tuned", "ddp")]
+    assert found == [("plain", "dp"), ("plain", "ddp"), ("tuned", "ddp")]

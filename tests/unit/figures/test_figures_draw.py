@@ -31,7 +31,7 @@ def tables(tmp_path_factory):
         "collectives", collectives([synchronization.document()]), folder / "tables/collectives.csv"
     )
     # What no cell of the example has.
-    cell = {"recipe": "course", "strategy": "ddp", "gpus": 4, "batch_size": 32}
+    cell = {"recipe": "plain", "strategy": "ddp", "gpus": 4, "batch_size": 32}
     rows = {
         "device_time": {"step_seconds": 3e-3, "compute_seconds": 2e-3},
         "readings": {"estimate": "profiler", "exposed_seconds": 1e-3, "overlapped_seconds": 5e-4},

@@ -10,7 +10,7 @@ from scaling.tables import schema
 def test_a_point_is_the_mean_over_the_seeds_after_the_last_epoch():
     rows = pd.DataFrame(
         {
-            "recipe": "course",
+            "recipe": "plain",
             "strategy": "ddp",
             "gpus": 2,
             "batch_size": 64,
@@ -27,7 +27,7 @@ def test_a_point_is_the_mean_over_the_seeds_after_the_last_epoch():
 
 
 def test_an_accuracy_stands_over_the_seconds_and_the_joules_of_its_epochs():
-    cell = {"recipe": "course", "strategy": "ddp", "gpus": 2, "batch_size": 64}
+    cell = {"recipe": "plain", "strategy": "ddp", "gpus": 2, "batch_size": 64}
     timing = pd.DataFrame([{**cell, "status": "ok", "epoch_seconds": 2.0}])
     accuracy = pd.DataFrame([{**cell, "seed": 0, "epoch": 2, "test_accuracy": 0.5}])
     run = {**cell, "seed": 0, "test_accuracy": 0.9, "training_seconds": 30.0, "joules": 5000.0}

@@ -16,16 +16,16 @@ TABLES = report_tables.make()
 
 
 def test_epoch_times_lie_at_their_batch_size_with_bars_from_minimum_to_maximum():
-    axes = panel(draw_epoch_time(TABLES["timing"]), "course")
+    axes = panel(draw_epoch_time(TABLES["timing"]), "plain")
     assert {(512, 3.0), (512, 1.49), (512, 0.9)} <= points(axes)
     assert (0.882, 0.918) in error_bars(axes)
     assert list(axes.get_xticks()) == [32, 128, 512, 2048, 16384]
-    assert "course/ddp, 4 GPUs, b\u00a0=\u00a0512: 0.900 (0.882–0.918) · timing.csv" in notes(axes)
+    assert "plain/ddp, 4 GPUs, b\u00a0=\u00a0512: 0.900 (0.882–0.918) · timing.csv" in notes(axes)
 
 
 def test_a_rate_lies_below_its_recipes_peak_and_a_cell_at_the_power_limit_is_open():
     table = TABLES["utilization"]
-    chosen = (table["recipe"] == "course") & (table["gpus"] == 4) & (table["batch_size"] == 512)
+    chosen = (table["recipe"] == "plain") & (table["gpus"] == 4) & (table["batch_size"] == 512)
     figure = draw_rate(table.assign(power_capped_share=chosen * 1.0))
     assert "sprint peak, tf32: 417" in words(figure)
     drawn = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "white"]
@@ -55,7 +55,7 @@ def test_an_efficiency_lies_at_its_batch_size_beside_the_ideal():
 
 
 def test_a_dot_is_an_estimate_as_a_share_of_its_epoch_on_the_most_gpus():
-    axes = panel(draw_communication(TABLES["communication"]), "course · ddp")
+    axes = panel(draw_communication(TABLES["communication"]), "plain · ddp")
     # Batch 32 on 4 GPUs: 3.1 − 9.8 / 4 = 0.65 s of 3.1 s.
     assert (32, round(100 * 0.65 / 3.1, 6)) in points(axes)
     assert "batch size per GPU, 4 GPUs" in axes.get_xlabel()

@@ -17,8 +17,8 @@ def jobs(workflow=CLUSTER, slurm=None, **machine):
     usual = {"cpu_threads": 2, "time_limit_seconds": 90, "gpus_per_node": 4, "share": False}
     return Jobs(
         {
-            "grid": {"recipes": ["course"], **GRID},
-            "recipes": {"course": {"loader_workers": 3}},
+            "grid": {"recipes": ["plain"], **GRID},
+            "recipes": {"plain": {"loader_workers": 3}},
             "machine": usual | machine,
             "slurm": slurm or {},
         },
@@ -75,7 +75,7 @@ def test_on_this_machine_a_timed_job_has_all_cores_unless_it_may_share_them():
 
 
 def test_runs_come_in_the_order_of_the_grid_and_others_after_them():
-    runs = [grid.Cell("course", "ddp", gpus, size, 0) for gpus, size in [(1, 32), (1, 64), (8, 64)]]
+    runs = [grid.Cell("plain", "ddp", gpus, size, 0) for gpus, size in [(1, 32), (1, 64), (8, 64)]]
     places = [jobs().place(vars(run) | {"repeat": ""}) for run in runs]
     assert places == [6, 5, 1]
     assert jobs().place(vars(runs[0]) | {"repeat": "/repeat~3"}) == 0

@@ -23,7 +23,7 @@ ENDED = "Current thread 0x1 (most recent call first):\n"
 def spec(gpus, strategy="ddp"):
     """Three epochs on `gpus` GPUs."""
     return RunSpec(
-        cell=Cell("course", strategy, gpus, 128, 0),
+        cell=Cell("plain", strategy, gpus, 128, 0),
         device="cuda",
         measured_epochs=2,
         time_limit_seconds=60,
@@ -54,7 +54,7 @@ def causes(gpus, ending, *ranks):
     with pytest.raises(UserError) as caught:
         of(gpus, ending, *ranks)
     sentence = str(caught.value)
-    start = f"training of course/ddp, {gpus} GPU"
+    start = f"training of plain/ddp, {gpus} GPU"
     assert sentence.startswith(start)
     assert sentence.endswith("): no record is written, the log above has the details")
     return sentence.partition(" (")[2].rpartition(")")[0]

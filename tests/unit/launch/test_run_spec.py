@@ -16,7 +16,7 @@ SPEC = RunSpec(device="cpu")
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (RunSpec(Cell("fast", "ddp", 1, 8, 0)), "'fast' is no recipe; choose one of course, tuned"),
+        (RunSpec(Cell("fast", "ddp", 1, 8, 0)), "'fast' is no recipe; choose one of plain, tuned"),
         (
             replace(SPEC, recipe_options={"workers": 2}),
             "--recipe-options is wrong: --recipe-options has the unknown key workers, perhaps "

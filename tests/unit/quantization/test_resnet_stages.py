@@ -14,7 +14,7 @@ MODEL = {"model": "resnet18-cifar", "model_width": 2}
 def train(folder, name, **changes):
     options = {"epochs": 2, "batch_size": 20, "learning_rate": 0.05, "weight_decay": 5e-4}
     options |= {"crop_padding": 0, "horizontal_flip": False}
-    options |= {"recipe": "course", "recipe_options": {"loader_workers": 0}}
+    options |= {"recipe": "plain", "recipe_options": {"loader_workers": 0}}
     examples.train(folder, name, **MODEL, **(options | changes))
 
 

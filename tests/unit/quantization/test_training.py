@@ -68,4 +68,4 @@ def test_the_code_behind_one_model_is_no_part_of_another(part, script):
     module = getattr(QUANTIZED_MODELS.find("tutorial-cnn"), part).module
     files_behind = code_digest.files_of(main, module)
     assert main.parent / f"{module.replace('.', '/')}.py" in files_behind
-    assert not [path for path in files_behind if "resnet" in path.name or "course" in path.name]
+    assert not [path for path in files_behind if "resnet" in path.name or "plain" in path.name]

@@ -46,7 +46,7 @@ def test_a_published_study_is_matched_with_every_recipe_and_cannot_fail(compare)
     page, _ = compare("h200x2", "lab5-v100-dp", "--fail-below", "0.95")
     rows = {tuple(row[:3]): row[4:7] for row in page.rows(TABLE)}
     # 4.19 s and 0.785 s on an H200, 17.57 s printed for a V100
-    assert rows["course", "1", "128"] == ["17.6", "0.238×", "not repeated"]
+    assert rows["plain", "1", "128"] == ["17.6", "0.238×", "not repeated"]
     assert rows["tuned", "1", "128"] == ["17.6", "0.0447×", "not repeated"]
 
 
@@ -55,7 +55,7 @@ def test_a_results_folder_is_a_study_too(compare, tmp_path):
     finished_study.make(tmp_path / "mine", grid=grid)
     folder = tmp_path / "mine/results"
     page, _ = compare("h200x2", str(folder))
-    assert page.row(TABLE, "course")[:4] == ["1", "128", "4.19 4.08–4.89", "2.50"]
+    assert page.row(TABLE, "plain")[:4] == ["1", "128", "4.19 4.08–4.89", "2.50"]
     assert "range over 3 epochs of a cell, from 3 runs" in page.text
     for text in ("grid: 3", "["):
         (folder / "config.yaml").write_text(text)

@@ -45,7 +45,7 @@ def test_the_fastest_that_learns_is_told_from_the_fastest(study, cells):
     )
     # T(1) / T(4) of fast/ddp: 7.2 / 2.2, 1.76 / 0.6, 1.32 / 0.32, 1.24 / 0.33.
     assert (scales.headline, scales.unit) == ("2.93–4.12×", "of 4")
-    assert "fast/ddp: 73 % to 103 % efficient. course/ddp: 3.16–3.33×." in scales.text
+    assert "fast/ddp: 73 % to 103 % efficient. plain/ddp: 3.16–3.33×." in scales.text
     # 40,000 images · 3.329 GFLOP / 1.76 s of 797 TFLOP/s: 9.5 % at the sprint peak; no trace.
     assert limit.headline == "not known" and limit.text.startswith("91 % of")
     # Every range is ± 2 %.
@@ -130,14 +130,14 @@ def test_what_a_look_at_the_machine_found_is_one_line():
 
 def test_the_map_has_a_row_for_each_configuration_and_shared_runs_once(cells):
     rows = dict(cell_map.map_rows(cells))
-    assert "course · ddp · 1 GPU" in rows and "course · dp · 1 GPU" in rows
+    assert "plain · ddp · 1 GPU" in rows and "plain · dp · 1 GPU" in rows
     cells.loc[(cells["gpus"] == 1) & (cells["strategy"] == "dp"), "shared"] = True
     rows = dict(cell_map.map_rows(cells))
-    assert "course · one GPU" in rows and "course · dp · 1 GPU" not in rows
+    assert "plain · one GPU" in rows and "plain · dp · 1 GPU" not in rows
     cell = dict(cell_map.map_rows(cells))["fast · ddp · 4 GPUs"][2]
     assert cell["id"] == "cell-fast-ddp-4-512" and cell["marks"] == ["fastest"]
     assert cell["values"]["seconds"] == ("0.320", 1.0)
-    failed = rows["course · ddp · 4 GPUs"][4]
+    failed = rows["plain · ddp · 4 GPUs"][4]
     assert failed["status"] == "infeasible" and set(failed["values"]) <= {"memory"}
 
 

@@ -98,7 +98,7 @@ def test_the_answers_in_markdown_are_those_of_the_page(page, folder):
     text = html.unescape(source)
     found = re.search(r"## Q2: .*?(?=\n## )", text, re.DOTALL).group()
     answer, *_, table, title, figure = found.split("\n\n")[1:]
-    assert answer in page.text and "**Supported** for course/ddp, 4 GPUs: " in found
+    assert answer in page.text and "**Supported** for plain/ddp, 4 GPUs: " in found
     assert len(table.splitlines()) == 1 + len(page.rows("Speedup over one GPU"))
     # 9.8 s on one GPU, 3.1 s on four
     assert "3.16× (3.04–3.29)" in table.splitlines()[2] and title == "*Speedup over one GPU*"

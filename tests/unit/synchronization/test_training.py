@@ -48,7 +48,7 @@ def test_a_channel_that_never_varies_is_left_out():
 def test_weights_are_apart_by_a_share_of_the_way_that_the_first_strategys_went(monkeypatch):
     ways = {"ddp": (0.0, 2.0), "fsdp": (1.0, 2.0)}
 
-    def course(strategy, rank, model, dataset):
+    def plain(strategy, rank, model, dataset):
         def train(count):
             model.weight.data += torch.tensor(ways[strategy])
             return SimpleNamespace(iterations=count)
@@ -57,6 +57,6 @@ def test_weights_are_apart_by_a_share_of_the_way_that_the_first_strategys_went(m
 
     monkeypatch.setattr(training, "STRATEGIES", [*ways])
     monkeypatch.setattr(training, "fresh", lambda *_: torch.nn.PReLU(2))
-    monkeypatch.setattr(training, "Course", course)
+    monkeypatch.setattr(training, "Plain", plain)
     plan = SimpleNamespace(seeds=[0], spec_of=lambda recipe, strategy, seed: strategy)
     assert [row["distance"] for row in training.distances(plan, None, None)] == [0.5]

@@ -16,7 +16,7 @@ from scaling.tables.accuracy import (
     compare_recipes,
 )
 
-CELL = Cell("course", "ddp", 1, 128, 0)
+CELL = Cell("plain", "ddp", 1, 128, 0)
 TEST = {"test_loss": 1.1, "test_accuracy": 0.6}
 
 
@@ -67,9 +67,9 @@ def run(recipe, seed, test_accuracy, epochs=5, status="ok"):
     ]
 
 
-def pair(course, tuned, *more, epochs=5):
+def pair(plain, tuned, *more, epochs=5):
     """The comparison of two recipes in test accuracy, from one run for each of these figures."""
-    runs = [run("course", seed, value) for seed, value in enumerate(course)]
+    runs = [run("plain", seed, value) for seed, value in enumerate(plain)]
     runs += [run("tuned", seed, value, epochs) for seed, value in enumerate(tuned)]
     rows = [row for rows in [*runs, *more] for row in rows]
     pairs = compare_recipes(pd.DataFrame(rows, columns=schema.columns("accuracy")))
@@ -81,7 +81,7 @@ def test_overlapping_seeds_agree_and_recipes_far_apart_differ():
     # Both variances 4e-4 over 3 seeds: standard error sqrt(8e-4 / 3) = 0.016330, 4 degrees of
     # freedom, t = 2.77645.
     row = pair([0.70, 0.72, 0.74], [0.73, 0.75, 0.77])
-    assert (row.first, row.second, row.verdict) == ("course", "tuned", AGREE)
+    assert (row.first, row.second, row.verdict) == ("plain", "tuned", AGREE)
     assert (row.first_mean, row.first_std) == pytest.approx((0.72, 0.02))
     assert (row.second_mean, row.second_std) == pytest.approx((0.75, 0.02))
     assert row.difference == pytest.approx(0.03)

@@ -23,7 +23,7 @@ def test_communication_of_all_cells_is_by_one_estimate(without, estimate):
         "profiler": (1, 1),
     }
     table = pd.DataFrame(
-        {"recipe": "course", "strategy": "ddp", "estimate": name, "communication_seconds": own}
+        {"recipe": "plain", "strategy": "ddp", "estimate": name, "communication_seconds": own}
         for name, values in seconds.items()
         for own in values
     )

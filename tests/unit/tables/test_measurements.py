@@ -8,13 +8,13 @@ from examples.records import epoch, record
 from scaling.core.grid import Cell
 from scaling.tables.measurements import costs, device_time
 
-CELL = Cell("course", "ddp", 2, 128, 0)
-ALONE = Cell("course", "ddp", 1, 128, 0)
+CELL = Cell("plain", "ddp", 2, 128, 0)
+ALONE = Cell("plain", "ddp", 1, 128, 0)
 
 
 def on_device(found, seed=0, gpus=2):
     """A run whose ranks read `found` of their devices, or nothing."""
-    cell = Cell("course", "ddp", gpus, 128, seed)
+    cell = Cell("plain", "ddp", gpus, 128, seed)
     made = record(cell, [epoch(number, 12.0) for number in (2, 3, 4)])
     return cell, made | {"device_time": found}
 
@@ -51,7 +51,7 @@ def test_a_cell_has_the_memory_of_its_gpu_where_a_run_came_to_say():
 
 def test_a_cell_has_settled_where_every_run_of_it_has():
     def of(last, seed):
-        cell = Cell("course", "ddp", 1, 128, seed)
+        cell = Cell("plain", "ddp", 1, 128, seed)
         made = record(cell, [epoch(2, 1.0), epoch(3, 1.0), epoch(4, last)])
         return cell, made
 

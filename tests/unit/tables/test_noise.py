@@ -39,7 +39,7 @@ def test_noisy_loading_does_not_make_a_time_without_loading_uncertain():
 
 def measured(*runs):
     """The table of times on 1, 2, … GPUs, from runs of three equal epochs of these seconds."""
-    cells = [(Cell("course", "ddp", gpus, 128, 0), own) for gpus, own in enumerate(runs, start=1)]
+    cells = [(Cell("plain", "ddp", gpus, 128, 0), own) for gpus, own in enumerate(runs, start=1)]
     return timing(
         [
             (replace(cell, repeat=n), record(cell, [epoch(e, each) for e in (2, 3, 4)]))
@@ -61,7 +61,7 @@ def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judge
     basis = "between 2 runs" if within else "within one run"
     assert (row["within_spread"], row["basis"], row["runs"]) == (within, basis, runs)
     tables = {"timing": table, "speedup": found}
-    claim = claims(claims_of_speedup.claims, tables)["Q2-faster-course-ddp"]
+    claim = claims(claims_of_speedup.claims, tables)["Q2-faster-plain-ddp"]
     assert claim.verdict == ("unclear" if within else "supported")
     assert (f"Noise {basis}: " in claim.sentence) == within
     one, other = (table[table["gpus"] == gpus].assign(gpus=1) for gpus in (1, 2))

@@ -8,7 +8,7 @@ from scaling.core.grid import Cell
 from scaling.tables import schema
 from scaling.tables.runs import provenance
 
-CELL = Cell("course", "ddp", 4, 128, 0)
+CELL = Cell("plain", "ddp", 4, 128, 0)
 
 
 def test_a_run_names_all_of_its_machines_once():

@@ -13,7 +13,7 @@ from scaling.core.records import machine
 from scaling.tables import schema
 
 GRID = {
-    "recipes": ["course"],
+    "recipes": ["plain"],
     "strategies": ["ddp"],
     "gpus": [1, 4],
     "batch_sizes": [128, 8192],
@@ -65,14 +65,14 @@ def test_a_cell_without_figures_has_its_row_and_whole_numbers_stay_whole_beside_
     money = table("costs").money_per_epoch
     assert money.tolist()[::2] == pytest.approx([18.311e-3, 4 * 5.023e-3])
     assert len(table("accuracy")) == 16  # 4 runs of 3 epochs, and 4 out of memory with one row
-    assert (study / "cells.csv").read_text().splitlines()[1] == "course,ddp,1,128,0,0"
+    assert (study / "cells.csv").read_text().splitlines()[1] == "plain,ddp,1,128,0,0"
     lines = (study / "tables/mine/timing.csv").read_text().splitlines()
     assert lines[1] == (
-        "course,ddp,1,128,ok,18.311,18.311,0.0,"
+        "plain,ddp,1,128,ok,18.311,18.311,0.0,"
         f"{18.311 - 0.1!r},{18.311 + 0.1!r},{18.311 - 0.1!r},{18.311 + 0.1!r},6,391,50000,,"
         "2,18.311,18.311,0.0,0.0"
     )
-    assert lines[2] == "course,ddp,1,8192,oom,,,,,,,,,,,no room" + "," * 5
+    assert lines[2] == "plain,ddp,1,8192,oom,,,,,,,,,,,no room" + "," * 5
 
 
 def test_a_study_may_lack_records_where_it_is_partial(study):
@@ -82,8 +82,8 @@ def test_a_study_may_lack_records_where_it_is_partial(study):
         tables(study)
     assert str(refused.value) == (
         "2 of 8 runs have no record, the first is "
-        "course/ddp, 4 GPUs, batch 128 per GPU, seed 0: see "
-        "logs/train_run/recipe~course/strategy~ddp/gpus~4/batch_size~128/seed~0.log, "
+        "plain/ddp, 4 GPUs, batch 128 per GPU, seed 0: see "
+        "logs/train_run/recipe~plain/strategy~ddp/gpus~4/batch_size~128/seed~0.log, "
         "run them again, or pass --partial"
     )
     assert not (study / "tables").exists()

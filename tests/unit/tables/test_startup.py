@@ -15,7 +15,7 @@ def timed(seed=0, gpus=2, *, run_seconds=30.0, shutdown_seconds=2.0, status="ok"
 
     So 4 s are left for evaluation and the like.
     """
-    cell = Cell("course", "ddp", gpus, 128, seed)
+    cell = Cell("plain", "ddp", gpus, 128, seed)
     seconds = {1: (4.0, 3.9), 2: (4.8, 5.0), 3: (5.0, 4.7)}
     epochs = [
         epoch(number, each, rank=rank, role="warmup" if number == 1 else "measured")
@@ -28,8 +28,8 @@ def timed(seed=0, gpus=2, *, run_seconds=30.0, shutdown_seconds=2.0, status="ok"
 
 
 def test_a_cell_that_was_stopped_missing_or_not_clocked_keeps_its_row():
-    stopped, before = timed(gpus=1, status="timeout"), Cell("course", "ddp", 3, 128, 0)
-    missing = Cell("course", "ddp", 4, 128, 0)
+    stopped, before = timed(gpus=1, status="timeout"), Cell("plain", "ddp", 3, 128, 0)
+    missing = Cell("plain", "ddp", 4, 128, 0)
     table = startup([stopped, (before, record(before, [epoch(2, 5.0)])), (missing, None)])
     assert table.status.tolist() == ["timeout", "ok", "missing"]
     assert table["count"].tolist() == [0, 0, 0]

@@ -6,8 +6,8 @@ from examples.records import epoch, record
 from scaling.core.grid import Cell
 from scaling.tables.timing import timing
 
-ONE_GPU = Cell("course", "ddp", 1, 128, 0)
-OTHER_SEED = Cell("course", "ddp", 1, 128, 1)
+ONE_GPU = Cell("plain", "ddp", 1, 128, 0)
+OTHER_SEED = Cell("plain", "ddp", 1, 128, 1)
 
 
 def only_row(*runs):

@@ -14,7 +14,7 @@ CONFIG = {
 }
 
 
-def place(batch_size, seed=0, recipe="course"):
+def place(batch_size, seed=0, recipe="plain"):
     return Cell(recipe, "ddp", 1, batch_size, seed).record_path(Path("runs"))
 
 

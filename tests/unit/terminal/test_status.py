@@ -15,11 +15,11 @@ STORED = Path(__file__).parents[3] / "studies/h200x2"
 
 def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(STORED / "runs/recipe~course", "results/runs/recipe~course")
+    shutil.copytree(STORED / "runs/recipe~plain", "results/runs/recipe~plain")
     config = yaml.safe_load((STORED / "config.yaml").read_text())
-    config["grid"] |= {"recipes": ["course"], "strategies": ["dp"]}
+    config["grid"] |= {"recipes": ["plain"], "strategies": ["dp"]}
     Path("results/config.yaml").write_text(yaml.safe_dump(config))
-    cells = Path("runs/recipe~course/strategy~dp/gpus~2")
+    cells = Path("runs/recipe~plain/strategy~dp/gpus~2")
     for size, error in ((32, "error: training failed: see above\n"), (128, "epoch 1\n")):
         Path("results", cells, f"batch_size~{size}/seed~0/run.json").unlink()
         log = Path("logs/train_run", *cells.parts[1:], f"batch_size~{size}/seed~0.log")
@@ -45,11 +45,11 @@ def test_each_cell_has_its_state_while_a_study_runs_and_after(tmp_path, monkeypa
         process.communicate(b"\n")
     counts = "6 done, 1 oom, 1 failed, 1 missing, 2 running, 1 infeasible"
     assert said.startswith(f"h200x2 (results/config.yaml), {counts}\n")
-    rows = [line.split() for line in said.splitlines() if line.startswith("course")]
+    rows = [line.split() for line in said.splitlines() if line.startswith("plain")]
     assert rows == [
-        [*("course", "dp", "1"), *["done"] * 5, "oom"],
+        [*("plain", "dp", "1"), *["done"] * 5, "oom"],
         [
-            *("course", "dp", "2"),
+            *("plain", "dp", "2"),
             *("failed", "missing", "running", "running"),
             "done",
             "infeasible",

@@ -129,7 +129,7 @@ def test_the_tuned_recipe_learns_the_same_however_long_it_is_measured(images, tm
 
 def test_the_last_lines_tell_a_person_how_it_went(single):
     told = supervisor.summary(single)
-    assert "course/ddp on 1 x cpu, batch 10 per GPU: ok" in told
+    assert "plain/ddp on 1 x cpu, batch 10 per GPU: ok" in told
     assert "without data loading" in told and "test accuracy" in told
 
 
@@ -188,7 +188,7 @@ TF32 = tuned(precision="tf32")
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-@pytest.mark.parametrize("recipe", [{}, TF32], ids=["course", "tuned"])
+@pytest.mark.parametrize("recipe", [{}, TF32], ids=["plain", "tuned"])
 def test_micro_batches_train_as_whole_batches_do(images, tmp_path, own, strategy, recipe):
     """Without norms the gradients add up to the same, and the parameters stay the same."""
     common = {"gpus": 2, "strategy": strategy, "model": own, "learning-rate": 0.001, **recipe}

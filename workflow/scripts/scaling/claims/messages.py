@@ -22,7 +22,7 @@ FORMULA_MARGIN = 0.05
 ROUNDING = 0.001
 """Of the way that the parameters went: float32's rounding, amplified by ten steps."""
 MEMORY_MARGIN = 0.1
-RECIPE = "course"
+RECIPE = "plain"
 """Whose memory is known: parameters, gradients, momenta, and DDP's buckets, each K."""
 
 Judgement = tuple[bool, dict[str, Any]]

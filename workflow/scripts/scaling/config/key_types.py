@@ -25,7 +25,9 @@ def one_of(registry: Registry[Any]) -> AfterValidator:
 
     def check(name: str) -> str:
         if name not in registry.names():
-            raise ValueError(f"it should be one of {', '.join(registry.names())}")
+            now = registry.renamed.get(name)
+            allowed = f"one of {', '.join(registry.names())}"
+            raise ValueError(f"it is called {now} now" if now else f"it should be {allowed}")
         return name
 
     return AfterValidator(check)

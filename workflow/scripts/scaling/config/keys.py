@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le, MinLen, MultipleOf
-from pydantic import BeforeValidator, Field, StringConstraints, create_model
+from pydantic import BeforeValidator, Field, StringConstraints, create_model, model_validator
 
 from scaling.config.experiment_keys import (
     Convergence,
@@ -84,7 +84,7 @@ class Grid(Section):
     """How to train: names of sections of `recipes`."""
     strategies: Some[Annotated[str, one_of(STRATEGIES)]]
     """`dp` is torch.nn.DataParallel (GPUs only), `ddp` is one process a GPU and an all-reduce: by
-    DistributedDataParallel in recipe `course`, by its own in `tuned`; `fsdp` one a GPU that keeps
+    DistributedDataParallel in recipe `plain`, by its own in `tuned`; `fsdp` one a GPU that keeps
     its part of the model (fully_shard, each block for itself), `zero1` one that keeps its part of
     the optimizer's state. One GPU is one plain process for all, measured once."""
     gpus: Some[Few]
@@ -98,7 +98,7 @@ class Grid(Section):
     repeats: Annotated[list[Repeats], BeforeValidator(_for_all)] = Field(default_factory=list)
     """Runs of every cell and seed, each a process of its own, on Slurm perhaps on another node:
     only they tell noise from a difference. For some cells, as `[{recipes: [tuned], repeats: 2},
-    {recipes: [course], batch_sizes: [128, 512], repeats: 2}]`. May be left out."""
+    {recipes: [plain], batch_sizes: [128, 512], repeats: 2}]`. May be left out."""
 
 
 class Training(Section):
@@ -146,9 +146,19 @@ def _section_of(recipe: str) -> Any:
     return create_model(recipe, __base__=(RECIPES.find(recipe).options, Recipe)), ...
 
 
+class _Recipes(Section):
+    @model_validator(mode="before")
+    @classmethod
+    def _by_new_names(cls, recipes: Any) -> Any:
+        for old, new in RECIPES.renamed.items():
+            if isinstance(recipes, dict) and old in recipes:
+                raise ValueError(f"recipes.{old} is called recipes.{new} now")
+        return recipes
+
+
 Recipes = create_model(
     "Recipes",
-    __base__=Section,
+    __base__=_Recipes,
     **{name: _section_of(name) for name in RECIPES.names()},
 )
 

@@ -28,7 +28,7 @@ class Variant(Section):
 class Knobs(Section):
     gpus: Distinct[Annotated[int, Ge(2)]] = Field(default_factory=list)
     """Numbers of `grid.gpus` on which plain DistributedDataParallel is compared with one that is
-    told something: recipe `course`, on batches in memory. `[]`, or no section, leaves this out."""
+    told something: recipe `plain`, on batches in memory. `[]`, or no section, leaves this out."""
     batch_sizes: Distinct[Positive] = Field(default_factory=list)
     """Samples per GPU and step; a job for each of them and each number of GPUs."""
     iterations: Positive = 50

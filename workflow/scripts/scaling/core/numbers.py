@@ -113,7 +113,7 @@ def plural(count: float, noun: str) -> str:
 
 
 def cell_name(row: Any) -> str:
-    """`course/ddp, 4 GPUs, b = 512` for a table row."""
+    """`plain/ddp, 4 GPUs, b = 512` for a table row."""
     return (
         f"{row.recipe}/{row.strategy}, {gpus(int(row.gpus))}, b\u00a0=\u00a0{int(row.batch_size)}"
     )

@@ -21,7 +21,7 @@ from scaling.registry.strategy import STRATEGIES
 class RunSpec(TrainingOptions):
     """The parameters of one run: options of `train_run.py`, and all in its record."""
 
-    cell: Cell = field(default=Cell("course", "ddp", 1, 128, 0))
+    cell: Cell = field(default=Cell("plain", "ddp", 1, 128, 0))
     """Which cell of the grid, and its seed."""
     device: Device = "auto"
     """Where to train; `auto` means GPUs where one is visible."""

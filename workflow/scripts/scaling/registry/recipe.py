@@ -24,4 +24,4 @@ class Recipe:
     sweep_kinds: Mapping[str, str] = field(default_factory=dict)
 
 
-RECIPES = Registry[Recipe]("recipe", "scaling.registry.recipes", Recipe)
+RECIPES = Registry[Recipe]("recipe", "scaling.registry.recipes", Recipe, {"course": "plain"})

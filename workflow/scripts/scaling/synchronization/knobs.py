@@ -1,6 +1,6 @@
 """Time steps of DistributedDataParallel that was told something, in turn with those of a plain one.
 
-All are recipe `course` on batches in memory, with gradient exchange and without.
+All are recipe `plain` on batches in memory, with gradient exchange and without.
 """
 
 import gc
@@ -17,7 +17,7 @@ from scaling.launch import measure
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.synchronization.training import fresh
-from scaling.training.course import Course
+from scaling.training.plain import Plain
 from scaling.training.trainer import TrainingData
 
 SETTLED = 3
@@ -57,7 +57,7 @@ def run(spec: RunSpec, knobs: Knobs, images: Path, manifest: Path, log_folder: P
 
 
 class Steps:
-    """Steps of recipe `course` on `limit` batches, with DistributedDataParallel that was `told`."""
+    """Steps of recipe `plain` on `limit` batches, with DistributedDataParallel that was `told`."""
 
     def __init__(
         self, spec: RunSpec, rank: Rank, dataset: TrainingData, limit: int, **told: Any
@@ -66,7 +66,7 @@ class Steps:
         in_bf16, low_rank = told.pop("bf16_compression", False), told.pop("powersgd_rank", 0)
         cell = replace(spec.cell, batch_size=self._batches * spec.cell.batch_size)
         spec = replace(spec, cell=cell, micro_batches=self._batches)
-        self._trainer = Course(spec, rank, fresh(spec, rank, dataset), dataset, **told)
+        self._trainer = Plain(spec, rank, fresh(spec, rank, dataset), dataset, **told)
         register: Any = self._trainer.model.register_comm_hook
         if low_rank:
             state = powerSGD_hook.PowerSGDState(None, low_rank, start_powerSGD_iter=SETTLED - 1)

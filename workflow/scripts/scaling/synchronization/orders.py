@@ -16,7 +16,7 @@ Order = NDArray[np.int64]
 def distributed(
     images: Sized, ranks: int, seed: int, epochs: int, set_epoch: bool
 ) -> list[dict[str, Any]]:
-    """Describe each epoch of DistributedSamplers, made as recipe course makes them."""
+    """Describe each epoch of DistributedSamplers, made as recipe plain makes them."""
     samplers: list[DistributedSampler] = [
         DistributedSampler(images, ranks, rank, shuffle=True, seed=seed)  # type: ignore[arg-type]
         for rank in range(ranks)

@@ -19,7 +19,7 @@ over the batches of all ranks (torch.nn.SyncBatchNorm)."""
 
 @dataclass(frozen=True)
 class Training:
-    """One training with recipe `course`; without `set_epoch` the sampler stays at epoch 0."""
+    """One training with recipe `plain`; without `set_epoch` the sampler stays at epoch 0."""
 
     buffers: Buffers
     set_epoch: bool

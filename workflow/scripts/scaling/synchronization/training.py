@@ -1,4 +1,4 @@
-"""Train with recipe `course`, and compare the ranks with one another and with other strategies."""
+"""Train with recipe `plain`, and compare the ranks with one another and with other strategies."""
 
 import sys
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from scaling.models.build import build
 from scaling.synchronization import orders
 from scaling.synchronization.plan import Buffers, Plan, Training
 from scaling.training import evaluation
-from scaling.training.course import Course
+from scaling.training.plain import Plain
 from scaling.training.trainer import TrainingData, finite
 
 ROUNDS = 5
@@ -40,7 +40,7 @@ def run(spec: RunSpec, training: Training, rank: Rank, dataset: TrainingData) ->
     its buffers; and the `drift` of their running statistics. A sampler that is set to epoch 0 again
     and again stays as it was made: that is what a training without `set_epoch` does.
     """
-    model, trainer = course(spec, rank, dataset, training.buffers)
+    model, trainer = plain(spec, rank, dataset, training.buffers)
     epochs, drawn = [], []
     for epoch in range(spec.epochs):
         result = trainer.run_epoch(epoch if training.set_epoch else 0)
@@ -72,13 +72,13 @@ def epoch_seconds(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[st
     """Time epochs with each kind of buffers, without data loading; the same rows on every rank.
 
     A row for each kind of buffers, round (from 1) and rank has the `seconds` of an epoch of recipe
-    `course` and its `iterations`, on batches that are in memory already. Each kind trains a model
+    `plain` and its `iterations`, on batches that are in memory already. Each kind trains a model
     of its own. The kinds take turns, every other round in the opposite order, after a round that is
     not among the rows.
     """
-    spec = plan.spec_of("course", "ddp", plan.seeds[0])
+    spec = plan.spec_of("plain", "ddp", plan.seeds[0])
     epochs = {
-        kind: course(spec, rank, dataset, kind)[1].in_memory(sys.maxsize) for kind in plan.kinds
+        kind: plain(spec, rank, dataset, kind)[1].in_memory(sys.maxsize) for kind in plan.kinds
     }
     own = []
     for turn in range(1 + ROUNDS):
@@ -89,14 +89,14 @@ def epoch_seconds(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[st
     return [row for rows in zip(*rank.gather(own), strict=True) for row in rows if row["round"]]
 
 
-def course(
+def plain(
     spec: RunSpec, rank: Rank, dataset: TrainingData, buffers: Buffers
-) -> tuple[nn.Module, Course]:
-    """Make the study's model with the weights of its seed, and recipe `course` to train it."""
+) -> tuple[nn.Module, Plain]:
+    """Make the study's model with the weights of its seed, and recipe `plain` to train it."""
     model = fresh(spec, rank, dataset)
     if buffers == "sync_batch_norm":
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
-    trainer = Course(spec, rank, model, dataset)
+    trainer = Plain(spec, rank, model, dataset)
     if buffers == "local":
         # DistributedDataParallel asks this before each forward pass. As an argument it is called
         # broadcast_buffers or forward_sync_buffers, by PyTorch's version.
@@ -146,14 +146,14 @@ def distances(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[str, A
     """Train with each strategy; a row for each but the first, the same on every rank.
 
     `distance` is that of its parameters from the first one's, both after `steps` steps of recipe
-    course, in lengths of the way that the first one's went (2-norms over all parameters).
+    plain, in lengths of the way that the first one's went (2-norms over all parameters).
     """
     rows: list[dict[str, Any]] = []
     for strategy in STRATEGIES:
-        spec = plan.spec_of("course", strategy, plan.seeds[0])
+        spec = plan.spec_of("plain", strategy, plan.seeds[0])
         model = fresh(spec, rank, dataset)
         start = _flat(evaluation.whole(model.parameters()))
-        train = Course(spec, rank, model, dataset).in_memory(STEPS)
+        train = Plain(spec, rank, model, dataset).in_memory(STEPS)
         iterations = train(STEPS).iterations
         end = _flat(evaluation.whole(model.parameters()))
         if not rows:

@@ -36,14 +36,14 @@ class ParallelMode:
 
 
 OF_RANKS = [
-    ParallelMode("ddp", "course", "ddp"),
-    ParallelMode("ddp, buffers local", "course", "ddp", "local"),
-    ParallelMode("ddp, SyncBatchNorm", "course", "ddp", "sync_batch_norm"),
-    ParallelMode("fsdp", "course", "fsdp"),
-    ParallelMode("zero1", "course", "zero1"),
+    ParallelMode("ddp", "plain", "ddp"),
+    ParallelMode("ddp, buffers local", "plain", "ddp", "local"),
+    ParallelMode("ddp, SyncBatchNorm", "plain", "ddp", "sync_batch_norm"),
+    ParallelMode("fsdp", "plain", "fsdp"),
+    ParallelMode("zero1", "plain", "zero1"),
     ParallelMode("tuned", "tuned", "ddp"),
 ]
-DATA_PARALLEL = ParallelMode("dp", "course", "dp")
+DATA_PARALLEL = ParallelMode("dp", "plain", "dp")
 WITHOUT_MESSAGES = ("compile", "cuda_graph", "fused_norms")
 """Switches of recipe tuned that change no message; it runs without them here."""
 
@@ -66,7 +66,7 @@ def run(plan: Plan, log_folder: Path) -> None:
         for drawn in _permutations(plan) if rank.is_first else []:
             _report(log, rank, "permutations", drawn)
         for one in plan.trainings:
-            spec = plan.spec_of("course", "ddp", one.seed)
+            spec = plan.spec_of("plain", "ddp", one.seed)
             _report(log, rank, "training", training.run(spec, one, rank, dataset))
         rows = training.epoch_seconds(plan, rank, dataset)
         _report(log, rank, "buffer_seconds", {"rows": rows})
@@ -140,4 +140,4 @@ def _trainer(plan: Plan, mode: ParallelMode, rank: Rank, dataset: TrainingData) 
         options = {**spec.recipe_options, **dict.fromkeys(WITHOUT_MESSAGES, False)}
         spec = replace(spec, recipe_options=options)
         return Tuned(spec, rank, training.fresh(spec, rank, dataset), dataset)
-    return training.course(spec, rank, dataset, mode.buffers)[1]
+    return training.plain(spec, rank, dataset, mode.buffers)[1]

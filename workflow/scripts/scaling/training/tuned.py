@@ -53,7 +53,7 @@ PREPARED_SHARE = 0.05
 class Tuned:
     """Training at the GPUs' pace; see `trainer.Trainer`.
 
-    Model and distribution of the augmentation are those of `course`, the schedule too unless the
+    Model and distribution of the augmentation are those of `plain`, the schedule too unless the
     options have another. That one spans the epochs asked for; later ones keep its last rate. The
     last, smaller batch of an epoch is trained on as well. `loader_seconds` is the host time of
     drawing the epoch's order, and of waiting for images that do not fit the GPU.

@@ -211,7 +211,7 @@ class RankModel(TypedDict):
 
 
 class SharedTraining(TypedDict):
-    """A training with recipe `course`, and its ranks beside one another."""
+    """A training with recipe `plain`, and its ranks beside one another."""
 
     buffers: str
     set_epoch: bool
