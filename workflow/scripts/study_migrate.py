@@ -4,7 +4,9 @@ A second time changes nothing. Files keep their times, so that nothing is made a
 """
 
 import copy
+import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,80 +18,162 @@ from scaling.config.scheme import Scheme
 from scaling.config.technique import Technique
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
-from scaling.core.records import older
-from scaling.core.records.kind import opened
+from scaling.core.records.kind import TO_DO, opened
 from scaling.core.records.kinds import KINDS
+from scaling.core.settling import settling
 
 STUDIES = Path("studies")
-LATER: list[tuple[str, str, Any]] = [
-    ("quantization", "variants", []),
-    ("quantization", "bit_widths", {"weights": [], "activations": [], "both": []}),
-    ("quantization", "peers", []),
-    ("quantization", "resnet18", False),
-    ("convergence", "remedies", []),
-    ("convergence", "accuracies", []),
-    ("time_to_accuracy", "gpus", []),
-    ("synchronization", "seeds", []),
-    ("knobs", "gpus", []),
-    ("machine", "check", "off"),
-]
-"""Each key that came later, and its value where nothing of it was measured."""
+Rows = list[dict[str, Any]]
+LATER: dict[str, Any] = {
+    stored.CONFIG: {
+        "quantization": {
+            **{"variants": [], "peers": [], "resnet18": False},
+            "bit_widths": {"weights": [], "activations": [], "both": []},
+        },
+        "convergence": {"remedies": [], "accuracies": []},
+        "time_to_accuracy": {"gpus": []},
+        "synchronization": {"seeds": []},
+        "knobs": {"gpus": []},
+        "machine": {"check": "off"},
+    },
+    "run.json": {
+        "cell": {"repeat": 0},
+        "dataset": {"image_shape": [32, 32, 3]},
+        "model": {"options": {}, "flops_per_image": None, "activation_bytes_per_image": None},
+        "training": {
+            **dict.fromkeys(["recipe_applied", "compiled_batch_sizes", "compiled_graphs"]),
+            **{"micro_batches": 1, "measured_seconds": 0.0},
+        },
+        "epochs": [{"power_capped_seconds": None, "gpu_readings": []}],
+        "communication": {"readings": []},
+        "device_time": [],
+        **dict.fromkeys(["startup", "run_seconds", "shutdown_seconds"]),
+    },
+    "runs.json": {"result": {"longer": [], "runs": [{"held_out": False}]}},
+    "sweep.json": {"rows": [{"launch": "eager"}]},
+    "synchronization.json": {"buffer_seconds": [], "agreement": []},
+    "quantization.json": {"environment": {}},
+    "stages.json": {"environment": {}},
+    "resnet18.json": {"ranges": None, "gpu_speed": []},
+}
+"""What came later, by the name of a file, with its values where nothing of it was measured.
+
+What a list has here came later in each entry of it.
+"""
+CAPACITY = r"total capacity of ([\d.]+) GiB"
+"""What a GPU's memory holds, as PyTorch says where that was too little."""
 
 
-def convergence(record: Any) -> None:
-    """Give a technique's options those that came later, and its runs what they did not do."""
-    for option, value in Technique().model_dump().items():
-        record["options"].setdefault(option, value)
-    if result := record["result"]:
-        result.setdefault("longer", [])
-        for one in result["runs"]:
-            one.setdefault("held_out", False)
+def complete(found: Any, later: Any) -> None:
+    """Give `found`, in place, what it lacks of `later`."""
+    if isinstance(found, dict) and isinstance(later, dict):
+        for key, value in later.items():
+            complete(found.setdefault(key, value), value)
+    elif isinstance(found, list) and isinstance(later, list):
+        for one, value in product(found, later):
+            complete(one, value)
+
+
+def run(record: Any) -> None:
+    """Give a run what can be told from its other fields."""
+    told = re.search(CAPACITY, record["message"] or "")
+    record["memory"].setdefault("capacity_bytes", float(told[1]) * 2**30 if told else None)
+    record.setdefault("settling", settling(record["epochs"]))
+    gpus, readings = record["cell"]["gpus"], record["communication"]["readings"]
+    record["device_time"] = [_device_time(rank, gpus) for rank in record["device_time"]]
+    record.setdefault("in_memory", _in_memory(record["device_time"], readings))
+    record["communication"]["readings"] = [one for one in readings if "seconds" not in one]
+
+
+def _device_time(rank: dict[str, Any], gpus: int) -> dict[str, Any]:
+    """Complete one GPU's busy time: all it did was to compute where it did not communicate."""
+    if "busy_seconds" not in rank or "compute_seconds" in rank:
+        return rank
+    if gpus == 1:
+        return {**rank, "compute_seconds": rank["busy_seconds"]}
+    note = "computing was not told from communicating"
+    return {"rank": rank["rank"], "iterations": 0, "note": note}
+
+
+def _in_memory(device_time: Rows, readings: Rows) -> Rows:
+    """Find steps in memory among those that were traced, or timed with and without exchange."""
+    traced = [
+        {**rank, "seconds": [rank["seconds"]], "seconds_without": None}
+        for rank in device_time
+        if rank["iterations"]
+    ]
+    timed = [rank for rank in readings if "seconds_without" in rank]
+    return [
+        {
+            **{key: rank[key] for key in ("rank", "iterations", "seconds")},
+            "samples": None,
+            "seconds_without_exchange": rank["seconds_without"],
+        }
+        for rank in {rank["rank"]: rank for rank in [*traced, *timed]}.values()
+    ]
+
+
+def peaks(record: Any) -> None:
+    """Call matrix products sprints: they took fractions of a second."""
+    for row in record["rows"]:
+        if row["quantity"] == "matrix_product":
+            row.setdefault("state", "sprint")
+
+
+def synchronization(record: Any) -> None:
+    """Add the widest batch norm: eight times ResNet-18's first."""
+    record["model"].setdefault("widest_norm", 8 * record["parameters"]["model_width"])
+
+
+def technique(record: Any) -> None:
+    """Give a technique all options."""
+    record["options"] = Technique().model_dump() | record["options"]
 
 
 def variant(record: Any) -> None:
     """Give a variant all options of a scheme, with a list of its mistakes."""
     record["scheme"] = Scheme.of(record["scheme"], "the scheme").model_dump()
-    record.setdefault("environment", {})
 
 
 UPGRADES: dict[str, Callable[[Any], None]] = {
-    **older.UPGRADES,
-    "runs.json": convergence,
+    "run.json": run,
+    "runs.json": technique,
+    "peaks.json": peaks,
+    "synchronization.json": synchronization,
     "quantization.json": variant,
 }
+"""How a record is changed in place beside, by the name of its file."""
 
 
-def configuration(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` with the keys that came later: what a study did not know it left out."""
-    found = dict(config)
-    for section, key, value in LATER:
-        found[section] = {key: value} | (found.get(section) or {})
-    return found
+def upgraded(name: str, document: Any) -> Any:
+    """Return `document`, of a file of this name, with all that came later."""
+    made = copy.deepcopy(document)
+    complete(made, copy.deepcopy(LATER.get(name)))
+    UPGRADES.get(name, lambda _: None)(made)
+    return made
 
 
 def rewrite_record(path: Path) -> bool:
     """Rewrite a record that older code wrote; returns whether it did."""
     kind, (record, signed) = KINDS[path.name], opened(path)
-    before = copy.deepcopy(record)
     try:
-        UPGRADES.get(path.name, lambda _: None)(record)
+        made = upgraded(path.name, record)
     except (AttributeError, LookupError, TypeError, ValueError, UserError) as error:
         raise UserError(
-            f"{path} is no record of {kind.what} that can be read ({error!r}): restore it, or "
-            "delete it so that it is made again"
+            f"{path} is no record of {kind.what} that can be read ({error!r}): {TO_DO}"
         ) from error
-    if signed and record == before:
+    if signed and made == record:
         kind.read(path)
         return False
     with files.same_times(path):
-        kind.write(path, record)
+        kind.write(path, made)
     return True
 
 
 def rewrite_config(path: Path) -> bool:
     """Write what older studies did not know into a configuration; returns whether it did."""
     config = read_config(path)
-    completed = configuration(config)
+    completed = upgraded(stored.CONFIG, config)
     if completed == config:
         return False
     with files.same_times(path):

@@ -23,7 +23,6 @@ from scaling.core.records.fields import (
 )
 from scaling.core.records.kind import Kind
 
-
 CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
