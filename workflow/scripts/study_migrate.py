@@ -138,7 +138,19 @@ def variant(record: Any) -> None:
     record["scheme"] = Scheme.of(record["scheme"], "the scheme").model_dump()
 
 
+def configuration(config: Any) -> None:
+    """Give recipes today's names."""
+    grid, options = config.get("grid", {}), config.get("recipes")
+    repeats = grid.get("repeats", [])
+    for lists in [grid, *(repeats if isinstance(repeats, list) else [])]:
+        if "recipes" in lists:
+            lists["recipes"] = [RECIPES.renamed.get(name, name) for name in lists["recipes"]]
+    if options:
+        config["recipes"] = {RECIPES.renamed.get(name, name): own for name, own in options.items()}
+
+
 UPGRADES: dict[str, Callable[[Any], None]] = {
+    stored.CONFIG: configuration,
     "run.json": run,
     "runs.json": technique,
     "peaks.json": peaks,
@@ -154,18 +166,6 @@ def upgraded(name: str, document: Any) -> Any:
     complete(made, copy.deepcopy(LATER.get(name)))
     UPGRADES.get(name, lambda _: None)(made)
     return made
-
-
-def renamed(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration that has the recipes by today's names."""
-    grid, options = config.get("grid", {}), config.get("recipes", {})
-    repeats = grid.get("repeats", [])
-    for lists in [grid, *(repeats if isinstance(repeats, list) else [])]:
-        if "recipes" in lists:
-            lists["recipes"] = [RECIPES.renamed.get(name, name) for name in lists["recipes"]]
-    if options:
-        config["recipes"] = {RECIPES.renamed.get(name, name): own for name, own in options.items()}
-    return config
 
 
 def rename_folders(study: Path) -> None:
@@ -196,7 +196,7 @@ def rewrite_record(path: Path) -> bool:
 def rewrite_config(path: Path) -> bool:
     """Write what older studies did not know into a configuration; returns whether it did."""
     config = read_config(path)
-    completed = renamed(upgraded(stored.CONFIG, config))
+    completed = upgraded(stored.CONFIG, config)
     if completed == config:
         return False
     with files.same_times(path):
