@@ -12,7 +12,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -23,6 +22,7 @@ from typing import Any
 import pandas as pd
 
 from examples.page import Page
+from small_study import forked
 
 ROOT = Path(__file__).parents[1]
 SNAPSHOTS = ROOT / "tests/snapshots"
@@ -58,13 +58,9 @@ def make(study: str, drawn: bool = False) -> Path:
     """
     published = study == "published"
     options = ["results/published.html"] if published else ["--config", f"replay={study}"]
-    planned = subprocess.run(
-        ["snakemake", "--cores", "1", "-n", "-p", *options],
-        capture_output=True,
-        text=True,
-    )
-    commands = _COMMAND.findall(planned.stdout + planned.stderr)
-    assert commands, planned.stdout + planned.stderr
+    planned = forked(["--cores", "1", "-n", "-p", *options], Path.cwd()).stdout
+    commands = _COMMAND.findall(planned)
+    assert commands, planned
     for script, arguments in commands:
         words = shlex.split(arguments)
         if script == "figures_draw" and not drawn:
