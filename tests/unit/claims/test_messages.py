@@ -22,6 +22,16 @@ def example():
     return make(made.document(on_gpus=True))
 
 
+def test_every_way_to_train_sends_what_is_expected_of_it(example):
+    verdicts = {claim.verdict for id, claim in example.items() if id.startswith("Q6")}
+    assert verdicts == {"supported"}
+    # Round the ring 1000 + 40 and 1000, whatever the GPUs; half of 5000 + 80 + 80 by GPU 0.
+    figures = example["Q6-data-parallel"].evidence[0].figures
+    assert figures["over_busiest_link"] == 2040 + 2580
+    four = make(made.document(on_gpus=True) | {"gpus": 4})["Q6-data-parallel"].evidence[0].figures
+    assert four["over_busiest_link"] == 2040 + 3870 and four["ring_bytes"] == 1500
+
+
 @pytest.mark.parametrize(
     ("id", "way", "messages"),
     [
