@@ -88,7 +88,7 @@ IMAGES = {
 # What measures waits for the look at the machine; another look (-R machine_check) makes none old.
 MACHINE = f"{RECORDS}/{stored.MACHINE}"
 CHECKED = {"machine": ancient(MACHINE)}
-if config["machine"].get("check") == "off":
+if config["machine"]["check"] == "off":
     CHECKED = {}
 
 with refused():

@@ -32,7 +32,7 @@ rule tables_scaling:
         grid=json.dumps(grid.section(config)),
         runs=f"{RECORDS}/runs",
         partial=options(config, "partial"),
-        cost=options(config.get("cost", {})),
+        cost=options(config["cost"]),
         study=STUDY,
         tables=subpath(output.topology, parent=True),
     shell:
@@ -64,8 +64,8 @@ rule tables_experiments:
         study=STUDY,
         tables=subpath(output[0], parent=True),
         margin=config["convergence"]["accuracy_margin"],
-        accuracies=config["convergence"].get("accuracies", []),
-        target=config.get("time_to_accuracy", {}).get("accuracy", 1.0),
+        accuracies=config["convergence"]["accuracies"],
+        target=config["time_to_accuracy"]["accuracy"],
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_experiments.py --tables {params.tables:q}'
         " --study {params.study:q} --margin {params.margin} --techniques {input.techniques:q}"

@@ -35,7 +35,7 @@ rule train_run:
 
 
 # Trainings to their end for an accuracy.
-FULL = config.get("time_to_accuracy", {"gpus": []})
+FULL = config["time_to_accuracy"]
 if FULL["gpus"]:
 
     use rule train_run as train_to_accuracy with:

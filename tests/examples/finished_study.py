@@ -26,7 +26,9 @@ CONFIG: dict[str, Any] = {
     "recipes": {"plain": {"loader_workers": 2}},
     "machine": {"share": False, "cpu_threads": 1, "gpus_per_node": None, "check": "off"},
     "convergence": {"remedies": [], "global_batches": []},
+    "time_to_accuracy": {"gpus": []},
     "synchronization": {"seeds": [0, 1, 2]},
+    "knobs": {"gpus": []},
     "quantization": {
         "seeds": [0],
         "variants": [{"name": "weights", "activation_bits": None}],

@@ -1,5 +1,5 @@
 import copy
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from runpy import run_path
 
@@ -212,10 +212,28 @@ def keys(section, prefix=""):
             yield f"{prefix}{key}"
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_configuration_has_exactly_the_keys_that_are_described(name):
-    described = [key for key, _ in README["rows"]() if "[]" not in key]
-    assert list(keys(shipped(name))) == described
+def described():
+    return [key for key, _ in README["rows"]() if "[]" not in key]
+
+
+def test_the_demo_has_exactly_the_keys_that_are_described():
+    assert list(keys(shipped("demo.yaml"))) == described()
+
+
+def test_the_full_study_has_no_key_at_its_default():
+    written = shipped("config.yaml")
+    assert [key for key in described() if key in keys(written)] == list(keys(written))
+    complete = config.asked(written)
+    assert set(described()) <= set(keys(complete)) | {"recipes.tuned.muon_momentum"}
+    for path in keys(written):
+        *parents, last = path.split(".")
+        without = copy.deepcopy(written)
+        section = without
+        for parent in parents:
+            section = section[parent]
+        del section[last]
+        with suppress(UserError):
+            assert config.asked(without) != complete, path
 
 
 def test_the_readme_has_what_the_keys_say():

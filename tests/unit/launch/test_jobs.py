@@ -20,7 +20,7 @@ def jobs(workflow=CLUSTER, slurm=None, **machine):
             "grid": {"recipes": ["plain"], **GRID},
             "recipes": {"plain": {"loader_workers": 3}},
             "machine": usual | machine,
-            "slurm": slurm or {},
+            "slurm": {"gres": False} | (slurm or {}),
         },
         workflow,
     )

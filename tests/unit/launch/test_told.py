@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from scaling.config.config import asked
 from scaling.launch import told
 
 ROOT = Path(__file__).parents[3]
@@ -13,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def config():
-    return yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    return asked(yaml.safe_load((ROOT / "config/config.yaml").read_text()))
 
 
 def value(said, option):

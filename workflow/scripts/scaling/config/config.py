@@ -31,8 +31,9 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
 
 
 def asked(config: dict[str, Any]) -> dict[str, Any]:
-    """Return what is measured of `config`: without the parts that are off, bits as variants."""
+    """Return what is measured of `config`, complete: without parts that are off, bits as variants."""
     known = Configuration.of(config)
+    config = known.completed(config)
     section = config["quantization"]
     variants = [*section["variants"], *known.quantization.bit_widths.variants()]
     # Each list empty, as a file that is laid over another replaces lists alone.
@@ -92,8 +93,7 @@ def leave_out(config: dict[str, Any]) -> list[str]:
     model; Part B needs images of 32×32 pixels.
     """
     config |= asked(config)
-    said, name = [], config.get("model", {}).get("name", LAB_MODEL)
-    side = config.get("dataset", {}).get("image_size", LAB_SIDE)
+    said, name, side = [], config["model"]["name"], config["dataset"]["image_size"]
     if name != LAB_MODEL and config["convergence"]["remedies"]:
         config["convergence"] |= {"remedies": []}
         said.append(f"techniques for large batches are left out: they are tried on {LAB_MODEL}")

@@ -249,7 +249,7 @@ class Configuration(Section):
     """Python files of yours, each with an `ENTRY` that adds a strategy, a recipe, a model or a
     dataset: see docs/extending.md. May be left out."""
     dataset: Dataset
-    model: Model
+    model: Model = Field(default_factory=Model)
     grid: Grid
     training: Training
     recipes: Recipes  # type: ignore[valid-type]

@@ -32,4 +32,4 @@ def _changed(config: dict[str, Any], sections: dict[str, dict[str, Any]]) -> dic
 
 
 def _gpus_of_trainings(config: dict[str, Any]) -> list[int]:
-    return list(config.get("time_to_accuracy", {}).get("gpus", []))
+    return list(config["time_to_accuracy"]["gpus"])

@@ -65,7 +65,7 @@ def run_logs(config: dict[str, Any]) -> list[Path]:
 
 def other_records(config: dict[str, Any]) -> list[Path]:
     """What was measured beside the runs, from the study's folder: no report can do without it."""
-    looked = config["grid"]["seeds"] and config["machine"].get("check") != "off"
+    looked = config["grid"]["seeds"] and config["machine"]["check"] != "off"
     return [
         *limits_records(config),
         *([MACHINE] if looked else []),
@@ -110,7 +110,7 @@ def synchronization_records(config: dict[str, Any]) -> list[Path]:
 
 def knobs_records(config: dict[str, Any]) -> list[Path]:
     """The record of what DistributedDataParallel was told in each cell that asks for it."""
-    section = config.get("knobs", {"gpus": []})
+    section = config["knobs"]
     return [
         Path(KNOBS.format(gpus=gpus, batch_size=size))
         for gpus in section["gpus"]
@@ -130,7 +130,7 @@ def convergence_records(config: dict[str, Any]) -> list[Path]:
 
 def full_trainings(config: dict[str, Any]) -> list[grid.Cell]:
     """List the trainings that are run to their end for an accuracy."""
-    section = config.get("time_to_accuracy", {"gpus": []})
+    section = config["time_to_accuracy"]
     return [
         grid.Cell("tuned", "ddp", gpus, section["global_batch"] // gpus, seed)
         for gpus in section["gpus"]

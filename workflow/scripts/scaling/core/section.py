@@ -26,6 +26,18 @@ class Section(BaseModel):
             sentences = [cls._sentence(error, name) for error in invalid.errors()[:MOST_SAID]]
         raise UserError(f"{name} is wrong: {'; '.join(sorted(sentences))}")
 
+    def completed(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return `values`, of which this section was made, with the defaults of keys left out.
+
+        Entries of lists stay as they are.
+        """
+        dumped, made = self.model_dump(), dict[str, Any]()
+        for key in type(self).model_fields:
+            own, value = getattr(self, key), values.get(key, dumped[key])
+            inner = isinstance(own, Section) and isinstance(value, dict)
+            made[key] = own.completed(value) if inner else value
+        return made
+
     @classmethod
     def _sentence(cls, error: Any, name: str) -> str:
         *section, last = error["loc"] or [""]

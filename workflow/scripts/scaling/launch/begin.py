@@ -67,7 +67,7 @@ def begin(
 def _look_at_model(config: dict[str, Any], manifest: Path) -> None:
     """Refuse a model that cannot be trained on the images; the lab's can."""
     lab = configuration.model_options(config)["model"] == configuration.LAB_MODEL
-    if lab and config["dataset"].get("image_size", 32) == configuration.LAB_SIDE:
+    if lab and config["dataset"]["image_size"] == configuration.LAB_SIDE:
         return
     from scaling.models.check import check  # It imports PyTorch, which takes seconds.
 

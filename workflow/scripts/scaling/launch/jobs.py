@@ -23,7 +23,7 @@ class Jobs:
         """The time limit of a measurement, with what starting and stopping may take."""
         self._workflow, self._shares = workflow, machine["share"]
         self._per_node = machine["gpus_per_node"] or math.inf
-        self._by_gres = config.get("slurm", {}).get("gres", False)
+        self._by_gres = config["slurm"]["gres"]
         self._cores_per_gpu = machine["cpu_threads"] + config["recipes"]["plain"]["loader_workers"]
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 

@@ -24,8 +24,8 @@ def check(config: dict[str, Any], manifest: Path) -> None:
     """
     options = ModelOptions(**configuration.model_options(config))
     classes = len(DATASET.read(manifest)["classes"]) if manifest.exists() else CLASSES
-    side = config["dataset"].get("image_size", 32)
-    parts = config["training"].get("micro_batches", 1)
+    side = config["dataset"]["image_size"]
+    parts = config["training"]["micro_batches"]
     smallest = max(1, min(config["grid"]["batch_sizes"]) // parts)
     batch = min(smallest, LEAST_BATCH)  # What fails for two images fails for more.
     images = torch.zeros(batch, 3, side, side)
