@@ -1,15 +1,13 @@
 """Small studies to run, to change and to break."""
 
 import os
-import shutil
 
 import pytest
-import yaml
 from filelock import FileLock
 
 from forked import python_that_forks
 from fused_kernels import DEVICE
-from small_study import TINY, Study
+from small_study import TINY, Study, copied
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,15 +34,6 @@ def new_study(tmp_path):
         return Study(tmp_path, {**TINY, **{k.replace("__", "."): v for k, v in overrides.items()}})
 
     return make
-
-
-def copied(folder, target):
-    """The study of `folder` in `target`, with the times of its files."""
-    shutil.copytree(folder, target, symlinks=True)
-    copy = object.__new__(Study)
-    copy.folder = target
-    copy.config = yaml.safe_load((target / "tiny.yaml").read_text())
-    return copy
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from scaling.core.records.run import RUN
-from small_study import forked
+from small_study import copied, forked
 
 MEASURING = {"dataset_prepare", "train_run", "interconnect_sweep"}
 MEASURING |= {"quantize_train", "quantize_evaluate", "peaks_measure", "synchronization_measure"}
@@ -32,11 +32,12 @@ def make(study, *arguments):
 
 
 @pytest.fixture(scope="module")
-def stored(finished_study):
-    """What packing the finished study leaves in studies/tiny."""
-    packed = make(finished_study, "pack", "STUDY=tiny")
+def stored(finished_study, tmp_path_factory):
+    """What packing a copy of the finished study leaves in studies/tiny."""
+    study = copied(finished_study.folder, tmp_path_factory.mktemp("packed") / "copy")
+    packed = make(study, "pack", "STUDY=tiny")
     assert packed.returncode == 0, packed.stdout
-    return finished_study.folder / "studies/tiny"
+    return study.folder / "studies/tiny"
 
 
 @pytest.fixture

@@ -31,7 +31,10 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
 
 
 def asked(config: dict[str, Any]) -> dict[str, Any]:
-    """Return what is measured of `config`, complete: without parts that are off, bits as variants."""
+    """Return what is measured of `config`: with all keys, without parts that are off.
+
+    Bits are variants.
+    """
     known = Configuration.of(config)
     config = known.completed(config)
     section = config["quantization"]
