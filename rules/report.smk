@@ -1,5 +1,6 @@
 TEMPLATE = expand(
-    OURS + "report/{name}",
+    "{ours}report/{name}",
+    ours=OURS,
     name="report.html.j2 answers.md.j2 macros.html.j2 style.css tables.yaml".split(),
 )
 
