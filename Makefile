@@ -85,7 +85,7 @@ audit: small-env ## what is wrong in studies handed in: make audit STUDY="folder
 	@python workflow/scripts/audit_studies.py "$$STUDY" $(OPTIONS) --output results/audit.html
 
 test: env ## all tests but those on Slurm and in a browser
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/snapshots tests/workflow tests
+	python -m pytest -n 2 --dist loadfile
 
 test-light: SMALL := .venv-replay
 test-light: export PATH := $(abspath .venv-replay)/bin:$(PATH)
