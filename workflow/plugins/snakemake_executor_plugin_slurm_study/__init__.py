@@ -123,7 +123,7 @@ class Executor(slurm.Executor):
 
 
 def look_before(folder: Path) -> str | None:
-    """Return what else to know before jobs are submitted; a run beside others is refused."""
+    """Return a warning, if any; raise WorkflowError while jobs of this folder are in the queue."""
     here = {job: state for job, (state, place) in queue("%Z").items() if place == str(folder)}
     if left := [f"{job} {state}" for job, state in here.items() if state not in ENDED]:
         raise WorkflowError(

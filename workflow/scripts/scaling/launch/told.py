@@ -1,4 +1,4 @@
-"""What each script that measures is told of the configuration: options of its command line."""
+"""Command-line options of each script that measures, from the configuration."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ NOT_OF_A_TRAINING = ["global_batches", "remedies", "accuracy_margin", "accuracie
 
 
 def lab(config: Config) -> dict[str, Any]:
-    """What every training of the lab's model is told, as a dictionary."""
+    """Return the options of every training of the lab's model, by name."""
     shared = {key: config["training"][key] for key in OF_ALL}
     return {"device": config["device"], "model_width": config["model"]["width"], **shared}
 
 
 def study(config: Config) -> dict[str, Any]:
-    """What every training of the study's model is told, as a dictionary."""
+    """Return the options of every training of the study's model, by name."""
     return lab(config) | model_options(config)
 
 
