@@ -76,6 +76,11 @@ def executor(monkeypatch):
     return Executor()
 
 
+def test_the_first_look_can_come_before_snakemake_has_made_the_executor_whole(executor):
+    del executor.status_rate_limiter
+    assert executor.look() == []
+
+
 def test_a_job_is_done_where_its_record_is_and_failed_where_it_is_not(program, tmp_path, executor):
     record, none = tmp_path / "run.json", tmp_path / "none.json"
     record.touch()

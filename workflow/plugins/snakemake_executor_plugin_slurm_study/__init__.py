@@ -77,8 +77,11 @@ class Executor(slurm.Executor):
         refused, self._over_limit = self._over_limit, []
         for job in refused:
             self.run_job(job)
-        async with self.status_rate_limiter:
-            queue = self._look(active_jobs)
+        queue = {}
+        # Without jobs nothing is asked: the first call can come before the limiter is made.
+        if active_jobs:
+            async with self.status_rate_limiter:
+                queue = self._look(active_jobs)
         ended = False
         for job in active_jobs:
             state, reason = queue[job.external_jobid]
@@ -104,7 +107,7 @@ class Executor(slurm.Executor):
     def _look(self, jobs: list[Any]) -> dict[str, list[str]]:
         """Return the state and reason of each job; say reasons for which jobs begin to wait."""
         try:
-            known = queue("%r") if jobs else {}
+            known = queue("%r")
         except WorkflowError as error:
             self.logger.warning(f"{error}; its jobs run on, it is asked again")
             return {job.external_jobid: ["UNKNOWN", ""] for job in jobs}
