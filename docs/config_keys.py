@@ -8,7 +8,9 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 from scaling.config.keys import Configuration  # noqa: E402
+from scaling.config.recipes import Recipe  # noqa: E402
 from scaling.core.section import Section  # noqa: E402
+from scaling.registry.engine import ENGINES  # noqa: E402
 
 HEAD = "| key | what it says |\n|---|---|\n"
 
@@ -20,8 +22,19 @@ def rows(section: type[Section] = Configuration, prefix: str = "") -> list[tuple
         if key.description:
             found.append((prefix + name, " ".join(key.description.split())))
         inner, place = section_of(key.annotation)
-        if inner:
+        if name == "recipes" and section is Configuration:
+            found += recipes()
+        elif inner:
             found += rows(inner, f"{prefix}{name}{place}.")
+    return found
+
+
+def recipes() -> list[tuple[str, str]]:
+    """List the keys of a recipe, whatever it is called: of all, and then of each engine."""
+    found = rows(Recipe, "recipes.*.")
+    for name in ENGINES.names():
+        of_engine = rows(ENGINES.find(name).options, "recipes.*.")
+        found += [(key, f"Engine `{name}`: {says}") for key, says in of_engine]
     return found
 
 
