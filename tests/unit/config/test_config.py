@@ -1,4 +1,5 @@
 import copy
+import json
 import re
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -6,12 +7,15 @@ from runpy import run_path
 
 import pytest
 import yaml
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import validate
 
 from scaling.config import config, parts, stored
 from scaling.core.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 README = run_path(str(ROOT / "docs/config_keys.py"))
+SCHEMA = ROOT / "config/schema.json"
 LARGE_BATCHES = "large-batches.yaml"
 SHIPPED = ["config.yaml", "demo.yaml"]
 
@@ -278,6 +282,15 @@ def test_the_full_study_has_no_key_at_its_default():
             assert config.asked(without) != complete, path
 
 
-def test_the_readme_has_what_the_keys_say():
+def test_the_readme_and_the_schema_have_what_the_keys_say():
     page = (ROOT / "config/README.md").read_text()
     assert README["updated"](page) == page
+    assert json.loads(SCHEMA.read_text()) == README["schema"]()
+
+
+def test_the_schema_takes_what_is_a_configuration_and_refuses_an_unknown_key():
+    for path in [*(ROOT / "config").glob("*.yaml"), *(ROOT / "studies").glob("*/config.yaml")]:
+        validate(yaml.safe_load(path.read_text()), SCHEMA, set_default=False)
+    for wrong in ({"grid": {"gpu": [1]}}, {"recipes": {"a": {"loader_workers": -1}}}):
+        with pytest.raises(WorkflowError, match=r"gpu|minimum of 0"):
+            validate(wrong, SCHEMA, set_default=False)

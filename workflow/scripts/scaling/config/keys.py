@@ -94,7 +94,9 @@ class Grid(Section):
     seeds: Distinct[Count]
     """One run of every cell per seed: other weights and orders, the same work. `[]` leaves the grid
     and the limits of the machine out."""
-    repeats: Annotated[list[Repeats], BeforeValidator(_for_all)] = Field(default_factory=list)
+    repeats: Annotated[
+        list[Repeats], BeforeValidator(_for_all, json_schema_input_type=int | list[Repeats])
+    ] = Field(default_factory=list)
     """Runs of every cell and seed, each a process of its own, on Slurm perhaps on another node:
     only they tell noise from a difference. For some cells, as `[{recipes: [tuned], repeats: 2},
     {recipes: [plain], batch_sizes: [128, 512], repeats: 2}]`. May be left out."""
