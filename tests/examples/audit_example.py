@@ -18,7 +18,7 @@ def study_of(*rows):
     timing = timing_table(*rows)
     parts = communication(timing)
     rates = bandwidth(timing, parts, SWEEP, GRADIENT_BYTES, schema.frame("costs"))
-    return Study(timing, speedup(timing), parts, rates)
+    return Study(timing, speedup(timing, schema.frame("costs")), parts, rates)
 
 
 # An iteration communicates for 4 ms: T(2,128) = 18/2 + 196 · 4 ms, T(2,512) = 17/2 + 49 · 4 ms.

@@ -25,7 +25,7 @@ def study(change: Callable[[pd.DataFrame], None] | None = None) -> Tables:
     parts = communication(timing, None)
     return {
         "timing": timing,
-        "speedup": speedup(timing),
+        "speedup": speedup(timing, schema.frame("costs")),
         "communication": parts,
         "epoch_parts": epoch_parts(timing, report_cells.in_memory(timing), parts),
     }

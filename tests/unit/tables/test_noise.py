@@ -56,7 +56,7 @@ ONE, FASTER, TOO_FAST = [10.0, 9.0], [8.9, 8.0], [4.4, 4.0]
 @pytest.mark.parametrize(("runs", "within"), [(1, False), (2, True)])
 def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judged(runs, within):
     table = measured(ONE[:runs], FASTER[:runs])
-    found = speedup(table)
+    found = speedup(table, schema.frame("costs"))
     row = found.iloc[1]
     basis = "between 2 runs" if within else "within one run"
     assert (row["within_spread"], row["basis"], row["runs"]) == (within, basis, runs)
@@ -69,14 +69,19 @@ def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judge
     assert match["verdict"] == ("within noise" if within else "faster") and match["basis"] == basis
     # More than twice as fast on two GPUs: an implausible time, or noise.
     table = measured(ONE[:runs], TOO_FAST[:runs])
-    study = Study(table, speedup(table), communication(table), schema.frame("bandwidth"))
+    study = Study(
+        table,
+        speedup(table, schema.frame("costs")),
+        communication(table),
+        schema.frame("bandwidth"),
+    )
     for check in (limits.speedup_above_gpus, limits.negative_communication):
         assert set(check(study)["severity"]) == {"info" if within else "warning"}, check
     assert set(noise.with_resolution(study.communication, table)["basis"]) == {basis}
 
 
 def test_times_are_judged_within_one_run_where_one_of_them_has_no_other():
-    found = speedup(measured(ONE, FASTER[:1])).iloc[1]
+    found = speedup(measured(ONE, FASTER[:1]), schema.frame("costs")).iloc[1]
     # 9 to 10 s of one GPU, all epochs of two processes, against 8.9 s.
     assert (found["basis"], found["speedup_low"]) == ("within one run", pytest.approx(9 / 8.9))
 

@@ -3,11 +3,14 @@
 import pytest
 
 from examples.records import timing_row, timing_table
+from scaling.tables import schema
 from scaling.tables.speedup import speedup
 
+NONE = schema.frame("costs")
 
-def cell(timing, gpus, batch_size):
-    table = speedup(timing)
+
+def cell(timing, gpus, batch_size, costs=NONE):
+    table = speedup(timing, costs)
     (row,) = table[(table.gpus == gpus) & (table.batch_size == batch_size)].iloc
     return row
 
@@ -30,3 +33,21 @@ def test_times_whose_ranges_overlap_differ_by_no_more_than_noise(seconds, counts
         timing_row(2, 128, seconds, spread=0.5, count=counts[1]),
     )
     assert cell(timing, 2, 128).within_spread is within
+
+
+@pytest.mark.parametrize(
+    ("switches", "ratio"),
+    [
+        ("channels_last, compile", True),
+        ("bf16_compression, channels_last, compile", True),
+        ("channels_last", False),
+    ],
+)
+def test_a_cell_without_a_switch_of_its_baseline_has_no_ratio(switches, ratio):
+    timing = timing_table(timing_row(1, 128, 20), timing_row(2, 128, 10), timing_row(1, 256, 20))
+    costs = timing[["recipe", "strategy", "gpus", "batch_size"]].assign(
+        switches=["channels_last, compile", switches, "channels_last, compile"]
+    )
+    row = cell(timing, 2, 128, costs)
+    assert (row.speedup == 2) == (row.fixed_global_batch_efficiency == 1) == ratio
+    assert ("no ratio: one GPU ran with compile, which" in row.note) != ratio

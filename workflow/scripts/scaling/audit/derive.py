@@ -38,7 +38,7 @@ def tables_of_times(
     parts = communication(timing, measured.get("readings"), measured.get("in_memory"))
     epochs = epoch_parts(timing, found["in_memory"], parts)
     derived = {
-        "speedup": speedup(timing),
+        "speedup": speedup(timing, found["costs"]),
         "communication": parts,
         "bandwidth": bandwidth(
             timing, parts, found["interconnect"], gradient_bytes, found["costs"]

@@ -9,18 +9,24 @@ from scaling.claims.claim_tables import ClaimTables, extremes, row_at
 from scaling.core import numbers as fmt
 from scaling.tables import noise
 from scaling.tables.schema import by_configuration, rows_of
+from scaling.tables.speedup import UNLIKE
 
 ALIKE = 0.05
 """Two speedups that differ by no more, by all of their ranges, are one and the same."""
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Three claims for each recipe and strategy on the most GPUs, from speedup.csv."""
+    """Three claims for each recipe and strategy on the most GPUs, from speedup.csv.
+
+    None for those without any ratio because one GPU ran another program.
+    """
     table = tables["speedup"]
     made = []
     for recipe, strategy, cells in by_configuration(table[table["gpus"] > 1]):
         known = cells[cells["speedup"].notna()]
         most = known[known["gpus"] == known["gpus"].max()]
+        if most.empty and cells["note"].str.startswith(UNLIKE).any():
+            continue
         if most.empty:
             made.append(tables.missing("Q2-faster", f"{recipe}/{strategy}"))
             continue

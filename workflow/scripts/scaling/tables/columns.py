@@ -44,7 +44,8 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
         "costs": f"""{_CELL} flops_per_image:whole precision:text power_capped_share
             cost_note:text peak_memory_bytes:whole memory_capacity_bytes:whole drift
             settled:truth joules_per_image watt_hours_per_epoch mean_watts mean_sm_mhz
-            money_per_epoch activation_bytes_per_image:whole engine:text sent_share""",
+            money_per_epoch activation_bytes_per_image:whole engine:text switches:text
+            sent_share""",
         "provenance": f"""{_CELL} seed:whole status:text measured_as:text model:text training:text
             recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text
             device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text

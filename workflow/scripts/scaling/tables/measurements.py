@@ -127,7 +127,8 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     `joules_per_image`, `watt_hours_per_epoch` and `mean_watts` are of all its GPUs (not of their
     hosts) over all measured epochs, empty where a GPU's energy was not counted; `mean_sm_mhz` is of
     their clocks at the ends of epochs. `peak_memory_bytes` is the highest of all ranks and seeds,
-    of `memory_capacity_bytes` that a GPU (or the host) has; `sent_share` is what is sent for
+    of `memory_capacity_bytes` that a GPU (or the host) has; `switches` are the options that
+    were on, empty where that is not known; `sent_share` is what is sent for
     the gradients as a share of their bytes, less than 1 where they are compressed;
     `activation_bytes_per_image` is that of an uncompiled float32 step.
     """
@@ -156,7 +157,9 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
     settlings = [record["settling"] for record in records if record["status"] in TIMED]
     drifts = [each["drift"] for each in settlings if each["drift"] is not None]
     shares = [record["communication"]["sent_share"] for record in records]
+    switches = [{key for key, value in each.items() if value is True} for each in applied if each]
     return {
+        "switches": ", ".join(sorted(set.intersection(*switches))) if switches else None,
         "engine": next((record["training"]["engine"] for record in records), ""),
         "sent_share": min(filter(None, shares), default=None),
         "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,

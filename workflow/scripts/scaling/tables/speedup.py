@@ -4,8 +4,9 @@ strong, per epoch    T(1,b) / T(N,b)            samples and batch per GPU fixed
 weak, per step       N · t(1,b) / t(N,b)        batch per GPU fixed, t = T / iterations
 fixed global batch   T(1,N·b) / T(N,b)          samples and global batch fixed
 
-Each efficiency is its speedup / N. In the weak view a partial last batch counts as a whole step, so
-where an epoch has few steps the weak speedup can exceed N by that rounding alone.
+Each efficiency is its speedup / N. A cell that ran without a switch of its baseline has no ratio,
+as DataParallel without compiled steps. In the weak view a partial last batch counts as a whole
+step, so where an epoch has few steps the weak speedup can exceed N by that rounding alone.
 """
 
 import math
@@ -13,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise, schema
 from scaling.tables.timing import no_single_gpu_time, with_single_gpu
 
@@ -22,12 +24,18 @@ VIEWS = {
     "fixed_global_batch_speedup": "fixed global batch speedup",
 }
 """The column of each view's speedup, and its name in a sentence."""
+RATIOS = ("speedup", "efficiency", "weak_", "fixed_global_batch_")
+"""How the columns of ratios begin."""
+UNLIKE = "no ratio: one GPU ran with"
+"""How the note of a cell begins whose baseline is another program."""
 ROUNDING = 1e-6
 """Relative difference of two speedups that the arithmetic alone may make."""
 
 
-def speedup(timing: pd.DataFrame) -> pd.DataFrame:
+def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     """The table of speedups: one row per row of `timing`.
+
+    `costs` has the switches that each cell ran with; it is empty for a published study.
 
     `speedup_min` and `speedup_max` pair the extremes of both times, as do those of the
     fixed-global-batch view. `…_low` and `…_high` are what noise allows, by the `basis` that
@@ -56,8 +64,25 @@ def speedup(timing: pd.DataFrame) -> pd.DataFrame:
     table["weak_speedup"] = gpus * table["weak_efficiency"]
     around = (ends["low"] <= 1) & (ends["high"] >= 1)
     table["within_spread"] = around.astype(object).where(ends["low"].notna(), None)
+    table["lacking"] = _lacking(table, costs)
+    ratios = [name for name in map(str, table) if name.startswith(RATIOS)]
+    table.loc[table["lacking"] != "", [*ratios, "within_spread"]] = None
     table["note"] = [_note(row) for row in table.itertuples()]
     return schema.arrange("speedup", table)
+
+
+def _lacking(cells: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
+    """Name the switches of each cell's baseline on one GPU that the cell itself ran without."""
+    known = {tuple(row[:-1]): row[-1] for row in costs[[*CELL_KEYS, "switches"]].itertuples(False)}
+    found = []
+    for recipe, strategy, gpus, batch in cells[CELL_KEYS].itertuples(index=False):
+        own, single = (known.get((recipe, strategy, n, batch)) for n in (gpus, 1))
+        if not isinstance(own, str) or not isinstance(single, str):
+            found.append("")
+            continue
+        there = own.split(", ")
+        found.append(", ".join(name for name in single.split(", ") if name not in there))
+    return found
 
 
 def why_above_gpus(row: Any, view: str) -> list[str]:
@@ -85,6 +110,8 @@ def why_above_gpus(row: Any, view: str) -> list[str]:
 def _note(row: Any) -> str:
     if math.isnan(row.epoch_seconds):
         return f"no time (status {row.status})"
+    if row.lacking:
+        return f"{UNLIKE} {row.lacking}, which this cell cannot have"
     notes = []
     if math.isnan(row.speedup):
         notes.append(no_single_gpu_time(row.batch_size, row.single_status))
