@@ -1,1 +1,1 @@
-"""Cells, records, files, the environment, numbers as text."""
+"""Shared basics: grid cells, records, files, the environment, number formatting."""

@@ -1,6 +1,6 @@
-"""What the end of a run's processes means: a typed status, or a failure that names its causes.
+"""Derive a run's status from how its processes ended, or raise an error that names the causes.
 
-Needs no torch: the process that launches the others does without.
+Does not import torch, as the launching process does without it.
 """
 
 import re
@@ -30,24 +30,23 @@ HOST_FULL = (
     "Cannot allocate memory",
 )
 WORKER_KILLED = "is killed by signal: Killed"
-"""What a DataLoader says of a loader worker that got SIGKILL."""
+"""DataLoader's message about a worker that got SIGKILL."""
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
 FATAL = "Fatal Python error"
 
 
 def classify(error: BaseException) -> Status | None:
-    """`oom` when the device had no room, `oom_host` when the host had none, None for a failure.
+    """Return `oom` for a full device, `oom_host` for a full host, None for any other error.
 
-    So it is with an error that came from one of these: ending a CUDA graph's capture for want of
-    memory raises an error of its own. A loader worker that got SIGKILL is a failure here: why it
-    did, only the supervisor can tell.
+    The causes of an error count too: an out-of-memory during CUDA graph capture raises another
+    error. A loader worker killed by SIGKILL is None here: only the supervisor can tell why.
     """
     statuses = (_status(origin) for origin in _origins(error))
     return next((status for status in statuses if status is not None), None)
 
 
 def first_sentence(error: BaseException) -> str:
-    """What the error says, on one line: of its text, or that of the lack of memory behind it."""
+    """Return the first line of an error's message, or of the out-of-memory error that caused it."""
     told = next((origin for origin in _origins(error) if _status(origin) is not None), error)
     lines = [line.strip() for line in str(told).splitlines() if line.strip()]
     telling = [line for line in lines if "allocate" in line or "memory" in line]
@@ -55,7 +54,7 @@ def first_sentence(error: BaseException) -> str:
 
 
 def _origins(error: BaseException) -> Iterator[BaseException]:
-    """The error, what it came from, and so on."""
+    """Yield the error and its chain of causes."""
     origin: BaseException | None = error
     while origin is not None:
         yield origin
@@ -72,10 +71,10 @@ def _status(error: BaseException) -> Status | None:
 
 
 def verdict(spec: RunSpec, lines: LinesByKind, result: ProcessResult) -> tuple[Status, str | None]:
-    """The status of a run that was started, and one sentence when it is not ok.
+    """Return the status of a run that was started, and one sentence when it is not ok.
 
-    Raises UserError for a failure: an error other than a lack of memory, a rank that was killed
-    or hung, a rank that ended without its report.
+    Raises UserError for a failure: an error other than out-of-memory, a rank that was killed or
+    hung, or a rank that ended without a report.
     """
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
     if len(lines["end"]) == spec.processes:
@@ -108,7 +107,7 @@ def verdict(spec: RunSpec, lines: LinesByKind, result: ProcessResult) -> tuple[S
 def _measured(
     spec: RunSpec, lines: LinesByKind, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
-    """The status of a run that has all its epochs, whatever became of its instruments then."""
+    """Return the status of a run with all its epochs, even if its instruments failed afterwards."""
     unfinite = [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]
     if unfinite:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
@@ -132,9 +131,9 @@ def _measured(
 
 
 def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
-    """What became of each rank, the first to fail first; who is likely stuck where others waited.
+    """Describe each rank's end, the first failure first, and name the rank that likely hung.
 
-    That is who said nothing; where all spoke, who got least far.
+    That is the rank without a report; if all reported, the one with the least progress.
     """
     said = {line["rank"]: line["message"] for line in outcomes}
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
@@ -159,7 +158,7 @@ def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -
 
 
 def _epochs_done(spec: RunSpec, lines: LinesByKind) -> dict[int, int]:
-    """The last epoch that each rank reported, 0 for none."""
+    """Return the last epoch that each rank reported, 0 for none."""
     done = dict.fromkeys(range(spec.processes), 0)
     for row in lines["epoch"]:
         done[row["rank"]] = max(done[row["rank"]], row["epoch"])
