@@ -179,7 +179,7 @@ def _end_all_but(before: list[psutil.Process]) -> None:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Within the block the first SIGTERM raises SystemExit, and later ones do not disturb clean-up."""
+    """Within the block the first SIGTERM raises SystemExit; later ones are ignored."""
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)

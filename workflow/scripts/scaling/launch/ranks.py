@@ -151,7 +151,7 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
 
 
 def _store(index: int, processes: int, timeout: timedelta) -> dist.TCPStore | None:
-    """Return the store of ranks of `start`, served by rank 0 on an inherited socket; None: torchrun's."""
+    """Return the store of the ranks of `start`, which rank 0 serves; None under torchrun."""
     fd = os.environ.get(STORE_VARIABLE)
     if fd is None:
         return None

@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 5.0
 
 
 def beside_sleeping_threads() -> None:
-    """Have this process fork only while PyTorch's threads sleep, on versions of Python that need it."""
+    """Let this process fork only while PyTorch's threads sleep, on the Pythons that need it."""
     if sys.version_info < FIRST_WITHOUT_FAULT and THREADS.exists():
         os.register_at_fork(before=wait_for_threads)
 

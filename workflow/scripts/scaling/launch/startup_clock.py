@@ -14,7 +14,7 @@ from scaling.core.records.run import PHASES
 
 
 class StartupClock:
-    """The end of each start-up phase of one process, in seconds since `started` (time.monotonic())."""
+    """The end of each start-up phase of a process, in seconds since `started` (monotonic)."""
 
     def __init__(self, started: float) -> None:
         self._started = started
