@@ -148,9 +148,9 @@ def _sgd(
 
 
 def hidden_convolutions(model: nn.Module) -> list[Tensor]:
-    """Return the weights of all convolutions but the first, if each is followed by a norm.
+    """Return the weights of the convolutions without bias, except the first: a norm follows each.
 
-    They have no bias, and their scale affects only the relative size of an update.
+    So the scale of a weight affects only the relative size of its updates.
     """
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
     return [one.weight for one in convolutions[1:] if one.bias is None and one.groups == 1]

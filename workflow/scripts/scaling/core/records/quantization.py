@@ -214,6 +214,6 @@ EXPORT = Kind[Row]("quantize_export.py", ExportRecord)
 
 
 def read(kind: Kind[Row], paths: Iterable[Path]) -> list[Document]:
-    """Return valid records by seed and without refused variants; a seed's keep the given order."""
+    """Return the records at `paths`, sorted by seed, without refused variants."""
     found = [record for record in map(kind.read, paths) if "refused" not in record]
     return sorted(found, key=itemgetter("seed"))
