@@ -20,11 +20,12 @@ INSTRUMENTS = [estimate for estimate in EXPOSED if estimate != BY_SUBTRACTION]
 LOW, HIGH = ["least", "communication_share_low"], ["most", "communication_share_high"]
 """The ends of the share of communication, without noise and with it."""
 TRAVELLING = ("profiler", BY_SUBTRACTION)
-"""A trace is believed first; what a subtraction finds is all that does not shrink with N."""
+"""Estimates by preference: the trace, then subtraction, which includes all that does not shrink
+with N."""
 
 
 def parts(tables: ClaimTables) -> list[Claim]:
-    """Three claims for each recipe and strategy on the most GPUs."""
+    """Return three claims for each recipe and strategy on the most GPUs."""
     made = []
     for recipe, strategy, rows in by_configuration(tables["communication"]):
         known = measured(rows, "communication_seconds")
@@ -41,11 +42,11 @@ def parts(tables: ClaimTables) -> list[Claim]:
 
 
 def _with_shares(rows: pd.DataFrame, tables: ClaimTables) -> pd.DataFrame:
-    """Add shares of the epochs, of cells that have them: data wait, idle, ends of communication.
+    """Add shares of the epoch: data wait, idle, and the range of communication.
 
-    Idle is the part of the steps in which no kernel runs, NaN where no device's time was read. Only
-    the rows of instruments and of the subtraction without loading: that of whole epochs takes
-    loading for communication.
+    Idle is the part of the steps in which no kernel runs, NaN if no device time was measured.
+    Includes only instruments and subtraction without loading: subtraction of whole epochs counts
+    loading as communication.
     """
     rows = rows[rows["estimate"].isin(EXPOSED)]
     rows = noise.with_resolution(rows, tables["timing"])
@@ -63,11 +64,11 @@ def _with_shares(rows: pd.DataFrame, tables: ClaimTables) -> pd.DataFrame:
 
 
 def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
-    """A row for each batch size: the shares, by the preferred estimate of communication.
+    """Return the shares for each batch size, by the preferred estimate of communication.
 
-    An estimate without noise of its own counts as half to double; one below 0 leaves computing what
-    0 would. Where idleness was not read, steps without exchange count as computing; without these
-    computing is not known.
+    An estimate of unknown noise has a range of half to double; a negative one counts as 0 when
+    computing the rest. Without a measured idle time, steps without exchange count as compute;
+    without these, compute is unknown.
     """
     known = first_estimates(cells).sort_values("batch_size")
     doubt = 1 + (noise.LONE_INSTRUMENT - 1) * known["resolution_seconds"].isna()
@@ -87,7 +88,7 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That computing is most of an epoch, with each batch size."""
+    """Claim that compute is most of an epoch for each batch size."""
     parts = _by_batch(cells).dropna(subset="computing_share_low")
     if parts.empty:
         return tables.missing("Q3.1-computing", about)
@@ -110,7 +111,7 @@ def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 
 def _falls(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That each larger batch communicates for a smaller share of its epoch than the smallest."""
+    """Claim that each larger batch spends a smaller share on communication than the smallest."""
     parts = _by_batch(cells)
     if len(parts) < 2:
         return tables.missing("Q3.1-falls", about)
@@ -149,9 +150,9 @@ def _to_tell(pairs: Iterable[tuple[Any, Any]]) -> list[noise.Ratio]:
 
 
 def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That subtraction, the course's hint, finds what an instrument finds.
+    """Claim that subtraction, the course's method, agrees with an instrument.
 
-    Noise as large as what the instrument found agrees with anything, and shows nothing.
+    Noise as large as the instrument's value agrees with anything, and shows nothing.
     """
     direct = cells[cells["estimate"].isin(INSTRUMENTS)]
     direct = direct.sort_values("estimate", key=lambda names: names.map(INSTRUMENTS.index))
@@ -181,7 +182,7 @@ def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 
 def link(tables: ClaimTables) -> list[Claim]:
-    """That gradients on their way use at least half of what the link can carry."""
+    """Claim that gradient messages use at least half of the measured link bandwidth."""
     made = []
     for recipe, strategy, rows in by_configuration(tables["bandwidth"]):
         gpus = rows["gpus"].max()

@@ -1,4 +1,4 @@
-"""Question 4.1: accuracy after equal epochs, of large global batches."""
+"""Question 4.1: accuracy of large global batches after equal epochs."""
 
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, extremes, row_at
@@ -10,9 +10,9 @@ QUANTITIES = ("test_accuracy", "train_accuracy")
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """That the largest global batch has learned less than the smallest.
+    """Claim that the largest global batch learns less than the smallest.
 
-    From remedies.csv, at the base rate; without it, from the timed cells' own seeds.
+    From remedies.csv, at the base rate; without it, from the timed cells' seeds.
     """
     table = tables["remedies"]
     rows = table[(table["options"] == "") & (table["factor"] == 1)].drop_duplicates("global_batch")
@@ -34,7 +34,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
 
 
 def _cells(tables: ClaimTables) -> list[Claim]:
-    """That the largest global batch of each recipe and strategy is less accurate than a small."""
+    """Claim that the largest global batch of each recipe and strategy is less accurate."""
     if tables["timing"].empty or tables["accuracy"].empty:
         return []
     compared = learning.compare_batches(tables["timing"], tables["accuracy"])

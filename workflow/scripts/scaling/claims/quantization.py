@@ -1,4 +1,4 @@
-"""Part B: what 8-bit integers cost in accuracy, and whether their arithmetic is exact."""
+"""Part B: the accuracy loss of 8-bit integers, and whether their arithmetic is exact."""
 
 import math
 from dataclasses import asdict
@@ -13,11 +13,11 @@ from scaling.tables import noise
 from scaling.tables.experiments.quantization_cost import STANDARD_ERRORS, Cost, cost
 
 MARGIN = 1.0
-"""Points of accuracy that int8 may cost."""
+"""Accuracy points that int8 may lose."""
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Claims on each of the lab's stages, from quantization.csv, and on the last of ResNet-18."""
+    """Return claims on the lab's stages, from quantization.csv, and on ResNet-18's last one."""
     made = []
     for case, rows in _cases(tables).items():
         if rows.empty:
@@ -48,9 +48,9 @@ def _cases(tables: ClaimTables) -> dict[str, pd.DataFrame]:
 
 
 def _to_tell(rows: pd.DataFrame, found: Cost) -> noise.Ratio:
-    """What would tell the mean difference from the margin.
+    """Return how many more seeds would distinguish the mean difference from the margin.
 
-    Its squared error over n seeds is A + B/n: A is of the test images, which all seeds share.
+    Its squared error over n seeds is A + B/n: A is due to the test images, which all seeds share.
     """
     if found.seeds < 2:
         return noise.of_seeds(math.nan, [], [found.seeds])

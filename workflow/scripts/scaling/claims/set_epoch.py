@@ -1,4 +1,4 @@
-"""Question 5: what set_epoch does to the order of images, to the shards, and to accuracy."""
+"""Question 5: the effect of set_epoch on image order, shards and accuracy."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from scaling.tables.noise import of_difference
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Four claims from sampler.csv and sampler_accuracy.csv, none without them."""
+    """Return four claims from sampler.csv and sampler_accuracy.csv, none without them."""
     drawn = tables["sampler"]
     if drawn.empty:
         return []
@@ -25,7 +25,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
 
 
 def _repeats(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That the order repeats unless the sampler is told the epoch."""
+    """Claim that the order repeats unless set_epoch is called."""
     told, untold = drawn[drawn["set_epoch"]], drawn[~drawn["set_epoch"].astype(bool)]
     new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (told, untold))
     repeats = (untold["first_epoch"] == untold["epoch"].min()).all()
@@ -44,7 +44,7 @@ def _repeats(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 
 def _shards(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That ranks do not train on one another's images, told the epoch or not."""
+    """Claim that ranks train on disjoint images, with and without set_epoch."""
     fine = ((drawn["unseen"] == 0) & (drawn["repeated"] < drawn["gpus"])).all()
     most = {f"{what}_max": int(drawn[what].max()) for what in ("unseen", "repeated", "overlap")}
     facts: dict[str, Any] = {"gpus": _counts(drawn), **most}
@@ -52,7 +52,7 @@ def _shards(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 
 def _accuracy(table: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That leaving set_epoch out costs accuracy."""
+    """Claim that training without set_epoch is less accurate."""
     pairs = table.pivot(index="seed", columns="set_epoch", values="test_accuracy")
     diverged = int(table["train_loss"].isna().sum())
     if diverged:
@@ -75,7 +75,7 @@ def _accuracy(table: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 
 def _data_parallel(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That DataParallel needs no set_epoch."""
+    """Claim that DataParallel needs no set_epoch."""
     new = int((drawn["first_epoch"] == drawn["epoch"]).sum())
     whole = ((drawn["unseen"] == 0) & (drawn["repeated"] == 0)).all()
     fine, samples = new == len(drawn) and whole, int(drawn["samples"].iloc[0])

@@ -1,4 +1,4 @@
-"""Question 4.2: how soon an accuracy is reached, in images, in seconds, on more GPUs."""
+"""Question 4.2: images and seconds to an accuracy, also on more GPUs."""
 
 import math
 from typing import Any
@@ -17,21 +17,21 @@ COLUMNS = [
     *("target_accuracy", "epoch_seconds", "seconds", "reference_seconds", "speedup"),
     *("epoch_speedup", "plain_reference_seconds", "plain_speedup"),
 ]
-"""Of the cell that reaches the accuracy first."""
+"""Columns of the cell that reaches the accuracy first."""
 TWICE = 2
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """What is left of a speedup, what foretells it, and trainings run to their end."""
+    """Return claims on lost speedup, on the gradient noise scale, and on full trainings."""
     return [*_speedup_left(tables), *_knee(tables), *_run_to_their_end(tables)]
 
 
 def _knee(tables: ClaimTables) -> list[Claim]:
-    """That a batch needs twice the fewest images just beyond the gradient noise scale.
+    """Claim that a batch needs twice the fewest images just beyond the gradient noise scale.
 
-    So McCandlish et al. 2018 (equation 2.11) foretell it: twice at the noise scale itself. The
-    noise is that of a technique at its smallest batch; the epochs are that technique's, counted
-    whole: of 3 the last may have been needed in part.
+    McCandlish et al. 2018 (equation 2.11) predict twice at the noise scale itself. The noise scale
+    is a technique's at its smallest batch; epochs are the same technique's, in whole numbers, so
+    part of the last one may have been unnecessary.
     """
     noise = along_small_batches(tables["noise_scale"])
     if noise.empty:
@@ -77,7 +77,7 @@ def _knee(tables: ClaimTables) -> list[Claim]:
 
 
 def _run_to_their_end(tables: ClaimTables) -> list[Claim]:
-    """That more GPUs come to an accuracy sooner, in trainings of as many epochs."""
+    """Claim that more GPUs reach an accuracy sooner, in trainings of equal epochs."""
     rows = list(rows_of(tables["trained_to_accuracy"].sort_values("gpus")))
     return [
         tables.claim(
@@ -96,9 +96,9 @@ def _run_to_their_end(tables: ClaimTables) -> list[Claim]:
 
 
 def _speedup_left(tables: ClaimTables) -> list[Claim]:
-    """That some of an epoch's speedup is lost at equal accuracy, in the cell that is there first.
+    """Claim that part of an epoch's speedup is lost at equal accuracy, in the fastest cell.
 
-    A claim for each recipe and strategy that has times of such global batches, at each by the
+    One claim for each recipe and strategy with times at such global batches, each with the
     technique that training accuracy chooses.
     """
     plain, table = reference(tables), tables["time_to_accuracy"]
