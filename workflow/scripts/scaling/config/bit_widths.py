@@ -1,4 +1,4 @@
-"""Variants of a quantized network with fewer bits, written as lists of numbers of bits."""
+"""Variants of a quantized network with fewer bits, listed by method."""
 
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ METHODS: dict[Method, dict[str, Any]] = {
 
 
 class BitWidths(Section):
-    """Each number of bits by each method, as variants `w4a8-gptq`; without any there are none."""
+    """Bit widths for each method: each is a variant such as `w4a8-gptq`."""
 
     weights: Distinct[Bits] = Field(default_factory=list)
     """Bits of weights, with activations of 8: `w4a8-…`. May be left out, like the next three."""
@@ -36,7 +36,7 @@ class BitWidths(Section):
     everything that helps."""
 
     def variants(self) -> list[dict[str, Any]]:
-        """Return the entries of `quantization.variants` that these are."""
+        """Return the corresponding entries of `quantization.variants`."""
         pairs = [(bits, 8) for bits in self.weights]
         pairs += [(8, bits) for bits in self.activations]
         pairs += [(bits, bits) for bits in self.both]

@@ -33,9 +33,9 @@ CHANGED: dict[str, set[Mistake]] = {
     "product of scales": {"no_product"},
     "calibration images": {"one_image", "test_data"},
 }
-"""What mistakes change: a variant makes one of each set at most."""
+"""What mistakes change; a variant has at most one of each set."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
-"""The lab's stages in order: the float network, and three variants of it."""
+"""The lab's stages in order: the float network, and three variants."""
 
 
 class Scheme(Section):
@@ -94,26 +94,26 @@ class Scheme(Section):
 
     @property
     def mistake(self) -> str:
-        """The mistakes as one name: `activation_scale+bias_scale`, empty without any."""
+        """The mistakes as one name: `activation_scale+bias_scale`, "" for none."""
         return "+".join(self.mistakes)
 
     @property
     def sound(self) -> Self:
-        """The same options without a mistake."""
+        """The same options without mistakes."""
         return self.model_copy(update={"mistakes": []})
 
     @property
     def needs_moments(self) -> bool:
-        """Whether a layer's weights or bias depend on what it receives."""
+        """Whether a layer's weights or bias depend on the statistics of its inputs."""
         return self.rounding == "gptq" or self.bias_correction or self.weight_range == "output"
 
     @property
     def has_histograms(self) -> bool:
-        """Whether weights and activations have one scale each: int8 from image to logits."""
+        """Whether weights and activations have one scale each, and all is int8 up to the logits."""
         is_int8 = self.activation_bits is not None and self.logits == "int8"
         return is_int8 and self.weight_scales == "tensor"
 
 
 def scheme_options(variant: dict[str, Any]) -> dict[str, Any]:
-    """The options of a variant of the configuration: all but its name and its seeds."""
+    """Return the options of a configured variant, without its name and seeds."""
     return {key: value for key, value in variant.items() if key not in ("name", "seeds")}

@@ -1,4 +1,4 @@
-"""How gradients become updates, and how the rate goes over a training. Needs no torch."""
+"""The optimizer's update rule and learning rate schedule. Does not import torch."""
 
 import math
 from collections.abc import Callable
@@ -14,11 +14,11 @@ Fraction = Annotated[float, Ge(0), Lt(1)]
 
 
 class UpdateRule(Section):
-    """Options of recipe `tuned` and of techniques for large batches; without any, plain SGD.
+    """Options of recipe `tuned` and of large-batch techniques; the default is plain SGD.
 
-    `lars` is of You et al. 2017 (arXiv:1708.03888), the cosine of Loshchilov and Hutter 2017
-    (arXiv:1608.03983), `label_smoothing` of Szegedy et al. 2016 (arXiv:1512.00567), Muon of Jordan
-    et al. 2024 (https://kellerjordan.github.io/posts/muon).
+    `lars` is from You et al. 2017 (arXiv:1708.03888), the cosine from Loshchilov and Hutter 2017
+    (arXiv:1608.03983), `label_smoothing` from Szegedy et al. 2016 (arXiv:1512.00567), Muon from
+    Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,7 +44,7 @@ class UpdateRule(Section):
     """How the learning rate falls to zero after the warm-up: `none`, `linear` or `cosine`."""
 
     def shares(self, updates: int) -> list[float]:
-        """Return the share of the peak rate, from 0 to 1, that each of `updates` has."""
+        """Return the learning rate of each of `updates`, as a fraction of the peak."""
         rising = round(self.warmup_share * updates)
         left = updates - rising
         remaining: Callable[[float], float] = {

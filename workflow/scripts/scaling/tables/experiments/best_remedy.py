@@ -12,12 +12,12 @@ OTHER_STEPS = f"{OTHER_UPDATES}|ghost_batch "
 
 
 def is_plain(options: str) -> bool:
-    """Return whether these options, as text in tables, are plain SGD's except for the learning rate."""
+    """Return whether these options (text in tables) are plain SGD's, whatever the rate."""
     return not beside_the_rate(options)
 
 
 def beside_the_rate(options: str) -> list[str]:
-    """Those of these options, as tables have them, that concern more than the rate."""
+    """Return those of these options (text in tables) that do not only set the learning rate."""
     return [option for option in _parts(options) if not option.startswith("scaling ")]
 
 

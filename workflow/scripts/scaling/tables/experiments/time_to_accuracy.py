@@ -110,7 +110,7 @@ def needed(epochs: pd.DataFrame, quantity: str, target: float, of: str = "") -> 
 
 
 def _best(rows: pd.DataFrame) -> str | None:
-    """Return the technique that training accuracy chooses at a global batch; None if all diverged."""
+    """Return the technique that training accuracy chooses at a global batch, if any."""
     rows = rows[(rows["diverged_seeds"] == 0) & rows["train_accuracy_then"].notna()]
     order = rows.sort_values(
         ["epochs_to_train_accuracy", "train_accuracy_then"], ascending=[True, False], kind="stable"
