@@ -17,7 +17,7 @@ Answer = str | None
 
 
 def batch_size(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """Describe how epoch time depends on the batch on the fewest GPUs, and the longest data wait."""
+    """Describe how epoch time depends on the batch on the fewest GPUs, and the worst data wait."""
     timed = cells[(cells["status"] == "ok") & cells["epoch_seconds"].notna()]
     single = timed[timed["gpus"] == timed["gpus"].min()]
     if single["batch_size"].nunique() < 2:

@@ -78,7 +78,7 @@ def _facts(row: Any, epochs: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the measured epochs of all ranks, placed from the shortest (0) to the longest (100)."""
+    """Return the measured epochs of all ranks, placed from the shortest (0) to longest (100)."""
     epochs = [epoch for epoch in epochs if epoch["role"] == "measured"]
     seconds = [epoch["seconds"] for epoch in epochs] or [0.0]
     low, high = min(seconds), max(seconds)
