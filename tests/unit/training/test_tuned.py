@@ -37,7 +37,7 @@ from training_runs import tuned as asked_for
 def test_a_last_batch_is_prepared_from_a_twentieth_of_the_images_on(samples, batch_size, prepared):
     sizes = tuned._batch_sizes(samples, batch_size)
     assert sum(sizes) == samples
-    assert tuned._worth_preparing(sizes) == prepared
+    assert tuned._sizes_to_compile(sizes) == prepared
 
 
 def made(images, folder, gpus=1, **options):

@@ -68,7 +68,7 @@ class ClaimTables:
             verdict=verdict,
             sentence=texts.sentence(kind, case, {**facts, "verdict": verdict})
             + (texts.where(own) if verdict == "in part" else "")
-            + (noise.to_tell(*ratios) if "unclear" in found else ""),
+            + (noise.repeats_needed_note(*ratios) if "unclear" in found else ""),
             evidence=[Evidence(file, _figures(facts, text.columns.split()), text.test)],
             parts=own,
         )

@@ -11,7 +11,12 @@ from scaling.claims.claim_tables import ClaimTables, extremes, measured, row_at
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
-from scaling.tables.communication import BY_SUBTRACTION, EXPOSED, believable, first_estimates
+from scaling.tables.communication import (
+    BY_SUBTRACTION,
+    EXPOSED,
+    drop_overlapped_loading,
+    preferred_estimates,
+)
 from scaling.tables.schema import by_configuration, rows_of
 
 HALF = 0.5
@@ -32,7 +37,7 @@ def parts(tables: ClaimTables) -> list[Claim]:
         gpus = (rows if known.empty else known)["gpus"].max()
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
         cells = _with_shares(known[known["gpus"] == gpus], tables)
-        believed = believable(cells, tables["timing"], tables["in_memory"])
+        believed = drop_overlapped_loading(cells, tables["timing"], tables["in_memory"])
         made += [
             _computing(about, believed, tables),
             _falls(about, believed, tables),
@@ -49,7 +54,7 @@ def _with_shares(rows: pd.DataFrame, tables: ClaimTables) -> pd.DataFrame:
     loading as communication.
     """
     rows = rows[rows["estimate"].isin(EXPOSED)]
-    rows = noise.with_resolution(rows, tables["timing"])
+    rows = noise.with_uncertainty(rows, tables["timing"])
     epochs = tables["epoch_parts"]
     epochs = epochs[epochs["work_seconds"].notna()]
     columns = [*CELL_KEYS, "epoch_seconds", "data_wait_seconds"]
@@ -70,7 +75,7 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
     computing the rest. Without a measured idle time, steps without exchange count as compute;
     without these, compute is unknown.
     """
-    known = first_estimates(cells).sort_values("batch_size")
+    known = preferred_estimates(cells).sort_values("batch_size")
     doubt = 1 + (noise.LONE_INSTRUMENT - 1) * known["resolution_seconds"].isna()
     low = known[LOW].mul(doubt, axis=0).clip(upper=known[LOW].div(doubt, axis=0))
     high = known[HIGH].mul(doubt, axis=0).clip(lower=known[HIGH].div(doubt, axis=0))
@@ -103,7 +108,7 @@ def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
             (cell, cell.computing_share_low > HALF, cell.computing_share_high < HALF)
             for cell in rows_of(parts)
         ],
-        ratios=_to_tell(zip(parts.itertuples(), limits.itertuples(), strict=True)),
+        ratios=_repeats_needed(zip(parts.itertuples(), limits.itertuples(), strict=True)),
         ends=ends,
         small=ends[0],
         large=ends[-1],
@@ -127,13 +132,13 @@ def _falls(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
             )
             for cell in rows_of(parts.iloc[1:])
         ],
-        ratios=_to_tell((cell, small) for cell in parts.iloc[1:].itertuples()),
+        ratios=_repeats_needed((cell, small) for cell in parts.iloc[1:].itertuples()),
         small=small,
         large=large,
     )
 
 
-def _to_tell(pairs: Iterable[tuple[Any, Any]]) -> list[noise.Ratio]:
+def _repeats_needed(pairs: Iterable[tuple[Any, Any]]) -> list[noise.Ratio]:
     """What would tell shares of communication apart that overlap."""
     found = []
     for pair in pairs:
@@ -145,7 +150,9 @@ def _to_tell(pairs: Iterable[tuple[Any, Any]]) -> list[noise.Ratio]:
             for above, below in (pair, pair[::-1])
         )
         if clear <= 0:
-            found.append(noise.of_margin(apart, apart - clear, min(cell.runs for cell in pair)))
+            found.append(
+                noise.repeats_for_margin(apart, apart - clear, min(cell.runs for cell in pair))
+            )
     return found
 
 
@@ -174,7 +181,7 @@ def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
         "Q3.1-estimates",
         about,
         parts=zip(both.itertuples(), ~differs & small, differs, strict=True),
-        ratios=[noise.of_margin(*row) for row in needed.to_numpy()],
+        ratios=[noise.repeats_for_margin(*row) for row in needed.to_numpy()],
         cells=len(both),
         differ=differ,
         worst=worst,
@@ -188,8 +195,8 @@ def link(tables: ClaimTables) -> list[Claim]:
         gpus = rows["gpus"].max()
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
         cells = measured(rows[rows["gpus"] == gpus], "utilization")
-        cells = believable(cells, tables["timing"], tables["in_memory"])
-        cells = noise.with_resolution(cells, tables["timing"])
+        cells = drop_overlapped_loading(cells, tables["timing"], tables["in_memory"])
+        cells = noise.with_uncertainty(cells, tables["timing"])
         # More than the peak is no communication time.
         real = cells[~cells["within_noise"] & (cells["utilization"] <= 1)]
         found = [real[real["estimate"] == estimate] for estimate in TRAVELLING]

@@ -7,7 +7,7 @@ import pandas as pd
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.statistics import difference
-from scaling.tables.noise import of_difference
+from scaling.tables.noise import repeats_for_difference
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
@@ -26,18 +26,18 @@ def claims(tables: ClaimTables) -> list[Claim]:
 
 def _repeats(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
     """Claim that the order repeats unless set_epoch is called."""
-    told, untold = drawn[drawn["set_epoch"]], drawn[~drawn["set_epoch"].astype(bool)]
-    new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (told, untold))
-    repeats = (untold["first_epoch"] == untold["epoch"].min()).all()
-    fine = new == len(told) and repeats
+    reshuffled, fixed = drawn[drawn["set_epoch"]], drawn[~drawn["set_epoch"].astype(bool)]
+    new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (reshuffled, fixed))
+    repeats = (fixed["first_epoch"] == fixed["epoch"].min()).all()
+    fine = new == len(reshuffled) and repeats
     return tables.claim(
         "Q5-repeats",
         holds=fine,
         fails=not fine,
         epochs=drawn["epoch"].nunique(),
-        orders_with=len(told),
+        orders_with=len(reshuffled),
         different_with=new,
-        orders_without=len(untold),
+        orders_without=len(fixed),
         different_without=old,
         gpus=_counts(drawn),
     )
@@ -59,17 +59,17 @@ def _accuracy(table: pd.DataFrame, tables: ClaimTables) -> Claim:
         return tables.claim("Q5-accuracy", case="diverged", diverged=diverged)
     if len(pairs) < 3:
         return tables.missing("Q5-accuracy")
-    told, untold = pairs[True], pairs[False]
-    found = difference((untold - told).to_list())
+    reshuffled, fixed = pairs[True], pairs[False]
+    found = difference((fixed - reshuffled).to_list())
     return tables.claim(
         "Q5-accuracy",
         holds=found.below,
         fails=found.above,
-        ratios=of_difference(found),
+        ratios=repeats_for_difference(found),
         seeds=len(pairs),
         epochs=int(table["epochs"].max()),
-        test_accuracy_with=told.mean(),
-        test_accuracy_without=untold.mean(),
+        test_accuracy_with=reshuffled.mean(),
+        test_accuracy_without=fixed.mean(),
         difference=found,
     )
 

@@ -13,8 +13,8 @@ from scaling.claims.claim_tables import ClaimTables
 from scaling.core import statistics
 from scaling.core.statistics import Difference
 from scaling.tables.experiments import best_remedy, same_runs
-from scaling.tables.experiments.same_runs import BEHIND, CLOSED, gap
-from scaling.tables.noise import of_difference
+from scaling.tables.experiments.same_runs import BEHIND, CLOSED, non_inferiority
+from scaling.tables.noise import repeats_for_difference
 
 MOMENTUM = 0.1
 """torch.nn.BatchNorm2d's momentum: the weight of an update's batch in the running statistics."""
@@ -65,14 +65,19 @@ def _closes(kind: str, batch: int, own: Any, there: Any, tables: ClaimTables) ->
     found, margin = difference(own, there, tables), float(own.accuracy_margin)
     base = best_remedy.base_rate(tables["remedies"], chosen=False)
     lab = next(base[base["global_batch"] == there.global_batch].itertuples(), None)
-    tells, at_end = gap(found.low, found.high, margin), bool(own.at_edge or there.at_edge)
+    tells, at_end = (
+        non_inferiority(found.low, found.high, margin),
+        bool(own.at_edge or there.at_edge),
+    )
     return tables.claim(
         kind,
         about,
         holds=tells == CLOSED and not there.at_edge,
         fails=tells == BEHIND and not own.at_edge,
         # Within the margin, or behind: whichever is nearer.
-        ratios=[] if at_end else of_difference(found, max(found.mean + margin, -found.mean)),
+        ratios=[]
+        if at_end
+        else repeats_for_difference(found, max(found.mean + margin, -found.mean)),
         own=own,
         there=there,
         test_accuracy=found,
@@ -85,7 +90,7 @@ def _closes(kind: str, batch: int, own: Any, there: Any, tables: ClaimTables) ->
 def _equal_updates(plain: Any, tables: ClaimTables) -> list[Claim]:
     """Claim that plain SGD with the reference's number of updates reaches its accuracy."""
     kind, table = "Q4.2-equal-updates", tables["remedies"]
-    options = table["options"].map(best_remedy.beside_the_rate)
+    options = table["options"].map(best_remedy.non_learning_rate_options)
     enough = table["updates"].notna() & (table["planned_updates"] >= plain.planned_updates)
     rows = table[enough & (table["global_batch"] > plain.global_batch)]
     rows = rows[[each == ["equal_updates"] for each in options[rows.index]]]
@@ -124,6 +129,6 @@ def _running_statistics(larger: list[int], tables: ClaimTables) -> list[Claim]:
         if gain is None:
             continue
         facts: dict[str, Any] = {"updates": updates, "weight_of_start": weight, "gain": gain}
-        facts |= {"holds": gain.above, "fails": gain.below, "ratios": of_difference(gain)}
+        facts |= {"holds": gain.above, "fails": gain.below, "ratios": repeats_for_difference(gain)}
         made.append(tables.claim(kind, about, **facts))
     return made or [tables.missing(kind)] * few

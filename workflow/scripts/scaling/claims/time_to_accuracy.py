@@ -10,7 +10,7 @@ from scaling.claims.claim_tables import ClaimTables, row_at
 from scaling.claims.techniques import reference
 from scaling.core import numbers as fmt
 from scaling.tables.experiments.images_to_accuracy import along_small_batches
-from scaling.tables.experiments.time_to_accuracy import needed
+from scaling.tables.experiments.time_to_accuracy import epochs_to_target
 from scaling.tables.schema import by_configuration, rows_of
 
 COLUMNS = [
@@ -39,7 +39,8 @@ def _knee(tables: ClaimTables) -> list[Claim]:
     epochs, remedy = tables["convergence_epochs"], noise["remedy"].iloc[0]
     own = epochs[epochs["chosen"].eq(True) & (epochs["remedy"] == remedy)]
     found = pd.DataFrame(
-        {"accuracy": accuracy, "global_batch": size} | needed(rows, "test_accuracy", accuracy)
+        {"accuracy": accuracy, "global_batch": size}
+        | epochs_to_target(rows, "test_accuracy", accuracy)
         for size, rows in own.groupby("global_batch")
         for accuracy in tables["images_to_accuracy"]["accuracy"].unique()
     )

@@ -41,7 +41,7 @@ def dataset_folder(config: dict[str, Any]) -> Path:
     return Path(section["source"] if size == 32 else f"{section['source']}-{size}")
 
 
-def lost(results: Path, config: dict[str, Any], needed: list[str]) -> list[str]:
+def missing_inputs(results: Path, config: dict[str, Any], needed: list[str]) -> list[str]:
     """Return the missing ones of the files `needed` for the runs in `results`, of the same dataset.
 
     The first are needed for any dataset: the last is the file of its images.
@@ -109,7 +109,7 @@ def synchronization_records(config: dict[str, Any]) -> list[Path]:
 
 
 def knobs_records(config: dict[str, Any]) -> list[Path]:
-    """The record of what DistributedDataParallel was told in each cell that asks for it."""
+    """Return the record of DistributedDataParallel's options in each cell that measures them."""
     section = config["knobs"]
     return [
         Path(KNOBS.format(gpus=gpus, batch_size=size))

@@ -207,7 +207,7 @@ class Experiment:
         found, there = self._cache.result(run, self._train)
         precise = technique.precise_batch_norm or self._study.precise_batch_norm
         rows = [
-            _told(row, "precise" if precise else "running", held_out) for row in found["epochs"]
+            _recorded(row, "precise" if precise else "running", held_out) for row in found["epochs"]
         ]
         last, spent = rows[-1], "shared" if there else f"{found['seconds']:.2f} s"
         figures = ", ".join(f"{key} {value}" for key, value in last.items() if "_" in key)
@@ -285,9 +285,9 @@ def _figures(number: int, updates: int, epoch: Epoch) -> dict[str, Any]:
     return row | ({"noise_scale": [finite(value) for value in noise]} if noise else {})
 
 
-def _told(row: dict[str, Any], kind: str, held_out: bool) -> dict[str, Any]:
+def _recorded(row: dict[str, Any], kind: str, held_out: bool) -> dict[str, Any]:
     """Return an epoch's row with one kind of statistics, as validation metrics if held out."""
     split = "validation" if held_out else "test"
-    told = {key: value for key, value in row.items() if not (held_out and "_test_" in key)}
+    kept = {key: value for key, value in row.items() if not (held_out and "_test_" in key)}
     own = {f"{split}_{what}": row[f"{kind}_test_{what}"] for what in ("loss", "accuracy")}
-    return told | {"test_loss": None, "test_accuracy": None} | own
+    return kept | {"test_loss": None, "test_accuracy": None} | own

@@ -111,7 +111,7 @@ class Run:
         return self.technique.model_copy(update=plain)
 
 
-SETTLED = [
+RESOLVED = [
     *("scaling", "warmup_epochs", "warmup_share", "decay", "equal_updates", "momentum"),
     *("rest_rate", "scaled_momentum", "lengths", "precise_batch_norm", "factors"),
 ]
@@ -136,11 +136,11 @@ def run_of(
     found = tuple(rates(technique, technique.rate(base, 1.0), peak, updates, epochs))
     rest_peak = technique.rest_rate or base
     rest = tuple(rest_peak * rate / peak for rate in found) if technique.muon else found
-    plain = {name: getattr(Technique(), name) for name in SETTLED}
+    plain = {name: getattr(Technique(), name) for name in RESOLVED}
     plain |= {"muon": float(technique.muon > 0)}
     momentum = technique.momentum_of(study.momentum, scale)
-    settled = technique.model_copy(update=plain)
-    return Run(seed, epochs, found, rest, momentum, settled, held_out)
+    resolved = technique.model_copy(update=plain)
+    return Run(seed, epochs, found, rest, momentum, resolved, held_out)
 
 
 def epochs_of(study: Study, technique: Technique, global_batch: int, train_images: int) -> int:

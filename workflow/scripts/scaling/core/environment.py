@@ -163,9 +163,9 @@ def resolve_device(requested: Device) -> Device:
     GPUs.
     """
     built = torch_build()
-    told = built.get("__version__", "")
-    if told and tuple(map(int, told.split(".")[:2])) < OLDEST_TORCH:
-        raise UserError(f"PyTorch is {told}, and 2.11 or newer is needed: make env installs it")
+    version = built.get("__version__", "")
+    if version and tuple(map(int, version.split(".")[:2])) < OLDEST_TORCH:
+        raise UserError(f"PyTorch is {version}, and 2.11 or newer is needed: make env installs it")
     if requested == "cpu":
         return "cpu"
     if built.get("hip"):
@@ -177,8 +177,8 @@ def resolve_device(requested: Device) -> Device:
         cuda = built.get("cuda") or ""
         if cuda >= "13" and (old := older_gpu(TURING)):
             raise UserError(
-                f"{old}, and CUDA {cuda} of PyTorch {told} begins at 7.5 (Turing): leave it out of "
-                "CUDA_VISIBLE_DEVICES, or set device to cpu"
+                f"{old}, and CUDA {cuda} of PyTorch {version} begins at 7.5 (Turing): leave it out "
+                "of CUDA_VISIBLE_DEVICES, or set device to cpu"
             )
         return "cuda"
     if given := slurm_gpus():

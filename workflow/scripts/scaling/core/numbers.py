@@ -26,7 +26,7 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{value:,.{decimals}f}".replace("-", "−")
 
 
-def told_apart(found: float, expected: float) -> tuple[str, str]:
+def distinguishable(found: float, expected: float) -> tuple[str, str]:
     """Two figures with at least 3 digits, and 2 of their difference: 19.764 and 19.704.
 
     Whole numbers are written as such.

@@ -15,7 +15,7 @@ RESIDENT_SHARE = 0.25
 """The share of free GPU memory that images may take; the rest is for training."""
 
 
-def needed(data: ImageDataset, padding: int, device: torch.device) -> bool:
+def must_stream(data: ImageDataset, padding: int, device: torch.device) -> bool:
     """Return whether the padded training images exceed their share of free GPU memory."""
     if device.type != "cuda":
         return False

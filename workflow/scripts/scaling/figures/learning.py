@@ -82,8 +82,8 @@ def draw_pareto(
     figure, panels = style.panels([f"Test accuracy over {cost}" for cost in known], y="%")
     for axes, cost in zip(panels, known, strict=True):
         shown = points.dropna(subset=[cost]).sort_values(cost)
-        told = [f", {fmt.significant(value)} {COSTS[cost][1]}" for value in shown[cost]]
-        rows = [rows for _, rows in shown.assign(name=shown["name"] + told).groupby("group")]
+        amounts = [f", {fmt.significant(value)} {COSTS[cost][1]}" for value in shown[cost]]
+        rows = [rows for _, rows in shown.assign(name=shown["name"] + amounts).groupby("group")]
         style.lines(axes, rows, cost, "percent", "accuracy", linestyle="none")
         best = shown[shown["percent"] > shown["percent"].cummax().shift(fill_value=-1)]
         axes.step(best[cost], best["percent"], where="post", color=style.GREY, zorder=1)

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
-from scaling.tables.communication import MOVING, first_estimates
+from scaling.tables.communication import MOVING, preferred_estimates
 
 PHASES = ["imports", "recipe", "warmup", "measured"]
 ROW_INCHES = 0.24
@@ -51,7 +51,7 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
         name=interconnect["kind"] + ", " + bytes_of.map(fmt.data),
         open=interconnect["kind"].str.endswith("bucket"),
     )
-    reached = first_estimates(bandwidth, MOVING).rename(columns={"bandwidth_gb_per_s": "rate"})
+    reached = preferred_estimates(bandwidth, MOVING).rename(columns={"bandwidth_gb_per_s": "rate"})
     titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
     figure, panels = style.panels(titles, "bytes of a message", "GB/s")
     for axes, gpus in zip(panels, counts, strict=True):

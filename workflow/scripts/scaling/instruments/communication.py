@@ -54,8 +54,8 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
         seconds = {"iterations": traced.iterations, "seconds": median(in_memory["seconds"])}
         found["device_time"] = [{**own, **seconds, **each} for each in trace.by_device()]
     if gpus > 1:
-        spans, told = trace.communicating(), "the trace shows no communication"
-        by_trace = _reading("profiler", traced.iterations, spans, told)
+        spans, note = trace.communicating(), "the trace shows no communication"
+        by_trace = _reading("profiler", traced.iterations, spans, note)
         found["readings"] = [own | by_trace, own | _ddp_log(trainer, train, limit)]
     return found
 
@@ -97,8 +97,8 @@ def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Measuremen
         sum(float(entry.get(name, 0)) for entry in logged) * NANOSECOND
         for name in ("backward_comm_time", "backward_compute_comm_overlap_time")
     )
-    told = "DistributedDataParallel logged no communication time"
-    return _reading("ddp_log", iterations, (total, hidden) if total > 0 else None, told)
+    note = "DistributedDataParallel logged no communication time"
+    return _reading("ddp_log", iterations, (total, hidden) if total > 0 else None, note)
 
 
 def _reading(

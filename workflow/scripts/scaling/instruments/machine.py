@@ -124,10 +124,10 @@ def _multiply(device: Any) -> float | None:
 
 def judge(hosts: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> list[dict[str, str]]:
     """Return the problems, bad ones first: `severity`, `host`, `gpu` (a UUID) and `message`."""
-    told = [(one, _of_host(one)) for one in hosts] + [(one, _of_gpu(one, gpus)) for one in gpus]
+    judged = [(one, _of_host(one)) for one in hosts] + [(one, _of_gpu(one, gpus)) for one in gpus]
     found = [
         {"severity": severity, "host": one["host"], "gpu": one.get("gpu", ""), "message": message}
-        for one, findings in told
+        for one, findings in judged
         for severity, message in findings
     ]
     return sorted(found, key=lambda finding: finding["severity"])

@@ -53,11 +53,11 @@ def begin(
         return False
     if manifest:
         _look_at_model(config, manifest)
-        lost = stored.lost(Path(records), config, needed)
-        if lost and not set(lost) & set(sys.argv):
+        missing = stored.missing_inputs(Path(records), config, needed)
+        if missing and not set(missing) & set(sys.argv):
             raise UserError(
-                f"{' and '.join(lost)} is gone, and all would be measured again: make that alone "
-                f"first (snakemake {' '.join(lost)}), then nothing is"
+                f"{' and '.join(missing)} is gone, and all would be measured again: make that "
+                f"alone first (snakemake {' '.join(missing)}), then nothing is"
             )
     for sentence in sentences:
         logger.info(sentence)

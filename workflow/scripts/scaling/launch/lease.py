@@ -100,8 +100,10 @@ def _holder(uuid: str) -> str:
             asking.connect(ADDRESS.format(uuid))
         except OSError:
             return "is free"
-        told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, user, _ = struct.unpack("3i", told)
+        credentials = asking.getsockopt(
+            socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+        )
+    pid, user, _ = struct.unpack("3i", credentials)
     ended = not psutil.pid_exists(pid)
     command = "it has ended, and what it started has not" if ended else "another user's command"
     with suppress(psutil.Error):

@@ -47,10 +47,10 @@ def classify(error: BaseException) -> Status | None:
 
 def first_sentence(error: BaseException) -> str:
     """Return the first line of an error's message, or of the out-of-memory error that caused it."""
-    told = next((origin for origin in _origins(error) if _status(origin) is not None), error)
-    lines = [line.strip() for line in str(told).splitlines() if line.strip()]
+    cause = next((origin for origin in _origins(error) if _status(origin) is not None), error)
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     telling = [line for line in lines if "allocate" in line or "memory" in line]
-    return textwrap.shorten((telling or lines or [type(told).__name__])[0], 300, placeholder=" …")
+    return textwrap.shorten((telling or lines or [type(cause).__name__])[0], 300, placeholder=" …")
 
 
 def _origins(error: BaseException) -> Iterator[BaseException]:
@@ -85,11 +85,13 @@ def verdict(spec: RunSpec, lines: LinesByKind, result: ProcessResult) -> tuple[S
     done = _epochs_done(spec, lines)
     if result.timed_out and not outcomes:
         more = " or more" if spec.measured_seconds or spec.max_measured_seconds else ""
-        told = f"stopped at the time limit of {spec.time_limit_seconds:g} s "
-        told += f"after {min(done.values())} of {spec.epochs}{more} epochs"
+        message = f"stopped at the time limit of {spec.time_limit_seconds:g} s "
+        message += f"after {min(done.values())} of {spec.epochs}{more} epochs"
         behind = [rank for rank, epochs in done.items() if epochs < max(done.values())]
-        told += "".join(f"; rank {rank} did not finish epoch {done[rank] + 1}" for rank in behind)
-        return "timeout", told
+        message += "".join(
+            f"; rank {rank} did not finish epoch {done[rank] + 1}" for rank in behind
+        )
+        return "timeout", message
     # Only SIGKILL leaves neither a report nor stacks.
     reported = {line["rank"] for kind in ("end", "outcome", "stacks") for line in lines[kind]}
     victims = [f"rank {rank}" for rank in done if rank not in reported]
@@ -138,7 +140,7 @@ def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -
     said = {line["rank"]: line["message"] for line in outcomes}
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     said = {line["rank"]: line["text"].splitlines()[0] for line in fatal} | said
-    told = [f"rank {rank}: {message}" for rank, message in said.items()]
+    causes = [f"rank {rank}: {message}" for rank, message in said.items()]
     done, ended = _epochs_done(spec, lines), {line["rank"] for line in lines["end"]}
     trained = {line["rank"] for line in lines["trained"]}
     quiet = [rank for rank in done if rank not in said.keys() | ended]
@@ -148,13 +150,13 @@ def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -
         if rank in trained:
             place = "the steps after its last epoch"
         verb = "was still running" if rank in alive else "ended without a word"
-        told.append(f"rank {rank} {verb} in {place}")
+        causes.append(f"rank {rank} {verb} in {place}")
     steps = {o["rank"]: (o["launched"], o["finished"]) for o in outcomes if "launched" in o}
     stuck = quiet or [rank for rank, step in steps.items() if step == min(steps.values())]
     waited = fatal or any(GAVE_UP_WAITING.search(line["message"]) for line in outcomes)
     if waited and 0 < len(stuck) < spec.processes:
-        told.append(f"likely stuck: {' and '.join(f'rank {rank}' for rank in sorted(stuck))}")
-    return told
+        causes.append(f"likely stuck: {' and '.join(f'rank {rank}' for rank in sorted(stuck))}")
+    return causes
 
 
 def _epochs_done(spec: RunSpec, lines: LinesByKind) -> dict[int, int]:

@@ -94,11 +94,11 @@ def _techniques(table: pd.DataFrame) -> Answer:
     larger = [row for batch, row in rows.items() if row and batch != small]
     if not sgd or not larger:
         return None
-    told = [
+    techniques = [
         f"{row.remedy} at {row.global_batch:.0f} {fmt.percent(row.test_accuracy)}" for row in larger
     ]
     best = f"The best SGD at batch {small} reaches {fmt.percent(sgd.test_accuracy)}"
-    return f"{best}; {', '.join(told).replace('_', ' ')}."
+    return f"{best}; {', '.join(techniques).replace('_', ' ')}."
 
 
 def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
@@ -106,11 +106,11 @@ def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     drawn = frames.orders(tables)
     if drawn.empty:
         return None
-    said = {told: same["different"].iloc[0] for told, same in drawn.groupby("set_epoch")}
+    said = {called: same["different"].iloc[0] for called, same in drawn.groupby("set_epoch")}
     epochs = drawn["epochs"].max()
     parts = [
-        f"{count} {'with' if told else 'without'} set_epoch"
-        for told, count in sorted(said.items(), reverse=True)
+        f"{count} {'with' if called else 'without'} set_epoch"
+        for called, count in sorted(said.items(), reverse=True)
     ]
     return f"Different orders of a rank in {epochs} epochs: {', '.join(parts)}."
 

@@ -120,14 +120,14 @@ def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
         parts = [round(100 * share / max(1.0, sum(shares)), 2) for share in shares]
         if pd.notna(row.utilization):
             named = zip(parts, PARTS.values(), strict=True)
-            told = [f"{fmt.percent(share / 100)} {name}" for share, name in named]
+            texts = [f"{fmt.percent(share / 100)} {name}" for share, name in named]
             made.append(
                 {
                     "id": cell_id(row),
                     "name": frames.label(row),
                     "parts": parts,
                     "seconds": fmt.seconds(row.epoch_seconds),
-                    "detail": f"{_detail(row)}: {', '.join(told)}",
+                    "detail": f"{_detail(row)}: {', '.join(texts)}",
                 }
             )
     return made

@@ -15,7 +15,7 @@ from scaling.report.cell_map import bars, cell_id
 from scaling.report.frames import label, shown_once
 from scaling.tables.schema import StudyTables, rows_of
 
-LARGE = {"text/csv": 50_000, "application/json": 10_000}
+COMPRESSED_FROM = {"text/csv": 50_000, "application/json": 10_000}
 """Size in bytes above which a file of this kind is compressed inside the page."""
 
 
@@ -91,7 +91,7 @@ def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
         }
         for epoch in epochs
     ]
-    shortest, longest = fmt.told_apart(low, high)
+    shortest, longest = fmt.distinguishable(low, high)
     return {"dots": dots, "ends": (shortest, f"{longest} s")}
 
 
@@ -102,7 +102,9 @@ def _findings(audit: pd.DataFrame, row: Any) -> list[str]:
         own = own[own[key] == getattr(row, key)]
     return [
         "{}: {} (found {}, expected {})".format(
-            one.severity, one.message.replace("_", " "), *fmt.told_apart(one.found, one.expected)
+            one.severity,
+            one.message.replace("_", " "),
+            *fmt.distinguishable(one.found, one.expected),
         )
         for one in rows_of(own)
     ]
@@ -111,6 +113,6 @@ def _findings(audit: pd.DataFrame, row: Any) -> list[str]:
 def download(path: Path, kind: str) -> tuple[str, str]:
     """Return a file's name and a data link with its contents, compressed if large."""
     name, content = path.name, path.read_bytes()
-    if len(content) > LARGE[kind]:
+    if len(content) > COMPRESSED_FROM[kind]:
         name, content, kind = f"{name}.gz", gzip.compress(content, mtime=0), "application/gzip"
     return name, f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

@@ -24,7 +24,7 @@ from scaling.tables.runs import provenance, read_runs
 from scaling.tables.timing import TIMED, timing
 
 STUDIES = Path("studies")
-LONG = ["Training", "Recipe options", "Units"]
+FACTS_NOT_ON_CARDS = ["Training", "Recipe options", "Units"]
 """Facts that are shown only where they differ, and not on the cards."""
 
 
@@ -50,7 +50,10 @@ class Side:
             noise = f"range over {fmt.whole_span(epochs)} epochs of a cell, from "
             one = "one run: what differs between runs is not in it"
             noise += f"{self.runs} runs" if self.runs > 1 else one
-        return [*(fact for fact in self.facts.items() if fact[0] not in LONG), ("Noise", noise)]
+        return [
+            *(fact for fact in self.facts.items() if fact[0] not in FACTS_NOT_ON_CARDS),
+            ("Noise", noise),
+        ]
 
 
 def read(name: str) -> Side:

@@ -9,7 +9,7 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report import frames_quantization as part_b
 from scaling.tables import accuracy, noise
-from scaling.tables.communication import MOVING, first_estimates
+from scaling.tables.communication import MOVING, preferred_estimates
 from scaling.tables.schema import StudyTables, rows_of
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
@@ -87,13 +87,13 @@ def remedies(tables: StudyTables) -> pd.DataFrame:
 
 def communication_estimates(tables: StudyTables) -> pd.DataFrame:
     """Return every estimate of each cell's communication with a value, and whether it is noise."""
-    found = noise.with_resolution(tables.communication, tables.timing)
+    found = noise.with_uncertainty(tables.communication, tables.timing)
     return found[found["communication_seconds"].notna()]
 
 
 def bandwidth_estimates(tables: StudyTables) -> pd.DataFrame:
     """Return the bandwidth of each cell by its preferred estimate."""
-    return first_estimates(tables.bandwidth, MOVING)
+    return preferred_estimates(tables.bandwidth, MOVING)
 
 
 def orders(tables: StudyTables) -> pd.DataFrame:
@@ -156,7 +156,7 @@ def findings(tables: StudyTables) -> pd.DataFrame:
     for severity, name in SEVERITIES.items():
         own = tables.audit[tables.audit["severity"] == severity]
         for message, same in own.groupby("message", sort=False):
-            first = fmt.told_apart(same["found"].iloc[0], same["expected"].iloc[0])
+            first = fmt.distinguishable(same["found"].iloc[0], same["expected"].iloc[0])
             places = [
                 "whole study" if pd.isna(row.gpus) else fmt.cell_name(row) for row in rows_of(same)
             ]

@@ -58,10 +58,10 @@ def summary(study: StudyTables, replayed_from: str | None) -> str:
     """Return a line on cells by status, seeds, epochs, date; or on machines and commits."""
     if (study.timing["status"] == "missing").all():
         resnet = study.quantization_resnet.rename(columns={"device": "cpu"})
-        told = pd.concat([study.quantization, study.quantization_peers, resnet])
-        told = told[["cpu", "commit"]].astype(object).fillna("")
-        commits = ", ".join(map(_commit, _values(told, "commit")))
-        made = [*_values(told, "cpu"), f"commit {commits}" if commits else ""]
+        part_b = pd.concat([study.quantization, study.quantization_peers, resnet])
+        part_b = part_b[["cpu", "commit"]].astype(object).fillna("")
+        commits = ", ".join(map(_commit, _values(part_b, "commit")))
+        made = [*_values(part_b, "cpu"), f"commit {commits}" if commits else ""]
         return " · ".join(filter(None, [f"{_beside_a_grid(study)} alone", *made]))
     counts = study.timing["status"].value_counts(sort=False)
     statuses = ", ".join(f"{count} {status}" for status, count in counts.items())

@@ -135,8 +135,8 @@ def write(
         except Exception as error:
             refusal = _failed(one.folder, error)
         if refusal:
-            told = {"folder": one.folder, "causes": f"cannot be read: {refusal}"}
-            overview.append(told | {"points": f"{points.unreadable:g}" if points else ""})
+            row = {"folder": one.folder, "causes": f"cannot be read: {refusal}"}
+            overview.append(row | {"points": f"{points.unreadable:g}" if points else ""})
     title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
     shown = report.index(overview, judged)
     files.write_text(

@@ -19,7 +19,7 @@ from scaling.core import numbers as fmt
 
 SPECS = Path(__file__).parents[4] / "report/tables.yaml"
 EMPTY = "–"
-WORDS = 24
+LONG_TEXT_CHARS = 24
 """Number of characters above which a cell counts as text."""
 
 
@@ -51,7 +51,10 @@ class Table:
     def texts(self) -> set[int]:
         """The indexes of columns that contain words."""
         return {
-            index for row in self.rows for index, cell in enumerate(row) if len(cell.text) > WORDS
+            index
+            for row in self.rows
+            for index, cell in enumerate(row)
+            if len(cell.text) > LONG_TEXT_CHARS
         }
 
     @property

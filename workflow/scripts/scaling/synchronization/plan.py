@@ -74,7 +74,9 @@ class Plan(DataOptions, TrainingOptions):
     def trainings(self) -> list[Training]:
         """Return trainings with and without `set_epoch` per seed, and one per buffer mode."""
         orders = [
-            Training("broadcast", told, seed) for seed in self.seeds for told in (True, False)
+            Training("broadcast", set_epoch, seed)
+            for seed in self.seeds
+            for set_epoch in (True, False)
         ]
         return [*orders, *(Training(kind, True, self.seeds[0]) for kind in self.kinds[1:])]
 

@@ -94,9 +94,9 @@ def _permutations(plan: Plan) -> Iterator[dict[str, Any]]:
     images, seed, epochs = range(plan.images), plan.seeds[0], plan.epochs
     for gpus in sorted({plan.gpus, *plan.world_sizes} - {1}):
         about = {"sampler": "DistributedSampler", "gpus": gpus, "seed": seed}
-        for told in (True, False):
-            drawn = orders.distributed(images, gpus, seed, epochs, told)
-            yield {**about, "set_epoch": told, "orders": drawn}
+        for set_epoch in (True, False):
+            drawn = orders.distributed(images, gpus, seed, epochs, set_epoch)
+            yield {**about, "set_epoch": set_epoch, "orders": drawn}
     alone = {"sampler": "RandomSampler", "gpus": 1, "seed": seed, "set_epoch": False}
     yield {**alone, "orders": orders.random(images, seed, epochs)}
 

@@ -53,14 +53,14 @@ def communication(
     return schema.arrange("communication", pd.concat(estimates))
 
 
-def first_estimates(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFrame:
+def preferred_estimates(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFrame:
     """Return each cell's row of the first of these estimates that has seconds for it."""
     known = table[table["communication_seconds"].notna() & table["estimate"].isin(estimates)]
     order = known["estimate"].map(estimates.index).sort_values(kind="stable").index
     return known.loc[order].drop_duplicates(CELL_KEYS).sort_index()
 
 
-def believable(
+def drop_overlapped_loading(
     estimates: pd.DataFrame, timing: pd.DataFrame, in_memory: pd.DataFrame
 ) -> pd.DataFrame:
     """Drop subtraction without loading where it is below the epoch in memory.
@@ -95,8 +95,8 @@ def _measured(
     times = timing[timing["gpus"] > 1].drop(columns="runs")
     table = times.merge(readings, on=CELL_KEYS, suffixes=("", "_read"))
     table = table.merge(in_memory.drop(columns=["count", "runs"]), how="left", on=CELL_KEYS)
-    told_apart = table["overlapped_seconds"].notna()
-    table["moving_seconds"] = table["communication_seconds"].where(told_apart)
+    separated = table["overlapped_seconds"].notna()
+    table["moving_seconds"] = table["communication_seconds"].where(separated)
     spreads = ("spread_seconds", "run_std_seconds")
     for part in ("exposed_seconds", "overlapped_seconds", "moving_seconds", *spreads):
         table[part] = table[part] * table["iterations"]

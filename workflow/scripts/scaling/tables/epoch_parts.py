@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
 from scaling.tables import noise, schema
-from scaling.tables.communication import believable, first_estimates
+from scaling.tables.communication import drop_overlapped_loading, preferred_estimates
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import epochs, spread
 
 SECONDS = ("seconds", "seconds_without_exchange")
 """Quantities measured in memory."""
-LITTLE = 0.02
+NEGLIGIBLE = 0.02
 """A data wait below this share of an epoch is negligible, and so is an epoch in memory longer by
 less."""
 
@@ -101,21 +101,21 @@ def epoch_parts(
     """Return the parts of each epoch: compute + communication + data wait = epoch.
 
     `work_seconds` is the epoch without data waits: the epoch in memory, or the epoch itself if that
-    was measured at most once and data waits are negligible (`LITTLE`); with minimum, maximum,
-    `count` and `runs`. Data wait = epoch - work, not below 0. Communication is the exposed part, by
-    `communication_estimate`, the first `believable` one of `EXPOSED`. Compute is the rest. A cell
-    with data waits and no in-memory measurement has no work and no compute; its data wait is the
-    host's, which is an upper bound, as the GPU works meanwhile.
+    was measured at most once and data waits are `NEGLIGIBLE`; with minimum, maximum, `count` and
+    `runs`. Data wait = epoch - work, not below 0. Communication is the exposed part, by
+    `communication_estimate`, the first one of `EXPOSED` that `drop_overlapped_loading` keeps.
+    Compute is the rest. A cell with data waits and no in-memory measurement has no work and no
+    compute; its data wait is the host's, which is an upper bound, as the GPU works meanwhile.
     """
-    first = first_estimates(believable(communication, timing, in_memory))
-    first = noise.with_resolution(first, timing)
+    first = preferred_estimates(drop_overlapped_loading(communication, timing, in_memory))
+    first = noise.with_uncertainty(first, timing)
     first = first.rename(columns={"estimate": "communication_estimate"})
     parts = ["communication_seconds", "communication_estimate", "within_noise"]
     first = first[[*CELL_KEYS, *parts]]
     memory = in_memory.rename(columns={"count": "memory_count", "runs": "memory_runs"})
     table = timing.merge(memory, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
     table.loc[table["gpus"] == 1, "communication_seconds"] = 0.0
-    waits = table["loader_seconds"] > LITTLE * table["epoch_seconds"]
+    waits = table["loader_seconds"] > NEGLIGIBLE * table["epoch_seconds"]
     chosen = waits | (table["memory_count"] > 1)
     for end in ("", "_min", "_max", "_run_std"):
         measured = table[f"in_memory_epoch_seconds{end}"]
@@ -139,6 +139,6 @@ def _note(row: Any) -> str:
     if row.communication_seconds < 0:
         noisy = "within" if row.within_noise else "beyond"
         notes.append(f"communication below 0, {noisy} its noise: steps without it were no faster")
-    if longer > LITTLE:
+    if longer > NEGLIGIBLE:
         notes.append(f"in memory the epoch took {100 * longer:.1f} % longer")
     return "; ".join(notes)

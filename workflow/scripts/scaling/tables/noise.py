@@ -21,7 +21,7 @@ from scaling.core.statistics import CONFIDENCE, Difference, margin
 from scaling.tables.communication import SUBTRACTIONS
 from scaling.tables.timing import with_single_gpu
 
-MOST = 100
+MOST_RUNS = 100
 """More runs than this are not suggested."""
 LONE_INSTRUMENT = 2.0
 """Assumed uncertainty of a single instrument: half to double its value."""
@@ -45,17 +45,17 @@ def more_runs(distance: float, spreads: Sequence[float], runs: Sequence[float]) 
 
     The smallest number n of runs of each of k samples with t(k (n − 1)) · √(Σ s² / n) < distance,
     which for two is Student's t with the pooled standard deviation (NIST/SEMATECH e-Handbook of
-    Statistical Methods, 7.3.1). Infinite above `MOST`.
+    Statistical Methods, 7.3.1). Infinite above `MOST_RUNS`.
     """
     spread = math.hypot(*spreads)
-    for n in range(2, MOST + 1):
+    for n in range(2, MOST_RUNS + 1):
         off = stdtrit(len(spreads) * (n - 1), (1 + CONFIDENCE) / 2) * spread / math.sqrt(n)
         if off < abs(distance):
             return max(1, n - min(runs))
     return math.inf
 
 
-def of_seeds(distance: float, spreads: Sequence[float], seeds: Sequence[float]) -> Ratio:
+def repeats_for_seeds(distance: float, spreads: Sequence[float], seeds: Sequence[float]) -> Ratio:
     """Return how many more seeds would distinguish means of seeds at this `distance`."""
     if min(seeds) < 2:
         return Ratio(math.nan, math.nan, ONE_SEED)
@@ -63,7 +63,7 @@ def of_seeds(distance: float, spreads: Sequence[float], seeds: Sequence[float]) 
     return Ratio(math.nan, math.nan, f"between {min(seeds)} seeds", more)
 
 
-def of_margin(distance: float, off: float, runs: float) -> Ratio:
+def repeats_for_margin(distance: float, off: float, runs: float) -> Ratio:
     """Return how many more runs would distinguish a value with margin `off` from one at `distance`.
 
     No number of runs does at a `distance` of 0 or less, as for an estimate of half to double.
@@ -75,14 +75,14 @@ def of_margin(distance: float, off: float, runs: float) -> Ratio:
     return Ratio(math.nan, math.nan, said, more_runs(max(0.0, distance), [spread], [runs]))
 
 
-def of_difference(found: Difference, distance: float | None = None) -> list[Ratio]:
+def repeats_for_difference(found: Difference, distance: float | None = None) -> list[Ratio]:
     """Return how many more seeds would distinguish a difference from 0, or from one at `distance`.
 
     Unknown if a seed failed; empty for one run compared with itself.
     """
     spreads = [stdev(seeds) if len(seeds) > 1 else math.nan for seeds in found.samples]
     off = found.mean if distance is None else distance
-    return [of_seeds(off, spreads, list(map(len, found.samples)))] if spreads else []
+    return [repeats_for_seeds(off, spreads, list(map(len, found.samples)))] if spreads else []
 
 
 def ratio(above: Sequence[Any], below: Sequence[Any], seconds: str = "epoch_seconds") -> Ratio:
@@ -127,7 +127,7 @@ def ratios(
     return pd.DataFrame(found, table.index, Ratio._fields)[["low", "high", "basis"]]
 
 
-def to_tell(*found: Ratio) -> str:
+def repeats_needed_note(*found: Ratio) -> str:
     """Return how many more runs would decide unclear ratios, as a sentence.
 
     Example: ` Noise between 2 runs: 3 more would tell.`
@@ -138,7 +138,7 @@ def to_tell(*found: Ratio) -> str:
         what = "more seeds" if alone[:1] == [ONE_SEED] else "repeats"
         return f" Noise {alone[0]}: {what} would tell." if alone else ""
     worst = max(lost, key=lambda each: each.more)
-    more = f"not even {MOST}" if math.isinf(worst.more) else f"{worst.more:.0f}"
+    more = f"not even {MOST_RUNS}" if math.isinf(worst.more) else f"{worst.more:.0f}"
     return f" Noise {worst.basis}: {more} more would tell."
 
 
@@ -147,7 +147,7 @@ def within(basis: Any) -> str:
     return f"within noise {basis}" if str(basis).startswith("between") else "within noise"
 
 
-def with_resolution(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
+def with_uncertainty(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
     """Add lowest, highest and resolution seconds, `within_noise` and `basis` to `communication`.
 
     T(N,b) - T(1,b)/N is T(N,b) · (1 - speedup/N); its lowest and highest value follow from those of

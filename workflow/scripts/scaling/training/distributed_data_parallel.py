@@ -43,7 +43,10 @@ class Replica(Wrapped):
         self.model.require_backward_grad_sync = self._sends and not more
 
 
-def wrap(model: nn.Module, rank: Rank, gpus: int, **told: Any) -> Replica:
-    """`model` on the device of `rank`, one of `gpus` ranks; `told` are further arguments."""
+def wrap(model: nn.Module, rank: Rank, gpus: int, **ddp_kwargs: Any) -> Replica:
+    """Return `model` under DistributedDataParallel on the device of `rank`, one of `gpus` ranks.
+
+    `ddp_kwargs` are further arguments of DistributedDataParallel.
+    """
     devices = [rank.device] if rank.device.type == "cuda" else None
-    return Replica(DistributedDataParallel(model, device_ids=devices, **told))
+    return Replica(DistributedDataParallel(model, device_ids=devices, **ddp_kwargs))

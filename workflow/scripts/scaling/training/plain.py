@@ -50,10 +50,10 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 class Plain:
-    """The plain training of one model; see `trainer.Trainer`. `told` is for its strategy."""
+    """Trainer of recipe `plain`; see `trainer.Trainer`. `ddp_kwargs` go to its strategy."""
 
     def __init__(
-        self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData, **told: Any
+        self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData, **ddp_kwargs: Any
     ) -> None:
         self._spec, self._rank = spec, rank
         cell = spec.cell
@@ -61,7 +61,7 @@ class Plain:
         self._wrapped = Wrapped(model)
         if cell.gpus > 1:
             wrap = STRATEGIES.find(cell.strategy).wrap.load()
-            self._wrapped = wrap(model, rank, cell.gpus, **told)
+            self._wrapped = wrap(model, rank, cell.gpus, **ddp_kwargs)
         self.model = self._wrapped.model
         self._sampler: DistributedSampler | None = None
         batch_size = cell.global_batch_size

@@ -64,7 +64,7 @@ class Tuned:
         self._spec, self._rank, self._model = spec, rank, model
         self._rule: UpdateRule = options
         replicated = rank.processes == 1 and cell.gpus > 1
-        streams = streamed.needed(dataset.data, spec.crop_padding, rank.device)
+        streams = streamed.must_stream(dataset.data, spec.crop_padding, rank.device)
         self._images = (StreamedImages if streams else ResidentImages)(
             dataset.data,
             dataset.mean,
@@ -101,7 +101,7 @@ class Tuned:
             "notes": notes,
         }
         self._shares = options.shares(spec.epochs * len(self._sizes))
-        self.compiled_batch_sizes = _worth_preparing(self._sizes) if options.compile else []
+        self.compiled_batch_sizes = _sizes_to_compile(self._sizes) if options.compile else []
         self._captured, self._captured_local = options.cuda_graph, False
         self.progress: StepProgress | None = None
         if self._captured and rank.processes > 1:
@@ -168,7 +168,7 @@ class Tuned:
             options,
             1 if self._wrapped else rank.processes,
             rank.device,
-            _worth_preparing(self._sizes),
+            _sizes_to_compile(self._sizes),
             spec.micro_batches,
         )
 
@@ -294,7 +294,7 @@ def _batch_sizes(samples: int, batch_size: int) -> list[int]:
     return [batch_size] * full + ([rest] if rest else [])
 
 
-def _worth_preparing(sizes: list[int]) -> list[int]:
+def _sizes_to_compile(sizes: list[int]) -> list[int]:
     """Return the batch sizes with enough of an epoch's images to be worth compiling."""
     least = PREPARED_SHARE * sum(sizes)
     return [size for size in dict.fromkeys(sizes) if size * sizes.count(size) >= least]

@@ -86,10 +86,10 @@ def opened(path: Path) -> tuple[Any, bool]:
 def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
     """Yield each value in the folders `key~value` of `path` that differs from the record's."""
     own = record | record.get("cell", {})
-    told = dict(part.split("~", 1) for part in path.parts if "~" in part)
-    if "seed" in told and own.get("repeat"):
-        told.setdefault("repeat", "0")
-    for key, value in told.items():
+    values = dict(part.split("~", 1) for part in path.parts if "~" in part)
+    if "seed" in values and own.get("repeat"):
+        values.setdefault("repeat", "0")
+    for key, value in values.items():
         if key in own and str(own[key]) != value:
             yield f"its {key} is {own[key]}, that of its folder {value}"
 

@@ -13,10 +13,10 @@ OTHER_STEPS = f"{OTHER_UPDATES}|ghost_batch "
 
 def is_plain(options: str) -> bool:
     """Return whether these options (text in tables) are plain SGD's, whatever the rate."""
-    return not beside_the_rate(options)
+    return not non_learning_rate_options(options)
 
 
-def beside_the_rate(options: str) -> list[str]:
+def non_learning_rate_options(options: str) -> list[str]:
     """Return those of these options (text in tables) that do not only set the learning rate."""
     return [option for option in _parts(options) if not option.startswith("scaling ")]
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from scaling.core.records.convergence import ConvergenceRecord
 from scaling.tables import schema
-from scaling.tables.experiments.time_to_accuracy import needed
+from scaling.tables.experiments.time_to_accuracy import epochs_to_target
 
 _OF_AN_EPOCH = ["seed", "epoch", "updates", "test_accuracy", "train_images"]
 
@@ -27,7 +27,7 @@ def images_to_accuracy(
     trained = pd.DataFrame(_epochs(records, "runs", "longer"), columns=[*keys, *_OF_AN_EPOCH])
     rows = [
         dict(zip(keys, names, strict=True))
-        | needed(epochs, "test_accuracy", accuracy)
+        | epochs_to_target(epochs, "test_accuracy", accuracy)
         | {"accuracy": accuracy, "images": epochs["train_images"].iloc[0]}
         for names, epochs in trained.groupby(keys, sort=False)
         for accuracy in accuracies

@@ -11,7 +11,7 @@ from scaling.core.records.quantization import Document
 SQNR_DROP_DB = 3.0
 """At this drop in SQNR a layer has at least twice the noise of the correct one."""
 STANDARD_ERRORS = 2.0
-HALF = 0.5 + 1e-6
+HALF_LEVEL = 0.5 + 1e-6
 RELATIVE = 1e-5
 
 Diagnostic = Callable[[Document, Document], bool]
@@ -55,7 +55,7 @@ DIAGNOSTICS: dict[str, Diagnostic] = {
     # The largest value misses the last level by more than rounding can.
     "S·o·max": _any_layer(lambda wrong, right: abs(wrong / right - 1) > RELATIVE, "top_step"),
     # A quantized bias is further than half a level from b · S.
-    "bias": _any_layer(lambda wrong, _: wrong > HALF, "bias_error_steps"),
+    "bias": _any_layer(lambda wrong, _: wrong > HALF_LEVEL, "bias_error_steps"),
     "calibration images": lambda mistaken, sound: bool(
         mistaken["calibration_images"] != sound["calibration_images"]
     ),

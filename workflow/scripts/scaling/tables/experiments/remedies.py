@@ -7,7 +7,13 @@ import pandas as pd
 
 from scaling.tables import schema
 from scaling.tables.experiments import gains
-from scaling.tables.experiments.same_runs import SAME, UNDECIDED, difference, gap, same_runs
+from scaling.tables.experiments.same_runs import (
+    SAME,
+    UNDECIDED,
+    difference,
+    non_inferiority,
+    same_runs,
+)
 
 QUANTITIES = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 
@@ -19,7 +25,7 @@ def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
     accuracy also minimum and maximum; `validation_accuracy` is the sweep's on held-out images.
     `epochs` and `updates` are completed, `planned_…` requested. `test_difference`: mean accuracy
     minus the reference's, a fraction, with its 95 % interval (`same_runs.difference`) and verdict
-    (`same_runs.gap`, with `margin` as `accuracy_margin`): within the margin, behind or undecided.
+    (`non_inferiority`, with `margin` as `accuracy_margin`): within the margin, behind or undecided.
     It is undecided also with fewer than 2 seeds, without a reference, or for a non-finite loss, and
     `SAME`, without an interval, if these are the reference's own runs. A seed "at chance" has
     values and counts as diverged. The last columns are from `gains.with_gains`.
@@ -65,5 +71,7 @@ def _against(
     if (chosen["diverged"] == "not finite").any():
         return math.nan, math.nan, math.nan, UNDECIDED
     found = difference(chosen, reference, "test_accuracy")
-    told = SAME if same_runs(chosen, reference) else gap(found.low, found.high, margin)
-    return found.mean, found.low, found.high, told
+    verdict = (
+        SAME if same_runs(chosen, reference) else non_inferiority(found.low, found.high, margin)
+    )
+    return found.mean, found.low, found.high, verdict

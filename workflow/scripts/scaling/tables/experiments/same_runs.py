@@ -48,13 +48,13 @@ def difference(
     return statistics.difference(*samples, confidence=confidence)
 
 
-def gap(low: float, high: float, margin: float) -> str:
-    """What the interval from `low` to `high` of accuracy minus the reference's tells.
+def non_inferiority(low: float, high: float, margin: float) -> str:
+    """Return the verdict on the interval from `low` to `high` of an accuracy difference.
 
-    `CLOSED`: all of it is above -`margin`, so a loss that large is excluded (non-inferiority, as
-    trials of treatments have it: guideline EMEA/CPMP/EWP/2158/99, 2005). `BEHIND`: all of it is
-    below 0, and such a loss is not excluded. `UNDECIDED`: it contains both, or is not a number:
-    that 0 is in an interval is no proof of equality.
+    `CLOSED`: all of it is above -`margin`, which excludes a loss of `margin` (non-inferiority, as
+    in clinical trials: guideline EMEA/CPMP/EWP/2158/99, 2005). `BEHIND`: all of it is below 0, and
+    such a loss is not excluded. `UNDECIDED`: it contains both, or is NaN: an interval that contains
+    0 does not prove equality.
     """
     if low > -margin:
         return CLOSED

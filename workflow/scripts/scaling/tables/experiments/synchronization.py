@@ -140,8 +140,8 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
     for document in documents:
         columns = ["buffers", "round", "rank", "seconds"]
         timed = pd.DataFrame(document["buffer_seconds"], columns=columns)
-        told = [one for one in document["trainings"] if one["set_epoch"]]
-        first = {one["buffers"]: one for one in reversed(told)}
+        with_set_epoch = [one for one in document["trainings"] if one["set_epoch"]]
+        first = {one["buffers"]: one for one in reversed(with_set_epoch)}
         for kind in KINDS:
             place = {"buffers": kind, "gpus": document["gpus"]}
             if kind not in first:

@@ -46,11 +46,11 @@ def time_to_accuracy(
     targets = {split: reference[f"{split}_accuracy"].mean() - margin for split in ("train", "test")}
     rows = []
     for place, group in epochs[epochs["chosen"].eq(True)].groupby(_PLACE, sort=False):
-        to_train = needed(group, "train_accuracy", targets["train"])["epochs"]
+        to_train = epochs_to_target(group, "train_accuracy", targets["train"])["epochs"]
         then = group["epoch"] == min(to_train, group["epoch"].max())
         own = {
             "target_accuracy": targets["test"],
-            **needed(group, "test_accuracy", targets["test"], "_to_accuracy"),
+            **epochs_to_target(group, "test_accuracy", targets["test"], "_to_accuracy"),
             "epochs_to_train_accuracy": to_train,
             "train_accuracy_then": group.loc[then, "train_accuracy"].mean(),
         }
@@ -91,7 +91,9 @@ def timed_with_sgd(timing: pd.DataFrame, provenance: pd.DataFrame) -> pd.DataFra
     return timing.merge(cells, on=CELL_KEYS)
 
 
-def needed(epochs: pd.DataFrame, quantity: str, target: float, of: str = "") -> dict[str, Any]:
+def epochs_to_target(
+    epochs: pd.DataFrame, quantity: str, target: float, of: str = ""
+) -> dict[str, Any]:
     """Return the epochs and updates until the seeds reach the target: the median, or infinity.
 
     Of two middle values it is the higher: there is nothing between 3 and infinity.
