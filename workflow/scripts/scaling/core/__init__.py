@@ -1,1 +1,1 @@
-"""Shared basics: grid cells, records, files, the environment, number formatting."""
+"""Grid cells, records, files, the environment, number formats."""

@@ -1,1 +1,1 @@
-"""Registries of strategies, recipes, models and datasets: one module per entry."""
+"""Registries of strategies, recipes, models and datasets."""

@@ -1,1 +1,1 @@
-"""Terminal output: a study's size, progress, state and results."""
+"""Terminal output: a study's size, progress and results."""
