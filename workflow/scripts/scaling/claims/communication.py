@@ -97,7 +97,7 @@ def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
     parts = _by_batch(cells).dropna(subset="computing_share_low")
     if parts.empty:
         return tables.missing("Q3.1-computing", about)
-    # Where communication takes this, computing is half.
+    # The share of communication at which compute is half of the epoch.
     half = 1 - parts["data_wait_share"] - parts["idle_share"] - HALF
     limits = parts.assign(**dict.fromkeys(LOW + HIGH, half))
     ends = list(parts.iloc[sorted({0, len(parts) - 1})].itertuples())
@@ -197,7 +197,7 @@ def link(tables: ClaimTables) -> list[Claim]:
         cells = measured(rows[rows["gpus"] == gpus], "utilization")
         cells = drop_overlapped_loading(cells, tables["timing"], tables["in_memory"])
         cells = noise.with_uncertainty(cells, tables["timing"])
-        # More than the peak is no communication time.
+        # A bandwidth above the peak has a wrong communication time.
         real = cells[~cells["within_noise"] & (cells["utilization"] <= 1)]
         found = [real[real["estimate"] == estimate] for estimate in TRAVELLING]
         known = next((one for one in found if len(one)), None)

@@ -41,7 +41,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
         if kind in OF_BUFFERS and (table["buffer_bytes"] == 0).all():
             continue
         if rows.empty:
-            # A way that a document is too old to have is not among those of the table.
+            # Old records lack some modes.
             made += [tables.missing(kind)] if (table["way"] == way).any() else []
             continue
         holds, figures = judge(rows, settled(rows), recorded)
@@ -174,7 +174,7 @@ def sharding(tables: ClaimTables) -> list[Claim]:
     rows = tables["agreement"]
     if rows.empty:
         return _memory(tables)
-    # Sharding changes no more than rounding does.
+    # Sharding must not change more than rounding does.
     again = float(rows.loc[rows["strategy"] == "ddp", "distance"].iloc[0])
     others = rows[rows["strategy"] != "ddp"]
     far = others[others["distance"] > max(ROUNDING, 10 * again)]

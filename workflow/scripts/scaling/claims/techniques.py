@@ -74,7 +74,7 @@ def _closes(kind: str, batch: int, own: Any, there: Any, tables: ClaimTables) ->
         about,
         holds=tells == CLOSED and not there.at_edge,
         fails=tells == BEHIND and not own.at_edge,
-        # Within the margin, or behind: whichever is nearer.
+        # To the nearer verdict: within the margin, or behind.
         ratios=[]
         if at_end
         else repeats_for_difference(found, max(found.mean + margin, -found.mean)),

@@ -57,7 +57,7 @@ def _knee(tables: ClaimTables) -> list[Claim]:
     middle, low, high = (noise[f"noise_scale{end}"].median() for end in ("", "_low", "_high"))
     below, above = known[known["global_batch"] <= low], known[known["global_batch"] >= high]
     foretold = (below["most"] <= TWICE).all() and (above["least"] >= TWICE).all()
-    # Of the accuracies that most batches reached.
+    # Among the accuracies that most batches reached.
     batches = known.groupby("accuracy")["global_batch"].transform("size")
     widest = known[batches == batches.max()]
     last = widest[widest["accuracy"] == widest["accuracy"].max()]

@@ -32,7 +32,7 @@ def read_config(path: Path) -> dict[str, Any]:
 def _values(node: Any, known: dict[Any, float]) -> float:
     """Count the values below `node`, aliases expanded; ValueError for a duplicate key."""
     if isinstance(node, yaml.CollectionNode) and node not in known:
-        known[node] = math.inf  # of one that has itself inside
+        known[node] = math.inf  # a recursive alias
         inside = node.value
         if isinstance(node, yaml.MappingNode):
             keys = {str(key.value): key for key, _ in node.value}

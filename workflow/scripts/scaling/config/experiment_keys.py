@@ -1,4 +1,4 @@
-"""The keys of the experiments beside the grid: large batches, what ranks share, quantization."""
+"""The keys of the experiments apart from the grid: large batches, synchronization, quantization."""
 
 from typing import Annotated, Literal
 

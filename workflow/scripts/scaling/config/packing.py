@@ -62,7 +62,7 @@ def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
     asked |= {**model_options(config), "dataset checksum": checksum}
     used["dataset checksum"] = record["dataset"]["checksum"]
     for key, value in asked.items():
-        # A record need not have all: machine.share is no parameter of a run.
+        # Not every key is in a record: machine.share is no parameter of a run.
         if used.get(key, value) != value:
             raise UserError(
                 f"{path} was made with {key} {used[key]}, but the study asks for {value}: run the "
@@ -76,7 +76,7 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
     The folder is written atomically. A different study in it is a UserError, or replaced with
     `force`; the user's other files there are kept.
     """
-    # Of what is there, the study's own files, and not the person's.
+    # Only the study's files, not the user's.
     own = [CONFIG, MANIFEST, *stored.RECORDS]
     there = stored.own_files(folder)
     if there == set(found) and all(

@@ -51,7 +51,7 @@ class Technique(UpdateRule):
     """Other numbers of epochs for which the chosen rate is trained too, from every seed, to find
     the images that an accuracy needs. The schedule spans them all."""
     factors: Some[AboveZero] | None = None
-    """A sweep of its own; `[1]` takes the rule at its word, which is judged against the base
+    """The technique's learning rate sweep; `[1]` is only the rule's rate, compared with the base
     rate."""
 
     @model_validator(mode="after")

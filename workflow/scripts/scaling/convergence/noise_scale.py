@@ -29,7 +29,7 @@ def noise_scale(gradients: Tensor, batch: int) -> NoiseScale:
     squares = torch.stack([one.square().sum() for one in gradients]).double()
     products = torch.stack([(one * mean).sum() for one in gradients]).double()
     square = mean.square().sum().double()
-    # The same with each batch left out: of the mean without it, |mean|² follows from products.
+    # Jackknife: |mean without one batch|² follows from dot products.
     left_out = (n**2 * square - 2 * n * products + squares) / (n - 1) ** 2
     inverse = _inverse(squares.mean(), square, n, batch)
     others = _inverse((squares.sum() - squares) / (n - 1), left_out, n - 1, batch)

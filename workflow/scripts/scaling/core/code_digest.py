@@ -19,7 +19,7 @@ MEASURES = tuple(
     for place in (
         *("data/", "models/", "training/", "instruments/"),
         *("convergence/", "synchronization/", "quantization/"),
-        # What ranks see, what an option means, what is counted.
+        # Data of ranks, meanings of options, counters.
         *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
         *("registry/datasets/", "registry/recipes/", "registry/update_rule"),
         *("config/scheme", "config/technique"),
@@ -120,7 +120,7 @@ def _content(node: object, imported: list[str]) -> object:
     if isinstance(node, ast.Import):
         imported += [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        # What is imported from a package may be a module of it.
+        # A name imported from a package may be a module.
         imported += [f"{node.module}.{alias.name}" for alias in node.names]
     fields = [(name, getattr(node, name, None)) for name in node._fields]
     kept = [(name, _content(value, imported)) for name, value in fields if value not in (None, [])]

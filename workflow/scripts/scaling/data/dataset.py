@@ -144,7 +144,7 @@ def _checksum(dataset: ImageDataset) -> str:
 
 def _channel_statistics(images: NDArray[np.uint8]) -> tuple[list[float], list[float]]:
     """Return mean and (population) standard deviation of each channel, in [0, 1]."""
-    # Counting the 256 values is exact, and needs no copy of the images in float64.
+    # Counting the 256 values is exact and needs no float64 copy of the images.
     values = np.arange(256) / 255
     counts = np.stack([np.bincount(images[..., c].ravel(), minlength=256) for c in range(3)])
     means = counts @ values / counts.sum(axis=1)

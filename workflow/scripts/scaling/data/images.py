@@ -113,7 +113,7 @@ def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:
         with Image.open(file) as image:
             if math.prod(image.size) > MOST_PIXELS:
                 raise ValueError(f"more than {MOST_PIXELS:,} pixels; {TO_DO}")
-            # Pillow reads 16 bits of a colour as 8, and says so here alone.
+            # Pillow reads 16-bit colours as 8 bits; only this shows it.
             codings = [str(tile[3]) for tile in image.tile]
             deep = any(";16" in coding and "BGR" not in coding for coding in codings)
             mode, pixels = image.mode, image.convert("RGB")

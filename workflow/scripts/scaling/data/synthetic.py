@@ -22,7 +22,7 @@ CONTRAST_LEVELS = (15.0, 50.0)
 TINT_LEVELS = 20.0
 NOISE_LEVELS = 40.0
 CLASSES = [f"{colours} at {angle} degrees" for colours in COLOUR_PAIRS for angle in ANGLES_DEGREES]
-# Of 32×32. Bounds the memory of float32 work, and orders the random draws.
+# Images of 32×32. Limits float32 memory, and fixes the order of random draws.
 CHUNK_IMAGES = 2000
 
 

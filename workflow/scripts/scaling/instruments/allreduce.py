@@ -34,7 +34,7 @@ def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
             *(("tuned_bucket", size) for size in tuned_buckets),
             ("gradients", gradient_bytes),
         ]
-        # Without it the first size, whichever it is, takes twice its time.
+        # Warm-up: otherwise the first size, whichever it is, takes twice as long.
         _measure(sweep, rank, max(size for _, size in messages))
         for kind, size in messages:
             seconds, correct = _measure(sweep, rank, size)

@@ -49,8 +49,8 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
     train(SETTLING_ITERATIONS)
     trace, traced = kernel_trace.record(train, limit, rank)
     if on_gpu:
-        # Tracing delays launches, not what runs, so the gaps between kernels are these seconds of
-        # the host less the busy ones, not those of the trace.
+        # Tracing delays launches but not kernels, so the gaps are the untraced host seconds minus
+        # the busy seconds, and not the gaps of the trace.
         seconds = {"iterations": traced.iterations, "seconds": median(in_memory["seconds"])}
         found["device_time"] = [{**own, **seconds, **each} for each in trace.by_device()]
     if gpus > 1:

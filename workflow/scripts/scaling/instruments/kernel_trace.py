@@ -73,7 +73,7 @@ def record(train: TrainIterations, limit: int, rank: Rank) -> tuple[Trace, Epoch
             span = (event.time_range.start, event.time_range.end)
             (communication if communicates else compute)[event.device_index].append(span)
     if rank.processes > 1 and on_gpu:
-        # The barrier before the first iteration: it lasts until the last rank has its tracer.
+        # The barrier before the first iteration, which waits for all ranks' tracers.
         for own in communication.values():
             own.remove(min(own))
     return Trace(communication, compute), result
@@ -100,7 +100,7 @@ def overlap(one: np.ndarray, other: np.ndarray) -> float:
     """Return the length of the intersection of `one` [n, 2] and `other` [m, 2]."""
     both = np.concatenate([union(one), union(other)])
     times = np.sort(both, axis=0)
-    # In order of time, the k-th span may begin only after k ends: what is left is covered twice.
+    # Sorted separately: where start k+1 is before end k, both cover the time between.
     return float(np.clip(times[:-1, 1] - times[1:, 0], 0, None).sum())
 
 

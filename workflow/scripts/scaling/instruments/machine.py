@@ -41,7 +41,7 @@ def host() -> dict[str, Any]:
     """Return the state of this machine's CPU while this process is idle; null where unknown."""
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     log = ""
-    with suppress(OSError):  # Few may read the kernel's log.
+    with suppress(OSError):  # Reading the kernel's log needs privileges.
         log = subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
     return {
         "host": environment.host(),

@@ -61,7 +61,7 @@ class Messages:
             return hook
 
         handles = [
-            # First of all: a sharded model gathers its parameters in such a hook.
+            # Before other hooks: a sharded model gathers its parameters in one.
             model.register_forward_pre_hook(enter("forward"), prepend=True),
             model.register_forward_hook(enter("backward")),
             register_optimizer_step_pre_hook(enter("update")),

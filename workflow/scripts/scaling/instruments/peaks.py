@@ -72,7 +72,7 @@ def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
 def _matrix_product(
     precision: str, size: int, device: torch.device, repeats: int, least: float = 0
 ) -> list[float]:
-    # Random numbers: on zeros a GPU draws less power and clocks higher.
+    # Random numbers: with zeros a GPU draws less power and clocks higher.
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     product = torch.empty_like(left)
@@ -81,7 +81,7 @@ def _matrix_product(
 
 
 def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: int) -> list[float]:
-    # Written once: memory that was only asked for has no pages of its own to read.
+    # Written once, so that the memory has pages to read.
     content = torch.ones(copy_bytes, dtype=torch.uint8, device=source)
     copied = torch.zeros(copy_bytes, dtype=torch.uint8, device=target)
     return _repeated(lambda: copied.copy_(content), [source, target], repeats)

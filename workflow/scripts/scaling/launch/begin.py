@@ -21,7 +21,7 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
     `replayed` is the folder of the stored study to replay. Also sets the environment variables that
     tell jobs their Snakemake and whether CPU jobs may overlap.
     """
-    # `--config partial=true` gives a text: only Python's True and False are read as truth values.
+    # `--config partial=true` is a string: Snakemake only parses Python's True and False.
     if isinstance(partial := config.get("partial"), str):
         config["partial"] = WORDS.get(partial, partial)
     configuration.check(config, reads_images=not replayed)
@@ -69,6 +69,6 @@ def _look_at_model(config: dict[str, Any], manifest: Path) -> None:
     lab = configuration.model_options(config)["model"] == configuration.LAB_MODEL
     if lab and config["dataset"]["image_size"] == configuration.LAB_SIDE:
         return
-    from scaling.models.check import check  # It imports PyTorch, which takes seconds.
+    from scaling.models.check import check  # Imports PyTorch, which takes seconds.
 
     check(config, manifest)

@@ -113,11 +113,11 @@ def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) 
         )
     torchrun += [f"--nnodes={nodes}", f"--master-addr={platform.node()}"]
     torchrun += [f"--master-port={reserve_port()}"]
-    # Only the shell that srun starts on a node knows which one of them it is on. Rank 0 is on the
-    # first: a rendezvous by c10d gives ranks in the order of arrival.
+    # Only the shell that srun starts on a node knows its number. Rank 0 must be on the first node,
+    # while c10d's rendezvous would assign ranks in the order of arrival.
     agent = f'exec {shlex.join(torchrun)} --node-rank="$SLURM_NODEID" {shlex.join(own)}'
     srun = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
-    # Without these a task is bound to one core, and sees all GPUs of a job that owns its nodes.
+    # Otherwise a task is bound to one core, and sees all GPUs of an exclusive job.
     srun += ["--cpu-bind=none", f"--gpus-per-node={of_a_node}", "--kill-on-bad-exit=1"]
     return [*srun, "sh", "-c", agent]
 
@@ -137,7 +137,7 @@ def launch(command_line: list[str], variables: dict[str, str], time_limit: float
             command_line,
             env={**variables, STARTED_VARIABLE: since},
             preexec_fn=partial(die_with, os.getpid()),
-            close_fds=False,  # A lease is what it inherits.
+            close_fds=False,  # Inherits the lease.
         )
         returncode, timed_out = process.wait(timeout=time_limit), False
     except subprocess.TimeoutExpired:

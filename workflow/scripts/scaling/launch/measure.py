@@ -179,7 +179,7 @@ def joined(
     log_folder: Path, device: Device, cpu_threads: int, timeout_seconds: float
 ) -> Iterator[tuple["Rank", RankLog]]:
     """Set up this process as a rank that has joined the others; log its start and its end."""
-    from scaling.launch import ranks  # imports PyTorch, which the process that launches does not
+    from scaling.launch import ranks  # imports PyTorch, which the launching process does without
 
     with rank_process(log_folder) as log:
         rank = ranks.join(device, cpu_threads, timeout_seconds)

@@ -83,9 +83,9 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     if processes == 1 or launcher.under_torchrun():
         run(*arguments)
         return
-    # Ranks die with their parent: who ends them all by SIGTERM gets their last words first.
+    # Ignored here: ranks are killed with their parent, and have to report first.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # Rank 0 inherits it: nobody else can have the port, and no other machine reaches it.
+    # Rank 0 inherits it: the port is reserved, and only reachable from this machine.
     with socket.create_server(("127.0.0.1", 0), backlog=processes) as store:
         context = start_processes(
             _run_as_rank,

@@ -27,7 +27,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
     side = config["dataset"]["image_size"]
     parts = config["training"]["micro_batches"]
     smallest = max(1, min(config["grid"]["batch_sizes"]) // parts)
-    batch = min(smallest, LEAST_BATCH)  # What fails for two images fails for more.
+    batch = min(smallest, LEAST_BATCH)  # An error for two images occurs for more, too.
     images = torch.zeros(batch, 3, side, side)
     try:
         logits = _logits(options, classes, images.to("meta"))

@@ -40,7 +40,7 @@ def tutorial_cnn() -> nn.Sequential:
 
 def save_weights(network: nn.Module, target: Path) -> None:
     """Write the network's parameters to `target` atomically; equal weights give equal bytes."""
-    # Given a path, torch.save would write that path's name, here a random one, into the archive.
+    # torch.save would write a path's name, here a random one, into the archive.
     archive = io.BytesIO()
     torch.save({name: value.cpu() for name, value in network.state_dict().items()}, archive)
     with files.atomic_path(target) as temporary:

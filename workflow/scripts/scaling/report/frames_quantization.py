@@ -76,7 +76,7 @@ def ledger(tables: StudyTables) -> pd.DataFrame:
         rows[amax] = rows[[f"{of}_minimum", f"{of}_maximum"]].abs().max(axis=1)
         own = counted["quantity"].eq("weights") == (of == "weight")
         floats = counted[counted["values"].eq("float") & own]
-        # After ReLU where there is one.
+        # After ReLU, if any.
         floats = floats[floats["quantity"] == floats.groupby("layer")["quantity"].transform("min")]
         middles = (floats["bin_low"] + floats["bin_high"]) / 2
         sums = {"first": floats["count"] * middles, "second": floats["count"] * middles**2}

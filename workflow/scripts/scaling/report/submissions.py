@@ -64,7 +64,7 @@ def _read(folder: Path, train_images: int, ring: bool) -> Submission:
         return Submission(name, judged)
     except UserError as error:
         return Submission(name, [], _plain(str(error)))
-    except Exception as error:  # A defect of ours in one study must not cost the others theirs.
+    except Exception as error:  # A bug in one study must not affect the others.
         return Submission(name, [], _failed(name, error))
 
 

@@ -97,8 +97,8 @@ def plain(
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
     trainer = Plain(spec, rank, model, dataset)
     if buffers == "local":
-        # DistributedDataParallel asks this before each forward pass. As an argument it is called
-        # broadcast_buffers or forward_sync_buffers, by PyTorch's version.
+        # DistributedDataParallel reads this before each forward pass. The argument's name,
+        # broadcast_buffers or forward_sync_buffers, depends on PyTorch's version.
         trainer.model.broadcast_buffers = False  # type: ignore[assignment]
     return model, trainer
 

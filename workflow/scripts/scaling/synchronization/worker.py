@@ -72,7 +72,7 @@ def run(plan: Plan, log_folder: Path) -> None:
         _report(log, rank, "buffer_seconds", {"rows": rows})
         rows = training.distances(plan, rank, dataset)
         _report(log, rank, "agreement", {"rows": rows})
-        # After the trainings: recipe tuned sets precision and algorithms for the whole process.
+        # Last, as recipe tuned sets precision and algorithms for the whole process.
         for mode in OF_RANKS:
             if mode.buffers in plan.kinds:
                 _report(log, rank, "steps", record_steps(plan, mode, rank, dataset))

@@ -27,7 +27,7 @@ def peak_gb_per_s(interconnect: pd.DataFrame, recipe: str, strategy: str, gpus: 
     kind for the same number of GPUs. NaN also if the sweep's sums were wrong.
     """
     swept = interconnect[interconnect["gpus"] == gpus]
-    # A published study's recipe need not be one of ours.
+    # A published study's recipe may be unknown.
     kinds = RECIPES.find(recipe).sweep_kinds if recipe in RECIPES.names() else {}
     own = swept[swept["kind"] == kinds.get(strategy)]
     rows = own if len(own) else swept[swept["kind"] == STRATEGIES.find(strategy).sweep_kind]

@@ -95,7 +95,7 @@ def device_time(runs: list[Run]) -> pd.DataFrame:
 
 def _device_time(records: Seeds) -> dict[str, Any]:
     read = [record["device_time"] for record in records if record is not None]
-    # One step of a run by the medians of its GPUs.
+    # One step of a run: medians over its GPUs.
     steps = [
         pd.DataFrame(ranks)[STEP]
         .div([rank["iterations"] for rank in ranks], axis=0)
@@ -108,7 +108,7 @@ def _device_time(records: Seeds) -> dict[str, Any]:
         return {"count": 0, "note": notes[0] if notes else "the device's time was not read"}
     table = pd.DataFrame(steps).rename(columns={"seconds": "step_seconds"})
     found, gaps = table.median(skipna=False), table["step_seconds"] - table["busy_seconds"]
-    # The median of the gaps is not what is left between the other two medians.
+    # The median gap is not the difference of the other two medians.
     found["gap_seconds"] = found["step_seconds"] - found["busy_seconds"]
     ends = {"gap_seconds_min": gaps.min(), "gap_seconds_max": gaps.max()}
     return {**found, **ends, "count": len(steps), "note": ""}

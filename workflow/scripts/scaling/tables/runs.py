@@ -86,7 +86,7 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
             row |= {"model": _model(record["model"]), **_training(record["training"])}
         environment: dict[str, Any] = record["environment"] if record else {}
         row |= {key: "; ".join(dict.fromkeys(environment.get(key, []))) for key in _LISTS}
-        # As text: beside a gap, a table would make 64 cores 64.0.
+        # As text: with missing values pandas would turn 64 into 64.0.
         known = {key: environment[key] for key in _FIELDS if environment.get(key) is not None}
         rows.append(row | {key: str(value) for key, value in known.items()})
     return schema.arrange("provenance", rows)

@@ -118,7 +118,7 @@ def write(name: str, table: pd.DataFrame, path: Path) -> None:
     removes.
     """
     kind = TABLES[name]
-    # A gap turns a column of whole numbers into floats; Int64 has room for both.
+    # Missing values turn integers into floats; Int64 allows them.
     whole = dict.fromkeys(kind.of_type("whole"), "Int64")
     safe = {
         column: table[column].replace(FORMULA, r"'\g<0>", regex=True)

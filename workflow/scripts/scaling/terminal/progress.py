@@ -40,7 +40,7 @@ class Progress(logging.Handler):
             if event == "RUN_INFO" and not self._jobs:
                 self._begin()
             elif event == "JOB_FINISHED":
-                # In a terminal bars show the progress, by profiles/local.
+                # In a terminal, profiles/local shows progress bars.
                 shown = self._workflow.output_settings.log_handler_settings
                 if not (sys.stderr.isatty() and "rich" in shown):
                     self._finished(record.job_id)  # type: ignore[attr-defined]
@@ -59,7 +59,7 @@ class Progress(logging.Handler):
         self._places = {number: places for number, places in found.items() if places}
         wanted = max(int(job.resources.get("gpu", 0)) for job in self._jobs.values())
         granted = workflow.global_resources.get("gpu")
-        # A dry run of jobs that would run elsewhere is here; only its threads tell.
+        # A dry run is local even if jobs would run elsewhere; only its threads show that.
         threads = workflow.dryrun and workflow.execution_settings.use_threads
         here = workflow.local_exec and not threads
         if wanted and here:

@@ -124,7 +124,7 @@ class FlatSGD:
     def _arrival(self, bucket: Bucket) -> Callable[[Tensor], None]:
         def arrived(parameter: Tensor) -> None:
             grad = parameter.grad
-            # A kernel's result may be a part of an array that the next forward pass writes to.
+            # The gradient may be a view of an array that the next forward pass overwrites.
             if self._more and grad is not None and grad.untyped_storage().nbytes() > grad.nbytes:
                 parameter.grad = grad.clone()
             bucket.missing -= 1

@@ -77,11 +77,11 @@ class Tuned:
             cell.seed,
         )
         _set_precision(options.precision)
-        # DataParallel's replicas are new threads in each step: cuDNN would search again in each.
+        # DataParallel uses new threads in each step, and cuDNN would search again in each.
         torch.backends.cudnn.benchmark = not replicated
         exhaustive = isinstance(model, ResNet18) and cell.batch_size <= EXHAUSTIVE_SEARCH_UP_TO
         torch.backends.cudnn.benchmark_limit = 0 if exhaustive else CUDNN_ALGORITHMS
-        # fully_shard takes parameters in their plain order only.
+        # fully_shard supports only contiguous parameters.
         sharded = rank.processes > 1 and not STRATEGIES.find(cell.strategy).replicates
         if options.channels_last and not sharded:
             model.to(memory_format=torch.channels_last)

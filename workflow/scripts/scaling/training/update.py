@@ -55,7 +55,7 @@ class Update:
         self._momentum.fill_(momentum)
         self.set_rates(0.0, 0.0)
         if rule.muon and not self._groups:
-            # Matrices of one shape together: their places, and momenta [n, out, rest].
+            # Matrices of one shape as a batch: their places, and momenta [n, out, rest].
             matrices, groups = self._matrices(self._flat.values), defaultdict(list)
             for place in self._hidden:
                 groups[matrices[place].shape].append(place)

@@ -86,7 +86,7 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
     try:
         at = error.position
         _report(spec, log, error, launched=at.launched, finished=at.finished)
-        # In one piece: the other ranks say where they are at the same moment.
+        # In one write: other ranks report at the same time.
         with tempfile.TemporaryFile("w+") as stacks:
             print(
                 f"Rank {log.rank} made no progress; stacks of all threads:", file=stacks, flush=True
@@ -134,7 +134,7 @@ def _train(
         capped = power_capped_seconds(read)
         about: Any = {"power_capped_seconds": capped, "gpu_readings": read}
         log.append("epoch", {"epoch": epoch, "role": role, **result, **about})
-        # The slowest rank's, so that all decide alike.
+        # The slowest rank's, so that all ranks decide alike.
         taken[role].append(max(rank.gather(result["seconds"])))
         if rank.is_first:
             _print_progress(epoch, role, result)
@@ -142,16 +142,16 @@ def _train(
             evaluated = [part.to("cpu", copy=True) for part in evaluation.own_parts(model)]
     log.append("trained", {})
     peak = memory(spec)
-    # However many epochs a cell took to settle, what it has learned is that of equally many.
+    # Evaluated after equal epochs in all cells, however many one needed until steady.
     if evaluated:
         for part, value in zip(evaluation.own_parts(model), evaluated, strict=True):
             part.copy_(value)
     test: dict[str, float | None] | None = None
-    # A model that is spread over the ranks takes all of them to run.
+    # A sharded model needs all ranks to run.
     if rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates:
         test = evaluation.evaluate(model, dataset, rank.device)
     digest = evaluation.sha256(model.parameters())
-    # Of a model as it is made: one that was sharded or compiled cannot be run on shapes alone.
+    # On a new model: a sharded or compiled one cannot run on the meta device.
     shape = evaluation.image_shape(dataset)
     counted = evaluation.count_step(build(spec, classes), shape)
     rank.barrier()

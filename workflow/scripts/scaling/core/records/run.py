@@ -238,7 +238,7 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
         if complete and whole and row["iterations"] != math.ceil(row["samples"] / share):
             yield f"epoch {row['epoch']} has other iterations than its samples make"
         samples[row["epoch"]] += row["samples"] if whole else images
-    # The sampler gives all ranks as many, so some images twice.
+    # The sampler gives all ranks the same number, so some images twice.
     if complete and not all(0 <= found - images < max(1, processes) for found in samples.values()):
         yield "an epoch has not the samples that the training set has"
 

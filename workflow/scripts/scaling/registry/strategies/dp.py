@@ -21,7 +21,7 @@ ENTRY = Strategy(
     processes=lambda gpus: 1,
     busiest_bytes=busiest_bytes,
     sweep_kind="gradients",
-    # Parameters go out before the forward pass, gradients come back after the backward pass.
+    # No overlap: parameters are sent before forward, gradients after backward.
     overlaps=False,
     replicates=True,
     needs_gpu=True,

@@ -43,7 +43,7 @@ def with_gains(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     chosen = runs[runs["chosen"].eq(True)]
     reference = chosen[chosen["reference"].eq(True)]
     larger = table[table["global_batch"] > reference["global_batch"].max()]
-    # All but plain SGD at the base rate, and what trains for more epochs than the reference.
+    # All but plain SGD at the base rate and trainings longer than the reference.
     known = table[(table["options"] != "") | (table["rates"] > 1)]
     epochs = known.groupby("remedy", sort=False)["planned_epochs"].max()
     found: dict[Any, dict[str, Any]] = {}

@@ -77,7 +77,6 @@ def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
     if exactness := document["exactness"]:
         row |= {"logits_compared": exactness["logits"], "logits_differing": exactness["differing"]}
     if scheme.mistakes:
-        # What reveals them, beside the correct variant of the same options.
         for sound in [other for other in others if _scheme(other) == scheme.sound][:1]:
             row["revealed_by"] = "; ".join(revealed_by(document, sound))
     return row
@@ -107,7 +106,7 @@ def histograms(documents: list[Document]) -> pd.DataFrame:
     rows = []
     for document in kept[:1]:
         layers = {layer["layer"]: layer for layer in document["layers"]}
-        # Before there were variants, all was int8.
+        # Records without variants are int8.
         own = {"seed": document["seed"], "stage": document.get("variant", STAGES[-1])}
         for entry in document["histograms"]:
             lowest, highest = _levels(layers[entry["layer"]], entry["quantity"])

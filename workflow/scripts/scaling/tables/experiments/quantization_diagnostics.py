@@ -50,16 +50,16 @@ DIAGNOSTICS: dict[str, Diagnostic] = {
     "accuracy": _accuracy,
     "SQNR": _any_layer(_noisier, "weight_sqnr_db", "sqnr_after_relu_db"),
     "propagated SQNR": _any_layer(_noisier, "propagated_sqnr_db"),
-    # Training images are clipped, though the levels were meant to hold them all.
+    # Training images are clipped although the levels should cover them.
     "clipped share": _any_layer(lambda wrong, right: wrong > right, "clipped_share_calibration"),
-    # The largest value misses the last level by more than rounding can.
+    # The largest value is further from the last level than rounding allows.
     "S·o·max": _any_layer(lambda wrong, right: abs(wrong / right - 1) > RELATIVE, "top_step"),
-    # A quantized bias is further than half a level from b · S.
+    # A quantized bias is more than half a level from b · S.
     "bias": _any_layer(lambda wrong, _: wrong > HALF_LEVEL, "bias_error_steps"),
     "calibration images": lambda mistaken, sound: bool(
         mistaken["calibration_images"] != sound["calibration_images"]
     ),
-    # Other images have calibrated than those chosen from the training set.
+    # Calibration used other images than those chosen from the training set.
     "calibration checksum": lambda mistaken, _: bool(
         mistaken["calibration_checksum"] != mistaken["training_checksum"]
     ),

@@ -109,7 +109,7 @@ def content(message: dict[str, Any], way: dict[str, Any], document: dict[str, An
     phase, kind, size = (message[key] for key in ("phase", "kind", "bytes"))
     model, buffers = (document["model"][f"{part}_bytes"] for part in ("parameter", "buffer"))
     if phase == "start":
-        # The last messages of the start, as many as make up the model, are the model itself.
+        # The last messages of the start that add up to the model's size are the model.
         start = [row for row in way["messages"] if row["phase"] == "start"]
         position = next(index for index, row in enumerate(start) if row is message)
         rest = sum(row["bytes"] for row in start[position:])
