@@ -44,10 +44,10 @@ class Scheme(Section):
     model_config = ConfigDict(frozen=True)
 
     weight_bits: Bits = 8
-    """Of every weight, 8 to 2."""
+    """Bits of every weight, 8 to 2."""
     activation_bits: Bits | None = 8
-    """Of every activation, 8 to 2; null for weights only, where activations, biases and logits stay
-    floats."""
+    """Bits of every activation, 8 to 2; null quantizes weights only: activations, biases and logits
+    stay floats."""
     bias: Literal["int32", "float"] = "int32"
     """Rounded to `int32`, or a `float` in the accumulator's scale."""
     logits: Literal["int8", "float"] = "int8"
@@ -57,19 +57,19 @@ class Scheme(Section):
     weight_scales: Literal["tensor", "channel"] = "tensor"
     """One for each `tensor`, or for each output `channel`."""
     weight_range: Literal["max_abs", "mse", "output"] = "max_abs"
-    """Clipping threshold: `max_abs`, the one of the least `mse`, or of the least error of the
+    """Clipping threshold: `max_abs`, or the one with the least `mse`, or the least error of the
     layer's `output`."""
     activation_range: Literal["max_abs", "percentile", "mse"] = "max_abs"
-    """Clipping threshold: `max_abs`, a high `percentile`, or the one of the least `mse`."""
+    """Clipping threshold: `max_abs`, a high `percentile`, or the one with the least `mse`."""
     rounding: Literal["nearest", "gptq"] = "nearest"
-    """To the `nearest` level, or by `gptq`, which also makes up for the error of the layer's
+    """To the `nearest` level, or by `gptq`, which also compensates for errors of the layer's
     inputs."""
     bias_correction: bool = False
-    """Takes the mean shift of each layer's output out of its bias."""
+    """Subtracts the mean shift of each layer's output from its bias."""
     mistakes: list[Mistake] = Field(default_factory=list)
-    """Those made, as documents have made them: `activation_scale`, `bias_scale`, `255_for_127`,
-    `bias_unscaled`, `no_product`, `one_image`, `test_data`. For a single one `mistake: bias_scale`
-    will do."""
+    """Mistakes to make, as found in documents: `activation_scale`, `bias_scale`, `255_for_127`,
+    `bias_unscaled`, `no_product`, `one_image`, `test_data`. For a single one `mistake:
+    bias_scale` works too."""
 
     @model_validator(mode="before")
     @classmethod

@@ -25,31 +25,31 @@ class Technique(UpdateRule):
     """
 
     scaling: Literal["none", "linear", "sqrt"] = "none"
-    """Rule of the learning rate in the global batch, with `muon` of Muon's: `none`, `linear` or
+    """Rule of the learning rate (with `muon`, Muon's) in the global batch: `none`, `linear` or
     `sqrt`."""
     warmup_epochs: NotNegative = 0.0
-    """Gradual warm-up from the base rate, per update; none where the peak is no higher. For one
+    """Gradual warm-up from the base rate, per update; none if the peak is no higher. For a warm-up
     from zero see `warmup_share`."""
     momentum: Fraction | None = None
-    """Of its SGD; null: the study's."""
+    """Momentum of SGD; null: the study's."""
     rest_rate: AboveZero | None = None
-    """With `muon`, the rate of all that it leaves to SGD; null: the study's."""
+    """With `muon`, SGD's rate for all other parameters; null: the study's."""
     scaled_momentum: bool = False
     """1 − momentum is divided by the ratio of the global batch to the reference batch."""
     ghost_batch: Count = 0
-    """Batch norms see so many images at a time; 0: all that a GPU has of a batch."""
+    """Batch norms normalize this many images at a time; 0: all of a GPU's batch."""
     zero_gamma: bool = False
     """The last batch-norm scale of each residual block starts at 0."""
     equal_updates: bool = False
-    """As many updates as the reference batch has, instead of as many epochs."""
+    """As many updates as at the reference batch, instead of as many epochs."""
     precise_batch_norm: bool = False
-    """Statistics of the batch norms are computed anew from training images before each evaluation.
-    For all techniques: `convergence.precise_batch_norm`."""
+    """Recompute batch-norm statistics on training images before each evaluation. For all
+    techniques: `convergence.precise_batch_norm`."""
     noise_scale: bool = False
-    """Measures the gradient noise scale after each epoch."""
+    """Measure the gradient noise scale after each epoch."""
     lengths: Some[Positive] | None = None
-    """Other numbers of epochs for which the chosen rate is trained too, from every seed, to find
-    the images that an accuracy needs. The schedule spans them all."""
+    """Other numbers of epochs to train at the chosen rate, from every seed, to find the images that
+    an accuracy needs. The schedule spans all epochs."""
     factors: Some[AboveZero] | None = None
     """The technique's learning rate sweep; `[1]` is only the rule's rate, compared with the base
     rate."""

@@ -24,19 +24,19 @@ class UpdateRule(Section):
     model_config = ConfigDict(frozen=True)
 
     nesterov: bool = False
-    """Nesterov's momentum, as torch.optim.SGD has it."""
+    """Nesterov's momentum, as in torch.optim.SGD."""
     lars: NotNegative = 0.0
-    """Trust coefficient of LARS, which leaves batch norms and biases to plain SGD; 0 is plain
-    SGD."""
+    """Trust coefficient of LARS; batch norms and biases keep plain SGD. 0 disables it."""
     muon: NotNegative = 0.0
-    """Rate of Muon on the convolutions but the first: their momentum is made orthogonal and their
-    weights keep one norm. All else has SGD at its own rate, on the same schedule. 0 is none."""
+    """Learning rate of Muon for all convolutions but the first: their momentum is orthogonalized
+    and the norm of their weights is fixed. Other parameters use SGD at its rate, on the same
+    schedule. 0 disables it."""
     muon_momentum: Fraction = 0.6
-    """Of Muon; that of SGD stays."""
+    """Muon's momentum; SGD keeps its own."""
     decay_batch_norm: bool = True
-    """Weight decay on batch norms and biases as well."""
+    """Apply weight decay to batch norms and biases, too."""
     label_smoothing: Fraction = 0.0
-    """Share of the labels that is spread over all classes."""
+    """Share of each label that is spread over all classes."""
     warmup_share: Fraction = 0.0
     """Share of all updates in which the rate rises from zero to its peak, per update. With
     `decay: linear` the schedule is a triangle."""
