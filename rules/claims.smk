@@ -1,4 +1,4 @@
-# The lab's questions, answered from the tables. `snakemake claims` makes no figure and no report.
+# Answers to the lab's questions. `snakemake claims` makes neither figures nor the report.
 
 
 rule claims_evaluate:

@@ -1,4 +1,4 @@
-# The grid, the configuration and what all rules share. No rules here.
+# The grid, the configuration and definitions that all rules share. No rules here.
 import json
 import os
 from pathlib import Path
@@ -10,11 +10,11 @@ from scaling.config import stored
 from scaling.core import command_line, plugins
 from scaling.core.errors import refused
 
-# A workflow that has this one as a module says what differs from our configuration.
+# As a module of another workflow, the configuration has only what differs from ours.
 complete = read_config(Path(f"{OURS}config/config.yaml"))
 update_config(complete, config)
 config.update(complete)
-# The folder of the stored study that is replayed, None where a study is measured.
+# The folder of the stored study to replay; None to measure a study.
 REPLAY = None
 if "replay" in config:
     with refused():
@@ -25,8 +25,8 @@ if "replay" in config:
     del config["replay"]
 
 
-# Jobs look there too, on other nodes as well: Slurm's read this file. Set before the imports, as
-# what a configuration may hold depends on the user's own entries.
+# Jobs use it too, also on other nodes, as Slurm's jobs read this file. Set before the imports, as
+# the allowed values of keys depend on the user's plugins.
 os.environ[plugins.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
 with refused():
     from scaling.core import grid
@@ -43,7 +43,7 @@ with refused():
 
     TO_SAY = begin.accept(config, REPLAY)
 
-# What is measured lies below RECORDS and DATASET, what is derived from it below RESULTS.
+# Measurements are below RECORDS and DATASET, everything derived from them below RESULTS.
 if REPLAY:
     RECORDS = DATASET = REPLAY.as_posix()
     RESULTS = f"results/replay/{REPLAY.name}"
@@ -79,12 +79,12 @@ TIMED = JOBS.timed()
 MADE = Made(config, RECORDS, is_stored=bool(REPLAY))
 options = command_line.options
 TRAINING, MODEL, LIMITS = told.lab(config), told.model_options(config), told.LIMITS
-# What it trains on; the images are not looked at again once they are there.
+# The training images; once prepared they are not checked again.
 IMAGES = {
     "images": ancient(f"{DATASET}/images.npz"),
     "manifest": f"{DATASET}/manifest.json",
 }
-# What measures waits for the look at the machine; another look (-R machine_check) makes none old.
+# Measurements wait for the machine check; repeating it (-R machine_check) outdates none.
 MACHINE = f"{RECORDS}/{stored.MACHINE}"
 CHECKED = {"machine": ancient(MACHINE)}
 if config["machine"]["check"] == "off":

@@ -1,14 +1,14 @@
-# Where this workflow lies, and what Snakemake would read of its files without a word. No rules here.
+# Paths of this workflow, and checks of YAML that Snakemake would silently accept. No rules here.
 import os
 import sys
 from pathlib import Path
 
-# Another one where this is a module of another workflow, whose folder is the current one.
+# As a module of another workflow this is another folder than the current one.
 HOME = Path(str(workflow.current_basedir)).parent
 sys.path.insert(0, str(HOME / "workflow/scripts"))
-# Files of ours, from the current folder.
+# Path of our files, relative to the current folder.
 OURS = "" if HOME == Path.cwd() else f"{HOME}/"
-# Scripts are found by it, those of jobs on other nodes too: they read this file.
+# Locates the scripts, also in jobs on other nodes, which read this file.
 os.environ.update(SCALING_STUDY_HOME=str(HOME) if OURS else ".")
 
 from scaling.config.config_file import read_config

@@ -1,5 +1,5 @@
-# Remedies for large batches. All of a global batch in one job, as they share runs. Not timed: jobs
-# may share the machine, and wait for a GPU each with their images read.
+# Large-batch remedies: one job per global batch, as they share runs. Not timed: jobs may share the
+# machine, and read their images before they wait for a GPU.
 from scaling.config.technique import by_name
 from scaling.core.records.convergence import CONVERGENCE_PATTERN
 

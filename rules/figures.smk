@@ -1,4 +1,4 @@
-# The figures of which the study has tables. One job draws them all.
+# The figures whose tables the study has, drawn in one job.
 from scaling.figures.registry import FIGURES, STUDY_FIGURES
 
 DRAWN = {

@@ -9,7 +9,7 @@ rule machine_check:
     resources:
         **JOBS.timed(JOBS.most),
     params:
-        # Derived from resources, it makes nothing old: the look was before everything else.
+        # Depends on resources, so a change outdates nothing: the check came before everything else.
         look=lambda wildcards, resources: told.look(config, resources.nodes),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/machine_check.py {params.look} --output {output:q} > {log:q} 2>&1'

@@ -1,10 +1,10 @@
-# The network of the lab's Part B, and a ResNet-18: trained, quantized and written as ONNX files.
+# The network of the lab's Part B, and a ResNet-18: trained, quantized and exported to ONNX.
 from scaling.core.records.quantization import VARIANT_PATTERN
 
 VARIANTS = told.variants(config)
 
 
-# Not timed: beside others that may share the machine, and on a GPU that no other job has.
+# Not timed: may share the machine with other jobs, but not its GPU.
 rule quantize_train:
     input:
         **IMAGES,
@@ -41,7 +41,7 @@ use rule quantize_train as quantize_train_resnet with:
         training=told.quantized_resnet(config),
 
 
-# All variants of a network in one job, as they share it and its images.
+# One job for all variants of a network, which share it and its images.
 rule quantize_evaluate:
     input:
         **IMAGES,
@@ -88,7 +88,7 @@ use rule quantize_evaluate as quantize_evaluate_resnet with:
         own=options(TRAINING, "model_width"),
 
 
-# Timed, but on the CPU: it has the machine to itself and takes no GPU.
+# Timed on the CPU: needs the whole machine and no GPU.
 rule quantize_peers:
     input:
         **IMAGES,
@@ -114,7 +114,7 @@ rule quantize_peers:
         " --threads {params.cpu_threads} --output {output:q} > {log:q} 2>&1"
 
 
-# Timed on the CPU as well. The files are what there is to take away; a stored study has the record.
+# Timed on the CPU, too. The ONNX files are for the user; a stored study has only the record.
 rule quantize_export:
     input:
         **IMAGES,

@@ -1,4 +1,4 @@
-# Nothing here reads its output, so the whole configuration may be its parameter.
+# No rule reads its output, so the whole configuration may be its parameter.
 rule study_config:
     output:
         "<results>/config.yaml",

@@ -1,5 +1,5 @@
-# Every table: of the runs, of the machine's limits, of the experiments, and what follows from them.
-# Which tables a rule makes, of which records, and their columns, says scaling/tables/columns.py.
+# All tables: runs, machine limits, experiments, and tables derived from them.
+# scaling/tables/columns.py lists each rule's tables, their records and columns.
 import re
 
 from scaling.published.folders import Folders
@@ -75,7 +75,7 @@ rule tables_experiments:
         " > {log:q} 2>&1"
 
 
-# The same tables, from what a published study prints.
+# The same tables, from a published study's printed values.
 rule tables_published:
     input:
         sources=PUBLISHED.sources,

@@ -8,7 +8,7 @@ rule train_run:
         f"logs/train_run/{grid.RUN_PATTERN}.log",
     benchmark:
         f"benchmarks/train_run/{grid.RUN_PATTERN}.tsv"
-    # In the grid's order, so that cells find what was compiled for those before them.
+    # In the grid's order, so that cells reuse compiled code of earlier ones.
     priority: JOBS.place
     conda:
         "../workflow/envs/study.yaml"
@@ -26,7 +26,7 @@ rule train_run:
         training=told.cells(config),
         recipe=lambda wildcards: told.recipe(config, wildcards.recipe),
     shell:
-        # What is compiled for one cell serves every other cell of that batch size.
+        # Cells of the same batch size share compiled code.
         "TORCHINDUCTOR_CACHE_DIR=${{TORCHINDUCTOR_CACHE_DIR:-$PWD/resources/compiled}}"
         " TRITON_CACHE_DIR=${{TRITON_CACHE_DIR:-$PWD/resources/compiled/triton}}"
         ' python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_run.py'
@@ -36,7 +36,7 @@ rule train_run:
         " {params.training} {params.recipe} --output {output:q} > {log:q} 2>&1"
 
 
-# Trainings to their end for an accuracy.
+# Trainings to an accuracy.
 FULL = config["time_to_accuracy"]
 if FULL["gpus"]:
 
@@ -52,7 +52,7 @@ if FULL["gpus"]:
             recipe=told.recipe(config, "tuned", **FULL["update"]),
 
 
-# One GPU is one plain process for every strategy: it is measured once, as ddp where that is asked.
+# All strategies are the same on one GPU: it is measured once, as ddp if the grid has it.
 MEASURED, *SHARING = sorted(
     config["grid"]["strategies"], key=lambda name: name != "ddp"
 )

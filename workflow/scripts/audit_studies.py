@@ -1,7 +1,7 @@
-"""Audit studies that people hand in: folders with a timings.csv, or single files like it.
+"""Audit submitted studies: folders with a timings.csv, or such files.
 
-Prints a line for every finding and one for each study. Exits with 1 when a study has an error or
-cannot be read (make turns this into 2). studies/README.md says what a timings.csv holds.
+Prints a line for every finding and one for each study. Exits with 1 if a study has an error or
+cannot be read (make turns this into 2). studies/README.md describes timings.csv.
 """
 
 import argparse
@@ -21,7 +21,7 @@ ASCII = str.maketrans("–−·×…\u00a0", "--*x. ")
 
 
 def paths(names: list[str]) -> list[Path]:
-    """The folders and files of names, patterns, or several of them in one text, as make has it."""
+    """Return the folders and files given as names or patterns, also several in one string."""
     found: list[Path] = []
     for name in names:
         for part in [name] if Path(name).exists() else shlex.split(name):
@@ -33,7 +33,7 @@ def paths(names: list[str]) -> list[Path]:
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    """Audit the folders; write index, pages, audit.csv and audit.json, if they are asked for."""
+    """Audit the folders; write index, pages, audit.csv and audit.json, if requested."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""The claims of a study on the lab's questions: sentences, evidence, verdicts."""
+"""Evaluate the claims of a study on the lab's questions: sentences, evidence, verdicts."""
 
 from pathlib import Path
 
@@ -10,6 +10,6 @@ from scaling.tables import schema
 
 @command_line.script
 def main(study: str, output: Path, tables: tuple[Path, ...] = ()) -> None:
-    """Write claims.json from the study's tables; a claim without its table is not measured."""
+    """Write claims.json from the study's tables; claims without their table are not measured."""
     found = ClaimTables(study, schema.read_files(study, tables))
     claim.write(output, study, registry.evaluate(found))

@@ -2,13 +2,14 @@
 
 Each is the name of a study in studies/, of a published study, or a results folder. Cells match by
 recipe, strategy, GPUs and batch size per GPU (a published study has no recipe and matches each; on
-one GPU strategies are alike). A cell's ratio is A's seconds per epoch over B's, medians; its range
-goes from A's shortest epoch over B's longest to A's longest over B's shortest, over all epochs of
-all runs. B is faster or slower where 1 lies outside of the range, else within noise.
+one GPU strategies are equal). A cell's ratio is A's seconds per epoch over B's, as medians. If each
+time has two runs or more, its range is the 95 % interval between runs; else it goes from A's
+shortest epoch over B's longest to A's longest over B's shortest. B is faster or slower if the range
+excludes 1, else within noise.
 
-With --fail-below MARK the exit status is 1 when all of the range of a matched cell is below MARK,
-or when B ran out of memory or time in a cell that A has a time for. A cell that either study timed
-once has no range and never fails.
+With --fail-below MARK the exit status is 1 if the whole range of a matched cell is below MARK, or
+if B ran out of memory or time in a cell that A has a time for. A cell that either study timed once
+has no range and never fails.
 """
 
 import re
@@ -26,7 +27,7 @@ TEMPLATE = Path(__file__).parents[2] / "report/compare.html.j2"
 def main(
     a: str, b: str, fail_below: float | None = None, output: Path = Path("results/compare")
 ) -> None:
-    """Write the page and the table into the folder `output`; say in the terminal what they show."""
+    """Write the page and the table into the folder `output`, and print a summary."""
     sides = compare.read(a), compare.read(b)
     if sides[0].times.equals(sides[1].times):
         raise UserError(f"A ({a}) and B ({b}) have the same times in every cell: name two studies")

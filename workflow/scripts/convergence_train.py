@@ -1,12 +1,12 @@
-"""Train techniques for large batches ("remedies") at global batches, and write a record of each.
+r"""Train large-batch techniques ("remedies") at global batches, and write a record of each.
 
-Each is trained with several learning rates around the one of its rule, then with the best of them
-(by training loss) from every seed. The runs of one call follow one another in one process on one
-device; a global batch of several GPUs is emulated there.
+Each is trained with several learning rates around its rule's, then with the best of them (by
+held-out images or training loss) from every seed. The runs follow one another in one process on one
+device, which emulates the global batch of several GPUs.
 
-    python workflow/scripts/convergence_train.py --global-batches 128 8192 \\
-        --remedies '{"none": {}, "linear": {"scaling": "linear", "warmup_epochs": 1}}' \\
-        --dataset resources/dataset/digits/images.npz \\
+    python workflow/scripts/convergence_train.py --global-batches 128 8192 \
+        --remedies '{"none": {}, "linear": {"scaling": "linear", "warmup_epochs": 1}}' \
+        --dataset resources/dataset/digits/images.npz \
         --manifest resources/dataset/digits/manifest.json --records results/convergence
 """
 

@@ -1,4 +1,4 @@
-"""Make the study's dataset of an image source: one .npz of arrays, and its manifest.
+"""Make the study's dataset from an image source: one .npz of arrays, and its manifest.
 
 The only step of the study that needs a network, and only for cifar10 without --path.
 """

@@ -11,9 +11,9 @@ from scaling.tables import schema
 
 @command_line.script
 def main(figures: tuple[str, ...], output: Path, study: str, tables: tuple[Path, ...] = ()) -> None:
-    """Write `figures` to the folder `output`, of whose `tables` rows of `study` are drawn.
+    """Draw `figures` into the folder `output`, from the rows of `study` in `tables`.
 
-    A table that the study does not have is without rows. The same tables give the same bytes.
+    Missing tables count as empty. The same tables give the same bytes.
     """
     found = schema.read_files(study, tables)
     for name in figures:

@@ -1,7 +1,7 @@
-"""Measure all-reduce between processes, of one machine or several, over message sizes.
+"""Measure all-reduce between processes, on one machine or several, over message sizes.
 
-Besides the sizes asked for it measures the gradients of the study's model as one message and each
-of the buckets in which DistributedDataParallel and recipe tuned send them. Every sum is checked.
+The requested sizes are extended by the gradients of the study's model as one message, and by each
+of the buckets of DistributedDataParallel and recipe tuned. Every sum is checked.
 """
 
 from scaling.core import command_line, environment
@@ -13,7 +13,7 @@ from scaling.launch import launcher, measure
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    """Write sweep.json: `rows` as `instruments.allreduce` reports them, and where they are from."""
+    """Write sweep.json: `rows` of `instruments.allreduce`, and the environment."""
     sweep = command_line.parse(Sweep, argv, __doc__)
     device = environment.resolve_device(sweep.device)
     log_folder = launcher.worker_folder()

@@ -1,7 +1,7 @@
-"""Look at the machine before a study measures on it, and refuse what would spoil its figures.
+"""Check the machine before a study measures on it, and refuse one that would distort results.
 
-Of a CPU: load and governor. Of GPUs besides: other processes, free memory, errors, connections, and
-all of them multiplying matrices at once.
+CPUs: load and governor. GPUs: other processes, free memory, errors, connections, and matrix
+products on all of them at once.
 """
 
 from scaling.core import command_line, environment
@@ -14,7 +14,7 @@ from scaling.launch import launcher, measure
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    """Write check.json: `hosts`, `gpus` and `findings` as `instruments.machine` describes them."""
+    """Write check.json: `hosts`, `gpus` and `findings` of `instruments.machine`."""
     check = command_line.parse(MachineCheck, argv, __doc__)
     device = environment.resolve_device(check.device)
     log_folder = launcher.worker_folder()

@@ -1,8 +1,8 @@
-"""Measure what this machine can do at best: matrix products by precision, and copies.
+"""Measure this machine's peak rates: matrix products by precision, and copies.
 
-Each figure is measured several times after a warm-up, on random numbers. On a GPU: float32, TF32
-and bf16, copies within the first GPU and between every two. On a CPU: float32, bf16 and copies
-within the host's memory, by one process.
+Each rate is measured several times after a warm-up, on random numbers. On a GPU: float32, TF32 and
+bf16, copies within the first GPU and between every two. On a CPU: float32, bf16 and copies within
+the host's memory, by one process.
 """
 
 from scaling.core import command_line, environment
@@ -14,7 +14,7 @@ from scaling.launch import launcher, measure
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    """Write peaks.json: `rows` as `instruments.peaks` reports them; `gpus` is 0 on a CPU."""
+    """Write peaks.json: `rows` of `instruments.peaks`; `gpus` is 0 on a CPU."""
     probe = command_line.parse(Probe, argv, __doc__)
     device = environment.resolve_device(probe.device)
     log_folder = launcher.worker_folder()

@@ -1,4 +1,4 @@
-"""Render the page of published studies: what they printed, and what is wrong with it."""
+"""Render the page of published studies: their printed figures, and the errors in them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Quantize a trained network in one way or several, and measure all that each costs."""
+"""Quantize a trained network in one or several ways, and measure the loss of each."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Write a trained network and its integer copies as ONNX files; run and time them on the CPU."""
+"""Export a trained network and its integer versions to ONNX; run and time them on the CPU."""
 
 from functools import partial
 from itertools import product
@@ -26,7 +26,7 @@ BATCHES, THREADS, ROUND_SECONDS = (1, 16), {"one_core": 1, "all_cores": cores()}
 
 @torch.no_grad()
 def computed(network: nn.Module | Run, test: Images) -> np.ndarray[Any, Any]:
-    """Compute the logits of all test images: float64 [n, classes]."""
+    """Return the logits of all test images: float64 [n, classes]."""
     return torch.cat([network(batch).double() for batch in test.batches()]).numpy()
 
 

@@ -1,7 +1,7 @@
-"""Quantize the trained tutorial CNN by reference backends, and measure them beside ours.
+"""Quantize the trained tutorial CNN by other backends, and compare them with ours.
 
-Each engine's int8 is timed against its own float32, in turns, in this one process and on the CPU.
-A backend whose packages are not installed is noted and left out: see requirements-peers.txt.
+Each backend's int8 is timed against its own float32, alternately, in this process on the CPU. A
+backend whose packages are not installed is noted and left out: see requirements-peers.txt.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ def main(
 ) -> None:
     """Write peers.json of the `weights` that quantize_train.py wrote for `seed`.
 
-    Calibrated on so many training images, 0 for all: ours draws the same.
+    Calibrates on `calibration_images` training images, 0 for all, the same as ours.
     """
     host_info = environment.describe("cpu")
     torch.set_num_threads(threads)

@@ -1,4 +1,4 @@
-"""Train a network that Part B quantizes."""
+"""Train a network for Part B (quantization)."""
 
 from scaling.core import environment, files
 from scaling.core.errors import program

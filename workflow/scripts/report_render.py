@@ -1,4 +1,4 @@
-"""Render the report of one study: one self-contained HTML page, and its answers as Markdown."""
+"""Render the report of a study: one self-contained HTML page, and its answers as Markdown."""
 
 from pathlib import Path
 
@@ -25,9 +25,9 @@ def main(
     side_by_side: bool = False,
     replayed_from: str | None = None,
 ) -> None:
-    """Write page and answers of `tables` and `figures`, claims below `results`, records in `runs`.
+    """Write page and answers from tables, figures, claims (in `results`) and run records.
 
-    `partial` accepts missing cells; `side_by_side` and `replayed_from` are said at the top.
+    `partial` accepts missing cells; the page's top mentions `side_by_side` and `replayed_from`.
     """
     shared = results / "tables"
     found = schema.read_study(study, tables, next(iter(topology), None), manifest)

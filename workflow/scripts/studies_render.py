@@ -1,4 +1,4 @@
-"""Render the index of the stored studies, from the tables that their replays made."""
+"""Render the index of the stored studies, from the tables of their replays."""
 
 from collections import Counter
 from pathlib import Path
@@ -20,7 +20,7 @@ COLUMNS = ["headline", "cells", "run", "scales", "verdicts", "CPU", "Commit", "m
 
 
 def _row(config: Path, shared: Path) -> dict[str, Any]:
-    """What the index says of a study, from its tables and claims."""
+    """Return a study's row of the index, from its tables and claims."""
     counts = Counter(claim.verdict for claim in claim.read(shared / "claims.json"))
     name = read_config(config)["study"]
     there = (table.path(shared, name) for table in schema.TABLES.values())

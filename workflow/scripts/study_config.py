@@ -1,4 +1,4 @@
-"""Write down the complete configuration that a study is made with, as YAML."""
+"""Write the complete configuration of a study as YAML."""
 
 from pathlib import Path
 from typing import Any

@@ -1,6 +1,6 @@
-"""Bring a stored study, or results/, to today's schema: records signed, configuration completed.
+"""Convert a stored study, or results/, to today's schema, with signed records and complete keys.
 
-A second time changes nothing. Files keep their times, so that nothing is made again.
+Repeating it changes nothing. Files keep their times, so that Snakemake makes nothing again.
 """
 
 import copy
@@ -67,7 +67,7 @@ CAPACITY = r"total capacity of ([\d.]+) GiB"
 
 
 def complete(found: Any, later: Any) -> None:
-    """Give `found`, in place, what it lacks of `later`."""
+    """Add to `found`, in place, what it lacks of `later`."""
     if isinstance(found, dict) and isinstance(later, dict):
         for key, value in later.items():
             complete(found.setdefault(key, value), value)
@@ -77,7 +77,7 @@ def complete(found: Any, later: Any) -> None:
 
 
 def run(record: Any) -> None:
-    """Give a run what can be told from its other fields."""
+    """Add a run's missing fields, derived from the others."""
     cell = record["cell"]
     recipe = cell["recipe"] = RENAMED.get(cell["recipe"], cell["recipe"])
     record["training"].setdefault("engine", ENGINES.get(recipe, recipe))
@@ -91,7 +91,7 @@ def run(record: Any) -> None:
 
 
 def _device_time(rank: dict[str, Any], gpus: int) -> dict[str, Any]:
-    """Complete one GPU's busy time: all it did was to compute where it did not communicate."""
+    """Complete one GPU's busy time: it computed whenever it did not communicate."""
     if "busy_seconds" not in rank or "compute_seconds" in rank:
         return rank
     if gpus == 1:
@@ -101,7 +101,7 @@ def _device_time(rank: dict[str, Any], gpus: int) -> dict[str, Any]:
 
 
 def _in_memory(device_time: Rows, readings: Rows) -> Rows:
-    """Find steps in memory among those that were traced, or timed with and without exchange."""
+    """Return the steps in memory, from traced ones or ones timed with and without exchange."""
     traced = [
         {**rank, "seconds": [rank["seconds"]], "seconds_without": None}
         for rank in device_time
@@ -119,29 +119,29 @@ def _in_memory(device_time: Rows, readings: Rows) -> Rows:
 
 
 def peaks(record: Any) -> None:
-    """Call matrix products sprints: they took fractions of a second."""
+    """Mark matrix products as sprints: they took fractions of a second."""
     for row in record["rows"]:
         if row["quantity"] == "matrix_product":
             row.setdefault("state", "sprint")
 
 
 def synchronization(record: Any) -> None:
-    """Add the widest batch norm: eight times ResNet-18's first."""
+    """Add the width of the widest batch norm: eight times ResNet-18's first."""
     record["model"].setdefault("widest_norm", 8 * record["parameters"]["model_width"])
 
 
 def technique(record: Any) -> None:
-    """Give a technique all options."""
+    """Add all missing options of a technique."""
     record["options"] = Technique().model_dump() | record["options"]
 
 
 def variant(record: Any) -> None:
-    """Give a variant all options of a scheme, with a list of its mistakes."""
+    """Add all missing options of a variant, with a list of its mistakes."""
     record["scheme"] = Scheme.of(record["scheme"], "the scheme").model_dump()
 
 
 def configuration(config: Any) -> None:
-    """Give recipes today's names, and engines; what became recipes is no section any more."""
+    """Give recipes today's names and engines, and drop the section `knobs`."""
     config.pop("knobs", None)
     grid, options = config.get("grid", {}), config.get("recipes")
     repeats = grid.get("repeats", [])
@@ -168,7 +168,7 @@ UPGRADES: dict[str, Callable[[Any], None]] = {
 
 
 def upgraded(name: str, document: Any) -> Any:
-    """Return `document`, of a file of this name, with all that came later."""
+    """Return `document`, of a file with this name, with all later additions."""
     made = copy.deepcopy(document)
     complete(made, copy.deepcopy(LATER.get(name)))
     UPGRADES.get(name, lambda _: None)(made)
@@ -176,7 +176,7 @@ def upgraded(name: str, document: Any) -> Any:
 
 
 def rename_folders(study: Path) -> None:
-    """Give folders of records the recipes' names of today; where there is one so, it stays."""
+    """Rename folders of records to today's recipe names, unless such a folder exists."""
     for old, new in RENAMED.items():
         for folder in sorted(study.rglob(f"recipe~{old}")):
             if not (target := folder.with_name(f"recipe~{new}")).exists():
@@ -184,7 +184,7 @@ def rename_folders(study: Path) -> None:
 
 
 def rewrite_record(path: Path) -> bool:
-    """Rewrite a record that older code wrote; returns whether it did."""
+    """Convert a record of an older version; return whether it changed."""
     kind, (record, signed) = KINDS[path.name], opened(path)
     try:
         made = upgraded(path.name, record)
@@ -201,7 +201,7 @@ def rewrite_record(path: Path) -> bool:
 
 
 def rewrite_config(path: Path) -> bool:
-    """Write what older studies did not know into a configuration; returns whether it did."""
+    """Add missing keys to a configuration; return whether it changed."""
     config = read_config(path)
     completed = upgraded(stored.CONFIG, config)
     if completed == config:
@@ -213,7 +213,7 @@ def rewrite_config(path: Path) -> bool:
 
 @command_line.script
 def main(study: str) -> None:
-    """Rewrite `study`, the name of a stored one or a folder laid out as results/ is."""
+    """Convert `study`, the name of a stored one or a folder laid out like results/."""
     there = [path for path in (STUDIES / study, Path(study)) if study and path.is_dir()]
     folder = there[0] if there else stored.find(STUDIES, study)
     rename_folders(folder)

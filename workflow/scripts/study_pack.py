@@ -1,4 +1,4 @@
-"""Keep the study in results/ as data: its configuration and raw records, without weights."""
+"""Pack the study in results/: its configuration and raw records, without weights."""
 
 import argparse
 from pathlib import Path
@@ -13,7 +13,7 @@ RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("s
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    """Copy the study into its folder, whole or not at all."""
+    """Copy the study into its folder atomically."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--study", required=True, help="name of the study (safety check)")
     parser.add_argument("--force", action="store_true", help="replace a stored one that differs")

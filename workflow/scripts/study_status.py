@@ -1,8 +1,8 @@
-"""Print the grid of the study in results/ with the state of each cell, while it runs or after.
+"""Print the grid of the study in results/ with the state of each cell, during or after a run.
 
-A cell is what its record says (`done` where that is ok), `running` where a process of this machine
-makes it, or one of another machine has reported within the time limit, `failed` where its log has
-an error, and else `missing`. Of a running one that waits for a lease it says who has it.
+A cell's state is its record's status (`done` for ok); without a record it is `running` if a process
+of this machine makes it, or one of another machine has reported within the time limit, `failed` if
+its log has an error, else `missing`. For a cell that waits for a lease it names the holder.
 """
 
 import json
@@ -24,13 +24,13 @@ CONFIG = RESULTS / stored.CONFIG
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
-    """`done`, or of more than `alone` runs `2 done, 1 missing`."""
+    """Return `done`, or for more than `alone` runs `2 done, 1 missing`."""
     counts = states.value_counts(sort=False).items()
     return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 
 
 def _state(record: Path, log: Path, commands: str, limit: float) -> tuple[str, str | None]:
-    """The state of the run that makes `record`, and what its log says of an error or a wait."""
+    """Return the state of the run that makes `record`, and its log's error or wait."""
     if record.exists():
         try:
             return RUN.read(record)["status"].replace("ok", "done"), None
@@ -44,7 +44,7 @@ def _state(record: Path, log: Path, commands: str, limit: float) -> tuple[str, s
 
 
 def _reports_elsewhere(folder: Path, limit: float) -> bool:
-    """Whether ranks on another machine have reported in the last `limit` seconds."""
+    """Return whether ranks on another machine have reported in the last `limit` seconds."""
     for path in folder.glob(".run.ranks.*/rank*.jsonl"):
         first = path.read_text(encoding="utf-8").partition("\n")[0]
         young = time.time() - path.stat().st_mtime < limit
@@ -55,7 +55,7 @@ def _reports_elsewhere(folder: Path, limit: float) -> bool:
 
 @command_line.script
 def main(config: Path = Path("config/config.yaml")) -> None:
-    """Print it; `config` is read where results/ has not kept its own yet."""
+    """Print the grid; `config` is read if results/ has no configuration yet."""
     source = CONFIG if CONFIG.exists() else config
     study = read_config(source)
     limit = study["machine"]["time_limit_seconds"]

@@ -1,8 +1,8 @@
-"""Measure what the ranks of one training share: image orders, messages, buffers.
+"""Measure how the ranks of a training share images, messages and buffers.
 
-Image orders: those of DistributedSampler with and without set_epoch, and trainings both ways.
-Messages: every collective of a training step of DDP, of recipe tuned and, on GPUs, of DataParallel.
-Buffers: trainings with running statistics broadcast, kept by each rank and, on GPUs, synchronized.
+Image orders: DistributedSampler with and without set_epoch, and trainings both ways. Messages:
+every collective of a training step of DDP, of recipe tuned and, on GPUs, of DataParallel. Buffers:
+trainings with running statistics broadcast, kept by each rank and, on GPUs, synchronized.
 """
 
 from scaling.core import command_line
@@ -14,7 +14,7 @@ from scaling.synchronization.plan import Plan
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    """Write synchronization.json: what `synchronization.worker` reports, and where it is from."""
+    """Write synchronization.json: the results of `synchronization.worker`, and the environment."""
     plan = command_line.parse(Plan, argv, __doc__)
     spec = plan.spec_of("plain", "ddp", plan.seeds[0])
     log_folder = launcher.worker_folder()

@@ -1,4 +1,4 @@
-"""Epoch time, speedup, efficiency and bandwidth of the published studies in one table."""
+"""Compare the published studies: epoch time, speedup, efficiency and bandwidth in one table."""
 
 from pathlib import Path
 

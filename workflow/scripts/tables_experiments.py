@@ -1,4 +1,4 @@
-"""Tables of the experiments: large batches, accuracy reached, ranks compared, int8."""
+"""Write the tables of the experiments: large batches, accuracy, ranks, int8."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -95,11 +95,11 @@ def main(
     stages: tuple[Path, ...] = (),
     exports: tuple[Path, ...] = (),
 ) -> None:
-    """Write the tables of each kind of record that there is.
+    """Write the tables of each kind of record that exists.
 
-    With `techniques` a loss of less than `margin` closes a gap, images are counted to `accuracies`,
-    and epochs take as long as in the tables `timed`; `trainings` are full trainings towards a test
-    accuracy of `target`.
+    With `techniques` a loss of less than `margin` counts as closed, images are counted up to
+    `accuracies`, and epochs take as long as in the tables `timed`; `trainings` are full trainings
+    towards a test accuracy of `target`.
     """
     found: dict[str, pd.DataFrame] = {}
     if techniques:

@@ -1,4 +1,4 @@
-"""Tables of a published study, as a measured one has, and printed.csv: what it printed."""
+"""Write the tables of a published study, as for a measured one, and its printed values."""
 
 from pathlib import Path
 

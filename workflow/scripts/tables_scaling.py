@@ -1,4 +1,4 @@
-"""Tables of a study's runs and of its machine, and what follows from both, with an audit."""
+"""Write the tables of a study's runs and machine, with an audit."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def _of_runs(records: list[Run], study: str, per_gpu_hour: float | None) -> dict
         times = found["timing"]
         gpu_hours = times["gpus"] * times["epoch_seconds"] / 3600
         found["costs"]["money_per_epoch"] = gpu_hours * per_gpu_hour
-    # What a repeat of a seed learns is no other seed's.
+    # Repeats train alike: only the first counts for accuracy.
     found["accuracy"] = accuracy([run for run in records if not run[0].repeat], study)
     return found
 
@@ -60,17 +60,16 @@ def main(
     partial: bool = False,
     per_gpu_hour: float | None = None,
 ) -> None:
-    """Write cells.csv, the runs of the grid, the tables of their records and topology.txt.
+    """Write cells.csv, the tables of the grid's runs and of the machine, and topology.txt.
 
-    Runs without a record are accepted where the study is `partial`. An epoch costs money where it
-    is known what an hour of a GPU costs (`per_gpu_hour`).
+    Runs may lack a record if the study is `partial`. `per_gpu_hour` is the price of a GPU hour, if
+    known.
     """
     listed = expand(**grid)
     files.write_text(cells, pd.DataFrame(listed).to_csv(index=False, lineterminator="\n"))
     schema.write_all(_of_runs(read_runs(listed, runs, partial), study, per_gpu_hour), tables, study)
     document = PEAKS.read(peaks)
     schema.write_all(_of_machine(document, sweeps, machine), tables)
-    # How the GPUs are connected, as nvidia-smi prints it.
     files.write_text(tables / "topology.txt", limits.topology(document))
     found = schema.read_all(["timing", *MEASURED], tables, study)
     times = found.pop("timing")

@@ -1,10 +1,10 @@
-"""Train one run of the grid and write its record, run.json.
+r"""Train one run of the grid and write its record, run.json.
 
-It decides whether the cell can run, takes the GPUs, starts the processes (by torchrun on several
-nodes), bounds their time and writes the record.
+Checks that the cell can run, leases the GPUs, starts the processes (by torchrun on several nodes),
+limits their time and writes the record.
 
-    python workflow/scripts/train_run.py --gpus 2 --batch-size 512 \\
-        --dataset resources/dataset/digits/images.npz \\
+    python workflow/scripts/train_run.py --gpus 2 --batch-size 512 \
+        --dataset resources/dataset/digits/images.npz \
         --manifest resources/dataset/digits/manifest.json --output run.json
 """
 

@@ -1,7 +1,7 @@
-"""Write the record of a single-GPU run for one strategy from the one measured for another.
+"""Write a strategy's record of a single-GPU run from the one measured for another strategy.
 
-One GPU is one plain process whatever the strategy: measuring it twice would give every cell two
-baselines that differ by noise.
+On one GPU all strategies are the same process: measuring it twice would give two baselines that
+differ by noise.
 """
 
 from dataclasses import fields
@@ -16,9 +16,9 @@ from scaling.registry.strategy import STRATEGIES
 
 
 def as_strategy(record: RunRecord, strategy: str) -> RunRecord:
-    """Make the record of a single-GPU run that of the same run under another `strategy`.
+    """Return the record of a single-GPU run for another `strategy`.
 
-    `measured_as` keeps the strategy it was measured under. Raises UserError for several GPUs.
+    `measured_as` is the strategy it was measured under. Raises UserError for several GPUs.
     """
     cell = Cell(**{**record["cell"], "strategy": STRATEGIES.find(strategy).name})
     if cell.gpus != 1:

@@ -100,7 +100,7 @@ def test_the_gap_the_noise_scale_and_the_full_trainings_are_those_of_the_records
         "gap-2048": ("−1.95 points", "gap is left from 2048 on: 2.0 points"),
         "gap-8192": ("+0.64 (−2.00 to +3.28) against the lab", "(+0.6 points, −2.0 to +3.3)"),
         "best-sgd-32768": ("−32.01 points", "left there, 32.0 at 32768"),
-        "noise-scale": ("831 images", "SGD at 128, 831 images, foretells"),
+        "noise-scale": ("831 images", "SGD at 128, 831 images, predicts"),
     }
     for name, (measured, told) in intervals.items():
         assert measured in claims[f"Q4.2-{name}"]["sentence"] and told in said

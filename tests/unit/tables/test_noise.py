@@ -21,7 +21,7 @@ from scaling.tables.timing import timing
 
 def judged(*rows):
     timing = timing_table(*rows)
-    return noise.with_resolution(communication(timing), timing)
+    return noise.with_uncertainty(communication(timing), timing)
 
 
 def test_noisy_loading_does_not_make_a_time_without_loading_uncertain():
@@ -33,7 +33,7 @@ def test_noisy_loading_does_not_make_a_time_without_loading_uncertain():
     # A reading of an instrument is never within the noise of a subtraction.
     timing = timing_table(*rows)
     reading = communication(timing).head(1).assign(estimate="profiler")
-    found = noise.with_resolution(reading, timing).iloc[0]
+    found = noise.with_uncertainty(reading, timing).iloc[0]
     assert not found["within_noise"] and pd.isna(found["resolution_seconds"])
 
 
@@ -77,7 +77,7 @@ def test_equal_epochs_in_unequal_processes_are_within_noise_wherever_it_is_judge
     )
     for check in (limits.speedup_above_gpus, limits.negative_communication):
         assert set(check(study)["severity"]) == {"info" if within else "warning"}, check
-    assert set(noise.with_resolution(study.communication, table)["basis"]) == {basis}
+    assert set(noise.with_uncertainty(study.communication, table)["basis"]) == {basis}
 
 
 def test_times_are_judged_within_one_run_where_one_of_them_has_no_other():
@@ -106,12 +106,14 @@ def test_unclear_ratios_say_what_would_tell_them():
     quick = two._replace(epoch_seconds=1.0, epoch_seconds_run_std=0.01)
     lost, clear = noise.ratio([one], [two]), noise.ratio([one], [quick])
     # ln(9.5 / 8.45) is 0.117; spreads of 0.0744 and 0.0753 leave 0.130 of 4 runs, 0.109 of 5.
-    assert noise.to_tell(lost, clear) == " Noise between 2 runs: 3 more would tell."
+    assert noise.repeats_needed_note(lost, clear) == " Noise between 2 runs: 3 more would tell."
     alone = noise.ratio([two], [two._replace(runs=1)])
-    assert noise.to_tell(lost, alone) == " Noise within one run: repeats would tell."
-    assert noise.to_tell(clear) == ""
+    assert noise.repeats_needed_note(lost, alone) == " Noise within one run: repeats would tell."
+    assert noise.repeats_needed_note(clear) == ""
     # Where all of an epoch was a wait for data, none of it is left.
     assert noise.ratio([one], [two._replace(epoch_seconds=0.0)]).basis == "within one run"
     assert noise.ratio([one], [two._replace(epoch_seconds=1e-9)]).high == math.inf
     equal = noise.ratio([two], [two])
-    assert noise.to_tell(equal) == " Noise between 2 runs: not even 100 more would tell."
+    assert (
+        noise.repeats_needed_note(equal) == " Noise between 2 runs: not even 100 more would tell."
+    )

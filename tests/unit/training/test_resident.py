@@ -37,7 +37,7 @@ from training_runs import tuned as asked_for
 def test_a_last_batch_is_prepared_from_a_twentieth_of_the_images_on(samples, batch_size, prepared):
     sizes = resident._batch_sizes(samples, batch_size)
     assert sum(sizes) == samples
-    assert resident._worth_preparing(sizes) == prepared
+    assert resident._sizes_to_compile(sizes) == prepared
 
 
 def made(images, folder, gpus=1, **options):

@@ -9,7 +9,7 @@ from examples.convergence_records import MARGIN, record, seeds, study, swept, ti
 from scaling.tables.experiments import convergence
 from scaling.tables.experiments.best_remedy import best
 from scaling.tables.experiments.remedies import remedies
-from scaling.tables.experiments.same_runs import gap
+from scaling.tables.experiments.same_runs import non_inferiority
 from scaling.tables.experiments.time_to_accuracy import time_to_accuracy, timed_with_sgd
 
 
@@ -52,7 +52,7 @@ def test_the_reference_is_plain_sgd_at_the_reference_batch_with_the_widest_sweep
     ],
 )
 def test_a_gap_is_closed_where_the_interval_excludes_the_margin(low, high, tells):
-    assert gap(low, high, 0.02) == tells
+    assert non_inferiority(low, high, 0.02) == tells
 
 
 def test_what_diverged_or_ended_early_counts_and_is_not_the_best():

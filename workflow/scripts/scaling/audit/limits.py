@@ -28,9 +28,9 @@ SLOW = 0.05
 def negative_communication(study: Study) -> pd.DataFrame:
     """Communication takes time: below 0 the estimate has subtracted something else.
 
-    A remark where it is no further below than noise, as `noise.with_resolution` has it.
+    A remark where it is no further below than noise, as `noise.with_uncertainty` has it.
     """
-    table = noise.with_resolution(study.communication, study.timing)
+    table = noise.with_uncertainty(study.communication, study.timing)
     rows = table[table["communication_seconds"] < 0]
     reasons = [noise.within(row.basis) if row.within_noise else "" for row in rows.itertuples()]
     message = rows["estimate"] + ": communication below 0"
@@ -95,7 +95,7 @@ def communication_varies_with_batch(study: Study) -> pd.DataFrame:
     noisy = ["spread_seconds", "runs", "run_std_seconds"]
     spreads = study.communication[[*CELL_KEYS, "estimate", *noisy]]
     table = study.bandwidth[study.bandwidth["communication_seconds"] > 0]
-    table = noise.with_resolution(table.merge(spreads, how="left"), study.timing)
+    table = noise.with_uncertainty(table.merge(spreads, how="left"), study.timing)
     table["seconds"] = table["communication_seconds"] / table["iterations"]
     table = table.dropna(subset="seconds")
     for end in ("lowest", "highest"):

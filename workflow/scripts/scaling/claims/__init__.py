@@ -1,1 +1,1 @@
-"""Answers to the lab's questions, each with its test."""
+"""Claims: answers to the lab's questions, each with a test."""

@@ -14,7 +14,7 @@ EPOCH, WORK = "epoch_seconds", "work_seconds"
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Claims for each recipe on one GPU."""
+    """Return the claims on each recipe on one GPU."""
     times = tables["timing"].merge(
         tables["epoch_parts"].drop(columns=["status", "epoch_seconds"]),
         on=CELL_KEYS,
@@ -33,7 +33,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
 
 
 def _faster(about: str, ordered: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That the steps of each larger batch are faster, without any wait for data."""
+    """Claim that steps of each larger batch are faster, data waits excluded."""
     numbers = {"count_work": "count", "runs_work": "runs"}
     compared = ordered[ordered[WORK].notna()].drop(columns=["count", "runs"])
     compared = compared.rename(columns=numbers)
@@ -48,7 +48,7 @@ def _faster(about: str, ordered: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 
 def _gaps(about: str, recipe: str, tables: ClaimTables) -> Claim:
-    """That gaps between kernels are why small batches are slow on one GPU, by the traced steps."""
+    """Claim that small batches are launch-bound on one GPU, from traced steps."""
     table = tables["device_time"]
     rows = table[(table["recipe"] == recipe) & (table["gpus"] == 1)].drop_duplicates("batch_size")
     timing = tables["timing"][[*CELL_KEYS, "iterations"]]
@@ -86,7 +86,7 @@ def _gaps(about: str, recipe: str, tables: ClaimTables) -> Claim:
 
 
 def _slower(about: str, ordered: pd.DataFrame, tables: ClaimTables) -> list[Claim]:
-    """That the largest batch is slower than the best, if it is, because it waits for data."""
+    """Claim that the largest batch, if slower than the fastest, is slowed by data waits."""
     _, largest = extremes(ordered, "batch_size")
     best, _ = extremes(ordered, EPOCH)
     lost = largest.epoch_seconds - best.epoch_seconds

@@ -1,4 +1,4 @@
-"""Question 7: whether ranks that average gradients alone stay alike."""
+"""Question 7: whether ranks that only average gradients stay equal."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ NAMES = {"broadcast": "broadcast", "local": "local", "sync_batch_norm": "SyncBat
 SYNCHRONIZED = "sync_batch_norm"
 
 Kinds = dict[str, pd.DataFrame]
-"""The rows of buffers.csv, one for each rank, by what becomes of the buffers."""
+"""The rows of buffers.csv, one per rank, by buffer mode."""
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Five claims from buffers.csv, none without it; one for a network without buffers."""
+    """Return five claims from buffers.csv, none without it; one for a network without buffers."""
     table = tables["buffers"]
     ranks = table[table["rank"].notna()]
     kinds = {str(kind): rows for kind, rows in ranks.groupby("buffers", sort=False)}
@@ -36,7 +36,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
 
 
 def _parameters(kinds: Kinds, tables: ClaimTables) -> Claim:
-    """That averaged gradients keep them equal, whatever becomes of the buffers."""
+    """Claim that averaged gradients keep parameters equal for every buffer mode."""
     first = next(iter(kinds.values()))
     apart = [kind for kind, rows in kinds.items() if rows["parameters_sha256"].nunique() > 1]
     return tables.claim(
@@ -51,7 +51,7 @@ def _parameters(kinds: Kinds, tables: ClaimTables) -> Claim:
 
 
 def _statistics(kinds: Kinds, tables: ClaimTables) -> Claim:
-    """That running statistics drift apart, where they are broadcast as well."""
+    """Claim that running statistics drift apart, also with broadcast buffers."""
     plain = {kind: kinds[kind] for kind in ("broadcast", "local")}
     if any(rows["variance_drift_max"].isna().any() for rows in plain.values()):
         return tables.claim("Q7-statistics", case="diverged")
@@ -63,7 +63,7 @@ def _statistics(kinds: Kinds, tables: ClaimTables) -> Claim:
 
 
 def _synchronized(rows: pd.DataFrame | None, tables: ClaimTables) -> Claim:
-    """That SyncBatchNorm keeps them equal."""
+    """Claim that SyncBatchNorm keeps running statistics equal."""
     if rows is None:
         return tables.missing("Q7-sync-statistics")
     drift, different = rows["variance_drift_max"].iloc[0], rows["buffers_sha256"].nunique()
@@ -80,7 +80,7 @@ def _synchronized(rows: pd.DataFrame | None, tables: ClaimTables) -> Claim:
 
 
 def _seconds(kind: str, first: str, second: str, kinds: Kinds, tables: ClaimTables) -> Claim:
-    """That an epoch with buffers of the second kind takes longer than with those of the first."""
+    """Claim that an epoch with the second buffer mode takes longer than with the first."""
     if second not in kinds:
         return tables.missing(kind, absent=True)
     base, other = (next(rows_of(kinds[buffers])) for buffers in (first, second))

@@ -1,4 +1,4 @@
-"""A claim on a study: a hypothesis, the verdict on it, what was measured, and the evidence."""
+"""A claim on a study: hypothesis, verdict, measured values, and evidence."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -11,19 +11,19 @@ from scaling.core import files
 from scaling.core.errors import UserError
 
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
-"""Supported: the figures pass the test; refuted: they contradict the hypothesis; unclear: there are
-figures, but their noise is too large to tell; in part: not the same in all cells, which the claim
-names; not measured: there are none."""
+"""Supported: the values pass the test; refuted: they contradict the hypothesis; unclear: they are
+too noisy to decide; in part: cells differ, and the claim names them; not measured: there are
+none."""
 Figure = float | int | str
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The figures of one file that a claim rests on, and the rule they were put to.
+    """The values in one file that a claim is based on, and the test applied to them.
 
-    `file` is relative to results/; `figures` have the names by which the table knows them, and
-    their values are finite, as JSON has no other (an infinite time is the word "infinite"); `test`
-    says in words when they support the hypothesis, and when they refute it.
+    `file` is relative to results/; `figures` are named as in the table and finite, as JSON has no
+    other numbers (an infinite time is the word "infinite"); `test` states when they support the
+    hypothesis, and when they refute it.
     """
 
     file: str
@@ -42,13 +42,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim, made from the tables at hand: other numbers make another sentence or verdict.
+    """A claim made from a study's tables; other values give another sentence or verdict.
 
-    `id` is its own in the study (it is an anchor of the report), `question` a key of
-    `registry.CLAIMS`. All claims of a `kind` have the same `hypothesis`; `configuration` is what
-    part of the study the claim is about, say `tuned/ddp, 2 GPUs`, or "". The `sentence` says what
-    was measured or, where nothing was, what to add to the study's configuration. `parts` are the
-    verdicts on its cells, of a claim that is about each of them.
+    `id` is unique in the study (and an anchor of the report), `question` a key of
+    `registry.CLAIMS`. All claims of a `kind` have the same `hypothesis`; `configuration` is the
+    part of the study it is about, such as `tuned/ddp, 2 GPUs`, or "". The `sentence` says what was
+    measured or, if nothing was, what to add to the study's configuration. `parts` are the verdicts
+    on single cells, if the claim has them.
     """
 
     id: str
@@ -63,15 +63,15 @@ class Claim:
 
 
 def write(path: Path, study: str, claims: Iterable[Claim]) -> None:
-    """Write the document of a study's claims; the order is kept.
+    """Write a study's claims in order.
 
-    Raises ValueError for a figure that is not finite.
+    Raises ValueError for a non-finite value.
     """
     files.write_json(path, {"study": study, "claims": [asdict(claim) for claim in claims]})
 
 
 def read(path: Path) -> list[Claim]:
-    """The claims of the document at `path`; UserError where it is none."""
+    """Return the claims of the document at `path`; UserError if it is invalid."""
     document = files.read_json(path)
     try:
         return TypeAdapter(list[Claim]).validate_python(document["claims"])

@@ -1,4 +1,4 @@
-"""The tables that the claims of a study are made from, and the claims made of them."""
+"""The tables that claims are made from, and construction of claims."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,15 +14,15 @@ from scaling.core.statistics import Difference, judge
 from scaling.tables import noise, schema
 
 Judged = tuple[Any, object, object]
-"""A cell, whether the test of the claim holds in it, and whether it clearly fails."""
+"""A cell, whether the claim's test holds in it, and whether it clearly fails."""
 
 
 @dataclass(frozen=True)
 class ClaimTables:
     """Tables by name, as `schema.read` returns them.
 
-    A table that the study does not have is an empty one with the columns it would have, so that
-    a claim that finds no rows in it has no evidence, for whatever reason.
+    A table that the study lacks is empty with its usual columns, so a claim that finds no rows in
+    it has no evidence, whatever the reason.
     """
 
     study: str
@@ -43,12 +43,12 @@ class ClaimTables:
         case: str = "",
         **facts: Any,
     ) -> Claim:
-        """A claim of this kind on a configuration, say on `tuned/ddp, 2 GPUs`.
+        """Return a claim of this kind on a configuration such as `tuned/ddp, 2 GPUs`.
 
-        It is supported if its test `holds`, refuted if it clearly `fails`, unclear otherwise. So is
-        each of `parts` (a cell, holds, fails); the verdict is then what all of them have, or else
-        "in part". The sentence is that of `case`, if given, filled with the facts, and what would
-        tell those of the `ratios` that leave it unclear; for the figures among the facts see
+        It is supported if its test `holds`, refuted if it clearly `fails`, else unclear. The same
+        applies to each of `parts` (a cell, holds, fails); the verdict is then the one they share,
+        or else "in part". The sentence is the one of `case`, if given, filled with the facts; if
+        `ratios` leave it unclear, it says how many runs would decide. For the figures see
         `_figures`.
         """
         own = [
@@ -68,7 +68,7 @@ class ClaimTables:
             verdict=verdict,
             sentence=texts.sentence(kind, case, {**facts, "verdict": verdict})
             + (texts.where(own) if verdict == "in part" else "")
-            + (noise.to_tell(*ratios) if "unclear" in found else ""),
+            + (noise.repeats_needed_note(*ratios) if "unclear" in found else ""),
             evidence=[Evidence(file, _figures(facts, text.columns.split()), text.test)],
             parts=own,
         )
@@ -76,23 +76,23 @@ class ClaimTables:
     def of_ratios(
         self, kind: str, about: str, cells: list[Any], ratios: list[noise.Ratio], **facts: Any
     ) -> Claim:
-        """A claim that in each of `cells` a ratio of times is above 1."""
+        """Return a claim that a ratio of times is above 1 in each of `cells`."""
         parts = [
             (cell, ratio.low > 1, ratio.high < 1) for cell, ratio in zip(cells, ratios, strict=True)
         ]
         return self.claim(kind, about, parts=parts, ratios=ratios, **facts)
 
     def missing(self, kind: str, configuration: str = "", **facts: Any) -> Claim:
-        """A claim that was not measured; its sentence says what to add."""
+        """Return a claim that was not measured; its sentence says what to add."""
         made = self.claim(kind, configuration, case="missing", **facts)
         nothing = [replace(evidence, figures={}) for evidence in made.evidence]
         return replace(made, verdict="not measured", evidence=nothing)
 
 
 def _figures(facts: dict[str, Any], columns: list[str]) -> dict[str, Figure]:
-    """The figures among the facts, as JSON has them: words for what is no number.
+    """Return the figures among the facts in JSON types, with words for non-finite numbers.
 
-    Numbers and texts; of rows of tables these columns; of differences the mean and the interval.
+    Includes numbers and texts, these columns of table rows, and mean and interval of differences.
     """
     found: dict[str, Any] = {}
     for name, fact in facts.items():
@@ -111,15 +111,15 @@ def _figures(facts: dict[str, Any], columns: list[str]) -> dict[str, Figure]:
 
 
 def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """The rows of cells that are ok and have a value in `column`."""
+    """Return the rows of ok cells with a value in `column`."""
     return table[(table["status"] == "ok") & table[column].notna()]
 
 
 def row_at(table: pd.DataFrame, index: Any) -> Any:
-    """The row of `table` with this label."""
+    """Return the row of `table` with this label."""
     return next(table.loc[[index]].itertuples())
 
 
 def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
-    """The rows with the least and the largest value of `column`."""
+    """Return the rows with the smallest and the largest value of `column`."""
     return row_at(table, table[column].idxmin()), row_at(table, table[column].idxmax())

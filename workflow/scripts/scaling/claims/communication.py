@@ -11,7 +11,12 @@ from scaling.claims.claim_tables import ClaimTables, extremes, measured, row_at
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
-from scaling.tables.communication import BY_SUBTRACTION, EXPOSED, believable, first_estimates
+from scaling.tables.communication import (
+    BY_SUBTRACTION,
+    EXPOSED,
+    drop_overlapped_loading,
+    preferred_estimates,
+)
 from scaling.tables.schema import by_configuration, rows_of
 
 HALF = 0.5
@@ -20,18 +25,19 @@ INSTRUMENTS = [estimate for estimate in EXPOSED if estimate != BY_SUBTRACTION]
 LOW, HIGH = ["least", "communication_share_low"], ["most", "communication_share_high"]
 """The ends of the share of communication, without noise and with it."""
 TRAVELLING = ("profiler", BY_SUBTRACTION)
-"""A trace is believed first; what a subtraction finds is all that does not shrink with N."""
+"""Estimates by preference: the trace, then subtraction, which includes all that does not shrink
+with N."""
 
 
 def parts(tables: ClaimTables) -> list[Claim]:
-    """Three claims for each recipe and strategy on the most GPUs."""
+    """Return three claims for each recipe and strategy on the most GPUs."""
     made = []
     for recipe, strategy, rows in by_configuration(tables["communication"]):
         known = measured(rows, "communication_seconds")
         gpus = (rows if known.empty else known)["gpus"].max()
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
         cells = _with_shares(known[known["gpus"] == gpus], tables)
-        believed = believable(cells, tables["timing"], tables["in_memory"])
+        believed = drop_overlapped_loading(cells, tables["timing"], tables["in_memory"])
         made += [
             _computing(about, believed, tables),
             _falls(about, believed, tables),
@@ -41,14 +47,14 @@ def parts(tables: ClaimTables) -> list[Claim]:
 
 
 def _with_shares(rows: pd.DataFrame, tables: ClaimTables) -> pd.DataFrame:
-    """Add shares of the epochs, of cells that have them: data wait, idle, ends of communication.
+    """Add shares of the epoch: data wait, idle, and the range of communication.
 
-    Idle is the part of the steps in which no kernel runs, NaN where no device's time was read. Only
-    the rows of instruments and of the subtraction without loading: that of whole epochs takes
-    loading for communication.
+    Idle is the part of the steps in which no kernel runs, NaN if no device time was measured.
+    Includes only instruments and subtraction without loading: subtraction of whole epochs counts
+    loading as communication.
     """
     rows = rows[rows["estimate"].isin(EXPOSED)]
-    rows = noise.with_resolution(rows, tables["timing"])
+    rows = noise.with_uncertainty(rows, tables["timing"])
     epochs = tables["epoch_parts"]
     epochs = epochs[epochs["work_seconds"].notna()]
     columns = [*CELL_KEYS, "epoch_seconds", "data_wait_seconds"]
@@ -63,13 +69,13 @@ def _with_shares(rows: pd.DataFrame, tables: ClaimTables) -> pd.DataFrame:
 
 
 def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
-    """A row for each batch size: the shares, by the preferred estimate of communication.
+    """Return the shares for each batch size, by the preferred estimate of communication.
 
-    An estimate without noise of its own counts as half to double; one below 0 leaves computing what
-    0 would. Where idleness was not read, steps without exchange count as computing; without these
-    computing is not known.
+    An estimate of unknown noise has a range of half to double; a negative one counts as 0 when
+    computing the rest. Without a measured idle time, steps without exchange count as compute;
+    without these, compute is unknown.
     """
-    known = first_estimates(cells).sort_values("batch_size")
+    known = preferred_estimates(cells).sort_values("batch_size")
     doubt = 1 + (noise.LONE_INSTRUMENT - 1) * known["resolution_seconds"].isna()
     low = known[LOW].mul(doubt, axis=0).clip(upper=known[LOW].div(doubt, axis=0))
     high = known[HIGH].mul(doubt, axis=0).clip(lower=known[HIGH].div(doubt, axis=0))
@@ -87,11 +93,11 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That computing is most of an epoch, with each batch size."""
+    """Claim that compute is most of an epoch for each batch size."""
     parts = _by_batch(cells).dropna(subset="computing_share_low")
     if parts.empty:
         return tables.missing("Q3.1-computing", about)
-    # Where communication takes this, computing is half.
+    # The share of communication at which compute is half of the epoch.
     half = 1 - parts["data_wait_share"] - parts["idle_share"] - HALF
     limits = parts.assign(**dict.fromkeys(LOW + HIGH, half))
     ends = list(parts.iloc[sorted({0, len(parts) - 1})].itertuples())
@@ -102,7 +108,7 @@ def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
             (cell, cell.computing_share_low > HALF, cell.computing_share_high < HALF)
             for cell in rows_of(parts)
         ],
-        ratios=_to_tell(zip(parts.itertuples(), limits.itertuples(), strict=True)),
+        ratios=_repeats_needed(zip(parts.itertuples(), limits.itertuples(), strict=True)),
         ends=ends,
         small=ends[0],
         large=ends[-1],
@@ -110,7 +116,7 @@ def _computing(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 
 def _falls(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That each larger batch communicates for a smaller share of its epoch than the smallest."""
+    """Claim that each larger batch spends a smaller share on communication than the smallest."""
     parts = _by_batch(cells)
     if len(parts) < 2:
         return tables.missing("Q3.1-falls", about)
@@ -126,13 +132,13 @@ def _falls(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
             )
             for cell in rows_of(parts.iloc[1:])
         ],
-        ratios=_to_tell((cell, small) for cell in parts.iloc[1:].itertuples()),
+        ratios=_repeats_needed((cell, small) for cell in parts.iloc[1:].itertuples()),
         small=small,
         large=large,
     )
 
 
-def _to_tell(pairs: Iterable[tuple[Any, Any]]) -> list[noise.Ratio]:
+def _repeats_needed(pairs: Iterable[tuple[Any, Any]]) -> list[noise.Ratio]:
     """What would tell shares of communication apart that overlap."""
     found = []
     for pair in pairs:
@@ -144,14 +150,16 @@ def _to_tell(pairs: Iterable[tuple[Any, Any]]) -> list[noise.Ratio]:
             for above, below in (pair, pair[::-1])
         )
         if clear <= 0:
-            found.append(noise.of_margin(apart, apart - clear, min(cell.runs for cell in pair)))
+            found.append(
+                noise.repeats_for_margin(apart, apart - clear, min(cell.runs for cell in pair))
+            )
     return found
 
 
 def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That subtraction, the course's hint, finds what an instrument finds.
+    """Claim that subtraction, the course's method, agrees with an instrument.
 
-    Noise as large as what the instrument found agrees with anything, and shows nothing.
+    Noise as large as the instrument's value agrees with anything, and shows nothing.
     """
     direct = cells[cells["estimate"].isin(INSTRUMENTS)]
     direct = direct.sort_values("estimate", key=lambda names: names.map(INSTRUMENTS.index))
@@ -173,7 +181,7 @@ def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
         "Q3.1-estimates",
         about,
         parts=zip(both.itertuples(), ~differs & small, differs, strict=True),
-        ratios=[noise.of_margin(*row) for row in needed.to_numpy()],
+        ratios=[noise.repeats_for_margin(*row) for row in needed.to_numpy()],
         cells=len(both),
         differ=differ,
         worst=worst,
@@ -181,15 +189,15 @@ def _estimates(about: str, cells: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 
 def link(tables: ClaimTables) -> list[Claim]:
-    """That gradients on their way use at least half of what the link can carry."""
+    """Claim that gradient messages use at least half of the measured link bandwidth."""
     made = []
     for recipe, strategy, rows in by_configuration(tables["bandwidth"]):
         gpus = rows["gpus"].max()
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
         cells = measured(rows[rows["gpus"] == gpus], "utilization")
-        cells = believable(cells, tables["timing"], tables["in_memory"])
-        cells = noise.with_resolution(cells, tables["timing"])
-        # More than the peak is no communication time.
+        cells = drop_overlapped_loading(cells, tables["timing"], tables["in_memory"])
+        cells = noise.with_uncertainty(cells, tables["timing"])
+        # A bandwidth above the peak has a wrong communication time.
         real = cells[~cells["within_noise"] & (cells["utilization"] <= 1)]
         found = [real[real["estimate"] == estimate] for estimate in TRAVELLING]
         known = next((one for one in found if len(one)), None)

@@ -1,18 +1,18 @@
-"""Question 4.1: accuracy after equal epochs, of large global batches."""
+"""Question 4.1: accuracy of large global batches after equal epochs."""
 
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables, extremes, row_at
 from scaling.claims.techniques import difference
 from scaling.tables import accuracy as learning
-from scaling.tables.noise import of_difference, of_seeds
+from scaling.tables.noise import repeats_for_difference, repeats_for_seeds
 
 QUANTITIES = ("test_accuracy", "train_accuracy")
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """That the largest global batch has learned less than the smallest.
+    """Claim that the largest global batch learns less than the smallest.
 
-    From remedies.csv, at the base rate; without it, from the timed cells' own seeds.
+    From remedies.csv, at the base rate; without it, from the timed cells' seeds.
     """
     table = tables["remedies"]
     rows = table[(table["options"] == "") & (table["factor"] == 1)].drop_duplicates("global_batch")
@@ -24,7 +24,12 @@ def claims(tables: ClaimTables) -> list[Claim]:
         "Q4.1-largest",
         holds=test.below and train.below,
         fails=test.above or train.above,
-        ratios=[one for found in (test, train) if not found.below for one in of_difference(found)],
+        ratios=[
+            one
+            for found in (test, train)
+            if not found.below
+            for one in repeats_for_difference(found)
+        ],
         large=large,
         small=small,
         test_accuracy=test,
@@ -34,7 +39,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
 
 
 def _cells(tables: ClaimTables) -> list[Claim]:
-    """That the largest global batch of each recipe and strategy is less accurate than a small."""
+    """Claim that the largest global batch of each recipe and strategy is less accurate."""
     if tables["timing"].empty or tables["accuracy"].empty:
         return []
     compared = learning.compare_batches(tables["timing"], tables["accuracy"])
@@ -54,7 +59,7 @@ def _cells(tables: ClaimTables) -> list[Claim]:
                 f"{recipe}/{strategy}",
                 holds=apart and large.difference < 0,
                 fails=apart and large.difference > 0,
-                ratios=[of_seeds(large.difference, spreads, counts)],
+                ratios=[repeats_for_seeds(large.difference, spreads, counts)],
                 of=of,
                 large=large,
                 small=small,

@@ -1,6 +1,6 @@
-"""Question 6: what travels in a training step, beside K, the bytes of all gradients.
+"""Question 6: the messages of a training step, compared with K, the bytes of all gradients.
 
-And what sharding changes beside: nothing of the training, and the memory.
+Also the effect of sharding: on the training (none) and on memory.
 """
 
 from collections.abc import Callable
@@ -15,22 +15,22 @@ from scaling.tables import schema
 from scaling.tables.bandwidth import swept_gradient_bytes
 
 OF_BUFFERS = ("Q6-buffers", "Q6-sync-batch-norm")
-"""Claims on batch norms: none for a network without."""
+"""Claims that need batch norms."""
 FORMULA_MARGIN = 0.05
-"""What fully_shard gathers once instead of twice (parts outside of all blocks), and padding."""
+"""Allowance for parts outside of all blocks, which fully_shard gathers once, and for padding."""
 
 ROUNDING = 0.001
-"""Of the way that the parameters went: float32's rounding, amplified by ten steps."""
+"""Relative to the parameters' path: float32 rounding, amplified by ten steps."""
 MEMORY_MARGIN = 0.1
 RECIPE = "plain"
-"""Whose memory is known: parameters, gradients, momenta, and DDP's buckets, each K."""
+"""The recipe with known memory: parameters, gradients, momenta, and DDP's buckets, each K."""
 
 Judgement = tuple[bool, dict[str, Any]]
 """Whether the test holds, and the figures."""
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Eight claims from collectives.csv, none without it."""
+    """Return eight claims from collectives.csv, none without it."""
     table = tables["collectives"]
     recorded = table[table["bytes"].notna()]
     if table.empty:
@@ -41,7 +41,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
         if kind in OF_BUFFERS and (table["buffer_bytes"] == 0).all():
             continue
         if rows.empty:
-            # A way that a document is too old to have is not among those of the table.
+            # Old records lack some modes.
             made += [tables.missing(kind)] if (table["way"] == way).any() else []
             continue
         holds, figures = judge(rows, settled(rows), recorded)
@@ -51,7 +51,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
 
 
 def settled(rows: pd.DataFrame) -> pd.DataFrame:
-    """The messages of the last recorded step."""
+    """Return the messages of the last recorded step."""
     return rows[rows["step"] == rows["step"].max()]
 
 
@@ -64,7 +64,7 @@ def _bytes(rows: pd.DataFrame, *contents: str) -> int:
 
 
 def _sent(step: pd.DataFrame) -> dict[str, Any]:
-    """Count the messages with gradients and their bytes, and name what the step sends."""
+    """Return the number and bytes of gradient messages, and the names of what the step sends."""
     return {
         "messages": int((step["content"] == "gradients").sum()),
         "bytes": _bytes(step, "gradients"),
@@ -121,7 +121,7 @@ def _tuned(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement
 
 
 def _data_parallel(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement:
-    """Copies go round once, one way (see its strategy); images and outputs to and from GPU 0."""
+    """Judge DataParallel: copies in one direction of a ring, images and outputs via GPU 0."""
     k, gpus = _k(rows), int(rows["gpus"].iloc[0])
     share = (gpus - 1) / gpus
     copied = {name: _bytes(step, name) for name in ("parameters", "gradients", "buffers")}
@@ -136,10 +136,11 @@ def _data_parallel(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> J
 
 
 def _spread(rows: pd.DataFrame, step: pd.DataFrame, _: pd.DataFrame) -> Judgement:
-    """What each GPU sends of `step` by rings, beside the strategy's formula for that.
+    """Compare what each GPU sends in `step` by rings with the strategy's formula.
 
-    A gather, and a broadcast by each rank of its own part, send a part to N-1 others; a sum over
-    all ranks sends (N-1)/N of its bytes once where the result is spread, and twice where it is not.
+    A gather, and a broadcast of each rank's part, send a part to N-1 others; a reduction over all
+    ranks sends (N-1)/N of its bytes once if the result is sharded (reduce-scatter), else twice
+    (all-reduce).
     """
     k, gpus, strategy = _k(rows), int(rows["gpus"].iloc[0]), rows["way"].iloc[0]
     ring = {
@@ -165,15 +166,15 @@ _CLAIMS: dict[str, tuple[str, Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame
     "Q6-fsdp": ("fsdp", _spread),
     "Q6-zero1": ("zero1", _spread),
 }
-"""The kinds of claims, the way to train that each is on, and its test."""
+"""The kinds of claims, each with its parallel mode and test."""
 
 
 def sharding(tables: ClaimTables) -> list[Claim]:
-    """A claim from agreement.csv, and one from costs.csv where sharded cells ran on GPUs."""
+    """Return a claim from agreement.csv, and one from costs.csv if sharded cells ran on GPUs."""
     rows = tables["agreement"]
     if rows.empty:
         return _memory(tables)
-    # Sharding changes no more than rounding does.
+    # Sharding must not change more than rounding does.
     again = float(rows.loc[rows["strategy"] == "ddp", "distance"].iloc[0])
     others = rows[rows["strategy"] != "ddp"]
     far = others[others["distance"] > max(ROUNDING, 10 * again)]
@@ -193,7 +194,7 @@ def sharding(tables: ClaimTables) -> list[Claim]:
 
 
 def _memory(tables: ClaimTables) -> list[Claim]:
-    """That N ranks with a part each save (N-1)/N of what there is at the peak, whenever that is."""
+    """Claim that N ranks with a shard each save (N-1)/N of the sharded memory at the peak."""
     k, key = swept_gradient_bytes(tables["interconnect"]), ["recipe", "gpus", "batch_size"]
     costs = tables["costs"].merge(tables["timing"][[*key, "strategy", "status"]])
     own = costs[(costs["recipe"] == RECIPE) & (costs["gpus"] > 1)]

@@ -1,4 +1,4 @@
-"""Part B: what 8-bit integers cost in accuracy, and whether their arithmetic is exact."""
+"""Part B: the accuracy loss of 8-bit integers, and whether their arithmetic is exact."""
 
 import math
 from dataclasses import asdict
@@ -13,11 +13,11 @@ from scaling.tables import noise
 from scaling.tables.experiments.quantization_cost import STANDARD_ERRORS, Cost, cost
 
 MARGIN = 1.0
-"""Points of accuracy that int8 may cost."""
+"""Accuracy points that int8 may lose."""
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Claims on each of the lab's stages, from quantization.csv, and on the last of ResNet-18."""
+    """Return claims on the lab's stages, from quantization.csv, and on ResNet-18's last one."""
     made = []
     for case, rows in _cases(tables).items():
         if rows.empty:
@@ -27,7 +27,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
         holds = found.difference_points - reach > -MARGIN
         fails = found.difference_points + reach < -MARGIN
         figures = asdict(found) | {"difference": found.difference}
-        figures |= {"ratios": [_to_tell(rows, found)]} if reach == reach else {}
+        figures |= {"ratios": [_repeats_needed(rows, found)]} if reach == reach else {}
         made.append(tables.claim("B-cost", case, holds=holds, fails=fails, **figures))
         compared, differing = rows["logits_compared"].sum(), rows["logits_differing"].sum()
         if compared:
@@ -47,13 +47,13 @@ def _cases(tables: ClaimTables) -> dict[str, pd.DataFrame]:
     return found
 
 
-def _to_tell(rows: pd.DataFrame, found: Cost) -> noise.Ratio:
-    """What would tell the mean difference from the margin.
+def _repeats_needed(rows: pd.DataFrame, found: Cost) -> noise.Ratio:
+    """Return how many more seeds would distinguish the mean difference from the margin.
 
-    Its squared error over n seeds is A + B/n: A is of the test images, which all seeds share.
+    Its squared error over n seeds is A + B/n: A is due to the test images, which all seeds share.
     """
     if found.seeds < 2:
-        return noise.of_seeds(math.nan, [], [found.seeds])
+        return noise.repeats_for_seeds(math.nan, [], [found.seeds])
     single = float(rows["standard_error_points"].astype(float).pow(2).mean())
     own = (single - found.standard_error_points**2) / (1 - 1 / found.seeds)
     wanted = ((found.difference_points + MARGIN) / STANDARD_ERRORS) ** 2

@@ -1,4 +1,4 @@
-"""Question 4.2: linear scaling of the rate, and how the best rate grows with the batch."""
+"""Question 4.2: the linear scaling rule, and how the best learning rate grows with the batch."""
 
 import math
 from typing import Any
@@ -10,13 +10,13 @@ from scaling.tables.experiments.best_remedy import plain_sweep
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Two claims from convergence.csv and remedies.csv, none without a reference."""
+    """Return two claims from convergence.csv and remedies.csv, none without a reference."""
     plain = reference(tables)
     return [_linear_rule(tables), _best_rate(plain.global_batch, tables)] if plain else []
 
 
 def _linear_rule(tables: ClaimTables) -> Claim:
-    """That the rate k times as high diverges once k is large and updates are few."""
+    """Claim that a k times higher rate diverges for large k and few updates."""
     runs = tables["convergence"]
     swept = runs.groupby("remedy")["factor"].transform("nunique") > 1
     rows = runs[(runs["options"] == "scaling linear") & ~swept]
@@ -37,7 +37,7 @@ def _linear_rule(tables: ClaimTables) -> Claim:
 
 
 def _best_rate(size: int, tables: ClaimTables) -> Claim:
-    """That it grows more slowly than the batch; linear scaling lets it grow alike."""
+    """Claim that the best rate grows more slowly than the batch, unlike linear scaling."""
     inside = _best_rates(tables)
     if len(inside) < 2 or min(inside) != size:
         return tables.missing("Q4.2-best-rate", size=size)
@@ -60,7 +60,7 @@ def _best_rate(size: int, tables: ClaimTables) -> Claim:
 
 
 def _best_rates(tables: ClaimTables) -> dict[int, tuple[float, float, float]]:
-    """Each global batch's best rate that is no end of its sweep, half a step below and above it."""
+    """Return each global batch's best rate, if inside its sweep, with half a step as error."""
     table, runs = tables["remedies"], tables["convergence"]
     inside = {}
     for batch in sorted(int(batch) for batch in table["global_batch"].unique()):

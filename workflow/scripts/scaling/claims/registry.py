@@ -1,4 +1,4 @@
-"""Every claim, in the order of the lab's questions."""
+"""All claims, in the order of the lab's questions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,14 +31,13 @@ CLAIMS: dict[str, list[Callable[[ClaimTables], list[Claim]]]] = {
     "Q7": [buffers.claims],
     "B": [quantization.claims],
 }
-"""Pure functions by question; they make no claims of a study that has nothing of theirs."""
+"""Pure functions by question; they return no claims if the study lacks their data."""
 
 
 def evaluate(tables: ClaimTables) -> list[Claim]:
-    """The claims of a study in the order of the lab's questions, those of a kind side by side.
+    """Return a study's claims in the order of the lab's questions, grouped by kind.
 
-    A question of which the study has nothing has one claim, which was not measured; so has a kind
-    that was never measured, for one reason.
+    A question without data has one claim, `not measured`; so has a kind that was never measured.
     """
     kinds: dict[str, list[Claim]] = {}
     for question, functions in CLAIMS.items():

@@ -1,4 +1,4 @@
-"""Question 5: what set_epoch does to the order of images, to the shards, and to accuracy."""
+"""Question 5: the effect of set_epoch on image order, shards and accuracy."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ import pandas as pd
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core.statistics import difference
-from scaling.tables.noise import of_difference
+from scaling.tables.noise import repeats_for_difference
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Four claims from sampler.csv and sampler_accuracy.csv, none without them."""
+    """Return four claims from sampler.csv and sampler_accuracy.csv, none without them."""
     drawn = tables["sampler"]
     if drawn.empty:
         return []
@@ -25,26 +25,26 @@ def claims(tables: ClaimTables) -> list[Claim]:
 
 
 def _repeats(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That the order repeats unless the sampler is told the epoch."""
-    told, untold = drawn[drawn["set_epoch"]], drawn[~drawn["set_epoch"].astype(bool)]
-    new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (told, untold))
-    repeats = (untold["first_epoch"] == untold["epoch"].min()).all()
-    fine = new == len(told) and repeats
+    """Claim that the order repeats unless set_epoch is called."""
+    reshuffled, fixed = drawn[drawn["set_epoch"]], drawn[~drawn["set_epoch"].astype(bool)]
+    new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (reshuffled, fixed))
+    repeats = (fixed["first_epoch"] == fixed["epoch"].min()).all()
+    fine = new == len(reshuffled) and repeats
     return tables.claim(
         "Q5-repeats",
         holds=fine,
         fails=not fine,
         epochs=drawn["epoch"].nunique(),
-        orders_with=len(told),
+        orders_with=len(reshuffled),
         different_with=new,
-        orders_without=len(untold),
+        orders_without=len(fixed),
         different_without=old,
         gpus=_counts(drawn),
     )
 
 
 def _shards(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That ranks do not train on one another's images, told the epoch or not."""
+    """Claim that ranks train on disjoint images, with and without set_epoch."""
     fine = ((drawn["unseen"] == 0) & (drawn["repeated"] < drawn["gpus"])).all()
     most = {f"{what}_max": int(drawn[what].max()) for what in ("unseen", "repeated", "overlap")}
     facts: dict[str, Any] = {"gpus": _counts(drawn), **most}
@@ -52,30 +52,30 @@ def _shards(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 
 def _accuracy(table: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That leaving set_epoch out costs accuracy."""
+    """Claim that training without set_epoch is less accurate."""
     pairs = table.pivot(index="seed", columns="set_epoch", values="test_accuracy")
     diverged = int(table["train_loss"].isna().sum())
     if diverged:
         return tables.claim("Q5-accuracy", case="diverged", diverged=diverged)
     if len(pairs) < 3:
         return tables.missing("Q5-accuracy")
-    told, untold = pairs[True], pairs[False]
-    found = difference((untold - told).to_list())
+    reshuffled, fixed = pairs[True], pairs[False]
+    found = difference((fixed - reshuffled).to_list())
     return tables.claim(
         "Q5-accuracy",
         holds=found.below,
         fails=found.above,
-        ratios=of_difference(found),
+        ratios=repeats_for_difference(found),
         seeds=len(pairs),
         epochs=int(table["epochs"].max()),
-        test_accuracy_with=told.mean(),
-        test_accuracy_without=untold.mean(),
+        test_accuracy_with=reshuffled.mean(),
+        test_accuracy_without=fixed.mean(),
         difference=found,
     )
 
 
 def _data_parallel(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That DataParallel needs no set_epoch."""
+    """Claim that DataParallel needs no set_epoch."""
     new = int((drawn["first_epoch"] == drawn["epoch"]).sum())
     whole = ((drawn["unseen"] == 0) & (drawn["repeated"] == 0)).all()
     fine, samples = new == len(drawn) and whole, int(drawn["samples"].iloc[0])

@@ -1,4 +1,4 @@
-"""Question 2: which scaling it is, by what the views of the speedup measure."""
+"""Question 2: strong or weak scaling, from the three views of speedup."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from scaling.tables.schema import by_configuration, rows_of
 from scaling.tables.speedup import UNLIKE
 
 ALIKE = 0.05
-"""Two speedups that differ by no more, by all of their ranges, are one and the same."""
+"""Speedups whose ranges differ by at most this count as equal."""
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Three claims for each recipe and strategy on the most GPUs, from speedup.csv.
+    """Return three claims for each recipe and strategy on the most GPUs, from speedup.csv.
 
     None for those without any ratio because one GPU ran another program.
     """
@@ -40,7 +40,7 @@ def claims(tables: ClaimTables) -> list[Claim]:
 
 
 def _faster(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That an epoch is faster than on one GPU, with every batch size."""
+    """Claim that an epoch is faster than on one GPU, for every batch size."""
     least, best = extremes(most, "speedup")
     cells, time = list(rows_of(most)), _times(most, tables)
     ratios = [
@@ -51,7 +51,7 @@ def _faster(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 
 def _fixed_global_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That the speedup at a fixed global batch, which trains the same, is another one."""
+    """Claim that the speedup at a fixed global batch (equal training) differs."""
     cells = most.assign(global_batch_size=most["gpus"] * most["batch_size"])
     sizes = [str(size) for size in cells["global_batch_size"]]
     cells = cells[cells["fixed_global_batch_speedup"].notna()]
@@ -79,7 +79,7 @@ def _fixed_global_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> 
 
 
 def _larger_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """That GPUs are used better with a larger batch on each."""
+    """Claim that efficiency is higher with a larger batch per GPU."""
     small, large = extremes(most, "batch_size")
     if len(most) == 1:
         return tables.missing("Q2-batch", about, small=small)
@@ -93,6 +93,6 @@ def _larger_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
 
 
 def _times(most: pd.DataFrame, tables: ClaimTables) -> dict[tuple[int, int], Any]:
-    """The rows of timing.csv of the recipe and strategy of `most`, by GPUs and batch size."""
+    """Return the rows of timing.csv with the recipe and strategy of `most`, by GPUs and batch."""
     own = tables["timing"].merge(most[["recipe", "strategy"]].drop_duplicates())
     return {(row.gpus, row.batch_size): row for row in rows_of(own)}

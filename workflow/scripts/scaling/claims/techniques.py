@@ -1,6 +1,6 @@
 """Question 4.2: whether techniques, or more updates, bring large batches to the reference.
 
-What each technique gains, and the verdict on it, is in remedies.csv.
+Each technique's gain and verdict are in remedies.csv.
 """
 
 from typing import Any
@@ -13,16 +13,16 @@ from scaling.claims.claim_tables import ClaimTables
 from scaling.core import statistics
 from scaling.core.statistics import Difference
 from scaling.tables.experiments import best_remedy, same_runs
-from scaling.tables.experiments.same_runs import BEHIND, CLOSED, gap
-from scaling.tables.noise import of_difference
+from scaling.tables.experiments.same_runs import BEHIND, CLOSED, non_inferiority
+from scaling.tables.noise import repeats_for_difference
 
 MOMENTUM = 0.1
-"""Of torch.nn.BatchNorm2d: the share of an update's own batch in the running statistics."""
+"""torch.nn.BatchNorm2d's momentum: the weight of an update's batch in the running statistics."""
 NOTABLE = 0.1
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Claims on each global batch above the reference's that was trained, from remedies.csv."""
+    """Return claims on each trained global batch above the reference's, from remedies.csv."""
     plain, table = reference(tables), tables["remedies"]
     if plain is None:
         return []
@@ -38,12 +38,12 @@ def claims(tables: ClaimTables) -> list[Claim]:
 
 
 def reference(tables: ClaimTables) -> Any | None:
-    """The row of remedies.csv that others are compared with; None in a study without techniques."""
+    """Return the reference's row of remedies.csv; None in a study without techniques."""
     return next(tables["remedies"][tables["remedies"]["reference"].eq(True)].itertuples(), None)
 
 
 def difference(own: Any, other: Any, tables: ClaimTables, of: str = "test_accuracy") -> Difference:
-    """How far the seeds of one row of remedies.csv lie above those of another."""
+    """Return the difference in accuracy between the seeds of two rows of remedies.csv."""
     runs = tables["convergence"]
     chosen = runs[runs["chosen"].eq(True)]
     first, second = (
@@ -54,10 +54,10 @@ def difference(own: Any, other: Any, tables: ClaimTables, of: str = "test_accura
 
 
 def _closes(kind: str, batch: int, own: Any, there: Any, tables: ClaimTables) -> Claim:
-    """That a row of remedies.csv comes as far in test accuracy as one at the reference batch.
+    """Claim that a technique reaches the test accuracy of another row at the reference batch.
 
-    Beyond the end of a sweep a technique may only be better: one whose best rate is at an end is
-    not behind, and with the reference's at an end nothing is closed.
+    A technique whose best rate is at the end of its sweep might be better, so it is never called
+    behind; if the reference's is at an end, nothing is called closed.
     """
     about = f"global batch {batch}"
     if own is None or there is None:
@@ -65,14 +65,19 @@ def _closes(kind: str, batch: int, own: Any, there: Any, tables: ClaimTables) ->
     found, margin = difference(own, there, tables), float(own.accuracy_margin)
     base = best_remedy.base_rate(tables["remedies"], chosen=False)
     lab = next(base[base["global_batch"] == there.global_batch].itertuples(), None)
-    tells, at_end = gap(found.low, found.high, margin), bool(own.at_edge or there.at_edge)
+    tells, at_end = (
+        non_inferiority(found.low, found.high, margin),
+        bool(own.at_edge or there.at_edge),
+    )
     return tables.claim(
         kind,
         about,
         holds=tells == CLOSED and not there.at_edge,
         fails=tells == BEHIND and not own.at_edge,
-        # Within the margin, or behind: whichever is nearer.
-        ratios=[] if at_end else of_difference(found, max(found.mean + margin, -found.mean)),
+        # To the nearer verdict: within the margin, or behind.
+        ratios=[]
+        if at_end
+        else repeats_for_difference(found, max(found.mean + margin, -found.mean)),
         own=own,
         there=there,
         test_accuracy=found,
@@ -83,9 +88,9 @@ def _closes(kind: str, batch: int, own: Any, there: Any, tables: ClaimTables) ->
 
 
 def _equal_updates(plain: Any, tables: ClaimTables) -> list[Claim]:
-    """That plain SGD with as many updates as the reference comes as far."""
+    """Claim that plain SGD with the reference's number of updates reaches its accuracy."""
     kind, table = "Q4.2-equal-updates", tables["remedies"]
-    options = table["options"].map(best_remedy.beside_the_rate)
+    options = table["options"].map(best_remedy.non_learning_rate_options)
     enough = table["updates"].notna() & (table["planned_updates"] >= plain.planned_updates)
     rows = table[enough & (table["global_batch"] > plain.global_batch)]
     rows = rows[[each == ["equal_updates"] for each in options[rows.index]]]
@@ -97,7 +102,7 @@ def _equal_updates(plain: Any, tables: ClaimTables) -> list[Claim]:
 
 
 def _gain_anew(rows: pd.DataFrame, plain: Any, tables: ClaimTables) -> Difference | None:
-    """What statistics computed anew change for plain SGD: in its own runs, else in its twin's."""
+    """Return the gain of plain SGD from recomputed statistics, in its own runs or a twin's."""
     runs = tables["convergence"]
     own = runs[runs["chosen"].eq(True) & (runs["remedy"] == plain.remedy)]
     own = own[own["global_batch"] == plain.global_batch]
@@ -109,7 +114,7 @@ def _gain_anew(rows: pd.DataFrame, plain: Any, tables: ClaimTables) -> Differenc
 
 
 def _running_statistics(larger: list[int], tables: ClaimTables) -> list[Claim]:
-    """That the start of the running statistics lowers test accuracy after few updates."""
+    """Claim that initial running statistics lower test accuracy after few updates."""
     kind, table = "Q4.2-running-statistics", tables["remedies"]
     equal = table[table["planned_epochs"] == best_remedy.reference_epochs(table)]
     made, few = [], False
@@ -124,6 +129,6 @@ def _running_statistics(larger: list[int], tables: ClaimTables) -> list[Claim]:
         if gain is None:
             continue
         facts: dict[str, Any] = {"updates": updates, "weight_of_start": weight, "gain": gain}
-        facts |= {"holds": gain.above, "fails": gain.below, "ratios": of_difference(gain)}
+        facts |= {"holds": gain.above, "fails": gain.below, "ratios": repeats_for_difference(gain)}
         made.append(tables.claim(kind, about, **facts))
     return made or [tables.missing(kind)] * few

@@ -1,4 +1,4 @@
-"""The hypotheses and sentences of the claims: report/claims/*.yaml, templates filled in."""
+"""Hypotheses and sentences of the claims: templates in report/claims/*.yaml."""
 
 import math
 import re
@@ -21,12 +21,11 @@ FOLDER = Path(__file__).parents[4] / "report/claims"
 
 @dataclass(frozen=True)
 class Text:
-    """What report/claims/*.yaml says of one kind of claim.
+    """The entry of one kind of claim in report/claims/*.yaml.
 
-    `hypothesis` is an affirmative sentence, `table` the table with the evidence, `columns`
-    those of its figures that claims show of each row they name, `test` the rule that these are put
-    to. A claim has the sentence of its case, in `sentences`, or else the
-    one `sentence`.
+    `hypothesis` is an affirmative sentence, `table` the table with the evidence, `columns` those of
+    its columns that claims show for each row, `test` the decision rule. A claim uses its case's
+    entry of `sentences`, or else the one `sentence`.
     """
 
     hypothesis: str
@@ -38,12 +37,12 @@ class Text:
 
 
 def batch(cell: Any) -> str:
-    """`b = 512`, of a cell or of batch sizes as text."""
+    """Format `b = 512`, of a cell or of batch sizes as text."""
     return f"b\u00a0=\u00a0{getattr(cell, 'batch_size', cell)}"
 
 
 def shares(low: float, high: float | None = None) -> str:
-    """A share or a range: `9.4–34 %`; that reaches below 0 `≤ 34 %`, above 1 `≥ 76 %`."""
+    """Format a share or a range: `9.4–34 %`; with an end below 0 `≤ 34 %`, above 1 `≥ 76 %`."""
     high = low if high is None else high
     ends = dict.fromkeys(fmt.percent(end).removesuffix(" %") for end in (low, high))
     if high < 0.0005:
@@ -54,13 +53,13 @@ def shares(low: float, high: float | None = None) -> str:
 
 
 def figure(low: float, high: float | None = None) -> str:
-    """A count, a time or a ratio that may be infinite, or a range of them: `4`, `0.942`, `3–∞`."""
+    """Format a possibly infinite count, time or ratio, or a range: `4`, `0.942`, `3–∞`."""
     texts = ("∞" if math.isinf(end) else fmt.significant(end) for end in (low, high or low))
     return "–".join(dict.fromkeys(text.removesuffix(".00") for text in texts))
 
 
 def difference(found: Difference, unit: str = " points", of: str = "95 % interval ") -> str:
-    """In percentage points: `−3.10 points (95 % interval −4.00 to −2.20)`."""
+    """Format in percentage points: `−3.10 points (95 % interval −4.00 to −2.20)`."""
     if math.isnan(found.mean):
         return "unknown (a loss is not finite)"
     if math.isnan(found.low):
@@ -70,7 +69,7 @@ def difference(found: Difference, unit: str = " points", of: str = "95 % interva
 
 
 def spread(row: Any, quantity: str = "test_accuracy") -> str:
-    """Mean and range of an accuracy over the seeds: `71.2 % (70.9–71.5)`."""
+    """Format mean and range of an accuracy over the seeds: `71.2 % (70.9–71.5)`."""
     mean, low, high = (100 * getattr(row, f"{quantity}{end}") for end in ("", "_min", "_max"))
     ends = f" ({fmt.span(low, high)})" if low < high else ""
     return f"{fmt.significant(mean)} %{ends}"
@@ -92,7 +91,7 @@ ENVIRONMENT.filters |= fmt.FILTERS | {
 
 @cache
 def texts() -> dict[str, Text]:
-    """The texts of every kind of claim, by what the ids of its claims begin with."""
+    """Return the texts of every kind of claim, by the prefix of its claims' ids."""
     paths = sorted(FOLDER.glob("*.yaml"))
     documents = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths]
     return {
@@ -101,14 +100,14 @@ def texts() -> dict[str, Text]:
 
 
 def sentence(kind: str, case: str, facts: dict[str, Any]) -> str:
-    """The sentence of a claim, filled with `facts`; UndefinedError where one is missing."""
+    """Return the sentence of a claim, filled with `facts`; UndefinedError if one is missing."""
     text = texts()[kind]
     template = ENVIRONMENT.from_string(text.sentences.get(case, text.sentence))
     return re.sub("[ \n]+", " ", template.render(facts)).strip()
 
 
 def where(parts: Sequence[Part]) -> str:
-    """Say in which cells a claim held: ` Held for b = 32, 128; not for 8192.`"""
+    """Describe in which cells a claim held: ` Held for b = 32, 128; not for 8192.`"""
     cells: dict[str, list[str]] = {verdict: [] for verdict in HELD}
     several = len({part.gpus for part in parts}) > 1
     for part in parts:

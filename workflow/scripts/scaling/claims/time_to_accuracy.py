@@ -1,4 +1,4 @@
-"""Question 4.2: how soon an accuracy is reached, in images, in seconds, on more GPUs."""
+"""Question 4.2: images and seconds to an accuracy, also on more GPUs."""
 
 import math
 from typing import Any
@@ -10,28 +10,28 @@ from scaling.claims.claim_tables import ClaimTables, row_at
 from scaling.claims.techniques import reference
 from scaling.core import numbers as fmt
 from scaling.tables.experiments.images_to_accuracy import along_small_batches
-from scaling.tables.experiments.time_to_accuracy import needed
+from scaling.tables.experiments.time_to_accuracy import epochs_to_target
 from scaling.tables.schema import by_configuration, rows_of
 
 COLUMNS = [
     *("target_accuracy", "epoch_seconds", "seconds", "reference_seconds", "speedup"),
     *("epoch_speedup", "plain_reference_seconds", "plain_speedup"),
 ]
-"""Of the cell that reaches the accuracy first."""
+"""Columns of the cell that reaches the accuracy first."""
 TWICE = 2
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """What is left of a speedup, what foretells it, and trainings run to their end."""
+    """Return claims on lost speedup, on the gradient noise scale, and on full trainings."""
     return [*_speedup_left(tables), *_knee(tables), *_run_to_their_end(tables)]
 
 
 def _knee(tables: ClaimTables) -> list[Claim]:
-    """That a batch needs twice the fewest images just beyond the gradient noise scale.
+    """Claim that a batch needs twice the fewest images just beyond the gradient noise scale.
 
-    So McCandlish et al. 2018 (equation 2.11) foretell it: twice at the noise scale itself. The
-    noise is that of a technique at its smallest batch; the epochs are that technique's, counted
-    whole: of 3 the last may have been needed in part.
+    McCandlish et al. 2018 (equation 2.11) predict twice at the noise scale itself. The noise scale
+    is a technique's at its smallest batch; epochs are the same technique's, in whole numbers, so
+    part of the last one may have been unnecessary.
     """
     noise = along_small_batches(tables["noise_scale"])
     if noise.empty:
@@ -39,7 +39,8 @@ def _knee(tables: ClaimTables) -> list[Claim]:
     epochs, remedy = tables["convergence_epochs"], noise["remedy"].iloc[0]
     own = epochs[epochs["chosen"].eq(True) & (epochs["remedy"] == remedy)]
     found = pd.DataFrame(
-        {"accuracy": accuracy, "global_batch": size} | needed(rows, "test_accuracy", accuracy)
+        {"accuracy": accuracy, "global_batch": size}
+        | epochs_to_target(rows, "test_accuracy", accuracy)
         for size, rows in own.groupby("global_batch")
         for accuracy in tables["images_to_accuracy"]["accuracy"].unique()
     )
@@ -56,7 +57,7 @@ def _knee(tables: ClaimTables) -> list[Claim]:
     middle, low, high = (noise[f"noise_scale{end}"].median() for end in ("", "_low", "_high"))
     below, above = known[known["global_batch"] <= low], known[known["global_batch"] >= high]
     foretold = (below["most"] <= TWICE).all() and (above["least"] >= TWICE).all()
-    # Of the accuracies that most batches reached.
+    # Among the accuracies that most batches reached.
     batches = known.groupby("accuracy")["global_batch"].transform("size")
     widest = known[batches == batches.max()]
     last = widest[widest["accuracy"] == widest["accuracy"].max()]
@@ -77,7 +78,7 @@ def _knee(tables: ClaimTables) -> list[Claim]:
 
 
 def _run_to_their_end(tables: ClaimTables) -> list[Claim]:
-    """That more GPUs come to an accuracy sooner, in trainings of as many epochs."""
+    """Claim that more GPUs reach an accuracy sooner, in trainings of equal epochs."""
     rows = list(rows_of(tables["trained_to_accuracy"].sort_values("gpus")))
     return [
         tables.claim(
@@ -96,9 +97,9 @@ def _run_to_their_end(tables: ClaimTables) -> list[Claim]:
 
 
 def _speedup_left(tables: ClaimTables) -> list[Claim]:
-    """That some of an epoch's speedup is lost at equal accuracy, in the cell that is there first.
+    """Claim that part of an epoch's speedup is lost at equal accuracy, in the fastest cell.
 
-    A claim for each recipe and strategy that has times of such global batches, at each by the
+    One claim for each recipe and strategy with times at such global batches, each with the
     technique that training accuracy chooses.
     """
     plain, table = reference(tables), tables["time_to_accuracy"]

@@ -1,4 +1,4 @@
-"""Variants of a quantized network with fewer bits, written as lists of numbers of bits."""
+"""Variants of a quantized network with fewer bits, listed by method."""
 
 from typing import Any, Literal
 
@@ -23,20 +23,20 @@ METHODS: dict[Method, dict[str, Any]] = {
 
 
 class BitWidths(Section):
-    """Each number of bits by each method, as variants `w4a8-gptq`; without any there are none."""
+    """Bit widths for each method: each is a variant such as `w4a8-gptq`."""
 
     weights: Distinct[Bits] = Field(default_factory=list)
-    """Bits of weights, with activations of 8: `w4a8-…`. May be left out, like the next three."""
+    """Bits of weights, with 8-bit activations: `w4a8-…`. May be left out, like the next three."""
     activations: Distinct[Bits] = Field(default_factory=list)
-    """Bits of activations, with weights of 8: `w8a4-…`."""
+    """Bits of activations, with 8-bit weights: `w8a4-…`."""
     both: Distinct[Bits] = Field(default_factory=list)
     """Bits of weights and of activations: `w4a4-…`."""
     methods: Distinct[Method] = Field(default_factory=lambda: list(METHODS))
-    """`max_abs` is plain, `mse` sets all ranges by the least mean squared error, `gptq` is
-    everything that helps."""
+    """`max_abs` is plain, `mse` sets all ranges by the least mean squared error, `gptq` combines
+    all improvements."""
 
     def variants(self) -> list[dict[str, Any]]:
-        """Return the entries of `quantization.variants` that these are."""
+        """Return the corresponding entries of `quantization.variants`."""
         pairs = [(bits, 8) for bits in self.weights]
         pairs += [(8, bits) for bits in self.activations]
         pairs += [(bits, bits) for bits in self.both]

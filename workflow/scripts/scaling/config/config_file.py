@@ -1,4 +1,4 @@
-"""How a file of configuration is read: what YAML leaves open is refused."""
+"""Read a configuration file, and refuse ambiguous YAML."""
 
 import math
 from itertools import chain
@@ -14,7 +14,7 @@ MOST_BYTES, MOST_VALUES = 1_000_000, 100_000
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read the configuration in `path`; UserError where YAML leaves open what it is."""
+    """Return the configuration in `path`; UserError for ambiguous YAML."""
     try:
         loader = yaml.SafeLoader(files.read_text(path, MOST_BYTES))
         node = loader.get_single_node()
@@ -30,9 +30,9 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def _values(node: Any, known: dict[Any, float]) -> float:
-    """Count the values below `node`, aliases written out; ValueError for a key there twice."""
+    """Count the values below `node`, aliases expanded; ValueError for a duplicate key."""
     if isinstance(node, yaml.CollectionNode) and node not in known:
-        known[node] = math.inf  # of one that has itself inside
+        known[node] = math.inf  # a recursive alias
         inside = node.value
         if isinstance(node, yaml.MappingNode):
             keys = {str(key.value): key for key, _ in node.value}

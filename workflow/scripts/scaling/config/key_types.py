@@ -1,4 +1,4 @@
-"""The types that keys of a configuration have."""
+"""The types of configuration keys."""
 
 from collections import Counter
 from typing import Annotated, Any, Literal, TypeVar
@@ -21,7 +21,7 @@ def _each_once(values: list[T]) -> list[T]:
 
 
 def one_of(registry: Registry[Any]) -> AfterValidator:
-    """Allow the names of a registry's entries."""
+    """Return a type that allows the names of a registry's entries."""
 
     def check(name: str) -> str:
         if name not in registry.names():

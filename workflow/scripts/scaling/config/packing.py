@@ -1,4 +1,4 @@
-"""Packing a finished study: its records copied, byte for byte, into a folder worth keeping."""
+"""Pack a finished study: copy its records unchanged into a folder to keep."""
 
 import shutil
 import tempfile
@@ -17,12 +17,12 @@ from scaling.core.records.kinds import KINDS
 
 
 def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path, Path]:
-    """Find where each file of the study lies now, by its place in the study's folder.
+    """Return the path of each file of the study, by its path in the packed folder.
 
-    Logs lie below the working folder as below the study's; runs without one are left as they are.
+    Logs are in the same place below the working folder; missing logs are skipped.
 
-    A run without a record is left out when the configuration says `partial`; anything else that
-    is missing, or that was not made with this configuration, is a UserError.
+    A missing record is allowed with `partial` in the configuration; any other missing file, or a
+    record made with another configuration, is a UserError.
     """
     records = [*stored.run_records(config), *stored.convergence_records(config)]
     full = stored.full_training_records(config)
@@ -46,7 +46,7 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
 
 
 def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
-    """Raise UserError where a record was made with another value than the study asks for."""
+    """Raise UserError if a record was made with another value than the study asks for."""
     record = KINDS[path.name].read(path)
     asked, used = dict(config["training"]), dict(record["training"])
     if "remedy" in record:
@@ -59,7 +59,7 @@ def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
     asked |= {**model_options(config), "dataset checksum": checksum}
     used["dataset checksum"] = record["dataset"]["checksum"]
     for key, value in asked.items():
-        # A record need not have all: machine.share is no parameter of a run.
+        # Not every key is in a record: machine.share is no parameter of a run.
         if used.get(key, value) != value:
             raise UserError(
                 f"{path} was made with {key} {used[key]}, but the study asks for {value}: run the "
@@ -68,12 +68,12 @@ def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
 
 
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
-    """Copy the files that `sources` found into `folder`, of logs their end; False if there already.
+    """Copy the files of `sources` into `folder`, of logs the end; return False if already there.
 
-    The folder appears whole or not at all. A study in it that differs is a UserError without
-    `force`, and with it is replaced; what else a person keeps there stays.
+    The folder is written atomically. A different study in it is a UserError, or replaced with
+    `force`; the user's other files there are kept.
     """
-    # Of what is there, the study's own files, and not the person's.
+    # Only the study's files, not the user's.
     own = [CONFIG, MANIFEST, *stored.RECORDS]
     there = stored.own_files(folder)
     if there == set(found) and all(

@@ -1,4 +1,4 @@
-"""The parts of a study, and what is empty in its configuration where one is off."""
+"""The parts of a study, and how to switch one off in its configuration."""
 
 from collections.abc import Iterable
 from typing import Any, Literal, get_args
@@ -16,8 +16,8 @@ EMPTY: dict[Part, dict[str, dict[str, Any]]] = {
 def without_those_off(config: dict[str, Any], on: Iterable[Part]) -> dict[str, Any]:
     """Return the configuration with the sections of all parts that are not `on` emptied.
 
-    The proofs take place on the most GPUs of the grid; the grid of a study without both has no more
-    than trainings to an accuracy ask for.
+    The synchronization experiments need the most GPUs of the grid; without them and the grid only
+    the GPUs of trainings to an accuracy remain.
     """
     off = [part for part in PARTS if part not in on]
     for part in off:

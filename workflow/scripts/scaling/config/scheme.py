@@ -33,9 +33,9 @@ CHANGED: dict[str, set[Mistake]] = {
     "product of scales": {"no_product"},
     "calibration images": {"one_image", "test_data"},
 }
-"""What mistakes change: a variant makes one of each set at most."""
+"""What mistakes change; a variant has at most one of each set."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
-"""The lab's stages in order: the float network, and three variants of it."""
+"""The lab's stages in order: the float network, and three variants."""
 
 
 class Scheme(Section):
@@ -44,10 +44,10 @@ class Scheme(Section):
     model_config = ConfigDict(frozen=True)
 
     weight_bits: Bits = 8
-    """Of every weight, 8 to 2."""
+    """Bits of every weight, 8 to 2."""
     activation_bits: Bits | None = 8
-    """Of every activation, 8 to 2; null for weights only, where activations, biases and logits stay
-    floats."""
+    """Bits of every activation, 8 to 2; null quantizes weights only: activations, biases and logits
+    stay floats."""
     bias: Literal["int32", "float"] = "int32"
     """Rounded to `int32`, or a `float` in the accumulator's scale."""
     logits: Literal["int8", "float"] = "int8"
@@ -57,19 +57,19 @@ class Scheme(Section):
     weight_scales: Literal["tensor", "channel"] = "tensor"
     """One for each `tensor`, or for each output `channel`."""
     weight_range: Literal["max_abs", "mse", "output"] = "max_abs"
-    """Clipping threshold: `max_abs`, the one of the least `mse`, or of the least error of the
+    """Clipping threshold: `max_abs`, or the one with the least `mse`, or the least error of the
     layer's `output`."""
     activation_range: Literal["max_abs", "percentile", "mse"] = "max_abs"
-    """Clipping threshold: `max_abs`, a high `percentile`, or the one of the least `mse`."""
+    """Clipping threshold: `max_abs`, a high `percentile`, or the one with the least `mse`."""
     rounding: Literal["nearest", "gptq"] = "nearest"
-    """To the `nearest` level, or by `gptq`, which also makes up for the error of the layer's
+    """To the `nearest` level, or by `gptq`, which also compensates for errors of the layer's
     inputs."""
     bias_correction: bool = False
-    """Takes the mean shift of each layer's output out of its bias."""
+    """Subtracts the mean shift of each layer's output from its bias."""
     mistakes: list[Mistake] = Field(default_factory=list)
-    """Those made, as documents have made them: `activation_scale`, `bias_scale`, `255_for_127`,
-    `bias_unscaled`, `no_product`, `one_image`, `test_data`. For a single one `mistake: bias_scale`
-    will do."""
+    """Mistakes to make, as found in documents: `activation_scale`, `bias_scale`, `255_for_127`,
+    `bias_unscaled`, `no_product`, `one_image`, `test_data`. For a single one `mistake:
+    bias_scale` works too."""
 
     @model_validator(mode="before")
     @classmethod
@@ -94,26 +94,26 @@ class Scheme(Section):
 
     @property
     def mistake(self) -> str:
-        """The mistakes as one name: `activation_scale+bias_scale`, empty without any."""
+        """The mistakes as one name: `activation_scale+bias_scale`, "" for none."""
         return "+".join(self.mistakes)
 
     @property
     def sound(self) -> Self:
-        """The same options without a mistake."""
+        """The same options without mistakes."""
         return self.model_copy(update={"mistakes": []})
 
     @property
     def needs_moments(self) -> bool:
-        """Whether a layer's weights or bias depend on what it receives."""
+        """Whether a layer's weights or bias depend on the statistics of its inputs."""
         return self.rounding == "gptq" or self.bias_correction or self.weight_range == "output"
 
     @property
     def has_histograms(self) -> bool:
-        """Whether weights and activations have one scale each: int8 from image to logits."""
+        """Whether weights and activations have one scale each, and all is int8 up to the logits."""
         is_int8 = self.activation_bits is not None and self.logits == "int8"
         return is_int8 and self.weight_scales == "tensor"
 
 
 def scheme_options(variant: dict[str, Any]) -> dict[str, Any]:
-    """The options of a variant of the configuration: all but its name and its seeds."""
+    """Return the options of a configured variant, without its name and seeds."""
     return {key: value for key, value in variant.items() if key not in ("name", "seeds")}

@@ -1,7 +1,7 @@
-"""A measured study kept as data: one folder with its configuration and the records it asked for.
+"""Stored studies: a folder with a configuration and the records it asks for.
 
-Beside them a person may keep what they like (README.md): only `config.yaml`, `manifest.json` and
-the folders of records are the study's own.
+Users may add other files (README.md): only `config.yaml`, `manifest.json` and the folders of
+records belong to the study.
 """
 
 from pathlib import Path
@@ -19,13 +19,13 @@ RECORDS = [
     *("runs", "interconnect", "quantization", "peaks", "experiments", "convergence", "logs"),
     *("machine", "to_accuracy"),
 ]
-"""Folders of what was measured, named and laid out as below results/."""
+"""Folders of records, laid out as below results/."""
 MACHINE = Path("machine/check.json")
-"""The look at the machine before anything was measured."""
+"""The record of the machine check."""
 
 
 def find(studies: Path, name: str) -> Path:
-    """The folder of the study `name` below `studies`; UserError names those there are."""
+    """Return the folder of the study `name` below `studies`; UserError lists the names."""
     there = sorted(path.parent.name for path in studies.glob(f"*/{CONFIG}"))
     if name not in there:
         known = f"there are {', '.join(there)}" if there else "there are none yet: see make pack"
@@ -34,16 +34,16 @@ def find(studies: Path, name: str) -> Path:
 
 
 def dataset_folder(config: dict[str, Any]) -> Path:
-    """Where the images of a study are prepared, below the folder of all datasets."""
+    """Return the folder of a study's prepared images, below the folder of all datasets."""
     section = config["dataset"]
     size = section.get("image_size", 32)
     return Path(section["source"] if size == 32 else f"{section['source']}-{size}")
 
 
-def lost(results: Path, config: dict[str, Any], needed: list[str]) -> list[str]:
-    """Those of the files `needed` for the runs in `results` that are gone, of the same dataset.
+def missing_inputs(results: Path, config: dict[str, Any], needed: list[str]) -> list[str]:
+    """Return the missing ones of the files `needed` for the runs in `results`, of the same dataset.
 
-    The first are of any dataset: the last is its images.
+    The first are needed for any dataset: the last is the file of its images.
     """
     if not any((results / "runs").rglob("run.json")):
         return []
@@ -53,17 +53,17 @@ def lost(results: Path, config: dict[str, Any], needed: list[str]) -> list[str]:
 
 
 def run_records(config: dict[str, Any]) -> list[Path]:
-    """The record of each run of the grid, from the study's folder."""
+    """Return the record of each run of the grid, relative to the study's folder."""
     return [run.record_path(Path("runs")) for run in grid.of(config)]
 
 
 def run_logs(config: dict[str, Any]) -> list[Path]:
-    """The log of each run of the grid, of which a stored study may have the end."""
+    """Return the log of each run of the grid; a stored study may have its end."""
     return [run.log_path(Path("logs")) for run in grid.of(config)]
 
 
 def other_records(config: dict[str, Any]) -> list[Path]:
-    """What was measured beside the runs, from the study's folder: no report can do without it."""
+    """Return all other records, relative to the study's folder; every report needs them."""
     looked = config["grid"]["seeds"] and config["machine"]["check"] != "off"
     return [
         *limits_records(config),
@@ -74,7 +74,7 @@ def other_records(config: dict[str, Any]) -> list[Path]:
 
 
 def limits_records(config: dict[str, Any]) -> list[Path]:
-    """The records of the interconnect and of the peaks, none without a grid."""
+    """Return the records of the interconnect and the peaks, none without a grid."""
     if not config["grid"]["seeds"]:
         return []
     sweeps = [f"interconnect/gpus~{gpus}/sweep.json" for gpus in config["grid"]["gpus"] if gpus > 1]
@@ -82,7 +82,7 @@ def limits_records(config: dict[str, Any]) -> list[Path]:
 
 
 def quantization_records(config: dict[str, Any]) -> list[Path]:
-    """The record of each seed and variant; without variants, the one of a seed's stages."""
+    """Return the record of each seed and variant; without variants, of each seed's stages."""
     section = config["quantization"]
     seeds, folder = section["seeds"], Path("quantization")
     if not section["variants"]:
@@ -96,9 +96,9 @@ def quantization_records(config: dict[str, Any]) -> list[Path]:
 
 
 def synchronization_records(config: dict[str, Any]) -> list[Path]:
-    """The record of the experiments on the most GPUs of one machine, from the study's folder.
+    """Return the record of the synchronization experiments, relative to the study's folder.
 
-    None for single GPUs, or without seeds.
+    They use the most GPUs of one machine. None for single GPUs, or without seeds.
     """
     most = max(config["grid"]["gpus"])
     gpus = min(most, config["machine"]["gpus_per_node"] or most)
@@ -107,7 +107,7 @@ def synchronization_records(config: dict[str, Any]) -> list[Path]:
 
 
 def convergence_records(config: dict[str, Any]) -> list[Path]:
-    """The record of each remedy at each global batch, from the study's folder."""
+    """Return the record of each technique at each global batch, relative to the study's folder."""
     section = config["convergence"]
     return [
         convergence_path(Path("convergence"), remedy["name"], global_batch)
@@ -117,7 +117,7 @@ def convergence_records(config: dict[str, Any]) -> list[Path]:
 
 
 def full_trainings(config: dict[str, Any]) -> list[grid.Cell]:
-    """List the trainings that are run to their end for an accuracy."""
+    """Return the trainings that run to their end for an accuracy."""
     section = config["time_to_accuracy"]
     return [
         grid.Cell("tuned", "ddp", gpus, section["global_batch"] // gpus, seed)
@@ -127,14 +127,14 @@ def full_trainings(config: dict[str, Any]) -> list[grid.Cell]:
 
 
 def full_training_records(config: dict[str, Any]) -> list[Path]:
-    """The record of each of these trainings, from the study's folder."""
+    """Return the record of each of these trainings, relative to the study's folder."""
     return [cell.record_path(Path("to_accuracy")) for cell in full_trainings(config)]
 
 
 def backend_records(config: dict[str, Any]) -> list[Path]:
-    """The records of other quantizers, of ResNet-18, and of ONNX files, of the first seed alone.
+    """Return the records of other quantization backends, of ResNet-18, and of ONNX exports.
 
-    A stored study may have those of some seeds, or none.
+    ONNX exports are of the first seed only. A stored study may have some seeds, or none.
     """
     section, folder = config["quantization"], Path("quantization")
     seeds = section["seeds"]
@@ -147,7 +147,7 @@ def backend_records(config: dict[str, Any]) -> list[Path]:
 
 
 def own_files(folder: Path) -> set[Path]:
-    """The study's own files that `folder` has, from there; none when there is no such folder."""
+    """Return the study's own files in `folder`, relative to it; none without such a folder."""
     return {
         path.relative_to(folder)
         for name in [CONFIG, MANIFEST, *RECORDS]
@@ -159,7 +159,7 @@ def own_files(folder: Path) -> set[Path]:
 def check(folder: Path, config: dict[str, Any]) -> None:
     """Raise UserError unless `folder` has exactly the files that its configuration asks for.
 
-    With `partial` in the configuration, runs may have no record.
+    With `partial` in the configuration, runs may lack a record.
     """
     runs, others = run_records(config), [Path(CONFIG), Path(MANIFEST), *other_records(config)]
     runs += [*convergence_records(config), *full_training_records(config)]

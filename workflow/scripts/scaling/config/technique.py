@@ -14,44 +14,44 @@ from scaling.registry.update_rule import UpdateRule
 
 
 class Technique(UpdateRule):
-    """The options of one technique; without any it is plain SGD at the base rate.
+    """The options of one technique; the default is plain SGD at the base rate.
 
-    When the global batch is k times the reference batch, `scaling` takes the rate to base · k
-    (linear: Goyal et al. 2017, arXiv:1706.02677) or base · √k (sqrt: Krizhevsky 2014,
-    arXiv:1404.5997). `warmup_epochs` and `zero_gamma` are of Goyal et al. too, `scaled_momentum` of
-    Smith et al. 2018 (arXiv:1711.00489), `ghost_batch` of Hoffer et al. 2017 (arXiv:1705.08741) and
-    `precise_batch_norm`, which leaves the training the same, of Wu and Johnson 2021
-    (arXiv:2105.07576); `noise_scale` of McCandlish et al. 2018 (arXiv:1812.06162).
+    When the global batch is k times the reference batch, `scaling` multiplies the rate by k
+    (linear: Goyal et al. 2017, arXiv:1706.02677) or √k (sqrt: Krizhevsky 2014, arXiv:1404.5997).
+    `warmup_epochs` and `zero_gamma` are from Goyal et al. too, `scaled_momentum` from Smith et al.
+    2018 (arXiv:1711.00489), `ghost_batch` from Hoffer et al. 2017 (arXiv:1705.08741),
+    `precise_batch_norm`, which only changes evaluation, from Wu and Johnson 2021
+    (arXiv:2105.07576), and `noise_scale` from McCandlish et al. 2018 (arXiv:1812.06162).
     """
 
     scaling: Literal["none", "linear", "sqrt"] = "none"
-    """Rule of the learning rate in the global batch, with `muon` of Muon's: `none`, `linear` or
+    """Rule of the learning rate (with `muon`, Muon's) in the global batch: `none`, `linear` or
     `sqrt`."""
     warmup_epochs: NotNegative = 0.0
-    """Gradual warm-up from the base rate, per update; none where the peak is no higher. For one
+    """Gradual warm-up from the base rate, per update; none if the peak is no higher. For a warm-up
     from zero see `warmup_share`."""
     momentum: Fraction | None = None
-    """Of its SGD; null: the study's."""
+    """Momentum of SGD; null: the study's."""
     rest_rate: AboveZero | None = None
-    """With `muon`, the rate of all that it leaves to SGD; null: the study's."""
+    """With `muon`, SGD's rate for all other parameters; null: the study's."""
     scaled_momentum: bool = False
     """1 − momentum is divided by the ratio of the global batch to the reference batch."""
     ghost_batch: Count = 0
-    """Batch norms see so many images at a time; 0: all that a GPU has of a batch."""
+    """Batch norms normalize this many images at a time; 0: all of a GPU's batch."""
     zero_gamma: bool = False
     """The last batch-norm scale of each residual block starts at 0."""
     equal_updates: bool = False
-    """As many updates as the reference batch has, instead of as many epochs."""
+    """As many updates as at the reference batch, instead of as many epochs."""
     precise_batch_norm: bool = False
-    """Statistics of the batch norms are computed anew from training images before each evaluation.
-    For all techniques: `convergence.precise_batch_norm`."""
+    """Recompute batch-norm statistics on training images before each evaluation. For all
+    techniques: `convergence.precise_batch_norm`."""
     noise_scale: bool = False
-    """Measures the gradient noise scale after each epoch."""
+    """Measure the gradient noise scale after each epoch."""
     lengths: Some[Positive] | None = None
-    """Other numbers of epochs for which the chosen rate is trained too, from every seed, to find
-    the images that an accuracy needs. The schedule spans them all."""
+    """Other numbers of epochs to train at the chosen rate, from every seed, to find the images that
+    an accuracy needs. The schedule spans all epochs."""
     factors: Some[AboveZero] | None = None
-    """A sweep of its own; `[1]` takes the rule at its word, which is judged against the base
+    """The technique's learning rate sweep; `[1]` is only the rule's rate, compared with the base
     rate."""
 
     @model_validator(mode="after")
@@ -61,18 +61,18 @@ class Technique(UpdateRule):
         return self
 
     def rate(self, base: float, scale: float) -> float:
-        """Return the rule's rate at `scale` times the reference batch, of Muon where it is used."""
+        """Return the rule's rate (Muon's, if used) at `scale` times the reference batch."""
         rules = {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}
         return (self.muon or base) * rules[self.scaling]
 
     def momentum_of(self, base: float, scale: float) -> float:
-        """Return its momentum when the global batch is `scale` times the reference batch."""
+        """Return the momentum when the global batch is `scale` times the reference batch."""
         momentum = base if self.momentum is None else self.momentum
         return 1 - (1 - momentum) / scale if self.scaled_momentum else momentum
 
 
 def by_name(configured: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Map the name of each entry of the configuration's list to its options."""
+    """Return the options of each entry of the configuration's list, by name."""
     return {
         entry["name"]: {key: value for key, value in entry.items() if key != "name"}
         for entry in configured
@@ -80,13 +80,13 @@ def by_name(configured: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
-    """Return over how many of `gpus` GPUs a global batch is spread.
+    """Return how many of `gpus` GPUs share a global batch.
 
-    It is spread when each GPU gets at least the reference batch, and on one GPU otherwise.
+    It is all of them if each gets at least the reference batch, else one.
     """
     return gpus if global_batch >= gpus * reference_batch else 1
 
 
 def uneven(global_batches: Sequence[int], reference_batch: int, gpus: int) -> list[int]:
-    """Return the global batches that do not divide by the number of GPUs they are spread over."""
+    """Return the global batches that are not divisible by their number of GPUs."""
     return [batch for batch in global_batches if batch % gpus_of(batch, reference_batch, gpus)]

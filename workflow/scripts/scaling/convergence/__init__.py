@@ -1,1 +1,1 @@
-"""Training with large batches, a technique at a time."""
+"""Experiments on training with large batches."""

@@ -1,4 +1,4 @@
-"""Keep finished trainings, so that none is done twice."""
+"""Cache of finished trainings, so that none runs twice."""
 
 import hashlib
 import json
@@ -17,9 +17,9 @@ SCRIPT = Path(__file__).parents[2] / "convergence_train.py"
 
 
 class Cache:
-    """Finished trainings at one global batch; on disk those of earlier processes too.
+    """Finished trainings at one global batch, in memory and on disk.
 
-    A file is found by all that decides a training: code, options, images, kind of device.
+    The key is all that decides a training: code, options, images, kind of device.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Cache:
     def result(
         self, run: Run, train: Callable[[Run], dict[str, Any]]
     ) -> tuple[dict[str, Any], bool]:
-        """Return what `train` makes of a run, and whether it was there."""
+        """Return the result of a run, from the cache or by `train`, and whether it was cached."""
         path = self._folder and self._folder / f"{self._digest(run)}.json"
         there = run in self._done or (path is not None and path.exists())
         if run not in self._done:

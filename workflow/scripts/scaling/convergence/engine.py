@@ -1,9 +1,9 @@
-"""Train one model many times on one device, run after run, at one global batch.
+"""Train a model many times on one device, run after run, at one global batch.
 
-The global batch of several GPUs is emulated on one: each update goes through the ranks' shards in
-turn and adds up their gradients. It gives what DistributedDataParallel gives on so many GPUs: every
-rank's batch is normalised by itself, the gradient is the mean over all ranks, and the running
-statistics of the batch norms are those of rank 0, which DDP sends to the others.
+The global batch of several GPUs is emulated on one: each update runs over the ranks' shards in turn
+and accumulates their gradients. The result equals DistributedDataParallel's on so many GPUs: each
+rank's batch is normalized separately, the gradient is the mean over all ranks, and the running
+statistics of the batch norms are rank 0's, which DDP broadcasts.
 """
 
 import math
@@ -30,16 +30,16 @@ from scaling.training.trainer import TrainingData
 from scaling.training.update import Update
 
 BATCH_SIZE = 2000
-"""The most images of an evaluation's batch."""
+"""Maximum batch size of an evaluation."""
 NOISE_BATCHES = 64
-"""The most reference batches whose gradients tell the noise scale."""
+"""Maximum number of reference batches for the noise scale."""
 PRECISE_IMAGES = 10_000
-"""The most images for precise statistics: Wu and Johnson 2021 (arXiv:2105.07576, section 3) need
-1,000 to 10,000."""
+"""Maximum number of images for precise statistics: Wu and Johnson 2021 (arXiv:2105.07576, section
+3) need 1,000 to 10,000."""
 
 
 class Quality(NamedTuple):
-    """The quality of a model: mean cross-entropy, and the share of right answers."""
+    """Test metrics of a model: mean cross-entropy, and accuracy as a fraction."""
 
     loss: float
     accuracy: float
@@ -47,10 +47,11 @@ class Quality(NamedTuple):
 
 @dataclass(frozen=True)
 class Epoch:
-    """Means over an epoch's images, and the test set after it; losses are plain cross-entropy.
+    """Means over an epoch's images, and test metrics after it; losses are plain cross-entropy.
 
-    A loss may be infinite or NaN; accuracies are fractions. `losses` is one per update. `running`
-    is by the batch norms' running statistics, `precise` by those of training images after it.
+    A loss may be infinite or NaN; accuracies are fractions. `losses` has one value per update.
+    `running` uses the batch norms' running statistics, `precise` statistics recomputed on training
+    images.
     """
 
     losses: list[float]
@@ -62,10 +63,10 @@ class Epoch:
 
 
 class Engine:
-    """Trains runs at `global_batch`; weights, order and optimizer are fresh in each.
+    """Trains runs at `global_batch`; each run starts with new weights, order and optimizer state.
 
-    The images stay on the device. On a GPU an update is a CUDA graph, captured once for each size
-    of batch and kind of optimizer.
+    The images stay on the device. On a GPU an update is a CUDA graph, captured once per batch size
+    and kind of optimizer.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class Engine:
         self._fresh: dict[int, dict[str, Tensor]] = {}
 
     def start(self, run: Run) -> None:
-        """Begin a run: fresh weights, momenta and order."""
+        """Begin a run: initialize weights, momenta and order."""
         technique, decay = run.technique, self.study.weight_decay
         for module in self.model.modules():
             if isinstance(module, nn.BatchNorm2d):
@@ -159,7 +160,7 @@ class Engine:
 
     @torch.no_grad()
     def _evaluate(self) -> Quality:
-        """Evaluate the test images by the running statistics, in batches of about equal size."""
+        """Evaluate on the test images with running statistics, in batches of about equal size."""
         self.model.eval()
         batches = math.ceil(len(self._test_labels) / BATCH_SIZE)
         loss = torch.zeros((), device=self._device)
@@ -174,7 +175,7 @@ class Engine:
         return Quality(loss.item() / images_seen, correct.item() / images_seen)
 
     def _precise(self, epoch: int) -> Quality:
-        """Evaluate by statistics of the epoch's images; the running ones stay as they are."""
+        """Evaluate with statistics of the epoch's images; the running statistics are unchanged."""
         running = [buffer.clone() for buffer in self._buffers]
         self._draw(epoch)
         with self._autocast():
@@ -184,7 +185,7 @@ class Engine:
         return found
 
     def _training_images(self) -> Iterator[Tensor]:
-        """Yield `PRECISE_IMAGES` of an epoch that `_draw` began, less a few, in equal batches."""
+        """Yield up to `PRECISE_IMAGES` of the epoch's images, in equal batches."""
         for shard in self._shards:
             wanted = min(shard.samples, math.ceil(PRECISE_IMAGES / self._gpus))
             batches = math.ceil(wanted / BATCH_SIZE)
@@ -193,7 +194,7 @@ class Engine:
                 yield images.contiguous(memory_format=self._format)
 
     def _noise_scale(self, epoch: int) -> NoiseScale | None:
-        """Estimate the gradient noise scale, of 3 batches at least; the model stays as it is."""
+        """Estimate the gradient noise scale from 3 batches or more; the model is unchanged."""
         running = [buffer.clone() for buffer in self._buffers]
         self.model.train()
         self._draw(epoch)
@@ -226,7 +227,7 @@ class Engine:
         self._update += 1
 
     def _capture(self, size: int, update: Technique) -> None:
-        """Record the update as a CUDA graph, unless there is one; weights are lost."""
+        """Capture the update as a CUDA graph if there is none yet; this changes the weights."""
         if (size, update) in self._captured:
             return
         self.model.train()
@@ -235,7 +236,7 @@ class Engine:
             self._captured.capture((size, update), partial(self._draw, 0), launch)
 
     def _draw(self, epoch: int) -> None:
-        """Begin an epoch: its order and crops, its first update."""
+        """Begin an epoch: draw its order and crops, and reset its update counter."""
         for shard in self._shards:
             shard.draw(epoch)
         self._update.zero_()
@@ -250,7 +251,7 @@ class Engine:
 
 
 def _in_parts(norm: nn.BatchNorm2d, size: int, images: Tensor) -> Tensor:
-    """Normalise each `size` images by themselves in training; 0 is all at once."""
+    """Let `norm` normalize every `size` images separately in training; 0 means all at once."""
     if not size or not norm.training:
         return nn.BatchNorm2d.forward(norm, images)
     return torch.cat([nn.BatchNorm2d.forward(norm, part) for part in images.split(size)])

@@ -1,6 +1,6 @@
-"""Train each technique at each global batch: a sweep of the rate, the best rate's seeds, a record.
+"""Run each technique at each global batch: a learning rate sweep, then all seeds at its best rate.
 
-All runs of one process follow one another on one device.
+All runs of a process use the same device, one after another.
 """
 
 import gc
@@ -35,14 +35,14 @@ from scaling.launch import lease, outcome
 from scaling.training.trainer import TrainingData, finite
 
 CURVE_POINTS = 200
-"""The most points of a loss curve in a record."""
+"""Maximum number of points of a loss curve in a record."""
 NOT_FINITE, AT_CHANCE = "not finite", "at chance"
 
 
 def run(session: Session) -> None:
     """Train all techniques and write each record as soon as it is complete.
 
-    Reads the images before leasing a GPU, so that a queued job can start at once.
+    Reads the images before it leases a GPU, so that a queued job can start at once.
     """
     torch.set_num_threads(session.cpu_threads)
     techniques, described = session.techniques, DATASET.read(session.manifest)
@@ -92,10 +92,10 @@ def _results(
     device: torch.device,
     cache: Cache,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each technique's name and the part of its record that the runs decide.
+    """Yield each technique's name and the results of its runs, for the record.
 
-    Sweeps go first where they have images of their own: one engine at a time has room. Where the
-    device has no room for one technique it has none for those after it.
+    Sweeps with held-out images come first: memory has room for one engine at a time. After an
+    out-of-memory error the remaining techniques are recorded as out of memory too.
     """
     status, message, done = "ok", None, set[str]()
     there = len(dataset.data.train_labels) - study.held_out_images
@@ -129,7 +129,7 @@ def _results(
 
 
 class Experiment:
-    """Trains all runs at one global batch that an engine's images are for."""
+    """Trains all runs at one global batch, with one engine's images."""
 
     def __init__(self, engine: Engine, cache: Cache) -> None:
         self._engine, self._study, self._cache = engine, engine.study, cache
@@ -139,10 +139,10 @@ class Experiment:
     def sweep(
         self, technique: Technique, label: str, held_out: bool
     ) -> dict[float, dict[str, Any]]:
-        """Train the first seed at each factor, and at more until the best lies inside.
+        """Train the first seed at each factor, and at more until the best is no end of the sweep.
 
-        `held_out` images, where there are any, are what the engine has for test images: they judge
-        the factors instead of the training loss. Prints a line for each run, as `result` does.
+        Factors are judged by the `held_out` images if there are any (the engine's test images),
+        else by training loss. Prints a line for each run, as `result` does.
         """
         study = self._study
         runs: dict[float, dict[str, Any]] = {}
@@ -158,11 +158,11 @@ class Experiment:
     def result(
         self, technique: Technique, sweep: dict[float, dict[str, Any]], label: str
     ) -> dict[str, Any]:
-        """Train the runs of `technique` that a sweep asks for.
+        """Train all runs of `technique` that follow from its sweep.
 
-        Returns the record's `result`: `runs`, each as `_train` describes it, with its `epochs`,
-        `factor`, `learning_rate`, `held_out` and `chosen`; `longer`, the same of other lengths.
-        `at_edge`: the chosen factor is the least or greatest of several.
+        Returns the record's `result`: `runs`, each as in `_train`, with `epochs`, `factor`,
+        `learning_rate`, `held_out` and `chosen`; `longer`, the same for other lengths; `at_edge`,
+        whether the chosen factor is the smallest or largest of several.
         """
         study, factors = self._study, list(sweep)
         chosen = choose(losses(sweep))
@@ -207,7 +207,7 @@ class Experiment:
         found, there = self._cache.result(run, self._train)
         precise = technique.precise_batch_norm or self._study.precise_batch_norm
         rows = [
-            _told(row, "precise" if precise else "running", held_out) for row in found["epochs"]
+            _recorded(row, "precise" if precise else "running", held_out) for row in found["epochs"]
         ]
         last, spent = rows[-1], "shared" if there else f"{found['seconds']:.2f} s"
         figures = ", ".join(f"{key} {value}" for key, value in last.items() if "_" in key)
@@ -220,15 +220,15 @@ class Experiment:
         return {**of_run, **found, "epochs": rows}
 
     def _train(self, run: Run) -> dict[str, Any]:
-        """Train one run to its end, or to the end of the epoch in which its loss diverges.
+        """Train one run to its end, or to the end of the epoch in which it diverges.
 
-        Returns its `epochs`, each with figures by both statistics of the batch norms; `updates`;
-        `planned_epochs` and `planned_updates`, which a run that diverged may not have reached;
-        `losses` (means over `updates_per_point` updates, of six digits each; null where not
-        finite); `diverged`, "" or why: a loss that was "not finite" in an update, or on the test
-        set after the last one, which ends the run after that epoch, and whose number from 1 is
-        `diverged_update`; or "at chance": the training loss of the last epoch is no better than the
-        same answer for every image gives, ln(classes).
+        Returns its `epochs`, with metrics for both statistics of the batch norms; `updates`;
+        `planned_epochs` and `planned_updates`, which a diverged run may not have reached; `losses`
+        (means over `updates_per_point` updates, six digits, null if not finite); and `diverged`, ""
+        or the reason. "not finite" is a loss in an update, or on the test set after the last one;
+        the run ends after that epoch, and `diverged_update` is the update's number from 1. "at
+        chance" is a training loss in the last epoch no better than that of a constant prediction,
+        ln(classes).
         """
         started = time.perf_counter()
         self._engine.start(run)
@@ -263,7 +263,7 @@ class Experiment:
 
 
 def losses(runs: dict[float, dict[str, Any]]) -> dict[float, float | None]:
-    """Return what judges each factor's run: None where it was not finite."""
+    """Return the loss that judges each factor's run: None if it was not finite."""
     return {
         factor: None
         if run["diverged"] == NOT_FINITE
@@ -273,7 +273,7 @@ def losses(runs: dict[float, dict[str, Any]]) -> dict[float, float | None]:
 
 
 def _figures(number: int, updates: int, epoch: Epoch) -> dict[str, Any]:
-    """Return the figures of an epoch; those of weights that are not finite are null."""
+    """Return the metrics of an epoch; those of non-finite weights are null."""
     row: dict[str, Any] = {"epoch": number, "updates": updates}
     sound = math.isfinite(epoch.train_loss) and math.isfinite(epoch.running.loss)
     row["train_loss"] = finite(epoch.train_loss)
@@ -285,9 +285,9 @@ def _figures(number: int, updates: int, epoch: Epoch) -> dict[str, Any]:
     return row | ({"noise_scale": [finite(value) for value in noise]} if noise else {})
 
 
-def _told(row: dict[str, Any], kind: str, held_out: bool) -> dict[str, Any]:
-    """Return an epoch's row as records have it: by one kind of statistics, of held-out images."""
+def _recorded(row: dict[str, Any], kind: str, held_out: bool) -> dict[str, Any]:
+    """Return an epoch's row with one kind of statistics, as validation metrics if held out."""
     split = "validation" if held_out else "test"
-    told = {key: value for key, value in row.items() if not (held_out and "_test_" in key)}
+    kept = {key: value for key, value in row.items() if not (held_out and "_test_" in key)}
     own = {f"{split}_{what}": row[f"{kind}_test_{what}"] for what in ("loss", "accuracy")}
-    return told | {"test_loss": None, "test_accuracy": None} | own
+    return kept | {"test_loss": None, "test_accuracy": None} | own

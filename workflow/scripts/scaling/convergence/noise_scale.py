@@ -1,4 +1,4 @@
-"""Estimate the gradient noise scale, beyond which larger batches hardly save updates."""
+"""Estimate the gradient noise scale, above which larger batches save few updates."""
 
 from typing import NamedTuple
 
@@ -18,18 +18,18 @@ class NoiseScale(NamedTuple):
 
 
 def noise_scale(gradients: Tensor, batch: int) -> NoiseScale:
-    """Compute it from the `gradients` [n, parameters] of n ≥ 3 batches of so many images each.
+    """Estimate it from the `gradients` [n, parameters] of n ≥ 3 batches of size `batch`.
 
-    McCandlish et al. 2018 (arXiv:1812.06162, appendix A.1) with the two batch sizes b and n·b, the
-    larger one's gradient being the mean: unbiased estimates of |G|² and tr(Σ), and their ratio. The
-    interval is the jackknife's (Tukey 1958) of |G|²/tr(Σ), which stays finite, turned over.
+    McCandlish et al. 2018 (arXiv:1812.06162, appendix A.1) with batch sizes b and n·b, whose
+    gradient is the mean: the ratio of unbiased estimates of |G|² and tr(Σ). The interval is the
+    reciprocal of the jackknife's (Tukey 1958) for |G|²/tr(Σ), which stays finite.
     """
     n = len(gradients)
     mean = gradients.mean(0)
     squares = torch.stack([one.square().sum() for one in gradients]).double()
     products = torch.stack([(one * mean).sum() for one in gradients]).double()
     square = mean.square().sum().double()
-    # The same with each batch left out: of the mean without it, |mean|² follows from products.
+    # Jackknife: |mean without one batch|² follows from dot products.
     left_out = (n**2 * square - 2 * n * products + squares) / (n - 1) ** 2
     inverse = _inverse(squares.mean(), square, n, batch)
     others = _inverse((squares.sum() - squares) / (n - 1), left_out, n - 1, batch)
@@ -42,7 +42,7 @@ def noise_scale(gradients: Tensor, batch: int) -> NoiseScale:
 
 
 def _inverse(small: Tensor, large: Tensor, n: int, batch: int) -> Tensor:
-    """Return |G|²/tr(Σ) from the mean |gradient|² of small batches, and that of all n together."""
+    """Return |G|²/tr(Σ) from the mean |gradient|² of the n small batches and of their mean."""
     signal = (n * large - small) / (n - 1)
     noise = (small - large) * batch / (1 - 1 / n)
     return signal / noise

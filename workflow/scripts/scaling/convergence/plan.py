@@ -1,7 +1,7 @@
-"""Which runs a technique needs at a global batch: a sweep of the rate, then the best rate's seeds.
+"""Plan a technique's runs at a global batch: a learning rate sweep, then the best rate's seeds.
 
-The rate is chosen by images held out of the training set, or by the training loss where there are
-none, never by the test set. Needs no torch.
+The rate is chosen on images held out of the training set, or by training loss without them, never
+on the test set. Does not import torch.
 """
 
 import math
@@ -17,41 +17,41 @@ from scaling.core.training_options import TrainingOptions
 
 @dataclass(frozen=True)
 class Study(TrainingOptions):
-    """Options that all runs have in common; the learning rate is that of the reference batch."""
+    """Options shared by all runs; the learning rate is for the reference batch."""
 
     reference_batch: int = 128
-    """Batch on one GPU that every other is compared with, and at which every scaling rule gives the
+    """The batch on one GPU that all are compared with; every scaling rule gives it the base
     learning rate."""
     gpus: int = 4
-    """How many GPUs share a global batch of at least so many reference batches; smaller ones are on
+    """How many GPUs share a global batch of at least this many reference batches; smaller ones use
     one."""
     epochs: int = 5
-    """Epochs of every run."""
+    """Epochs of each run."""
     max_epochs: int = 5
-    """The most epochs of a run at equal updates."""
+    """Maximum epochs of a run at equal updates."""
     seeds: tuple[int, ...] = (0, 1, 2)
-    """Seeds of the chosen rate's runs; the sweep has the first."""
+    """Seeds at the chosen rate; the sweep uses the first."""
     factors: tuple[float, ...] = (1.0,)
     """Multiples of the rule's rate."""
     precision: Literal["float32", "tf32", "bf16"] = "float32"
     """Precision of convolutions and matrix products."""
     train_images: int | None = None
-    """How many images are trained on, the first ones (default: all)."""
+    """Train on only the first of the images (default: all)."""
     held_out_images: int = 0
-    """Of these so many are kept from the sweep, which they judge; all are trained on afterwards."""
+    """Training images that are held out of the sweep to judge it; later runs train on all."""
     more_factors: int = 0
-    """By how many factors a sweep may be widened, or refined, until its best one is inside."""
+    """How many factors may be added to a sweep until its best one is inside."""
     precise_batch_norm: bool = False
-    """Whether all techniques are evaluated by statistics computed anew."""
+    """Whether all techniques are evaluated with recomputed batch-norm statistics."""
 
     def gpus_of(self, global_batch: int) -> int:
-        """Return over how many GPUs a global batch is spread."""
+        """Return the number of GPUs that share a global batch."""
         return gpus_of(global_batch, self.reference_batch, self.gpus)
 
     def batch_sizes(self, train_images: int, global_batch: int) -> list[int]:
         """Return the images per GPU of each update of an epoch; the last may have fewer.
 
-        They are those of DistributedSampler and DataLoader.
+        They are as DistributedSampler and DataLoader give them.
         """
         gpus = self.gpus_of(global_batch)
         full, rest = divmod(math.ceil(train_images / gpus), global_batch // gpus)
@@ -60,28 +60,28 @@ class Study(TrainingOptions):
 
 @dataclass(frozen=True)
 class Session:
-    """Options of one process, which trains techniques at global batches one after another."""
+    """Options of one process, which trains techniques at several global batches."""
 
     study: Study
     remedies: dict[str, Any]
     """Options of each technique, by name."""
     global_batches: tuple[int, ...]
-    """Images of one update."""
+    """Global batch sizes."""
     dataset: Path
     """images.npz, made by dataset_prepare.py."""
     manifest: Path
-    """Its manifest.json."""
+    """The dataset's manifest.json."""
     records: Path
     """Folder of the records."""
     device: Device = "auto"
     cpu_threads: int = 1
     """Threads of the process."""
     cache: Path | None = None
-    """Folder of finished trainings, so that none is done again."""
+    """Folder of finished trainings, which are not repeated."""
 
     @property
     def techniques(self) -> dict[str, Technique]:
-        """The techniques by name; UserError for an option that there is not."""
+        """Return the techniques by name; UserError for an unknown option."""
         return {
             name: Technique.of(options, f"remedy {name}") for name, options in self.remedies.items()
         }
@@ -89,11 +89,11 @@ class Session:
 
 @dataclass(frozen=True)
 class Run:
-    """All that decides the outcome of one run at a global batch; equal runs are the same run.
+    """All that decides the result of one run at a global batch; equal runs give equal results.
 
-    `rates` are those of the updates, with Muon its own, and `rest` those of all it leaves to SGD.
-    `technique` is without the options that the other fields have settled. `held_out`: it trains
-    without the images that judge a sweep, and is evaluated by them.
+    `rates` has one learning rate per update (Muon's, if used), and `rest` those of parameters that
+    Muon leaves to SGD. `technique` omits options that other fields already contain. With `held_out`
+    the run trains without the images that judge a sweep, and is evaluated on them.
     """
 
     seed: int
@@ -106,12 +106,12 @@ class Run:
 
     @property
     def update(self) -> Technique:
-        """What of the technique a captured update depends on."""
+        """Return the parts of the technique that a captured update depends on."""
         plain = {"zero_gamma": False, "noise_scale": False}
         return self.technique.model_copy(update=plain)
 
 
-SETTLED = [
+RESOLVED = [
     *("scaling", "warmup_epochs", "warmup_share", "decay", "equal_updates", "momentum"),
     *("rest_rate", "scaled_momentum", "lengths", "precise_batch_norm", "factors"),
 ]
@@ -128,7 +128,7 @@ def run_of(
     epochs: int | None = None,
     held_out: bool = False,
 ) -> Run:
-    """Make the run of `technique` at `factor` times the rate of its rule, on `train_images`."""
+    """Return the run of `technique` at `factor` times its rule's rate, on `train_images`."""
     epochs = epochs or epochs_of(study, technique, global_batch, train_images)
     updates = len(study.batch_sizes(train_images, global_batch))
     base, scale = study.learning_rate, global_batch / study.reference_batch
@@ -136,15 +136,15 @@ def run_of(
     found = tuple(rates(technique, technique.rate(base, 1.0), peak, updates, epochs))
     rest_peak = technique.rest_rate or base
     rest = tuple(rest_peak * rate / peak for rate in found) if technique.muon else found
-    plain = {name: getattr(Technique(), name) for name in SETTLED}
+    plain = {name: getattr(Technique(), name) for name in RESOLVED}
     plain |= {"muon": float(technique.muon > 0)}
     momentum = technique.momentum_of(study.momentum, scale)
-    settled = technique.model_copy(update=plain)
-    return Run(seed, epochs, found, rest, momentum, settled, held_out)
+    resolved = technique.model_copy(update=plain)
+    return Run(seed, epochs, found, rest, momentum, resolved, held_out)
 
 
 def epochs_of(study: Study, technique: Technique, global_batch: int, train_images: int) -> int:
-    """Return the study's epochs, or those that give as many updates as the reference batch."""
+    """Return the study's epochs, or as many as give the reference batch's number of updates."""
     if not technique.equal_updates:
         return study.epochs
     updates = len(study.batch_sizes(train_images, global_batch))
@@ -155,16 +155,16 @@ def epochs_of(study: Study, technique: Technique, global_batch: int, train_image
 
 
 def reference_updates(study: Study, train_images: int) -> int:
-    """Count the updates of the reference batch on one GPU in the study's epochs."""
+    """Return the updates of the reference batch on one GPU in the study's epochs."""
     return study.epochs * len(study.batch_sizes(train_images, study.reference_batch))
 
 
 def rates(
     technique: Technique, base: float, peak: float, updates_per_epoch: int, epochs: int
 ) -> list[float]:
-    """Return the learning rate of each update; after the warm-up it starts from `peak`.
+    """Return the learning rate of each update; after the warm-up the schedule starts at `peak`.
 
-    A peak that is not above the base rate has no warm-up: there is nowhere to rise to.
+    There is no warm-up if the peak is at most the base rate.
     """
     updates = updates_per_epoch * epochs
     warmup = min(updates, round(technique.warmup_epochs * updates_per_epoch)) if peak > base else 0
@@ -175,8 +175,8 @@ def rates(
 def choose(found: Mapping[float, float | None]) -> float:
     """Return the factor whose run has the lowest loss in its last epoch.
 
-    `found` are the losses of all factors tried: None for runs that were not finite. When none was,
-    it is the one nearest to the rule's.
+    `found` maps factors to losses, None for runs that were not finite. If all are None, returns the
+    factor nearest to 1.
     """
     finished = [(loss, factor) for factor, loss in found.items() if loss is not None]
     if not finished:
@@ -185,10 +185,10 @@ def choose(found: Mapping[float, float | None]) -> float:
 
 
 def next_factor(found: Mapping[float, float | None]) -> float | None:
-    """Return the factor that a sweep lacks; None where its best one is inside, to a factor of 2.
+    """Return the next factor of a sweep; None once the best one lies inside, to a factor of 2.
 
-    Beyond the end at which the best lies, twice as far; else midway, in the logarithm, to the
-    neighbour that is more than a factor of 2 away.
+    If the best is an end, the next is twice as far out; else it is halfway (geometrically) to a
+    neighbour more than a factor of 2 away.
     """
     tried, best = sorted(found), choose(found)
     if all(loss is None for loss in found.values()):

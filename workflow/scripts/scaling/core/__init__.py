@@ -1,1 +1,1 @@
-"""Cells, records, files, the environment, numbers as text."""
+"""Grid cells, records, files, the environment, number formats."""

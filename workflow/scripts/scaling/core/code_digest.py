@@ -1,4 +1,4 @@
-"""A digest of the code behind a script, which only a change of its meaning changes."""
+"""Hash the code behind a script; comments, layout and docstrings do not change the hash."""
 
 import ast
 import hashlib
@@ -11,7 +11,7 @@ from scaling.core import files
 from scaling.core.errors import UserError
 
 KEPT = Path(".snakemake/code_digests")
-"""What is known of texts read before, in Snakemake's own folder: parsing all takes a second."""
+"""Cache of parsed modules, in Snakemake's folder: parsing all of them takes a second."""
 
 
 MEASURES = tuple(
@@ -19,20 +19,20 @@ MEASURES = tuple(
     for place in (
         *("data/", "models/", "training/", "instruments/"),
         *("convergence/", "synchronization/", "quantization/"),
-        # What ranks see, what an option means, what is counted.
+        # Data of ranks, meanings of options, counters.
         *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
         *("registry/datasets/", "registry/engines/", "registry/update_rule"),
         *("config/scheme", "config/technique"),
         *("core/gpu_counters", "core/paired_accuracy", "core/training_options"),
     )
 )
-"""Where the code lies that decides what is measured. What else a measurement imports launches it,
-checks its input, words its messages or writes its record."""
+"""The modules that decide what is measured. Other imports of a measuring script launch it, check
+its input, word its messages or write its record."""
 
 
 @cache
 def measuring_digest(script: Path, *modules: str | Path) -> str:
-    """Digest as `digest` does, of the script and of the code in `MEASURES` or outside of ours."""
+    """Hash the script and those of its imports that `MEASURES` lists or that are user plugins."""
     found = files_of(script, *modules)
     return _digest(script.parent, [path for path in found if _measures(path, script)])
 
@@ -45,11 +45,11 @@ def _measures(path: Path, script: Path) -> bool:
 
 @cache
 def digest(script: Path, *modules: str | Path) -> str:
-    """Digest the script, `modules` (dotted names, files) and all of ours that they import, as hex.
+    """Return the hash (hex) of the script, of `modules` (dotted names or files) and their imports.
 
-    Ours are those below the script's folder. Imports inside functions count; a module that is
-    imported by its name as a text does not, and has to be among `modules`. Comments, layout and
-    docstrings are not part of a digest.
+    Only imports from the script's folder are followed, also those inside functions. A module that
+    is imported by a name in a string is not found and has to be listed in `modules`. Comments,
+    layout and docstrings are ignored.
     """
     return _digest(script.parent, files_of(script, *modules))
 
@@ -63,7 +63,7 @@ def _digest(root: Path, paths: list[Path]) -> str:
 
 
 def files_of(script: Path, *modules: str | Path) -> list[Path]:
-    """The files that `digest` covers, sorted."""
+    """Return the files that `digest` covers, sorted."""
     root = script.parent
     found: set[Path] = set()
     waiting = [script, *(module for module in modules if isinstance(module, Path))]
@@ -79,7 +79,7 @@ def files_of(script: Path, *modules: str | Path) -> list[Path]:
 
 @cache
 def _files(root: Path, name: str) -> list[Path]:
-    """The files that importing the dotted `name` runs: packages on the way, and the module."""
+    """Return the files that importing the dotted `name` runs: parent packages and the module."""
     parts, found = name.split("."), []
     for count in range(1, len(parts) + 1):
         path = root.joinpath(*parts[:count])
@@ -94,7 +94,7 @@ def _text(path: Path) -> str:
 
 @cache
 def _understood(text: str) -> tuple[str, list[str]]:
-    """Digest what a module's text means, and list the dotted names that it imports; keep both."""
+    """Return the hash of a module's meaning and the dotted names it imports; cached by text."""
     kept = KEPT / hashlib.sha256((_text(Path(__file__)) + text).encode()).hexdigest()
     with suppress(OSError, ValueError):
         meaning, names = json.loads(kept.read_text())
@@ -110,8 +110,8 @@ def _understood(text: str) -> tuple[str, list[str]]:
 def _content(node: object, imported: list[str]) -> object:
     """Convert a syntax tree to lists, and add the dotted names that it imports to `imported`.
 
-    Left out are positions, statements that are a text alone (docstrings, of fields and constants
-    too), and empty fields, which differ between versions of Python as `ast.unparse`'s text does.
+    Positions, docstrings and other statements that are only a string, and empty fields are left
+    out: empty fields differ between versions of Python, as the text of `ast.unparse` does.
     """
     if isinstance(node, list):
         return [_content(child, imported) for child in node if not _is_text(child)]
@@ -120,7 +120,7 @@ def _content(node: object, imported: list[str]) -> object:
     if isinstance(node, ast.Import):
         imported += [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        # What is imported from a package may be a module of it.
+        # A name imported from a package may be a module.
         imported += [f"{node.module}.{alias.name}" for alias in node.names]
     fields = [(name, getattr(node, name, None)) for name in node._fields]
     kept = [(name, _content(value, imported)) for name, value in fields if value not in (None, [])]

@@ -13,7 +13,7 @@ WORDS = {"yes": True, "no": False}
 
 
 def script(function: Callable[..., None]) -> Callable[..., None]:
-    """Make the `program` main(argv) of a function, whose parameters are the script's options."""
+    """Decorate main(argv): its parameters become command-line options; see `program`."""
 
     def main(argv: list[str] | None = None) -> None:
         parse(function, argv)
@@ -25,13 +25,13 @@ def script(function: Callable[..., None]) -> Callable[..., None]:
 def parse(
     command: Callable[..., T], argv: list[str] | None = None, description: str | None = None
 ) -> T:
-    """Call `command`, a dataclass or function, with the options in `argv` (default: the process's).
+    """Call `command`, a dataclass or function, with the options in `argv` (default: sys.argv).
 
-    A field `learning_rate` is the option `--learning-rate`; the fields of a dataclass inside are
-    options like the others. Lists take any number of values, truth values yes or no, dictionaries
-    and lists of them JSON. `--help` shows the `description` (default: the docstring of the module
-    that defines the command) and the docstring of each field. An option that is unknown, missing or
-    has a bad value ends the process with status 2 and a message.
+    A field `learning_rate` is the option `--learning-rate`; fields of nested dataclasses are
+    options too. Lists take any number of values, booleans yes or no, dictionaries and lists of them
+    JSON. `--help` shows `description` (default: the docstring of the module that defines the
+    command) and the docstring of each field. An unknown, missing or invalid option ends the process
+    with status 2 and a message.
     """
     import tyro
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
@@ -69,10 +69,7 @@ def parse(
 
 
 def options(values: Mapping[str, Any], *keys: str) -> str:
-    """Write `values`, or those of `keys`, as options for the shell, as `parse` reads them.
-
-    None is left out.
-    """
+    """Format `values`, or those of `keys`, as shell options for `parse`; None is left out."""
     chosen = {key: values[key] for key in keys or values}
     texts = [f"--{key.replace('_', '-')} {_text(v)}" for key, v in chosen.items() if v is not None]
     return " ".join(texts)

@@ -1,4 +1,4 @@
-"""Where a run took place: hosts, devices, versions, commit. Imports no torch by itself."""
+"""Describe where a run took place: hosts, devices, versions, commit. Does not import torch."""
 
 import os
 import platform
@@ -19,24 +19,24 @@ import pynvml
 from scaling.core.errors import UserError
 
 Device = Literal["auto", "cpu", "cuda"]
-"""Where to compute. `auto` is for command lines: `resolve_device` says what it means here."""
+"""Where to compute; see `resolve_device` for `auto`."""
 OLDEST_TORCH = (2, 11)
 TURING, AMPERE = (7, 5), (8, 0)
-"""The least compute capabilities: of GPUs that CUDA 13 knows, and of those with TF32 and bf16."""
+"""Minimum compute capabilities: for CUDA 13, and for TF32 and bf16."""
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def now() -> str:
-    """The current time in UTC, ISO 8601, to the millisecond."""
+    """Return the current time in UTC, ISO 8601, to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def describe(device: Device) -> dict[str, Any]:
-    """The environment of a run, as far as it is known without starting a device.
+    """Return the environment of a run, as far as it is known without initializing a device.
 
-    `device_names` are all of this machine's; the lease narrows them down (`leased_gpus`). The
-    workers add what only they see (`seen_by`). `boot_id` is the kernel's: virtual machines often
-    share a host's name.
+    `device_names` lists all GPUs of this machine; `leased_gpus` later replaces it by the leased
+    ones. The worker processes add the rest (`seen_by`). `boot_id` is the kernel's: virtual machines
+    often share a host name.
     """
     return {
         "hosts": [host()],
@@ -61,9 +61,9 @@ def describe(device: Device) -> dict[str, Any]:
 
 
 def describe_process(device: Any) -> dict[str, Any]:
-    """Describe where this process computes, on the one `device` (a torch.device) it picked.
+    """Return the host and the `device` (a torch.device) of this process.
 
-    A GPU is asked for its UUID: CUDA need not number the GPUs as their driver does.
+    GPUs are identified by UUID: CUDA may number GPUs in another order than the driver.
     """
     import torch
 
@@ -74,9 +74,9 @@ def describe_process(device: Any) -> dict[str, Any]:
 
 
 def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the processes of a run know of where they are, from their `start` lines, if any.
+    """Return the environment as a run's processes reported it in their `start` lines, if any.
 
-    `hosts` and GPUs of all nodes, where there are several; versions of the first process.
+    `hosts` and GPUs cover all nodes of a multi-node run; versions are the first process's.
     """
     if not starts:
         return {}
@@ -93,26 +93,26 @@ def seen_by(starts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def host() -> str:
-    """The name of this machine; within a Slurm job, the one that Slurm knows it by."""
+    """Return this machine's name; inside a Slurm job, Slurm's name for it."""
     return os.environ.get("SLURMD_NODENAME") or platform.node()
 
 
 def slurm_gpus() -> list[str]:
-    """This node and the ids of its GPUs that Slurm gave to this job step, as `node:0,1`."""
+    """Return this node and the GPU ids that Slurm assigned to this job step, as `node:0,1`."""
     ids = os.environ.get("SLURM_STEP_GPUS")
     return [f"{host()}:{ids}"] if ids else []
 
 
 def gpu_names() -> list[str]:
-    """The names of this machine's GPUs that answer, in NVML's order; empty without a driver."""
+    """Return the names of this machine's working GPUs, in NVML's order; empty without a driver."""
     count = ask_nvml(pynvml.nvmlDeviceGetCount) or 0
     return leased_gpus([str(index) for index in range(count)])["device_names"]
 
 
 def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
-    """`device_names` and `device_ids` (UUIDs) of GPUs, given as CUDA_VISIBLE_DEVICES names them.
+    """Return `device_names` and `device_ids` (UUIDs) of GPUs listed as in CUDA_VISIBLE_DEVICES.
 
-    Where the driver does not tell, an id is the entry itself and the name is left out.
+    Where the driver does not know a GPU, its id is the entry itself and its name is left out.
     """
     names = [ask_nvml(pynvml.nvmlDeviceGetName, gpu_handle(entry)) for entry in entries]
     return {
@@ -122,22 +122,22 @@ def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
 
 
 def gpu_uuid(entry: str) -> str:
-    """The UUID of the GPU that CUDA_VISIBLE_DEVICES names so; the entry if the driver knows none.
+    """Return the UUID of a CUDA_VISIBLE_DEVICES entry; the entry itself if the driver knows none.
 
-    An index means another GPU in another container or job; a UUID does not.
+    An index can mean another GPU in another container or job; a UUID cannot.
     """
     return ask_nvml(pynvml.nvmlDeviceGetUUID, gpu_handle(entry)) or entry
 
 
 def gpu_handle(entry: str) -> Any:
-    """NVML's handle of the GPU that CUDA_VISIBLE_DEVICES names so, None where it knows none."""
+    """Return NVML's handle of a CUDA_VISIBLE_DEVICES entry, None if NVML does not find it."""
     if entry.isdigit():
         return ask_nvml(pynvml.nvmlDeviceGetHandleByIndex, int(entry))
     return ask_nvml(pynvml.nvmlDeviceGetHandleByUUID, entry)
 
 
 def ask_nvml(ask: Callable[..., Any], *arguments: Any) -> Any:
-    """What the driver answers; None without one, or where it cannot tell, or of no GPU (None)."""
+    """Return the result of an NVML query; None without a driver, a GPU, or an answer."""
     try:
         pynvml.nvmlInit()
         return None if None in arguments else ask(*arguments)
@@ -146,7 +146,7 @@ def ask_nvml(ask: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def visible_gpus() -> list[str]:
-    """The GPUs this process may use, as CUDA_VISIBLE_DEVICES would name them, each once."""
+    """Return the GPUs visible to this process, as CUDA_VISIBLE_DEVICES entries, each once."""
     there = len(gpu_names())
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None or not there:
@@ -157,14 +157,15 @@ def visible_gpus() -> list[str]:
 
 
 def resolve_device(requested: Device) -> Device:
-    """Replace `auto`, by `cuda` exactly where a GPU is visible; UserError for `cuda` elsewhere.
+    """Replace `auto` by `cuda` if a GPU is visible, else by `cpu`.
 
-    And for a PyTorch that is too old, or that cannot use the GPUs.
+    Raises UserError for `cuda` without a GPU, and for a PyTorch that is too old or cannot use the
+    GPUs.
     """
     built = torch_build()
-    told = built.get("__version__", "")
-    if told and tuple(map(int, told.split(".")[:2])) < OLDEST_TORCH:
-        raise UserError(f"PyTorch is {told}, and 2.11 or newer is needed: make env installs it")
+    version = built.get("__version__", "")
+    if version and tuple(map(int, version.split(".")[:2])) < OLDEST_TORCH:
+        raise UserError(f"PyTorch is {version}, and 2.11 or newer is needed: make env installs it")
     if requested == "cpu":
         return "cpu"
     if built.get("hip"):
@@ -176,8 +177,8 @@ def resolve_device(requested: Device) -> Device:
         cuda = built.get("cuda") or ""
         if cuda >= "13" and (old := older_gpu(TURING)):
             raise UserError(
-                f"{old}, and CUDA {cuda} of PyTorch {told} begins at 7.5 (Turing): leave it out of "
-                "CUDA_VISIBLE_DEVICES, or set device to cpu"
+                f"{old}, and CUDA {cuda} of PyTorch {version} begins at 7.5 (Turing): leave it out "
+                "of CUDA_VISIBLE_DEVICES, or set device to cpu"
             )
         return "cuda"
     if given := slurm_gpus():
@@ -194,7 +195,7 @@ def resolve_device(requested: Device) -> Device:
 
 
 def torch_build() -> dict[str, Any]:
-    """What torch.version says, without the seconds of importing PyTorch; empty where there is none.
+    """Return the contents of torch/version.py without importing PyTorch; empty without it.
 
     `__version__`, and the versions of `cuda` or `hip` that it was built for, else null.
     """
@@ -204,7 +205,7 @@ def torch_build() -> dict[str, Any]:
 
 
 def older_gpu(capability: tuple[int, int]) -> str | None:
-    """Say which visible GPU has a lower compute capability, if one of them is known to."""
+    """Describe a visible GPU whose compute capability is below `capability`, if any is known."""
     for handle in map(gpu_handle, visible_gpus()):
         own = ask_nvml(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
         if own and tuple(own) < capability:
@@ -214,7 +215,7 @@ def older_gpu(capability: tuple[int, int]) -> str | None:
 
 
 def applied_precision(asked: str, device: str) -> str:
-    """The precision that the visible GPUs, or the CPU, apply: what has no TF32 keeps to float32."""
+    """Return the precision that the visible GPUs (or the CPU) use: without TF32 it is float32."""
     lacks = device == "cpu" or older_gpu(AMPERE)
     return "float32" if asked == "tf32" and lacks else asked
 
@@ -233,7 +234,7 @@ def _cpu_name() -> str:
 
 
 def installed(package: str) -> str | None:
-    """The version of a package, None where it is not installed."""
+    """Return the version of an installed package, else None."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""How a script ends: with an error that the user can act on, or with its own Snakemake."""
+"""How a script exits: on an error that the user can fix, or when its Snakemake ends."""
 
 import os
 import signal
@@ -13,16 +13,16 @@ import psutil
 
 Main = TypeVar("Main", bound=Callable[[], None])
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
-"""The id of the Snakemake that a script ends with, empty for none."""
+"""The process id of the Snakemake whose end also ends a script; empty for none."""
 
 
 class UserError(Exception):
-    """A mistake that the user can fix. Its message is one sentence: what, where, what to do."""
+    """An error that the user can fix. Its message is one sentence: what, where, what to do."""
 
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """Within the block a UserError ends this process with its one sentence."""
+    """Within the block, a UserError ends this process with its message."""
     try:
         yield
     except UserError as error:
@@ -30,10 +30,11 @@ def refused() -> Iterator[None]:
 
 
 def program(main: Main) -> Main:
-    """Run a script's main(), the last of its module, where that is what was started.
+    """Decorate a script's main(), the last function of its module: it runs if the file is started.
 
-    A UserError ends it with its one sentence and exit status 1, the end of its Snakemake, or of the
-    shell between, as SIGTERM does: Snakemake that is killed takes none of its jobs along.
+    A UserError ends the script with its message and exit status 1. The end of its Snakemake, or of
+    the shell between them, ends it as SIGTERM does: a killed Snakemake does not end its jobs
+    itself.
     """
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):
@@ -45,7 +46,7 @@ def program(main: Main) -> Main:
 
 
 def _end_with(*pids: int) -> None:
-    """Send this process SIGTERM once one of those has ended."""
+    """Send this process SIGTERM once one of these processes has ended."""
     with suppress(psutil.NoSuchProcess):
         watched = [psutil.Process(pid) for pid in pids]
         while all(process.status() != psutil.STATUS_ZOMBIE for process in watched):

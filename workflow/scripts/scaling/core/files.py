@@ -1,4 +1,4 @@
-"""Files that exist whole or not at all."""
+"""Read files, and write them atomically: a file is complete or absent."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from scaling.core.errors import UserError
 def atomic_path(target: Path) -> Iterator[Path]:
     """Yield a temporary path beside `target` that replaces it when the block succeeds.
 
-    When the block raises, `target` is left as it was and nothing half-written stays.
-    Raises UserError when the disk is full or the folder cannot be written.
+    If the block raises, `target` is unchanged and the temporary file is removed. Raises UserError
+    when the disk is full or the folder cannot be written.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def same_times(target: Path) -> Iterator[None]:
-    """Give `target` the times that it has before the block, after it too."""
+    """Restore the access and modification times of `target` after the block."""
     before = target.stat()
     yield
     os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -51,18 +51,18 @@ def write_text(target: Path, text: str) -> None:
 
 
 def log_end(source: Path) -> str:
-    """The end of a log: at most 40 lines and 8,000 characters."""
+    """Return the end of a log: at most 40 lines and 8,000 characters."""
     lines = source.read_text(encoding="utf-8", errors="replace").splitlines()
     return "\n".join(lines[-40:])[-8000:] + "\n"
 
 
 def write_json(target: Path, document: Any) -> None:
-    """Write `document` to `target` atomically, as indented JSON; NaN and infinity are refused."""
+    """Write `document` to `target` atomically, as indented JSON; NaN and infinity are errors."""
     write_text(target, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
 def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
-    """The text of a file; one that is missing, none, too large or not UTF-8 is a UserError."""
+    """Return the text of a file; UserError if it is missing, not a file, too large or not UTF-8."""
     try:
         found = source.stat()
         if not S_ISREG(found.st_mode) or found.st_size > most_bytes:
@@ -75,7 +75,7 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
 
 
 def read_json(source: Path) -> Any:
-    """The JSON document in `source`; UserError for a missing one, for NaN, or for a key twice."""
+    """Return the JSON document in `source`; UserError if missing, or for NaN or a duplicate key."""
     try:
         document = json.loads(read_text(source), object_pairs_hook=_once, parse_constant=float)
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()

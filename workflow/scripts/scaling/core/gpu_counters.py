@@ -1,4 +1,4 @@
-"""What the driver counts of GPUs: energy, clocks, what holds them back. Needs no torch."""
+"""Read the driver's counters of GPUs: energy, clocks, throttling. Does not import torch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,11 +15,11 @@ REASONS = {
     "hardware_heat": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN,
     "power_brake": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN,
 }
-"""Why a GPU's clocks are lowered, by the driver's counter of the nanoseconds it lasted."""
+"""Reasons for lowered GPU clocks, each with the driver's counter of its nanoseconds."""
 
 
 class GpuCounters:
-    """The counters of `gpus`, given as CUDA_VISIBLE_DEVICES names them, from now on."""
+    """Counters of `gpus` (CUDA_VISIBLE_DEVICES entries), starting now."""
 
     def __init__(self, gpus: Sequence[str]) -> None:
         handles = [gpu_handle(gpu) for gpu in gpus]
@@ -27,9 +27,9 @@ class GpuCounters:
         self._counts = [_counts(handle) for handle in self._handles]
 
     def read(self) -> list[GpuReading]:
-        """Read each GPU since the last reading; nothing where the driver does not know them all.
+        """Return each GPU's counts since the last reading; empty if the driver lacks one of them.
 
-        Takes milliseconds of the host, so never within what is timed.
+        Takes milliseconds on the host: call it outside of timed sections.
         """
         before, self._counts = self._counts, [_counts(handle) for handle in self._handles]
         found = []
@@ -47,13 +47,13 @@ class GpuCounters:
 
 
 def power_capped_seconds(readings: list[GpuReading]) -> float | None:
-    """Seconds of the GPU that was held back longest by its power limit; None where not counted."""
+    """Return the longest time that any GPU spent at its power limit; None if not counted."""
     held = [reading["held_back_seconds"].get("power_cap") for reading in readings]
     return None if None in held else max(filter(None, held), default=0.0 if held else None)
 
 
 def _counts(handle: Any) -> dict[str, float]:
-    """Joules and seconds so far, by name, as far as they are counted."""
+    """Return the joules and seconds counted so far, by name, where available."""
     fields = ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [*REASONS.values()]) or []
     counted = {
         name: field.value.ullVal / 1e9

@@ -1,4 +1,4 @@
-"""The grid of a study: which cells it has and where the record of each run lies."""
+"""The grid of a study: its cells, and the paths of their records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,11 +9,11 @@ from typing import Any
 CELL_KEYS = ["recipe", "strategy", "gpus", "batch_size"]
 RUN_KEYS = [*CELL_KEYS, "seed", "repeat"]
 RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS[:-1]) + "{repeat}"
-"""The folder of a run's record, from that of all; `repeat` is "" for the first, else a folder."""
+"""The folder of a run's record below `runs`; `repeat` is "" for the first, else a folder."""
 
 
 def single_gpu(strategy: str) -> str:
-    """`RUN_PATTERN` of a strategy's runs on one GPU."""
+    """Return the `RUN_PATTERN` of a strategy's runs on one GPU."""
     return RUN_PATTERN.replace("{strategy}", strategy).replace("{gpus}", "1")
 
 
@@ -22,30 +22,30 @@ class Cell:
     """One run of the grid: a cell (recipe, strategy, gpus, batch_size per GPU) and its seed."""
 
     recipe: str
-    """How to train, a name of the configuration's `recipes`."""
+    """A name in the configuration's `recipes`: how to train."""
     strategy: str
-    """How to spread it over GPUs, a name of the registry of strategies."""
+    """A name in the registry of strategies: how to spread training over GPUs."""
     gpus: int
-    """GPUs; on a CPU, processes."""
+    """Number of GPUs; on a CPU, of processes."""
     batch_size: int
     """Samples per GPU and step."""
     seed: int
-    """Of initial weights, order and augmentation."""
+    """Seed of initial weights, order and augmentation."""
     repeat: int = 0
-    """Which of several processes that do the same work, from 0."""
+    """Number of the repeat, from 0: repeats are processes that do the same work."""
 
     @property
     def global_batch_size(self) -> int:
-        """Samples of one update, over all GPUs."""
+        """The samples of one update, over all GPUs."""
         return self.gpus * self.batch_size
 
     def record_path(self, runs: Path) -> Path:
-        """Where the record of this run lies below the folder `runs`."""
+        """Return the path of this run's record below the folder `runs`."""
         repeat = f"/repeat~{self.repeat}" if self.repeat else ""
         return runs / RUN_PATTERN.format(**asdict(self) | {"repeat": repeat}) / "run.json"
 
     def log_path(self, logs: Path) -> Path:
-        """Where the log of this run lies below the folder `logs`."""
+        """Return the path of this run's log below the folder `logs`."""
         return self.record_path(logs / "train_run").parent.with_suffix(".log")
 
     def __str__(self) -> str:
@@ -57,12 +57,12 @@ class Cell:
 
 
 def of(config: dict[str, Any]) -> list[Cell]:
-    """Every run of a configuration's grid; see `expand`."""
+    """Return every run of a configuration's grid; see `expand`."""
     return expand(**section(config))
 
 
 def section(config: dict[str, Any]) -> dict[str, Any]:
-    """The section `grid` with what its recipes say of their strategies: arguments of `expand`."""
+    """Return the section `grid` with each recipe's limit on strategies, for `expand`."""
     recipes = {name: config["recipes"][name] for name in config["grid"]["recipes"]}
     limits = {name: own["strategies"] for name, own in recipes.items() if own.get("strategies")}
     return config["grid"] | ({"limits": limits} if limits else {})
@@ -83,10 +83,10 @@ def expand(
     repeats: list[dict[str, Any]] | int = 1,
     limits: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Cell]:
-    """Every combination, in the order of the contracts' path, with its repeats.
+    """Return every combination with its repeats, in the order of the path's folders.
 
-    `repeats` is their number, or a number for some cells each (see `repeats_of`); a recipe in
-    `limits` has the strategies named there alone.
+    `repeats` is a number, or a list of numbers for parts of the grid (see `repeats_of`); a recipe
+    in `limits` is combined only with the strategies named there.
     """
     limits = limits or {}
     wanted = [{"repeats": repeats}] if isinstance(repeats, int) else repeats
@@ -99,9 +99,9 @@ def expand(
 
 
 def repeats_of(wanted: dict[str, Any], *values: Any) -> int:
-    """How many runs an entry of `grid.repeats` asks for of a cell: 0 where it is of others.
+    """Return the runs per cell that an entry of `grid.repeats` asks for; 0 for other cells.
 
-    It is of the cells whose recipe is among its `recipes`, and so on; of all without such a key.
+    An entry selects cells by its keys (`recipes`, …); a key that is left out selects all.
     """
     chosen = (wanted.get(key) for key in ("recipes", "strategies", "gpus", "batch_sizes"))
     named = all(some is None or value in some for some, value in zip(chosen, values, strict=False))

@@ -1,4 +1,4 @@
-"""How numbers and cells are written in the report."""
+"""Format numbers and names of cells as text."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -10,10 +10,9 @@ MILLION = 1e6
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """`digits` significant digits, but never fewer than all before the point: 0.345, 12.4, 1,234.
+    """Format with `digits` significant digits, and all integer digits: 0.345, 12.4, 1,234.
 
-    From a million on there are no more than `digits`: 1.66e10. A value without a number is an en
-    dash.
+    From a million on only `digits` are shown: 1.66e10. NaN is an en dash.
     """
     if pd.isna(value):
         return "–"
@@ -27,7 +26,7 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{value:,.{decimals}f}".replace("-", "−")
 
 
-def told_apart(found: float, expected: float) -> tuple[str, str]:
+def distinguishable(found: float, expected: float) -> tuple[str, str]:
     """Two figures with at least 3 digits, and 2 of their difference: 19.764 and 19.704.
 
     Whole numbers are written as such.
@@ -42,34 +41,34 @@ def told_apart(found: float, expected: float) -> tuple[str, str]:
 
 
 def seconds(value: float) -> str:
-    """`0.345 s`."""
+    """Format seconds: `0.345 s`."""
     return f"{significant(value)} s"
 
 
 def span(low: float, high: float, digits: int = 3) -> str:
-    """`0.341–0.352`."""
+    """Format a range: `0.341–0.352`."""
     return f"{significant(low, digits)}–{significant(high, digits)}"
 
 
 def times(value: float) -> str:
-    """A ratio: `1.87×`, `–` where there is none."""
+    """Format a ratio: `1.87×`, `–` for NaN."""
     return "–" if math.isnan(value) else f"{significant(value)}×"
 
 
 def percent(share: float) -> str:
-    """A share, 1.0 being all of it: `86 %`, `0.4 %`."""
+    """Format a fraction of 1 as percent: `86 %`, `0.4 %`."""
     value = 100 * share
     decimals = 0 if value == 0 or abs(value) >= 10 else 1
     return f"{value:.{decimals}f} %".replace("-", "−")
 
 
 def points(value: float) -> str:
-    """A difference of percentages: `+0.20`, `−1.35`."""
+    """Format a difference of percentages: `+0.20`, `−1.35`."""
     return f"{value:+z.2f}".replace("-", "−")
 
 
 def data(count: float) -> str:
-    """Bytes in decimal units: `44.7 MB`, `6.57 GB`; a count that is unknown is an en dash."""
+    """Format bytes in decimal units: `44.7 MB`, `6.57 GB`; NaN is an en dash."""
     if pd.isna(count):
         return "–"
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
@@ -79,7 +78,7 @@ def data(count: float) -> str:
 
 
 def rate(value: float, unit: str) -> str:
-    """A rate with the prefix that suits it: `797 TFLOP/s`, `4.27 TB/s`."""
+    """Format a rate with an SI prefix: `797 TFLOP/s`, `4.27 TB/s`."""
     prefix, size = next(
         (pair for pair in (("T", 1e12), ("G", 1e9)) if value >= pair[1]), ("M", MILLION)
     )
@@ -87,19 +86,19 @@ def rate(value: float, unit: str) -> str:
 
 
 def whole_span(values: Iterable[float], between: str = " to ") -> str:
-    """Smallest and largest of whole numbers: `3`, `1 to 9`, `–` where none is known."""
+    """Format the smallest and largest of some integers: `3`, `1 to 9`, `–` where all are NaN."""
     known = [int(value) for value in values if not pd.isna(value)]
     ends = dict.fromkeys(f"{end:,}" for end in (min(known), max(known))) if known else ["–"]
     return between.join(ends)
 
 
 def gpus(count: float) -> str:
-    """`1 GPU`, `4 GPUs`."""
+    """Format a number of GPUs: `1 GPU`, `4 GPUs`."""
     return "1 GPU" if count == 1 else f"{int(count)} GPUs"
 
 
 def _exponent(value: float, digits: int = 2) -> int:
-    """The power of ten of `value`, rounded to `digits` digits."""
+    """Return the power of ten of `value` after rounding to `digits` digits."""
     return int(f"{value:.{digits - 1}e}".partition("e")[2])
 
 
@@ -108,23 +107,23 @@ def _whole(value: float) -> str:
 
 
 def plural(count: float, noun: str) -> str:
-    """`1 cell`, `3 cells`."""
+    """Format a count with its noun: `1 cell`, `3 cells`."""
     return f"{count:,.0f} {noun}" if count == 1 else f"{count:,.0f} {noun}s"
 
 
 def cell_name(row: Any) -> str:
-    """`plain/ddp, 4 GPUs, b = 512` for a table row."""
+    """Name the cell of a table row: `plain/ddp, 4 GPUs, b = 512`."""
     return (
         f"{row.recipe}/{row.strategy}, {gpus(int(row.gpus))}, b\u00a0=\u00a0{int(row.batch_size)}"
     )
 
 
 def estimate(name: str) -> str:
-    """An estimate of the communication as words."""
+    """Return the name of a communication estimate in words."""
     return name.replace("_", " ")
 
 
 FILTERS: dict[str, Callable[..., str]] = {
     write.__name__: write for write in (data, estimate, percent, significant, times)
 }
-"""What templates of sentences and of tables both write."""
+"""Jinja filters shared by the templates of claims and tables."""

@@ -1,4 +1,4 @@
-"""Compares the classes that two networks pick for the same test images."""
+"""Compare the predictions of two networks on the same test images."""
 
 import base64
 import math
@@ -20,7 +20,7 @@ class MeanDifference(NamedTuple):
 
     @property
     def errors(self) -> float:
-        """How many standard errors the difference is, with its sign; 0 for no difference."""
+        """The difference divided by its standard error, with its sign; 0 for no difference."""
         if self.points == 0:
             return 0.0
         error = self.standard_error_points
@@ -28,12 +28,13 @@ class MeanDifference(NamedTuple):
 
 
 def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
-    """Compare the classes `picked` with those of the `reference`: [n] each, n ≥ 2.
+    """Compare the predicted classes `picked` with those of the `reference`: [n] each, n ≥ 2.
 
     `difference_points` is the accuracy minus the reference's, in percentage points, and
-    `standard_error_points` that of the mean of d = right - right of the reference (-1, 0 or 1) over
-    the images; `agreement_percent` the share of images that both put in the same class. `gained`
-    images are right only here, `lost` ones only with the reference (McNemar 1947).
+    `standard_error_points` the standard error of the mean of d = right - right of the reference
+    (-1, 0 or 1) over the images; `agreement_percent` is the percentage of images that both put in
+    the same class. `gained` images are right only here, `lost` ones only with the reference
+    (McNemar 1947).
     """
     images = len(labels)
     right, was_right = picked == labels, reference == labels
@@ -54,10 +55,10 @@ def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, fl
 def mean_difference(
     labels: Classes, references: Sequence[Classes], picked: Sequence[Classes]
 ) -> MeanDifference:
-    """Average the accuracy of `picked` minus that of the `references`: [n] for each seed, n ≥ 2.
+    """Return the mean accuracy difference of `picked` to `references`: [n] for each seed, n ≥ 2.
 
-    Seeds share their test images, so an image's differences are averaged over the seeds first: the
-    standard error is that of the mean of these averages over the n images, for these seeds.
+    Seeds share their test images, so differences are averaged over the seeds per image first; the
+    standard error is the one of the mean of these averages over the n images, for these seeds.
     """
     pairs = zip(picked, references, strict=True)
     by_seed = [(ours == labels).astype(float) - (theirs == labels) for ours, theirs in pairs]
@@ -67,10 +68,10 @@ def mean_difference(
 
 
 def encode(classes: Classes) -> str:
-    """Write `classes` below 256 as base64 of their compressed bytes, for a record."""
+    """Encode `classes` (below 256) as base64 of their compressed bytes, for a record."""
     return base64.b64encode(zlib.compress(classes.astype(np.uint8).tobytes(), 9)).decode("ascii")
 
 
 def decode(text: str) -> Classes:
-    """Read what `encode` wrote: uint8 [n]."""
+    """Decode what `encode` wrote: uint8 [n]."""
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.uint8)

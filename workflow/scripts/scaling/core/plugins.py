@@ -1,4 +1,4 @@
-"""Python files of the user's own, outside the repository: models, strategies, recipes, datasets."""
+"""Load the user's Python files: models, strategies, recipes, datasets."""
 
 import importlib.util
 import os
@@ -12,19 +12,19 @@ from typing import Any
 from scaling.core.errors import UserError
 
 VARIABLE = "SCALING_PLUGINS"
-"""Lists the files in which registries look for entries too, separated as PATH is."""
+"""Environment variable that lists the plugin files, separated as in PATH."""
 
 
 def files() -> list[Path]:
-    """The files that the environment names."""
+    """Return the plugin files that the environment variable lists."""
     return [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 
 
 @cache
 def load(path: Path) -> ModuleType:
-    """Import the file as a module called by its stem; what lies beside it can be imported too.
+    """Import the file as a module named after it; modules in its folder can be imported too.
 
-    Raises UserError where there is none, or where it cannot be imported.
+    Raises UserError if the file is missing or cannot be imported.
     """
     if not path.is_file():
         raise UserError(f"{path} does not exist from {Path.cwd()}: give the path of a Python file")
@@ -41,9 +41,9 @@ def load(path: Path) -> ModuleType:
 
 
 def find(target: str) -> Any:
-    """The object called `file.py:name`, or `module:name` of a module that can be imported.
+    """Return the object named by `file.py:name`, or by `module:name` of an importable module.
 
-    Raises UserError where there is none.
+    Raises UserError if it does not exist.
     """
     place, _, name = target.partition(":")
     try:
@@ -53,12 +53,12 @@ def find(target: str) -> Any:
 
 
 def is_file(target: str) -> bool:
-    """Whether `target` names a file rather than a module."""
+    """Return whether `target` names a file rather than a module."""
     return target.partition(":")[0].endswith(".py")
 
 
 def source(target: str) -> Path | None:
-    """The file behind a `target` as `find` takes it; None where there is none to be read."""
+    """Return the file behind a `target` of `find`; None if there is no readable one."""
     place = target.partition(":")[0]
     if is_file(target):
         return Path(place)

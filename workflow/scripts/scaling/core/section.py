@@ -1,4 +1,4 @@
-"""Sections of the configuration, and what is said of mistakes in them."""
+"""Sections of the configuration, and the messages about errors in them."""
 
 from difflib import get_close_matches
 from typing import Any, Self
@@ -11,7 +11,7 @@ LONGEST_SHOWN, MOST_SAID = 60, 10
 
 
 class Section(BaseModel):
-    """A section: it has exactly these keys, of exactly these types."""
+    """A section of the configuration with exactly these keys and types."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -19,7 +19,7 @@ class Section(BaseModel):
 
     @classmethod
     def of(cls, values: Any, name: str = "the configuration") -> Self:
-        """Check `values` and fill in the defaults; UserError with one sentence per mistake."""
+        """Return the section of `values` and defaults; UserError with one sentence per error."""
         try:
             return cls.model_validate(values)
         except ValidationError as invalid:
@@ -27,9 +27,9 @@ class Section(BaseModel):
         raise UserError(f"{name} is wrong: {'; '.join(sorted(sentences))}")
 
     def completed(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return `values`, of which this section was made, with the defaults of keys left out.
+        """Return `values`, of which this section was made, with defaults for missing keys.
 
-        Entries of lists stay as they are.
+        Entries of lists are returned unchanged.
         """
         dumped, made = self.model_dump(), dict[str, Any]()
         for key in type(self).model_fields:
@@ -59,13 +59,13 @@ class Section(BaseModel):
             said += ", with a decimal point: YAML reads 5e-4 as text, and 5.0e-4 as a number"
         try:
             shown = repr(error["input"])
-        except ValueError:  # Python writes no integer of more than 4,300 digits.
+        except ValueError:  # Python refuses to format integers of more than 4,300 digits.
             shown = "a number of thousands of digits"
         shown = shown[:LONGEST_SHOWN] + "…" if len(shown) > LONGEST_SHOWN else shown
         return f"{key_name(error['loc'])} is {shown}: {said}"
 
 
 def key_name(path: Any) -> str:
-    """Write the place of a key: `grid.gpus[0]`."""
+    """Format the path of a key: `grid.gpus[0]`."""
     keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
     return "".join(keys).removeprefix(".")

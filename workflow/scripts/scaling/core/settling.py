@@ -1,4 +1,4 @@
-"""Whether a measurement that is repeated has settled, or changes still."""
+"""Whether the repeats of a measurement have become steady."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,16 +7,16 @@ from statistics import median
 from typing import Any
 
 STEADY = 0.02
-"""The largest drift, as a share, of epochs that have settled whatever their noise."""
+"""The largest drift, as a fraction, that counts as steady whatever the noise."""
 
 
 def drift(seconds: Sequence[float]) -> tuple[float, bool]:
-    """How much longer the last third of epochs take than the first, and whether they have settled.
+    """Return the relative slowdown from the first to the last third, and whether times are steady.
 
-    The share by which the median of the last third is above that of the first. They have settled
-    where it is at most `STEADY`, or less than the noise: the median difference of an epoch from the
-    one before it, which a trend hardly widens (von Neumann et al., Annals of Mathematical
-    Statistics 12, 1941, pp. 153–162). NaN, and not settled, for fewer than 3 epochs.
+    The slowdown is the median of the last third over that of the first, minus 1. Times are steady
+    if it is at most `STEADY`, or below the noise: the median difference between consecutive epochs,
+    which a trend hardly changes (von Neumann et al., Annals of Mathematical Statistics 12, 1941,
+    pp. 153–162). With fewer than 3 epochs it is NaN and not steady.
     """
     if len(seconds) < 3:
         return math.nan, False
@@ -27,7 +27,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
 
 
 def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The `drift` of the measured epochs, each as long as its slowest rank's, and `settled`."""
+    """Return the `drift` of the measured epochs (slowest rank's seconds), and `settled`."""
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":

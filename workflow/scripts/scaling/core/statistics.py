@@ -1,4 +1,4 @@
-"""Intervals of differences of means, and how several tests decide together."""
+"""Confidence intervals of differences of means, and verdicts from several tests."""
 
 import math
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ CONFIDENCE = 0.95
 
 
 def judge(holds: object, fails: object, between: str = "undecided") -> Any:
-    """Supported where a test `holds`, refuted where it clearly `fails`, and a word `between`."""
+    """Return `supported` if a test `holds`, `refuted` if it clearly `fails`, else `between`."""
     return "supported" if holds else "refuted" if fails else between
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of means and its interval of this `confidence`; NaN for none.
+    """A difference of means and its confidence interval at level `confidence`; NaN for none.
 
-    `samples` are the two that are compared, or their paired differences alone.
+    `samples` are the two compared samples, or the one sample of paired differences.
     """
 
     mean: float
@@ -32,31 +32,31 @@ class Difference:
 
     @property
     def below(self) -> bool:
-        """Whether all of the interval is below 0."""
+        """Whether the whole interval is below 0."""
         return self.high < 0
 
     @property
     def above(self) -> bool:
-        """Whether all of the interval is above 0."""
+        """Whether the whole interval is above 0."""
         return self.low > 0
 
 
 def bonferroni(tests: int) -> float:
-    """The confidence of each of several intervals where any one of them decides alone.
+    """Return the confidence level for each of several intervals of which any one can decide.
 
-    All of them together then miss the truth in at most one of twenty cases (Dunn, Journal of the
-    American Statistical Association 56, 1961, pp. 52–64).
+    Together they then miss the truth in at most one of twenty cases (Dunn, Journal of the American
+    Statistical Association 56, 1961, pp. 52–64).
     """
     return 1 - (1 - CONFIDENCE) / tests
 
 
 def difference(*samples: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
-    """The mean of a second sample minus that of a first, or of one sample of paired differences.
+    """Return the mean of the second sample minus the first's, or the mean of paired differences.
 
-    Pairs are of trainings that share their seed: what it does to both cancels out (Student,
-    Biometrika 6, 1908, pp. 1–25); of equal differences the interval is a point. Two samples count
-    as independent: recipes draw shuffles and crops differently, also with equal seeds. No interval
-    of fewer than 2 values, nor of two samples neither of which varies.
+    Pairs are trainings with the same seed, whose common effect cancels (Student, Biometrika 6,
+    1908, pp. 1–25); if all differences are equal the interval is a point. Two samples are treated
+    as independent: recipes draw different shuffles and crops even with the same seed. There is no
+    interval for fewer than 2 values, nor for two samples without variance.
     """
     mean = fmean(samples[-1]) - (fmean(samples[0]) if len(samples) > 1 else 0.0)
     sizes, off = list(map(len, samples)), math.nan
@@ -67,12 +67,12 @@ def difference(*samples: Sequence[float], confidence: float = CONFIDENCE) -> Dif
 
 
 def margin(spreads: Any, sizes: Any, confidence: float = CONFIDENCE) -> Any:
-    """How far a sum or difference of means can be off, half of its confidence interval.
+    """Return half the width of the confidence interval of a sum or difference of means.
 
-    Welch's t (Biometrika 34, 1947, pp. 28–35), which does not ask for equal variances, with the
-    degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946, pp. 110–114). `spreads` are
-    the standard deviations of the samples, both [samples] or [samples, rows]. NaN where a sample
-    has fewer than two values, or none of them varies, as there is then no noise to judge by.
+    Welch's t (Biometrika 34, 1947, pp. 28–35), which does not assume equal variances, with
+    Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946, pp. 110–114). `spreads` are the
+    standard deviations of the samples, [samples] or [samples, rows]. NaN if a sample has fewer than
+    two values, or if none of them varies, as the noise is then unknown.
     """
     sizes = np.asarray(sizes, float)
     parts = np.square(np.asarray(spreads, float)) / sizes

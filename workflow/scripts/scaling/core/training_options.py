@@ -1,4 +1,4 @@
-"""The options that every training of a model has."""
+"""The options that all trainings of a model share."""
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -7,36 +7,36 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """Which images."""
+    """Options that select the images."""
 
     dataset: Path
     """images.npz, made by dataset_prepare.py."""
     manifest: Path
-    """Its manifest.json."""
+    """Its manifest.json, with the dataset's description."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """Which model."""
+    """Options that select the model."""
 
     model: str = "resnet18-cifar"
-    """What is trained; `scaling.models.build` says what it may be."""
+    """Name of the model; `scaling.models.build` lists the forms."""
     model_width: int = 64
-    """Channels of the first stage of resnet18-cifar."""
+    """Channels of the first stage, for resnet18-cifar."""
     model_options: dict[str, Any] = field(default_factory=dict)
-    """Arguments of another model's function."""
+    """Arguments of the function that makes another model."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(ModelOptions):
-    """The model, SGD, and how images are varied."""
+    """Options of the model, SGD and data augmentation."""
 
     learning_rate: float = 0.1
-    """Of SGD."""
+    """Learning rate of SGD."""
     momentum: float = 0.9
-    """Of SGD."""
+    """Momentum of SGD."""
     weight_decay: float = 5e-4
-    """Of SGD."""
+    """Weight decay of SGD."""
     crop_padding: int = 4
     """Pixels of padding around an image before a random crop."""
     horizontal_flip: bool = True
@@ -52,5 +52,5 @@ class TrainingOptions(ModelOptions):
 
     @property
     def shared(self) -> dict[str, Any]:
-        """These options alone, for another kind of training."""
+        """Return only these options, to pass to another kind of training."""
         return {key.name: getattr(self, key.name) for key in fields(TrainingOptions)}

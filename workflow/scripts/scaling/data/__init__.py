@@ -1,1 +1,1 @@
-"""Datasets: where images come from, and reading them."""
+"""Datasets: sources, preparation and loading of images."""

@@ -1,4 +1,4 @@
-"""The images the tutorial CNN is trained, calibrated and tested on, held as bytes."""
+"""Images for training, calibrating and testing the quantized networks, held as bytes."""
 
 import hashlib
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ EVALUATION_BATCH = 250
 
 @dataclass(frozen=True)
 class Images:
-    """Images and what the network needs to see them.
+    """Images and their normalization.
 
     `pixels` uint8 [n, 32, 32, 3], `labels` int64 [n]; `mean` and `std` per channel, of the training
-    images scaled to [0, 1]; `device` is where the batches go.
+    images scaled to [0, 1]; `device` receives the batches.
     """
 
     pixels: np.ndarray[Any, Any]
@@ -35,7 +35,7 @@ class Images:
         return len(self.pixels)
 
     def normalised(self, index: np.ndarray[Any, Any] | slice) -> Tensor:
-        """The chosen images, float32 [k, 3, 32, 32], (pixel / 255 - mean) / std per channel."""
+        """Return the chosen images, float32 [k, 3, 32, 32]: (pixel / 255 - mean) / std."""
         pixels = torch.from_numpy(self.pixels[index]).to(self.device)
         scaled = pixels.permute(0, 3, 1, 2).contiguous().float() / 255
         mean = torch.tensor(self.mean, device=self.device).view(1, 3, 1, 1)
@@ -43,16 +43,16 @@ class Images:
         return (scaled - mean) / std
 
     def batches(self) -> Iterator[Tensor]:
-        """All images in order, normalised, batch by batch."""
+        """Yield all images in order, normalized, batch by batch."""
         for start in range(0, len(self), EVALUATION_BATCH):
             yield self.normalised(slice(start, start + EVALUATION_BATCH))
 
     def checksum(self) -> str:
-        """SHA-256 of the pixels, image by image in order: which images these are."""
+        """Return the SHA-256 of the pixels, image by image in order."""
         return hashlib.sha256(np.ascontiguousarray(self.pixels).data).hexdigest()
 
     def sample(self, count: int, seed: int) -> "Images":
-        """`count` of the images, drawn without replacement by `seed`; all of them for 0."""
+        """Return `count` of the images, drawn without replacement by `seed`; all of them for 0."""
         if not 0 <= count <= len(self):
             raise UserError(
                 f"{count} images cannot be drawn from {len(self)}; ask for 1 to {len(self)}, "
@@ -67,9 +67,9 @@ class Images:
 def read_images(
     source: Path, manifest: Path, device: torch.device
 ) -> tuple[Images, Images, dict[str, str]]:
-    """The training and the test images of the dataset `source`, and what identifies it.
+    """Return the training and the test images of the dataset `source`, and its identification.
 
-    The mean and standard deviation come from its `manifest`, as do its `source` and `checksum`.
+    Mean and standard deviation come from its `manifest`, as do `source` and `checksum`.
     """
     arrays = dataset.load(source)
     described = DATASET.read(manifest)

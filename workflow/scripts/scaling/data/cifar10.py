@@ -1,4 +1,4 @@
-"""CIFAR-10 as published: downloaded or found, checked by md5, read by torchvision."""
+"""Read CIFAR-10, downloaded or from a path, checked by md5."""
 
 import tarfile
 import tempfile
@@ -14,21 +14,21 @@ from scaling.core.errors import UserError
 from scaling.data.dataset import ImageDataset, Request
 
 SILENCE_SECONDS = 60.0
-"""A server that sends nothing for so long is given up."""
+"""Timeout for a server that sends nothing."""
 
 
 class _Batches(CIFAR10):
-    """torchvision's reader, with the folder that holds the batch files themselves as its root."""
+    """torchvision's reader, with the folder of the batch files as its root."""
 
     base_folder = ""
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Read CIFAR-10 and say in words where it came from.
+    """Return CIFAR-10 and a description of its origin.
 
-    The path is an archive (cifar-10-python.tar.gz), or a folder that is or holds the archive or
-    cifar-10-batches-py. Without a path the archive is downloaded, unless it lies in the folder of
-    downloads already. Raises UserError when nothing usable is there, or after the last attempt.
+    The path is an archive (cifar-10-python.tar.gz), or a folder that is or contains the archive or
+    cifar-10-batches-py. Without a path the archive is downloaded, unless the download folder has
+    it. Raises UserError if the files are unusable, or after the last attempt.
     """
     place = _located(request.path.expanduser() if request.path else _downloaded(request))
     said = f"{CIFAR10.base_folder}, md5 of each file checked"
@@ -41,7 +41,7 @@ def read(request: Request) -> tuple[ImageDataset, str]:
 
 
 def _located(path: Path) -> Path:
-    """Find the archive or the folder of batch files at `path`, and check every md5."""
+    """Return the archive or the folder of batch files at `path`, after checking every md5."""
     batches = [*CIFAR10.train_list, *CIFAR10.test_list]
     batches.append((CIFAR10.meta["filename"], CIFAR10.meta["md5"]))
     for place in (path, path / CIFAR10.base_folder, path / CIFAR10.filename):

@@ -1,4 +1,4 @@
-"""The one form every image source is brought into, its file, and the manifest that describes it."""
+"""The common form of all datasets, its file, and the manifest that describes it."""
 
 import hashlib
 import json
@@ -17,35 +17,35 @@ from scaling.core.errors import UserError
 
 @dataclass(frozen=True)
 class Request:
-    """Which images to read: options of `dataset_prepare.py`."""
+    """Options of `dataset_prepare.py`: which images to read."""
 
     source: str
-    """A name of the registry of datasets."""
+    """A name in the registry of datasets."""
     raw_folder: Path = Path("resources/dataset/raw")
-    """Receives a download."""
+    """Folder for downloads."""
     path: Path | None = None
-    """Of cifar10 or images: where the files lie already."""
+    """For cifar10 and images: path of existing files."""
     mirror_url: str | None = None
-    """Of cifar10: where to download the archive from instead."""
+    """For cifar10: another address of the archive."""
     download_attempts: int = 3
-    """Of cifar10: how often to try."""
+    """For cifar10: maximum number of attempts."""
     train_images: int = 50_000
-    """Of synthetic."""
+    """For synthetic: number of training images."""
     test_images: int = 10_000
-    """Of synthetic."""
+    """For synthetic: number of test images."""
     seed: int = 0
-    """Of synthetic."""
+    """For synthetic: seed of the images."""
     image_size: int = 32
-    """Pixels of an image's sides; others are resized, bilinearly."""
+    """Side length in pixels; other images are resized bilinearly."""
 
 
 @dataclass(frozen=True, eq=False)
 class ImageDataset:
-    """Labelled square images in two splits, of S × S pixels.
+    """Labelled square images of S × S pixels in two splits.
 
-    `train_images`, `test_images`: uint8 [N, S, S, 3], red-green-blue, 0 to 255;
-    `train_labels`, `test_labels`: int64 [N], positions in `classes`; `classes`: distinct names.
-    Raises UserError when a label is no class, or a class has no image in one split.
+    `train_images`, `test_images`: uint8 [N, S, S, 3], red-green-blue, 0 to 255; `train_labels`,
+    `test_labels`: int64 [N], indexes into `classes`; `classes`: distinct names. Raises UserError if
+    a label is no class, or a split lacks a class.
     """
 
     train_images: NDArray[np.uint8]
@@ -72,7 +72,7 @@ class ImageDataset:
 
 
 def resized(dataset: ImageDataset, side: int) -> ImageDataset:
-    """The dataset with all images of side × side pixels, resized bilinearly where they are not."""
+    """Return the dataset with all images resized bilinearly to side × side pixels."""
     if dataset.train_images.shape[1] == side:
         return dataset
     train, test = (resize(images, side) for images in (dataset.train_images, dataset.test_images))
@@ -95,7 +95,7 @@ def save(dataset: ImageDataset, path: Path) -> None:
 
 
 def load(path: Path) -> ImageDataset:
-    """Read the dataset that `save` wrote to `path`; a missing or damaged file is a UserError."""
+    """Return the dataset that `save` wrote to `path`; UserError if it is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             read = {field.name: arrays[field.name] for field in fields(ImageDataset)}
@@ -107,10 +107,10 @@ def load(path: Path) -> ImageDataset:
 
 
 def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
-    """What the rest of the study needs to know of `dataset` without reading its images.
+    """Return what the study needs to know of `dataset` without reading its images.
 
-    `mean` and `std` are of the train images' three channels, scaled to [0, 1]; counts are in the
-    order of the classes. `origin` says in words where the images of `source` came from.
+    `mean` and `std` are per channel of the training images, scaled to [0, 1]; counts are in the
+    order of the classes. `origin` describes where the images of `source` came from.
     """
     mean, std = _channel_statistics(dataset.train_images)
     return {
@@ -129,7 +129,7 @@ def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
 
 
 def _checksum(dataset: ImageDataset) -> str:
-    """sha256 in hexadecimal over the class names, the sizes and the bytes of the four arrays."""
+    """Return the SHA-256 (hex) of the class names and of the shapes and bytes of the arrays."""
     sizes = [len(dataset.train_images), len(dataset.test_images)]
     digest = hashlib.sha256(json.dumps([dataset.classes, sizes]).encode())
     for array in (
@@ -143,8 +143,8 @@ def _checksum(dataset: ImageDataset) -> str:
 
 
 def _channel_statistics(images: NDArray[np.uint8]) -> tuple[list[float], list[float]]:
-    """Mean and standard deviation (of the population) of each channel, in [0, 1]."""
-    # Counting the 256 values is exact, and needs no copy of the images in float64.
+    """Return mean and (population) standard deviation of each channel, in [0, 1]."""
+    # Counting the 256 values is exact and needs no float64 copy of the images.
     values = np.arange(256) / 255
     counts = np.stack([np.bincount(images[..., c].ravel(), minlength=256) for c in range(3)])
     means = counts @ values / counts.sum(axis=1)

@@ -1,4 +1,4 @@
-"""scikit-learn's handwritten digits, of the size of CIFAR: real data in no time."""
+"""scikit-learn's handwritten digits at CIFAR's size: real data without a download."""
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -11,10 +11,10 @@ TEST_IMAGES = 297
 
 
 def read(request: Request | None = None) -> tuple[ImageDataset, str]:
-    """Read 1,500 train and 297 test images of the digits 0 to 9, the same at every call.
+    """Return 1,500 training and 297 test images of the digits 0 to 9, the same at every call.
 
-    The 17 grey levels are spread over 0 to 255, enlarged bilinearly, and repeated in three equal
-    channels. The split keeps each digit's share.
+    The 17 grey levels are scaled to 0 to 255, enlarged bilinearly, and repeated in three equal
+    channels. The split is stratified.
     """
     digits = load_digits()
     grey = np.round(digits.images * (255 / 16)).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Image files sorted into folders, train/<class>/* and test/<class>/*, or a tar archive of them."""
+"""Read image files in folders train/<class>/* and test/<class>/*, or a tar archive of them."""
 
 import hashlib
 import math
@@ -24,13 +24,12 @@ TO_DO = f"save it smaller, or raise the limits in {Path(__file__).name}"
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Read the images at the path; say where they came from and how many had to be resized.
+    """Return the images at the path, their origin, and how many were resized.
 
-    Classes are the folder names, sorted. Images are ordered by file name, then class, so that
-    numbered files come one class after another; a folder and an archive of it give the same
-    dataset. Hidden files, and what lies beside train/ and test/, are left out.
-    Raises UserError for an unreadable image, a class without images in either split, a layout
-    other than this one, and a damaged archive.
+    Classes are the folder names, sorted. Images are sorted by file name, then class, so that
+    numbered files alternate between classes; a folder and an archive of it give the same dataset.
+    Hidden files, and anything beside train/ and test/, are ignored. Raises UserError for an
+    unreadable image, a split without images of a class, another layout, and a damaged archive.
     """
     path = request.path.expanduser() if request.path else None
     if path is None or not path.exists():
@@ -61,7 +60,7 @@ def _unpack(path: Path, folder: str) -> None:
 
 
 def _image(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
-    """Let `member` be unpacked where it lies in a split; UserError where it is too large."""
+    """Return `member` to unpack if it is an image of a split; UserError if it is too large."""
     safe = tarfile.data_filter(member, folder)
     if PurePath(member.name).parts[:1] not in {(split,) for split in SPLITS}:
         return None
@@ -71,7 +70,7 @@ def _image(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
 
 
 def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
-    """Read the images in `folder`, whose name for the user is `path`; count the resized ones."""
+    """Return the images in `folder`, shown to the user as `path`, and how many were resized."""
     files = {}
     for split in SPLITS:
         # By the file's name, then its class.
@@ -107,14 +106,14 @@ def _visible(folder: Path) -> list[Path]:
 
 
 def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:
-    """Read an image as uint8 [side, side, 3], and say whether it had to be resized (bilinearly)."""
+    """Return an image as uint8 [side, side, 3], and whether it was resized (bilinearly)."""
     if not file.is_file() or file.stat().st_size > MOST_BYTES:
         raise UserError(f"{name} is no file of at most {MOST_BYTES:,} bytes; {TO_DO}")
     try:
         with Image.open(file) as image:
             if math.prod(image.size) > MOST_PIXELS:
                 raise ValueError(f"more than {MOST_PIXELS:,} pixels; {TO_DO}")
-            # Pillow reads 16 bits of a colour as 8, and says so here alone.
+            # Pillow reads 16-bit colours as 8 bits; only this shows it.
             codings = [str(tile[3]) for tile in image.tile]
             deep = any(";16" in coding and "BGR" not in coding for coding in codings)
             mode, pixels = image.mode, image.convert("RGB")

@@ -1,4 +1,4 @@
-"""Training images that stay on the device: shuffled, cropped and flipped there."""
+"""Training images in GPU memory: shuffled, cropped and flipped there."""
 
 import math
 
@@ -11,14 +11,14 @@ from scaling.data.dataset import ImageDataset
 
 
 class ResidentImages:
-    """All training images on one device, and the order in which one rank sees them.
+    """All training images on one device, in one rank's order.
 
-    The distribution is that of torchvision's RandomCrop(S, padding) and RandomHorizontalFlip: each
+    The distribution equals torchvision's RandomCrop(S, padding) and RandomHorizontalFlip: each
     image of S×S pixels gets one of (2·padding + 1)² crops with equal probability and is flipped
-    with probability 1/2. `draw` starts an epoch; each `stage` and `next_batch` then return the
-    following images. They only launch work on the device, and `next_batch` may be captured in a
-    CUDA graph. A new `seed` counts from the next `draw`. `waited` adds up the host's seconds of
-    waiting for images.
+    with probability 1/2. `draw` starts an epoch; each `stage` and `next_batch` return the next
+    images. They only launch work on the device, and a CUDA graph can capture `next_batch`. A new
+    `seed` applies from the next `draw`. `waited` is the total host seconds spent waiting for
+    images.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class ResidentImages:
         return functional.pad(images, (0, 0, *4 * [self._padding]))
 
     def stage(self, size: int) -> None:
-        """Have the next `size` images on the device, for `next_batch`."""
+        """Load the next `size` images onto the device, for `next_batch`."""
 
     def draw(self, epoch: int) -> None:
-        """Draw this epoch's order (the same on all ranks, shared out) and this rank's crops."""
+        """Draw this epoch's order (the same on all ranks, sharded) and this rank's crops."""
         device = self._order.device
         shared = torch.Generator(device).manual_seed(self.seed * 1_000_003 + epoch)
         order = torch.randperm(len(self._labels), generator=shared, device=device)
@@ -74,7 +74,7 @@ class ResidentImages:
         self._position.zero_()
 
     def next_batch(self, size: int) -> tuple[Tensor, Tensor]:
-        """The next `size` images, float32 [size, 3, S, S] in channels-last order, and labels."""
+        """Return the next `size` images, float32 [size, 3, S, S] in channels-last, and labels."""
         picks = self._position + torch.arange(size, device=self._order.device)
         self._position += size
         source, index = self._source(picks)
@@ -88,5 +88,5 @@ class ResidentImages:
         return images.permute(0, 3, 1, 2), self._labels[self._order[picks]]
 
     def _source(self, picks: Tensor) -> tuple[Tensor, Tensor]:
-        """Padded images on the device, and which of them are at these places of the order."""
+        """Return padded images on the device, and the indexes of the picked ones in them."""
         return self._images, self._order[picks]

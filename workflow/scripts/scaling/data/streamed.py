@@ -1,4 +1,4 @@
-"""Training images too many for the device: each batch is copied while the last one trains."""
+"""Training images that exceed GPU memory: each batch is copied while the previous one trains."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -12,11 +12,11 @@ from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages
 
 RESIDENT_SHARE = 0.25
-"""Of the memory that is free on a GPU: as much may hold images, the rest is for training."""
+"""The share of free GPU memory that images may take; the rest is for training."""
 
 
-def needed(data: ImageDataset, padding: int, device: torch.device) -> bool:
-    """Whether the training images, padded, take more than their share of a GPU's free memory."""
+def must_stream(data: ImageDataset, padding: int, device: torch.device) -> bool:
+    """Return whether the padded training images exceed their share of free GPU memory."""
     if device.type != "cuda":
         return False
     count, side = data.train_images.shape[:2]
@@ -25,10 +25,10 @@ def needed(data: ImageDataset, padding: int, device: torch.device) -> bool:
 
 
 class StreamedImages(ResidentImages):
-    """The same images in the same order as `ResidentImages`, kept in the host's memory.
+    """The same images in the same order as `ResidentImages`, kept in host memory.
 
-    A thread gathers the next batch into pinned memory and copies it beside the computation; two
-    buffers take turns. `stage` waits for it, outside of any CUDA graph.
+    A thread collects the next batch in pinned memory and copies it, overlapped with compute, to one
+    of two alternating buffers. `stage` waits for it, outside of any CUDA graph.
     """
 
     def _hold(self, images: np.ndarray) -> None:
@@ -82,7 +82,7 @@ class StreamedImages(ResidentImages):
         ]
 
     def _fetch(self, start: int, size: int) -> int:
-        """Copy images of the order to the device; return which buffer they are in."""
+        """Copy images of the order to the device; return the number of the buffer they are in."""
         self._turn = turn = 1 - self._turn
         pinned, own = self._buffers[turn]
         if self._cuda:

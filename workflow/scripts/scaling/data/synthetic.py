@@ -1,9 +1,9 @@
-"""Made-up images of any size and number.
+"""Synthetic images of any size and number.
 
-Each class is a grating: stripes at one of 5 angles, in one of 2 pairs of colours. Where the stripes
-lie (their phase), their width and their contrast are random, so that no single pixel tells a
-class: a linear classifier learns little, a convolution learns it. The angles of neighbouring
-classes overlap slightly, and noise is added, so that no classifier is always right.
+Each class is a grating: stripes at one of 5 angles, in one of 2 pairs of colours. Phase, width and
+contrast of the stripes are random, so that no single pixel determines the class: a linear
+classifier learns little, a convolution learns it. The angles of neighbouring classes overlap
+slightly, and noise is added, so that no classifier is perfect.
 """
 
 import numpy as np
@@ -22,21 +22,21 @@ CONTRAST_LEVELS = (15.0, 50.0)
 TINT_LEVELS = 20.0
 NOISE_LEVELS = 40.0
 CLASSES = [f"{colours} at {angle} degrees" for colours in COLOUR_PAIRS for angle in ANGLES_DEGREES]
-# Of 32×32. Bounds the memory of float32 work, and orders the random draws.
+# Images of 32×32. Limits float32 memory, and fixes the order of random draws.
 CHUNK_IMAGES = 2000
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Generate the images, and say from which seed."""
+    """Return generated images, and a description with their seed."""
     data = generate(request.train_images, request.test_images, request.seed, request.image_size)
     return data, f"{ORIGIN}, seed {request.seed}"
 
 
 def generate(train_images: int, test_images: int, seed: int, side: int = 32) -> ImageDataset:
-    """Generate `train_images` and `test_images` images of side² pixels and 10 balanced classes.
+    """Generate images of side² pixels in 10 balanced classes.
 
-    Classes differ by 1 image at most; the same arguments give the same images. Raises UserError
-    below one image per class.
+    Class sizes differ by 1 at most; the same arguments give the same images. Raises UserError for
+    less than one image per class.
     """
     for split, count in (("train", train_images), ("test", test_images)):
         if count < len(CLASSES):
@@ -67,7 +67,7 @@ def _split(
 def _gratings(
     labels: NDArray[np.int64], random: np.random.Generator, side: int
 ) -> NDArray[np.uint8]:
-    """One image for each label: uint8 [N, side, side, 3]."""
+    """Return an image for each label: uint8 [N, side, side, 3]."""
     count = len(labels)
 
     def uniform(low: float, high: float) -> NDArray[np.float32]:

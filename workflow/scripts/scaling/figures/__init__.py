@@ -1,1 +1,1 @@
-"""Plots: a function that draws each."""
+"""Figures, one drawing function each."""

@@ -1,4 +1,4 @@
-"""Draw studies side by side: time, speedup, efficiency and bandwidth over the batch size."""
+"""Compare studies: time, speedup, efficiency and bandwidth over the batch size."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -13,14 +13,14 @@ METRICS = {
     "bandwidth_gb_per_s": "GB/s",
 }
 RATIOS = {"speedup": lambda gpus: gpus, "efficiency": lambda gpus: 1}
-"""The metrics that are ratios, and the ideal of each."""
+"""Metrics that are ratios, with their ideal values."""
 
 
 def draw_comparison(comparison: pd.DataFrame) -> Figure | None:
-    """Draw a column of panels for each of two GPU counts, a row with one scale for each metric.
+    """Draw a column of panels for each of two GPU counts, and a row for each metric.
 
-    The GPU counts are the largest two on which a study has a time. A batch larger than its study's
-    training set cannot be drawn from it, and is left out.
+    The GPU counts are the two largest with a time in any study. Batches larger than the training
+    set are left out. Rows share their scale.
     """
     table = comparison[~(comparison["batch_size"] > comparison["samples"])]
     table = table[table["gpus"] > 1].copy()

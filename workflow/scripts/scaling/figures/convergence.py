@@ -1,4 +1,4 @@
-"""Draw what large batches cost: accuracy, and images to an accuracy, over the global batch."""
+"""Effect of large batches: accuracy, and images to an accuracy, over the global batch."""
 
 from typing import Any, cast
 
@@ -16,9 +16,9 @@ FAINT = "#b8b8b8"
 def draw_remedies(remedies: pd.DataFrame) -> Figure | None:
     """Draw test accuracy over the global batch, a line for each technique.
 
-    The first one, the lab's rate whatever the batch, and those that are best at a batch have a
-    colour, the rest are grey. A point is the mean over the seeds, its bar their range; the dashed
-    line is plain SGD at its best rate, at the least batch. An open marker has a seed that diverged.
+    The first one (the unscaled rate) and those that are best at a batch are coloured, the rest are
+    grey. A point is the mean over the seeds, its bar their range; the dashed line is plain SGD at
+    its best rate and the smallest batch. Open markers have a diverged seed.
     """
     known = remedies[remedies["test_accuracy"].notna()]
     if known.empty:
@@ -50,7 +50,7 @@ def draw_images_to_accuracy(images: pd.DataFrame, noise: pd.DataFrame) -> Figure
     """Draw the images needed over the global batch, a line for each accuracy that was reached.
 
     A point is the median over the seeds, its bar their range. The band is the gradient noise scale
-    along trainings at the least batch: the medians of its interval's ends.
+    during trainings at the smallest batch: the medians of its interval's ends.
     """
     known = images[images["images"] < float("inf")]
     if known.empty:

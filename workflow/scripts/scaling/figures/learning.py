@@ -1,4 +1,4 @@
-"""Draw what training yields: loss and accuracy over the global batch, accuracy over its seconds."""
+"""Results of training: loss and accuracy over the global batch, accuracy over cost."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -14,7 +14,7 @@ QUANTITIES = {
 
 
 def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
-    """Draw a panel for each quantity over the global batch, a line for each recipe and strategy.
+    """Draw a panel for each metric over the global batch, a line for each recipe and strategy.
 
     A point is the mean over the runs of a global batch, its bar their range.
     """
@@ -38,13 +38,13 @@ def draw_learning(accuracy: pd.DataFrame) -> Figure | None:
 
 
 def _last_epochs(accuracy: pd.DataFrame) -> pd.DataFrame:
-    """The row of each run's last epoch."""
+    """Return the row of each run's last epoch."""
     known = accuracy[accuracy["epoch"].notna()].sort_values("epoch", kind="stable")
     return known.groupby([*CELL_KEYS, "seed"], sort=False).tail(1).copy()
 
 
 COSTS = {"seconds": ("seconds of training", "s"), "joules": ("joules of the GPUs", "J")}
-"""What a training costs: the name of an axis, and the unit."""
+"""Costs of a training: the label of an axis, and the unit."""
 
 
 def draw_pareto(
@@ -55,11 +55,11 @@ def draw_pareto(
     full: pd.DataFrame,
     costs: pd.DataFrame,
 ) -> Figure | None:
-    """Draw test accuracy over what training costs, in seconds and, where it is known, joules.
+    """Draw test accuracy over the cost of training in seconds and, if known, joules.
 
-    Points are cells, techniques and trainings to an accuracy. What an epoch costs counts for each
-    epoch; a technique has the fastest cell of its batch. `full` trainings were really run. The line
-    joins what nothing else beats in both.
+    Points are cells, techniques and trainings to an accuracy. Costs are those of an epoch times the
+    epochs; a technique uses the fastest cell of its batch. `full` trainings were measured as a
+    whole. The line is the Pareto front.
     """
     energy = costs[CELL_KEYS].assign(epoch_joules=3600 * costs["watt_hours_per_epoch"])
     spent = timing[[*CELL_KEYS, "epoch_seconds"]].merge(energy, on=CELL_KEYS, how="left")
@@ -82,8 +82,8 @@ def draw_pareto(
     figure, panels = style.panels([f"Test accuracy over {cost}" for cost in known], y="%")
     for axes, cost in zip(panels, known, strict=True):
         shown = points.dropna(subset=[cost]).sort_values(cost)
-        told = [f", {fmt.significant(value)} {COSTS[cost][1]}" for value in shown[cost]]
-        rows = [rows for _, rows in shown.assign(name=shown["name"] + told).groupby("group")]
+        amounts = [f", {fmt.significant(value)} {COSTS[cost][1]}" for value in shown[cost]]
+        rows = [rows for _, rows in shown.assign(name=shown["name"] + amounts).groupby("group")]
         style.lines(axes, rows, cost, "percent", "accuracy", linestyle="none")
         best = shown[shown["percent"] > shown["percent"].cummax().shift(fill_value=-1)]
         axes.step(best[cost], best["percent"], where="post", color=style.GREY, zorder=1)

@@ -1,4 +1,4 @@
-"""Draw the machine: its limits, its link, one step of training, and what a run costs besides."""
+"""The machine: its limits, its link, a training step, and start-up times."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,14 @@ from matplotlib.ticker import FuncFormatter
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.figures import style
-from scaling.tables.communication import MOVING, first_estimates
+from scaling.tables.communication import MOVING, preferred_estimates
 
 PHASES = ["imports", "recipe", "warmup", "measured"]
 ROW_INCHES = 0.24
 
 
 def draw_limits(peaks: pd.DataFrame) -> Figure | None:
-    """Draw the best rate of each kind of work: matrix products in TFLOP/s, copies in TB/s."""
+    """Draw the peak rate of each kind of work: matrix products in TFLOP/s, copies in TB/s."""
     best = peaks[peaks["peak"]]
     rates = {f"rate{end}": best[f"value{end}"] / 1e12 for end in ("", "_min", "_max")}
     names = best["precision"] + " " + best["quantity"].str.replace("_", " ")
@@ -35,10 +35,10 @@ def draw_limits(peaks: pd.DataFrame) -> Figure | None:
 
 
 def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figure | None:
-    """Draw bus bandwidth over message size, a panel for each N: swept, and reached in training.
+    """Draw bus bandwidth over message size, a panel for each N: the sweep, and training.
 
-    An open marker is a bucket of DistributedDataParallel. A training's dot is at the bytes of its
-    step, by the estimate that the report prefers.
+    Open markers are DistributedDataParallel's buckets. Dots are trainings, at the bytes of a step,
+    by the estimate that the report prefers.
     """
     counts = sorted(interconnect["gpus"].unique())
     if not counts:
@@ -51,7 +51,7 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
         name=interconnect["kind"] + ", " + bytes_of.map(fmt.data),
         open=interconnect["kind"].str.endswith("bucket"),
     )
-    reached = first_estimates(bandwidth, MOVING).rename(columns={"bandwidth_gb_per_s": "rate"})
+    reached = preferred_estimates(bandwidth, MOVING).rename(columns={"bandwidth_gb_per_s": "rate"})
     titles = [f"All-reduce on {fmt.gpus(gpus)}" for gpus in counts]
     figure, panels = style.panels(titles, "bytes of a message", "GB/s")
     for axes, gpus in zip(panels, counts, strict=True):
@@ -70,9 +70,9 @@ def draw_bandwidth(interconnect: pd.DataFrame, bandwidth: pd.DataFrame) -> Figur
 
 
 def draw_step(device_time: pd.DataFrame, readings: pd.DataFrame) -> Figure | None:
-    """Draw a traced step of each batch size on the most GPUs: a lane to compute, one to send.
+    """Draw a traced step of each batch size on the most GPUs: lanes of compute and communication.
 
-    Communication is drawn at the end of computing, of which it hides behind the last part.
+    Overlapped communication is drawn under the end of compute.
     """
     traced = readings[readings["estimate"] == "profiler"].drop(columns=["count", "note"])
     rows = device_time.merge(traced, on=CELL_KEYS)
@@ -108,7 +108,7 @@ def draw_startup(startup: pd.DataFrame) -> Figure | None:
 
 
 def _stacked(table: pd.DataFrame, title: str, source: str, colours: Sequence[str]) -> Figure:
-    """Draw a row for each `lane`, the other columns as bars, end to end; one has no name: a gap."""
+    """Draw stacked horizontal bars, a row for each `lane`; a column without a name is a gap."""
     figure, (axes,) = style.panels([title])
     figure.set_figheight(1.3 + ROW_INCHES * len(table))
     left = pd.Series(0.0, table.index)

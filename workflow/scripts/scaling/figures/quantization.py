@@ -1,4 +1,4 @@
-"""Draw the int8 network: how its values are distributed, and what fewer bits cost."""
+"""The int8 network: distributions of its values, and the accuracy loss of fewer bits."""
 
 from textwrap import fill
 from typing import Any
@@ -16,26 +16,26 @@ from scaling.tables.schema import rows_of
 
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
 LEVELS_PER_BIN = 4
-"""Where there are 8 bits; with fewer, each level has a bin."""
+"""Levels per bin at 8 bits; with fewer bits, each level has a bin."""
 ROW_INCHES = 1.75
 TICKS = [-50, -20, -10, -5, -2, -1, -0.5, 0, 0.5, 1]
 
 
 def draw_quantization_histograms(histograms: pd.DataFrame) -> Figure | None:
-    """Draw how the values of the first layer are distributed; see `_draw_layers`."""
+    """Draw the distributions of the first layer's values; see `_draw_layers`."""
     return _draw_layers(histograms, slice(1))
 
 
 def draw_quantization_layers(histograms: pd.DataFrame) -> Figure | None:
-    """Draw how the values of the other layers are distributed; see `_draw_layers`."""
+    """Draw the distributions of the other layers' values; see `_draw_layers`."""
     return _draw_layers(histograms, slice(1, None))
 
 
 def _draw_layers(histograms: pd.DataFrame, which: slice) -> Figure | None:
-    """Draw a row of panels per layer, a column per kind of value.
+    """Draw a row of panels per layer, and a column per quantity.
 
-    The y axis is the share of values in a bin of 4 integer levels (one, below 8 bits), logarithmic,
-    as most activations lie near zero; the x axis is the float value, for integers level / scale.
+    The y axis is the share of values in a bin of 4 integer levels (1 below 8 bits), logarithmic, as
+    most activations are near zero; the x axis is the float value, for integers level / scale.
     """
     layers = histograms["layer"].unique()[which]
     if not len(layers):
@@ -84,7 +84,7 @@ def _draw_histogram(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _shares(rows: pd.DataFrame, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """The values by bins of `width` levels from multiples of it: shares [k], edges [k + 1]."""
+    """Return the shares of values [k] in bins of `width` levels, and the edges [k + 1]."""
     scale = rows["scale"].iloc[0]
     levels = np.rint(rows["bin_low"] * scale + 0.5).astype(int)
     bins = levels // width
@@ -96,8 +96,8 @@ def _shares(rows: pd.DataFrame, width: int) -> tuple[np.ndarray, np.ndarray]:
 def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure | None:
     """Draw the difference to float32 over the packed size, a line for each method.
 
-    A point is a variant's mean over the seeds, its bar two standard errors. The line joins variants
-    with activations of 8 bits; those with fewer are open markers.
+    A point is a variant's mean over the seeds, its bar two standard errors. The line connects
+    variants with 8-bit activations; open markers have fewer.
     """
     low = low_bits(quantization)
     if low.empty:
@@ -127,7 +127,7 @@ def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure | None:
 
 
 def _point(same: pd.DataFrame) -> dict[str, Any]:
-    """A variant's bits of activations, kB, points to float32 with two standard errors, bits."""
+    """Return a variant's activation bits, kB, difference with two standard errors, and bits."""
     found, row = cost(same), next(rows_of(same))
     loss, error = found.difference_points, 2 * np.nan_to_num(found.standard_error_points)
     return {

@@ -1,7 +1,7 @@
-"""The figures there are: what draws each, and what it is drawn from.
+"""All figures, with their drawing functions and tables.
 
-Rules, the report and tests read this list. `importlib` loads a figure's module only to draw it, so
-that the code behind a figure is its own module, and not those of all others.
+Rules, the report and tests use this list. `importlib` loads a figure's module only to draw it, so
+that a figure depends only on the code of its module.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class FigureSpec:
     """A figure; its name is that of its SVG, its rule (`plot_…`) and its caption.
 
     The function `draw_{name}` of `module` draws it from its `tables` (names of the schema), in this
-    order. `category` is where Snakemake's own report lists it.
+    order. `category` is its place in Snakemake's report.
     """
 
     module: str

@@ -1,4 +1,4 @@
-"""Draw how a study scales over batch size and GPUs: times, rates, memory, efficiency."""
+"""Scaling over batch size and GPUs: times, rates, memory, efficiency."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -9,9 +9,9 @@ from scaling.figures import style
 
 PER_GPU = "batch size per GPU"
 LOG_FROM_RATIO = 8
-"""The ratio of the largest to the smallest value from which their axis is logarithmic."""
+"""The axis is logarithmic if the largest value is at least this many times the smallest."""
 CAPPED = 0.05
-"""The share of its time at the power limit from which a cell is marked as limited by it."""
+"""A cell counts as power-limited from this share of time at the power limit."""
 
 
 def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
@@ -20,9 +20,9 @@ def draw_epoch_time(timing: pd.DataFrame) -> Figure | None:
 
 
 def draw_rate(utilization: pd.DataFrame) -> Figure | None:
-    """Draw a GPU's TFLOP/s over the batch size and the measured peak of the recipe's precision.
+    """Draw TFLOP/s per GPU over the batch size, and the measured peak of the recipe's precision.
 
-    Cells that the power limit held back have an open marker.
+    Open markers are cells limited by the power limit.
     """
     table = utilization.assign(limit=utilization["peak_flops_per_second"] / 1e12)
     per_image = table["flops_per_second_per_gpu"] / table["images_per_second"] / 1e12
@@ -34,7 +34,7 @@ def draw_rate(utilization: pd.DataFrame) -> Figure | None:
 
 
 def draw_memory(costs: pd.DataFrame, timing: pd.DataFrame) -> Figure | None:
-    """Draw peak memory over the batch size and what a GPU has; an open marker is too much."""
+    """Draw peak memory over the batch size, and the capacity; open markers ran out of memory."""
     table = costs.merge(timing[[*CELL_KEYS, "status"]], on=CELL_KEYS)
     table["limit"] = table["memory_capacity_bytes"].max() / 1e9
     table["memory"] = table["peak_memory_bytes"] / 1e9
@@ -43,7 +43,7 @@ def draw_memory(costs: pd.DataFrame, timing: pd.DataFrame) -> Figure | None:
 
 
 def _by_recipe(table: pd.DataFrame, column: str, source: str, label: str) -> Figure | None:
-    """Draw a panel for each recipe: `column` over the batch size, a line for each strategy and N.
+    """Draw a panel for each recipe: `column` over the batch size, a line per strategy and N.
 
     One GPU has one line, as all strategies share it. A `limit` of the rows is a dashed line.
     """
@@ -79,9 +79,9 @@ def _by_recipe(table: pd.DataFrame, column: str, source: str, label: str) -> Fig
 
 
 def draw_speedup(speedup: pd.DataFrame) -> Figure | None:
-    """Draw efficiency over batch size, a panel for each N; for three or more N, speedup over N.
+    """Draw efficiency over batch size, a panel for each N; from three N on also speedup over N.
 
-    A line for each recipe and strategy; in the speedup it is the batch size that scales best.
+    A line for each recipe and strategy; speedup over N is for the batch size with the best scaling.
     """
     known = speedup[(speedup["gpus"] > 1) & speedup["speedup"].notna()]
     if known.empty:

@@ -1,4 +1,4 @@
-"""Share style, palette, panels, ranges, notes, axes and legends among the figures."""
+"""Common style of the figures: palette, panels, ranges, notes, axes and legends."""
 
 import io
 import re
@@ -32,11 +32,11 @@ POWERS = [2.0**power for power in range(-16, 16)]
 ROUND = [factor * 10.0**power for power in range(-4, 9) for factor in (1, 1.5, 2, 3, 4, 5, 7)]
 IDEAL: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
-"""The file of a figure that has nothing to draw."""
+"""The contents of a figure without data."""
 
 
 def style(name: str) -> AbstractContextManager[None]:
-    """Draw and save the figure `name` in the common style, the same bytes for the same table.
+    """Decorate a function that draws the figure `name`: apply the style, save deterministically.
 
     `name` salts the ids inside the SVG, so that two figures can share one page.
     """
@@ -44,9 +44,9 @@ def style(name: str) -> AbstractContextManager[None]:
 
 
 def save(figure: Figure | None, path: Path) -> None:
-    """Write `figure` as SVG without date or program version, atomically; None as an empty one.
+    """Write `figure` as SVG without date or program version, atomically; None as an empty file.
 
-    The notes of `ranges`, links at first, become titles, which a browser shows under the pointer.
+    The notes of `ranges` are links first and become titles, which browsers show as tooltips.
     """
     drawn = io.StringIO(EMPTY)
     if figure is not None:
@@ -56,10 +56,10 @@ def save(figure: Figure | None, path: Path) -> None:
 
 
 def ranges(axes: Axes, x: Any, rows: pd.DataFrame, column: str, source: str, **look: Any) -> None:
-    """Draw a line of `column` with bars from minimum to maximum, where `rows` have them.
+    """Draw a line of `column` with error bars from minimum to maximum, if `rows` have them.
 
-    A point shows a note under the pointer: the `name` of its row, else its cell, then its figures
-    and the table. An `open` row has an open marker.
+    A point has a tooltip with the `name` of its row (default: its cell), its values and the table.
+    An `open` row has an open marker.
     """
     value, low, high = (rows.get(f"{column}{end}", rows[column]) for end in ("", "_min", "_max"))
     axes.errorbar(x, value, yerr=[(value - low).clip(0), (high - value).clip(0)], **look)
@@ -84,9 +84,9 @@ def lines(
     step: float = 1.0,
     **look: Any,
 ) -> None:
-    """Draw `column` over `x` for each group, numbered but for `look`; see `ranges`.
+    """Draw `column` over `x` for each group, with numbered styles except for `look`; see `ranges`.
 
-    On a logarithmic axis they are moved apart by `step`, so that error bars do not overlap.
+    On a logarithmic axis lines are shifted by `step`, so that error bars do not overlap.
     """
     groups = list(groups)
     for index, rows in enumerate(groups):
@@ -95,7 +95,7 @@ def lines(
 
 
 def panels(titles: Sequence[str], x: str = "", y: str = "") -> tuple[Figure, list[Axes]]:
-    """Make a figure with one panel for each title, two abreast, and names of their axes."""
+    """Return a figure with one panel for each title, two per row, and axis labels."""
     columns = min(2, len(titles))
     rows = -(-len(titles) // columns)
     size = PANEL_INCHES[0] * columns, rows * (PANEL_INCHES[1] + 0.5) + 0.45
@@ -116,7 +116,7 @@ def log2_axis(axis: Any, values: Sequence[float]) -> None:
 
 
 def batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
-    """Make the x axis one of these batch sizes, in ascending order; those with room have a tick."""
+    """Make the x axis one of these sorted batch sizes, with ticks where there is room."""
     log2_axis(axes.xaxis, _with_room(sizes))
     axes.set_xlim(sizes[0] / 1.6, sizes[-1] * 1.6)
 
@@ -137,12 +137,12 @@ def _with_room(values: Sequence[float]) -> list[float]:
 
 
 def numbered(index: int) -> dict[str, Any]:
-    """Colour and marker of line number `index`."""
+    """Return colour and marker of line number `index`."""
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
 
 
 def legend(figure: Figure, names: Iterable[Any], *more: Any, **look: Any) -> None:
-    """Add one legend above all panels, in rows that fit the figure and read from left to right.
+    """Add one legend above all panels, in rows that fit the figure.
 
     It has the numbered lines of these names, drawn as `look` says, then the handles of `more`.
     """
@@ -160,11 +160,11 @@ def legend(figure: Figure, names: Iterable[Any], *more: Any, **look: Any) -> Non
 
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows of each recipe and strategy by their names, `tuned · ddp`."""
+    """Return the rows of each recipe and strategy, by their names `tuned · ddp`."""
     groups = schema.by_configuration(table)
     return {f"{recipe} · {strategy}": rows for recipe, strategy, rows in groups}
 
 
 def line_handle(label: str, **style: Any) -> Line2D:
-    """Make a legend entry for a line."""
+    """Return a legend entry for a line."""
     return Line2D([], [], label=label, **style)

@@ -1,4 +1,4 @@
-"""Draw every message of a training step as a bar, one panel for each way to train in parallel."""
+"""Every message of a training step as a bar, one panel per parallel mode."""
 
 import math
 
@@ -26,13 +26,13 @@ PANEL_INCHES = (6.8, 1.55)
 MOST_LABELS = 12
 FEWEST_PLACES = 9
 GAP = 0.8
-"""Between two phases, in bars."""
+"""Distance between two phases, in bars."""
 
 
 def draw_collectives(collectives: pd.DataFrame) -> Figure | None:
-    """Draw a panel for each way that was measured: its start, then its last recorded step.
+    """Draw a panel for each measured mode: its start, then its last recorded step.
 
-    Bars are bytes on a logarithmic axis, coloured by what they carry; the dashed line is K.
+    Bars are bytes on a logarithmic axis, coloured by content; the dashed line is K.
     """
     known = collectives[collectives["bytes"].notna()]
     ways = list(known["way"].unique())

@@ -1,1 +1,1 @@
-"""Communication, kernels, peaks and the link, measured."""
+"""Measure communication, kernels, peak rates and the interconnect."""

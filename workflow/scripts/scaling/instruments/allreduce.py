@@ -1,4 +1,4 @@
-"""Time all-reduces: one process of the interconnect sweep."""
+"""The all-reduce sweep: one process of it."""
 
 from pathlib import Path
 from time import perf_counter
@@ -20,10 +20,10 @@ SETTLING_STEPS = 3
 
 
 def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
-    """Measure every size with the other ranks; rank 0 reports to `log_folder`.
+    """Measure every size together with the other ranks; rank 0 reports to `log_folder`.
 
-    A `row` of the report has kind, message_bytes, seconds (one per repeat: of one all-reduce, the
-    slowest rank's), launch and correct; `model` has gradient_bytes.
+    A reported `row` has kind, message_bytes, seconds per all-reduce (the slowest rank's, one value
+    per repeat), launch and correct; `model` has gradient_bytes.
     """
     with measure.joined(log_folder, device, 1, sweep.time_limit_seconds) as (rank, log):
         gradient_bytes, buckets, tuned_buckets = _messages(sweep, rank)
@@ -34,7 +34,7 @@ def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
             *(("tuned_bucket", size) for size in tuned_buckets),
             ("gradients", gradient_bytes),
         ]
-        # Without it the first size, whichever it is, takes twice its time.
+        # Warm-up: otherwise the first size, whichever it is, takes twice as long.
         _measure(sweep, rank, max(size for _, size in messages))
         for kind, size in messages:
             seconds, correct = _measure(sweep, rank, size)
@@ -46,7 +46,7 @@ def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
 
 
 def _messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int], list[int]]:
-    """Return the bytes of all gradients, of DDP's settled buckets, and of recipe tuned's."""
+    """Return the bytes of all gradients, of DDP's final buckets, and of recipe tuned's messages."""
     described = DATASET.read(sweep.manifest)
     side = described["image_shape"][0]
     model = build(sweep, len(described["classes"])).to(rank.device)
@@ -59,10 +59,10 @@ def _messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int], list[int]]:
 
 
 def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], bool]:
-    """Time one all-reduce in each repeat, as the slowest rank does; tell whether sums are right.
+    """Return the slowest rank's seconds per all-reduce in each repeat, and whether sums were right.
 
-    On GPUs those of a repeat are one CUDA graph: Python launches one in about 30 µs, which is more
-    than a small message takes.
+    On GPUs a repeat is one CUDA graph: launching one all-reduce from Python takes about 30 µs, more
+    than a small message itself.
     """
     elements = message_bytes // BYTES_PER_ELEMENT
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1

@@ -1,11 +1,11 @@
-"""Measure where the time of a run's steps goes, in extra iterations on batches in memory.
+"""Measure where the time of a run's steps goes, in extra iterations on in-memory batches.
 
-No rank waits for data there, its own or another one's. All are over at most `limit` iterations:
-the time of the steps, with gradient exchange and without; a trace of the kernels; and the log that
-DistributedDataParallel keeps. The trace and the log give a measurement, a dict: `estimate`, `rank`,
-`iterations` it covers, and their `communication_seconds`, `exposed_seconds` and
-`overlapped_seconds`, or a `note` that says why they are missing. A communication kernel runs until
-all ranks have joined it: waiting for the slowest rank is part of its time.
+So no rank waits for data. There are at most `limit` iterations of each kind: timed steps, with and
+without gradient exchange; a profiler trace; and DistributedDataParallel's own log. The trace and
+the log yield a measurement, a dict: `estimate`, `rank`, its number of `iterations`, and their
+`communication_seconds`, `exposed_seconds` and `overlapped_seconds`, or a `note` why these are
+missing. A communication kernel runs until all ranks have joined it, so its time includes waiting
+for the slowest rank.
 """
 
 from contextlib import nullcontext
@@ -28,13 +28,12 @@ NANOSECOND = 1e-9
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
     """Measure the steps of this rank of a run on `gpus` GPUs.
 
-    `in_memory`: `iterations` and `samples` of this rank, the `seconds` they took in each repeat,
-    and `seconds_without_exchange`, null on one GPU and where the strategy cannot leave gradients
-    out. `readings`: the measurements of communication, none on one GPU. `device_time`: of each
-    device of this rank what `Trace.by_device` says, beside the host's `seconds` of the same
-    iterations, untraced: on several GPUs a device that waits for another rank does so inside a
-    communication kernel, which is no gap and no compute either. A CPU, which runs no kernels, has
-    0 iterations of it and a `note`.
+    `in_memory`: `iterations` and `samples` of this rank, `seconds` of each repeat, and
+    `seconds_without_exchange`, null on one GPU and for strategies that always exchange gradients.
+    `readings`: the measurements of communication, empty on one GPU. `device_time`: for each device
+    of this rank, `Trace.by_device` and the untraced host `seconds` of the same iterations. A device
+    that waits for another rank is inside a communication kernel, which counts neither as idle nor
+    as compute. A CPU runs no kernels; it has 0 iterations and a `note`.
     """
     own = {"rank": rank.index}
     on_gpu = rank.device.type == "cuda"
@@ -50,19 +49,19 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
     train(SETTLING_ITERATIONS)
     trace, traced = kernel_trace.record(train, limit, rank)
     if on_gpu:
-        # Tracing delays launches, not what runs, so the gaps between kernels are these seconds of
-        # the host less the busy ones, not those of the trace.
+        # Tracing delays launches but not kernels, so the gaps are the untraced host seconds minus
+        # the busy seconds, and not the gaps of the trace.
         seconds = {"iterations": traced.iterations, "seconds": median(in_memory["seconds"])}
         found["device_time"] = [{**own, **seconds, **each} for each in trace.by_device()]
     if gpus > 1:
-        spans, told = trace.communicating(), "the trace shows no communication"
-        by_trace = _reading("profiler", traced.iterations, spans, told)
+        spans, note = trace.communicating(), "the trace shows no communication"
+        by_trace = _reading("profiler", traced.iterations, spans, note)
         found["readings"] = [own | by_trace, own | _ddp_log(trainer, train, limit)]
     return found
 
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> Measurement:
-    """Time the same iterations with and, where that is possible, without exchange, in turn."""
+    """Time the same iterations with and, where possible, without gradient exchange, in turn."""
     leaves_out = trainer.without_communication() is not None
     with_it, without = [], []
     for _ in range(REPEATS):
@@ -81,9 +80,9 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> Measurem
 
 
 def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Measurement:
-    """Add up what DDP's reducer logs of its all-reduces, iteration by iteration.
+    """Return the sums of the all-reduce times that DDP's reducer logs in each iteration.
 
-    Its own averages reach back to the first epochs, where ranks waited for one another's data.
+    DDP's own averages include the first epochs, in which ranks waited for data.
     """
     model = trainer.model
     if not isinstance(model, DistributedDataParallel):
@@ -98,14 +97,14 @@ def _ddp_log(trainer: Trainer, train: TrainIterations, limit: int) -> Measuremen
         sum(float(entry.get(name, 0)) for entry in logged) * NANOSECOND
         for name in ("backward_comm_time", "backward_compute_comm_overlap_time")
     )
-    told = "DistributedDataParallel logged no communication time"
-    return _reading("ddp_log", iterations, (total, hidden) if total > 0 else None, told)
+    note = "DistributedDataParallel logged no communication time"
+    return _reading("ddp_log", iterations, (total, hidden) if total > 0 else None, note)
 
 
 def _reading(
     estimate: str, iterations: int, spans: tuple[float, float] | None, note: str
 ) -> Measurement:
-    """The seconds of all communication and of its hidden part, or a note where there is none."""
+    """Return the seconds of all communication and of its overlapped part, or a note."""
     if spans is None:
         return {"estimate": estimate, "iterations": 0, "note": note}
     total, hidden = spans

@@ -1,4 +1,4 @@
-"""Trace some iterations: what ran when on each device."""
+"""Trace iterations with PyTorch's profiler: the kernels of each device over time."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Trace:
-    """The spans of communication and of computation by device, without the barrier before them.
+    """Intervals of communication and computation by device, after the first barrier.
 
-    On a GPU these are kernels, copies and fills; on a CPU the operations that call no other.
+    On a GPU these are kernels, copies and fills; on a CPU the operations that call no others.
     """
 
     communication: dict[int, list[Span]]
     compute: dict[int, list[Span]]
 
     def communicating(self) -> tuple[float, float] | None:
-        """Return seconds of communication and of the part under computation; None without any.
+        """Return the seconds of communication and of its overlap with compute; None without any.
 
-        Of several devices of one process, those of the one which communicates longest.
+        For a process with several devices it is the device that communicates longest.
         """
         found = [
             (length(sent), overlap(sent, _seconds(self.compute.get(device))))
@@ -41,10 +41,10 @@ class Trace:
         return max(found, default=None)
 
     def by_device(self) -> list[dict[str, float]]:
-        """Describe each `gpu` on which anything ran, by its number in this process.
+        """Return a row for each active `gpu`, by its number in this process.
 
         `busy_seconds` in which anything runs, `compute_seconds` in which anything but communication
-        does (overlaps count once), and the number of `kernels`, copies and fills.
+        runs (overlaps count once), and the number of `kernels`, copies and fills.
         """
         found: list[dict[str, float]] = []
         for device in sorted(self.communication.keys() | self.compute.keys()):
@@ -57,7 +57,7 @@ class Trace:
 
 
 def record(train: TrainIterations, limit: int, rank: Rank) -> tuple[Trace, EpochResult]:
-    """Trace this rank while it trains at most `limit` iterations."""
+    """Return a trace of this rank while it trains at most `limit` iterations."""
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
     with profile(activities=activities, acc_events=True) as profiled:
@@ -73,14 +73,14 @@ def record(train: TrainIterations, limit: int, rank: Rank) -> tuple[Trace, Epoch
             span = (event.time_range.start, event.time_range.end)
             (communication if communicates else compute)[event.device_index].append(span)
     if rank.processes > 1 and on_gpu:
-        # The barrier before the first iteration: it lasts until the last rank has its tracer.
+        # The barrier before the first iteration, which waits for all ranks' tracers.
         for own in communication.values():
             own.remove(min(own))
     return Trace(communication, compute), result
 
 
 def union(intervals: np.ndarray) -> np.ndarray:
-    """Return the instants of `intervals` [n, 2] (start, end) as disjoint, ordered ones [m, 2]."""
+    """Return the union of `intervals` [n, 2] (start, end) as sorted, disjoint ones [m, 2]."""
     if len(intervals) == 0:
         return np.empty((0, 2))
     ordered = intervals[np.argsort(intervals[:, 0], kind="stable")]
@@ -91,16 +91,16 @@ def union(intervals: np.ndarray) -> np.ndarray:
 
 
 def length(intervals: np.ndarray) -> float:
-    """Measure the time covered by `intervals` [n, 2], each instant once."""
+    """Return the total length of `intervals` [n, 2], overlaps counted once."""
     disjoint = union(intervals)
     return float((disjoint[:, 1] - disjoint[:, 0]).sum())
 
 
 def overlap(one: np.ndarray, other: np.ndarray) -> float:
-    """Measure the time covered by both `one` [n, 2] and `other` [m, 2]; exactly 0 for none."""
+    """Return the length of the intersection of `one` [n, 2] and `other` [m, 2]."""
     both = np.concatenate([union(one), union(other)])
     times = np.sort(both, axis=0)
-    # In order of time, the k-th span may begin only after k ends: what is left is covered twice.
+    # Sorted separately: where start k+1 is before end k, both cover the time between.
     return float(np.clip(times[:-1, 1] - times[1:, 0], 0, None).sum())
 
 

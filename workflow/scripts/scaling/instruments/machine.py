@@ -1,6 +1,6 @@
-"""Look at a machine before it measures: who else uses it, what slows it, how it is connected.
+"""Check a machine before measuring: other users, throttling, connections.
 
-Needs PyTorch only where there are GPUs to let multiply.
+Imports PyTorch only if there are GPUs to run matrix products on.
 """
 
 import os
@@ -23,13 +23,13 @@ from scaling.instruments.options import MachineCheck
 from scaling.launch import measure
 
 FREE_MEMORY = 0.9
-"""The least share of a GPU's memory that is free where nobody else uses it."""
+"""The minimum share of free memory on an unused GPU."""
 SLOWEST, SLOWER = 0.9, 0.97
-"""A GPU that multiplies at less than this share of the median GPU's rate is bad, or odd."""
+"""Shares of the median GPU's rate below which a GPU is bad, or odd."""
 BUSY_CORES = 0.25
-"""The largest share of a machine's cores that others keep busy without a warning."""
+"""The share of cores that others may keep busy without a warning."""
 SAVING = ("powersave", "conservative")
-"""Governors that keep a core's clock low until it has long been busy."""
+"""CPU frequency governors that keep clocks low until a core has long been busy."""
 WATCHED_SECONDS = 1.0
 MULTIPLYING_SECONDS = 3.0
 MATRIX_SIZE = 8192
@@ -38,10 +38,10 @@ TO_DO = "end what else runs there, or ask for GPUs of your own"
 
 
 def host() -> dict[str, Any]:
-    """What this machine's CPU is doing while this process waits; null is what it does not tell."""
+    """Return the state of this machine's CPU while this process is idle; null where unknown."""
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     log = ""
-    with suppress(OSError):  # Few may read the kernel's log.
+    with suppress(OSError):  # Reading the kernel's log needs privileges.
         log = subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
     return {
         "host": environment.host(),
@@ -54,9 +54,9 @@ def host() -> dict[str, Any]:
 
 
 def gpu(entry: str) -> dict[str, Any]:
-    """What the driver knows of a GPU that this process does not use yet; null is what it does not.
+    """Return the driver's state of a GPU that this process does not use yet; null where unknown.
 
-    `cores_near` are those of this process's cores that are on the GPU's side of the machine.
+    `cores_near` are those of this process's cores that are local to the GPU (NUMA).
     """
     nvml, handle = pynvml, environment.gpu_handle(entry)
     memory = ask_nvml(nvml.nvmlDeviceGetMemoryInfo, handle)
@@ -87,7 +87,7 @@ def gpu(entry: str) -> dict[str, Any]:
 
 
 def run(check: MachineCheck, log_folder: Path) -> None:
-    """Be the process of one GPU: look at it, then let it multiply while all others do."""
+    """Check one GPU as its process, then run matrix products while all others do."""
     local = int(os.environ.get("LOCAL_RANK", "0"))
     entry = environment.visible_gpus()[local]
     seen, own_host = gpu(entry), host() if local == 0 else None
@@ -106,7 +106,7 @@ def run(check: MachineCheck, log_folder: Path) -> None:
 
 
 def _multiply(device: Any) -> float | None:
-    """Operations a second of matrix products in float16; None where there is no room for one."""
+    """Return the FLOP/s of float16 matrix products; None without memory for one."""
     import torch
 
     try:
@@ -123,11 +123,11 @@ def _multiply(device: Any) -> float | None:
 
 
 def judge(hosts: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """What of it is bad or odd, the bad first: `severity`, `host`, `gpu` (a UUID) and `message`."""
-    told = [(one, _of_host(one)) for one in hosts] + [(one, _of_gpu(one, gpus)) for one in gpus]
+    """Return the problems, bad ones first: `severity`, `host`, `gpu` (a UUID) and `message`."""
+    judged = [(one, _of_host(one)) for one in hosts] + [(one, _of_gpu(one, gpus)) for one in gpus]
     found = [
         {"severity": severity, "host": one["host"], "gpu": one.get("gpu", ""), "message": message}
-        for one, findings in told
+        for one, findings in judged
         for severity, message in findings
     ]
     return sorted(found, key=lambda finding: finding["severity"])

@@ -1,4 +1,4 @@
-"""Record every message of a training step: its kind, its bytes, and the phase it is sent in."""
+"""Record every message of a training step: its kind, bytes, and the phase that sends it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,13 +17,13 @@ KINDS = {
     "broadcast_": "broadcast",
     "_reduce_scatter_base_": "reduce_scatter",
 }
-"""What operators of the namespace c10d are called outside of it; others keep their names."""
+"""Public names of operators in the namespace c10d; others keep their names."""
 SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
-"""The arguments of these operators that hold what this rank sends."""
+"""The arguments of these operators with the tensors that this rank sends."""
 
 
 class Messages:
-    """Collects messages in the order of sending; keeps nothing while `phase` is None.
+    """Collects messages in sending order, and none while `phase` is None.
 
     A row has `step` (0 before the first), `phase`, `kind`, `dtype`, `elements` and `bytes`.
     """
@@ -34,7 +34,7 @@ class Messages:
         self.phase: str | None = None
 
     def add(self, kind: str, tensors: Sequence[Tensor]) -> None:
-        """Add one message that carries `tensors`."""
+        """Add one message, which contains `tensors`."""
         if self.phase is None or not tensors:
             return
         self.rows.append(
@@ -52,7 +52,7 @@ class Messages:
 
     @contextmanager
     def phases_of(self, model: nn.Module) -> Iterator[None]:
-        """Set `phase` within the block by the calls of `model` and of any optimizer's step."""
+        """Within the block, set `phase` by calls of `model` and of optimizers' step()."""
 
         def enter(phase: str) -> Any:
             def hook(*_: object) -> None:
@@ -61,7 +61,7 @@ class Messages:
             return hook
 
         handles = [
-            # First of all: a sharded model gathers its parameters in such a hook.
+            # Before other hooks: a sharded model gathers its parameters in one.
             model.register_forward_pre_hook(enter("forward"), prepend=True),
             model.register_forward_hook(enter("backward")),
             register_optimizer_step_pre_hook(enter("update")),
@@ -74,7 +74,7 @@ class Messages:
 
 
 class _Collectives(TorchDispatchMode):
-    """Intercepts each collective in PyTorch's dispatcher, those of DDP's C++ reducer included."""
+    """Intercepts collectives in PyTorch's dispatcher, including those of DDP's C++ reducer."""
 
     def __init__(self, messages: Messages) -> None:
         super().__init__()
@@ -98,9 +98,9 @@ class _Collectives(TorchDispatchMode):
 
 @contextmanager
 def collectives(messages: Messages) -> Iterator[None]:
-    """Record what process groups send, from Python or C++.
+    """Record the collectives of process groups, from Python or C++.
 
-    A communication hook's later all-reduces are sent by threads of gloo, which no mode sees.
+    The later all-reduces of a communication hook run in gloo's threads, which dispatch modes miss.
     """
     name, original = "all_reduce", dist.all_reduce
 
@@ -118,10 +118,10 @@ def collectives(messages: Messages) -> Iterator[None]:
 
 @contextmanager
 def copies(messages: Messages) -> Iterator[None]:
-    """Record what DataParallel moves between GPU 0 and the others, without a process group.
+    """Record DataParallel's copies between GPU 0 and the others, which need no process group.
 
-    All of it goes through four functions of torch.nn.parallel.comm. `bytes` are those of one copy:
-    of the whole batch for scatter and gather, of one GPU's tensors for broadcast and reduce.
+    All use four functions of torch.nn.parallel.comm. `bytes` are for one copy: the whole batch for
+    scatter and gather, one GPU's tensors for broadcast and reduce.
     """
     moved: dict[str, tuple[str, Callable[..., list[Tensor]]]] = {
         "broadcast_coalesced": ("broadcast", lambda tensors, *_: list(tensors)),

@@ -1,4 +1,4 @@
-"""Measure how fast this machine multiplies matrices and copies bytes."""
+"""Measure the peak rates of matrix products and of copies."""
 
 import math
 import time
@@ -19,13 +19,13 @@ from scaling.launch import measure
 
 PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
-"""The least duration of a repeat, so that starting and stopping the clock weigh nothing."""
+"""The minimum duration of a repeat, which makes timer overhead negligible."""
 REST_SECONDS = 1.0
-"""How long a GPU is idle before a sprint."""
+"""How long a GPU idles before a sprint."""
 
 
 def run(probe: Probe, device: Device, log_folder: Path) -> None:
-    """Measure everything on the visible GPUs (or the CPU) and report each `row` to `log_folder`."""
+    """Measure on the visible GPUs (or the CPU) and report each `row` to `log_folder`."""
     joined = measure.joined(log_folder, device, probe.cpu_threads, probe.time_limit_seconds)
     with joined as (_, log):
         for row in rows(probe, device):
@@ -37,12 +37,13 @@ def run(probe: Probe, device: Device, log_folder: Path) -> None:
 def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
     """Yield a row for each matrix size and precision, and for each copy.
 
-    A row has `quantity` (matrix_product, device_copy, gpu_to_gpu_copy), `seconds` (one per repeat,
-    of one operation) and, where they apply, `precision`, `matrix_size` (n of n×n), `copy_bytes`,
-    `source_gpu`, `target_gpu`. The `state` of a matrix product is `sprint`, in the first second
-    after a rest, or `sustained`: the best size's, after so many seconds of work, and up to three
-    times as many until its last repeats have settled (`settling.drift`). Matrix products and the
-    copy within a device run on the first GPU, copies between GPUs on every ordered pair.
+    A row has `quantity` (matrix_product, device_copy, gpu_to_gpu_copy), `seconds` per operation
+    (one value per repeat) and, where they apply, `precision`, `matrix_size` (n of n×n),
+    `copy_bytes`, `source_gpu`, `target_gpu`. The `state` of a matrix product is `sprint`, in the
+    first second after a rest, or `sustained`: the fastest size after that many seconds of work,
+    continued for up to three times as long until the last repeats are steady (`settling.drift`).
+    Matrix products and device copies run on the first GPU, copies between GPUs on every ordered
+    pair.
     """
     devices = [torch.device("cpu")]
     if device == "cuda":
@@ -71,7 +72,7 @@ def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
 def _matrix_product(
     precision: str, size: int, device: torch.device, repeats: int, least: float = 0
 ) -> list[float]:
-    # Random numbers: on zeros a GPU draws less power and clocks higher.
+    # Random numbers: with zeros a GPU draws less power and clocks higher.
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     product = torch.empty_like(left)
@@ -80,7 +81,7 @@ def _matrix_product(
 
 
 def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: int) -> list[float]:
-    # Written once: memory that was only asked for has no pages of its own to read.
+    # Written once, so that the memory has pages to read.
     content = torch.ones(copy_bytes, dtype=torch.uint8, device=source)
     copied = torch.zeros(copy_bytes, dtype=torch.uint8, device=target)
     return _repeated(lambda: copied.copy_(content), [source, target], repeats)
@@ -89,11 +90,11 @@ def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: 
 def _repeated(
     operation: Callable[[], object], devices: list[torch.device], repeats: int, least: float = 0
 ) -> list[float]:
-    """Time one operation in each of the last repeats: the mean of at least `BLOCK_SECONDS`.
+    """Return the mean seconds per operation in each of the last repeats of `BLOCK_SECONDS`.
 
-    Host seconds with the devices idle at both ends of a block. Before the repeats come one
-    operation that is not timed, one that sets the length of a block, and a block of warm-up. Where
-    `least` seconds are asked for, they go on as `rows` says.
+    Host seconds with the devices idle at both ends of a block. Three steps come first: an untimed
+    operation, one that determines the block's length, and a warm-up block. If `least` seconds are
+    given, repeats continue as described in `rows`.
     """
 
     def block(operations: int) -> float:

@@ -1,1 +1,1 @@
-"""Starting, watching and ending processes."""
+"""Launch, supervise and end processes."""

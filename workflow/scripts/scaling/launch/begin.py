@@ -1,4 +1,4 @@
-"""What is looked at before the first job: the configuration, the machine, what is there."""
+"""Checks before the first job: the configuration, the machine, the files of finished runs."""
 
 import os
 import sys
@@ -16,12 +16,12 @@ WORDS = {"true": True, "false": False}
 
 
 def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
-    """Say what of `config` is left out, and leave it out; UserError where it is wrong.
+    """Report and leave out what this study cannot have; UserError if `config` is wrong.
 
-    `replayed` is the folder of the study that is replayed. Jobs inherit whom they end with, and
-    whether those on a CPU wait for one another.
+    `replayed` is the folder of the stored study to replay. Also sets the environment variables that
+    tell jobs their Snakemake and whether CPU jobs may overlap.
     """
-    # `--config partial=true` gives a text: only Python's True and False are read as truth values.
+    # `--config partial=true` is a string: Snakemake only parses Python's True and False.
     if isinstance(partial := config.get("partial"), str):
         config["partial"] = WORDS.get(partial, partial)
     configuration.check(config, reads_images=not replayed)
@@ -43,21 +43,21 @@ def begin(
     manifest: Path | None,
     needed: list[str],
 ) -> bool:
-    """Say `sentences` and return whether this is Snakemake's own process, and not that of a job.
+    """Print `sentences`; return whether this process is Snakemake itself, not one of its jobs.
 
-    Jobs that Slurm starts read the rules too. `manifest` is that of the images, None where nothing
-    is trained; `needed` are the files that finished runs were made with: Snakemake would make again
-    what is lost, and measure everything after it.
+    Jobs that Slurm starts parse the rules too. `manifest` is the dataset's, None if nothing is
+    trained; `needed` are the inputs of finished runs: if one is gone, Snakemake would make it again
+    and then repeat every measurement that depends on it.
     """
     if not workflow.is_main_process:
         return False
     if manifest:
         _look_at_model(config, manifest)
-        lost = stored.lost(Path(records), config, needed)
-        if lost and not set(lost) & set(sys.argv):
+        missing = stored.missing_inputs(Path(records), config, needed)
+        if missing and not set(missing) & set(sys.argv):
             raise UserError(
-                f"{' and '.join(lost)} is gone, and all would be measured again: make that alone "
-                f"first (snakemake {' '.join(lost)}), then nothing is"
+                f"{' and '.join(missing)} is gone, and all would be measured again: make that "
+                f"alone first (snakemake {' '.join(missing)}), then nothing is"
             )
     for sentence in sentences:
         logger.info(sentence)
@@ -65,10 +65,10 @@ def begin(
 
 
 def _look_at_model(config: dict[str, Any], manifest: Path) -> None:
-    """Refuse a model that cannot be trained on the images; the lab's can."""
+    """Raise UserError for a model that cannot be trained on the images."""
     lab = configuration.model_options(config)["model"] == configuration.LAB_MODEL
     if lab and config["dataset"]["image_size"] == configuration.LAB_SIDE:
         return
-    from scaling.models.check import check  # It imports PyTorch, which takes seconds.
+    from scaling.models.check import check  # Imports PyTorch, which takes seconds.
 
     check(config, manifest)

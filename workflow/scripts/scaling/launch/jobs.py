@@ -1,4 +1,4 @@
-"""What the jobs of a study ask the scheduler for: cores of this machine, or nodes of a cluster."""
+"""The resources that jobs request: CPU cores of this machine, or nodes of a cluster."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ Wildcards = Mapping[str, str]
 
 
 class Jobs:
-    """The jobs of the study that `config` describes, as a Snakemake `workflow` runs them."""
+    """Resources of the jobs of one study (`config`) in a Snakemake `workflow`."""
 
     def __init__(self, config: dict[str, Any], workflow: Any) -> None:
         machine, runs = config["machine"], grid.of(config)
@@ -30,33 +30,34 @@ class Jobs:
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
     def place(self, wildcards: Wildcards) -> int:
-        """The priority of a run: higher the earlier the grid names it, 0 of what it does not."""
+        """Return a run's priority: runs come in the order of the grid; others have 0."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Wildcards) -> int:
-        """The GPUs that a job takes: those in its path, else the most on one machine."""
+        """Return the GPUs of a job: those in its path, else the most that one machine has."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:
-        """Over how many machines that many GPUs spread: one whenever they fit."""
+        """Return how many nodes that many GPUs need: one whenever they fit."""
         return max(1, math.ceil(gpus / self._per_node))
 
     def cores(self, wildcards: Wildcards) -> int:
-        """All cores of this machine; on a cluster one."""
+        """Return all cores of this machine; on a cluster one."""
         here = self._workflow.local_exec
         return max(psutil.cpu_count(), self._workflow.cores) if here else 1
 
     def threads(self, wildcards: Wildcards) -> int:
-        """The cores of a timed job on each node; on this machine all, unless it may share it."""
+        """Return a timed job's cores per node; here all cores, unless jobs may run side by side."""
         if self._workflow.local_exec and not self._shares:
             return self.cores(wildcards)
         gpus = self.gpus(wildcards)
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
     def timed(self, gpus: int | None = None) -> dict[str, Any]:
-        """The resources of a rule of timed jobs, on so many GPUs where that is no wildcard.
+        """Return the resources of a rule of timed jobs, on `gpus` GPUs if that is no wildcard.
 
-        What is the same for all jobs is no function: planning calls each for every job.
+        Resources that are the same for all jobs are constants: Snakemake calls functions for each
+        job.
         """
         on_one_node = self.asked(0) | self.on_gpus(gpus)
         if self.nodes(self.most) == 1:
@@ -65,11 +66,11 @@ class Jobs:
         return {name: self._each(name, gpus) for name in names}
 
     def on_gpus(self, gpus: int | None = None) -> dict[str, Any]:
-        """The resources of a rule whose jobs take GPUs and are not timed."""
+        """Return the resources of a rule whose jobs use GPUs and are not timed."""
         return {name: self._each(name, gpus) for name in ["gpu", "gres"][: 1 + self._by_gres]}
 
     def _each(self, name: str, gpus: int | None) -> Callable[[Wildcards], Any]:
-        """One of the resources as a function of a job's wildcards."""
+        """Return one of the resources as a function of a job's wildcards."""
 
         def value(wildcards: Wildcards) -> Any:
             return self.asked(self.gpus(wildcards) if gpus is None else gpus).get(name)
@@ -77,10 +78,9 @@ class Jobs:
         return value
 
     def asked(self, gpus: int) -> dict[str, Any]:
-        """What a timed job on that many GPUs asks for; on this machine only `gpu` counts.
+        """Return the resource request of a timed job on that many GPUs; locally only `gpu` counts.
 
-        Over several nodes `mpi` leaves starting processes to the script, by srun, and one task a
-        node is theirs.
+        On several nodes `mpi` has the script start its processes by srun, one task per node.
         """
         nodes = self.nodes(gpus)
         extra = [] if self._shares else ["--exclusive"]

@@ -1,4 +1,4 @@
-"""Starts the processes of a run, bounds their time, and leaves none behind."""
+"""Launch a run's processes with a time limit, and end all of them."""
 
 import ctypes
 import os
@@ -35,9 +35,9 @@ PR_SET_CHILD_SUBREAPER = 36
 class ProcessResult:
     """How the processes ended.
 
-    The exit status, negative for a signal; whether time was up; the seconds they took; how many of
-    our control group the kernel ended meanwhile for want of memory; the GPUs they had, as
-    CUDA_VISIBLE_DEVICES names them.
+    The exit status (negative for a signal), whether the time limit was reached, the seconds they
+    took, how many processes of our cgroup were killed for lack of memory meanwhile, and the GPUs
+    they had, as CUDA_VISIBLE_DEVICES entries.
     """
 
     returncode: int
@@ -48,13 +48,13 @@ class ProcessResult:
 
 
 def worker_folder() -> Path | None:
-    """Where this process reports if a supervisor launched it, else None."""
+    """Return the report folder if a supervisor launched this process, else None."""
     folder = os.environ.get(WORKER_VARIABLE)
     return Path(folder) if folder else None
 
 
 def started() -> float:
-    """When the supervisor, perhaps on another machine, started us, by our time.monotonic()."""
+    """Return when the supervisor started this process, on the clock of time.monotonic()."""
     host, monotonic, day = os.environ[STARTED_VARIABLE].split()
     if host == environment.host():
         return float(monotonic)
@@ -62,7 +62,7 @@ def started() -> float:
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies, or now if it has died already."""
+    """Have the kernel kill this process when its parent dies, or now if it is already dead."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -70,21 +70,21 @@ def die_with(parent: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Have the kernel make orphans among our descendants our children, so that we can end them."""
+    """Make this process the parent of orphaned descendants (subreaper), so it can end them."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def under_torchrun() -> bool:
-    """Whether torchrun started this process."""
+    """Return whether torchrun started this process."""
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def reserve_port() -> int:
-    """Reserve a TCP port of this machine until this process ends.
+    """Return a TCP port that stays reserved until this process ends.
 
-    It is bound and not listened on: nobody is given it, and who asks for its number with
-    SO_REUSEADDR may listen there, as PyTorch's store does.
+    The port is bound without listening, so the kernel gives it to nobody else; a process that binds
+    it with SO_REUSEADDR, as PyTorch's store does, can listen on it.
     """
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -95,11 +95,11 @@ def reserve_port() -> int:
 
 
 def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) -> list[str]:
-    """The command line that runs `script` in `processes` processes on `nodes` nodes.
+    """Return the command line that runs `script` in `processes` processes on `nodes` nodes.
 
-    On one node it is one process, which divides itself (`ranks.start`). On several nodes of a Slurm
-    job srun starts one torchrun on each, and they meet on this node, which is the job's first.
-    Raises UserError outside of a job.
+    On one node it starts one process, which forks the others (`ranks.start`). On several nodes of a
+    Slurm job srun starts one torchrun per node, with the rendezvous on this node, the job's first.
+    Raises UserError outside of a Slurm job.
     """
     own = [str(script), *arguments]
     if nodes == 1:
@@ -113,19 +113,19 @@ def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) 
         )
     torchrun += [f"--nnodes={nodes}", f"--master-addr={platform.node()}"]
     torchrun += [f"--master-port={reserve_port()}"]
-    # Only the shell that srun starts on a node knows which one of them it is on. Rank 0 is on the
-    # first: a rendezvous by c10d gives ranks in the order of arrival.
+    # Only the shell that srun starts on a node knows its number. Rank 0 must be on the first node,
+    # while c10d's rendezvous would assign ranks in the order of arrival.
     agent = f'exec {shlex.join(torchrun)} --node-rank="$SLURM_NODEID" {shlex.join(own)}'
     srun = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
-    # Without these a task is bound to one core, and sees all GPUs of a job that owns its nodes.
+    # Otherwise a task is bound to one core, and sees all GPUs of an exclusive job.
     srun += ["--cpu-bind=none", f"--gpus-per-node={of_a_node}", "--kill-on-bad-exit=1"]
     return [*srun, "sh", "-c", agent]
 
 
 def launch(command_line: list[str], variables: dict[str, str], time_limit: float) -> ProcessResult:
-    """Run a command with its output on ours; kill it and all it started after `time_limit` s.
+    """Run a command with inherited output; kill its process tree after `time_limit` seconds.
 
-    So it does when something else ends the wait, as SIGTERM does within `terminable`.
+    The tree is also killed if the wait ends otherwise, as by SIGTERM within `terminable`.
     """
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
@@ -137,7 +137,7 @@ def launch(command_line: list[str], variables: dict[str, str], time_limit: float
             command_line,
             env={**variables, STARTED_VARIABLE: since},
             preexec_fn=partial(die_with, os.getpid()),
-            close_fds=False,  # A lease is what it inherits.
+            close_fds=False,  # Inherits the lease.
         )
         returncode, timed_out = process.wait(timeout=time_limit), False
     except subprocess.TimeoutExpired:
@@ -153,10 +153,10 @@ def launch(command_line: list[str], variables: dict[str, str], time_limit: float
 
 
 def oom_kills_so_far(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int:
-    """Count the processes of our own control group (version 2) that ended for want of memory.
+    """Return how many processes of our cgroup (version 2) the OOM killer has ended; 0 if unknown.
 
-    0 where nothing counts them. Without a cgroup namespace a container sees the path that the host
-    uses, and its own group at the root of the mount.
+    Without a cgroup namespace a container sees the host's path but finds its cgroup at the root of
+    the mount.
     """
     try:
         path = membership.read_text().rpartition("0::/")[2].strip()
@@ -168,7 +168,7 @@ def oom_kills_so_far(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int:
 
 
 def _end_all_but(before: list[psutil.Process]) -> None:
-    """Ask our descendants that are not among `before` to end, then insist."""
+    """Send SIGTERM to our descendants that are not among `before`, later SIGKILL."""
     family = [p for p in psutil.Process().children(recursive=True) if p not in before]
     for send in (psutil.Process.terminate, psutil.Process.kill):
         for member in family:
@@ -179,7 +179,7 @@ def _end_all_but(before: list[psutil.Process]) -> None:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Within the block the first SIGTERM raises SystemExit, so that clean-up runs undisturbed."""
+    """Within the block the first SIGTERM raises SystemExit; later ones are ignored."""
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)

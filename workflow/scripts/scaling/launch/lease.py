@@ -1,8 +1,8 @@
-"""A lease on GPUs, or on the CPU: two timed jobs never share them, whoever started the jobs.
+"""Leases on GPUs or the CPU, so that timed jobs never share them, whoever started the jobs.
 
-A lease is a socket whose name, the GPU's UUID, the kernel gives away once (an abstract address, see
-`man 7 unix`). So there is no file to find or to leave behind, and users and TMPDIR do not matter;
-containers with a network of their own do not see one another. What the job starts inherits it.
+A lease is an abstract socket (`man 7 unix`) named after the GPU's UUID; the kernel gives each name
+once. There is no lock file to find or to leave behind, and users and TMPDIR do not matter.
+Containers with separate networks do not see each other's leases. Child processes inherit a lease.
 """
 
 import errno
@@ -23,15 +23,15 @@ from scaling.core.errors import UserError
 ADDRESS = "\0scaling-study/{}"
 POLL_SECONDS = 1.0
 PATIENCE_SECONDS = 3600.0
-"""How long a job without a time limit of its own waits."""
+"""How long a job waits for GPUs if it has no time limit."""
 WAITS = "waits for"
-"""How the line begins that says so; `make status` looks for it."""
+"""The start of the log line of a waiting job, which `make status` looks for."""
 SHARE_VARIABLE = "SCALING_STUDY_SHARE"
-"""Set where jobs on the CPU may share it, as `machine.share` says."""
+"""Environment variable that lets CPU jobs overlap (`machine.share`)."""
 
 
 def cpu(patience: float = PATIENCE_SECONDS) -> AbstractContextManager[list[str]]:
-    """Hold this machine's CPU until the end, unless jobs may share it. Otherwise as `gpus`."""
+    """Hold this machine's CPU until the block ends, unless jobs may share it; see `gpus`."""
     shared = os.environ.get(SHARE_VARIABLE)
     return nullcontext([]) if shared else gpus(1, [f"the CPU of {host()}"], patience, "CPUs")
 
@@ -40,11 +40,11 @@ def cpu(patience: float = PATIENCE_SECONDS) -> AbstractContextManager[list[str]]
 def gpus(
     count: int, candidates: list[str], patience: float = PATIENCE_SECONDS, kind: str = "GPUs"
 ) -> Iterator[list[str]]:
-    """Yield `count` of the `candidates` (as CUDA_VISIBLE_DEVICES names them), held until the end.
+    """Yield `count` of the `candidates` (CUDA_VISIBLE_DEVICES entries), held until the block ends.
 
-    All or nothing, in order; while too few are free it says once on stderr who holds them, and
-    waits for at most `patience` seconds. A lease ends with its process and those it has started,
-    however they end. Raises UserError when time is up, and when there are too few candidates.
+    Takes all at once or none, in order. While too few are free it prints once to stderr who holds
+    them, and waits for at most `patience` seconds. A lease ends when its process and all that
+    inherited it have ended. Raises UserError on a timeout and if there are too few candidates.
     """
     if count > len(candidates):
         raise UserError(
@@ -78,7 +78,7 @@ def gpus(
 
 
 def _take(uuid: str) -> socket.socket | None:
-    """The lease on a GPU, None while another process has it."""
+    """Return a new lease on a GPU, None while another process has it."""
     own = socket.socket(socket.AF_UNIX)
     own.set_inheritable(True)
     try:
@@ -93,15 +93,17 @@ def _take(uuid: str) -> socket.socket | None:
 
 
 def _holder(uuid: str) -> str:
-    """Who holds the lease on a GPU: its process, user and command, where that can be seen."""
+    """Return who holds a GPU's lease (process, user, command), as far as it can be seen."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         try:
             asking.connect(ADDRESS.format(uuid))
         except OSError:
             return "is free"
-        told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, user, _ = struct.unpack("3i", told)
+        credentials = asking.getsockopt(
+            socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+        )
+    pid, user, _ = struct.unpack("3i", credentials)
     ended = not psutil.pid_exists(pid)
     command = "it has ended, and what it started has not" if ended else "another user's command"
     with suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""The harness of measurements: launch processes, let them report, assemble what they found."""
+"""Launch measuring processes on leased devices and collect their reports."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reports:
-    """What the processes of a complete measurement reported, and where they ran.
+    """Reports of all processes of a finished measurement, and their environment.
 
     `gpus` were leased on this machine; `seconds` passed from the start of the command to the end of
     the last process; `environment` is as `core.environment` describes it.
@@ -37,7 +37,7 @@ class Reports:
     environment: dict[str, Any]
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return the contents of the lines of this kind, in order."""
+        """Return the contents of the reported lines of this kind, in order."""
         return [
             {key: value for key, value in line.items() if key not in ("kind", "rank")}
             for line in self.lines
@@ -59,10 +59,10 @@ def run(
     cpu_threads: int = 1,
     time_limit: float,
 ) -> Reports:
-    """Run `script` again with its arguments in processes that measure, and collect their reports.
+    """Run `script` again with its arguments in measuring processes, and return their reports.
 
-    `gpus` and `processes` are those of all nodes. Raises UserError when a process fails; it calls
-    the measurement by `name` and adds `advice`.
+    `gpus` and `processes` are totals over all nodes. Raises UserError when a process fails; the
+    message calls the measurement `name` and adds `advice`.
     """
     host_info = environment.describe(device)
     arguments = sys.argv[1:] if argv is None else argv
@@ -79,7 +79,7 @@ def collect(
     name: str,
     advice: str = "",
 ) -> Reports:
-    """Check that all processes ended well, and complete the environment by what they saw."""
+    """Check that all processes succeeded, and complete the environment with their `start` lines."""
     ends = [line for line in lines if line["kind"] == "end"]
     if result.returncode != 0 or len(ends) < processes:
         cause = "its time limit" if result.timed_out else f"exit status {result.returncode}"
@@ -101,11 +101,11 @@ def launch_ranks(
     cpu_threads: int,
     time_limit: float,
 ) -> tuple[ProcessResult, list[dict[str, Any]]]:
-    """Run the processes of `command_line` on a lease; return how they ended and their lines.
+    """Run the processes of `command_line` on leased GPUs; return their result and their lines.
 
-    `gpus` are those of this machine: on the other nodes of a Slurm job Slurm itself gives them.
-    They may be waited for as long as the processes may then run, `time_limit` seconds. They report
-    to a folder beside `output` (seen by all nodes of a cluster) that is theirs alone.
+    `gpus` are this machine's; on other nodes Slurm assigns them. Both the wait for GPUs and the run
+    are limited to `time_limit` seconds. The processes report to a temporary folder beside `output`,
+    which all nodes of a cluster can read.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     names: list[str] = []
@@ -140,10 +140,9 @@ def launch_ranks(
 
 
 def bytecode_kept(folder: Path = Path(".snakemake/bytecode")) -> dict[str, str]:
-    """Have Python keep compiled modules in `folder` where PyTorch was installed without.
+    """Return variables that make Python cache bytecode in `folder`, if PyTorch has none installed.
 
-    Containers often are made so. Compiling PyTorch's source again takes each process 10 s. Returns
-    variables of the environment.
+    Containers often lack it; compiling PyTorch's source would take each process 10 s.
     """
     torch = find_spec("torch")
     if torch is None or torch.cached is None or Path(torch.cached).exists():
@@ -155,10 +154,10 @@ def bytecode_kept(folder: Path = Path(".snakemake/bytecode")) -> dict[str, str]:
 def rank_process(
     log_folder: Path, report: Callable[[RankLog, Exception], None] | None = None
 ) -> Iterator[RankLog]:
-    """Be one process of a measurement, and yield the log to report to.
+    """Set up this process as a rank of a measurement, and yield its log.
 
-    Any error in the block is passed to `report` and ends the process with status 1, so that the
-    launcher ends the others. It ends at once: an orderly shutdown would wait for ever for a rank
+    An exception in the block is passed to `report` and ends the process with status 1; the launcher
+    then ends the others. It exits at once, as an orderly shutdown would wait for ever for a rank
     that is in a collective.
     """
     launcher.die_with(os.getppid())
@@ -179,8 +178,8 @@ def rank_process(
 def joined(
     log_folder: Path, device: Device, cpu_threads: int, timeout_seconds: float
 ) -> Iterator[tuple["Rank", RankLog]]:
-    """Be one process of a measurement that has joined the others; report its start and its end."""
-    from scaling.launch import ranks  # imports PyTorch, which the process that launches does not
+    """Set up this process as a rank that has joined the others; log its start and its end."""
+    from scaling.launch import ranks  # imports PyTorch, which the launching process does without
 
     with rank_process(log_folder) as log:
         rank = ranks.join(device, cpu_threads, timeout_seconds)

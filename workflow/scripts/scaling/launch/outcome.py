@@ -1,6 +1,6 @@
-"""What the end of a run's processes means: a typed status, or a failure that names its causes.
+"""Derive a run's status from how its processes ended, or raise an error that names the causes.
 
-Needs no torch: the process that launches the others does without.
+Does not import torch, as the launching process does without it.
 """
 
 import re
@@ -30,32 +30,31 @@ HOST_FULL = (
     "Cannot allocate memory",
 )
 WORKER_KILLED = "is killed by signal: Killed"
-"""What a DataLoader says of a loader worker that got SIGKILL."""
+"""DataLoader's message about a worker that got SIGKILL."""
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
 FATAL = "Fatal Python error"
 
 
 def classify(error: BaseException) -> Status | None:
-    """`oom` when the device had no room, `oom_host` when the host had none, None for a failure.
+    """Return `oom` for a full device, `oom_host` for a full host, None for any other error.
 
-    So it is with an error that came from one of these: ending a CUDA graph's capture for want of
-    memory raises an error of its own. A loader worker that got SIGKILL is a failure here: why it
-    did, only the supervisor can tell.
+    The causes of an error count too: an out-of-memory during CUDA graph capture raises another
+    error. A loader worker killed by SIGKILL is None here: only the supervisor can tell why.
     """
     statuses = (_status(origin) for origin in _origins(error))
     return next((status for status in statuses if status is not None), None)
 
 
 def first_sentence(error: BaseException) -> str:
-    """What the error says, on one line: of its text, or that of the lack of memory behind it."""
-    told = next((origin for origin in _origins(error) if _status(origin) is not None), error)
-    lines = [line.strip() for line in str(told).splitlines() if line.strip()]
+    """Return the first line of an error's message, or of the out-of-memory error that caused it."""
+    cause = next((origin for origin in _origins(error) if _status(origin) is not None), error)
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     telling = [line for line in lines if "allocate" in line or "memory" in line]
-    return textwrap.shorten((telling or lines or [type(told).__name__])[0], 300, placeholder=" …")
+    return textwrap.shorten((telling or lines or [type(cause).__name__])[0], 300, placeholder=" …")
 
 
 def _origins(error: BaseException) -> Iterator[BaseException]:
-    """The error, what it came from, and so on."""
+    """Yield the error and its chain of causes."""
     origin: BaseException | None = error
     while origin is not None:
         yield origin
@@ -72,10 +71,10 @@ def _status(error: BaseException) -> Status | None:
 
 
 def verdict(spec: RunSpec, lines: LinesByKind, result: ProcessResult) -> tuple[Status, str | None]:
-    """The status of a run that was started, and one sentence when it is not ok.
+    """Return the status of a run that was started, and one sentence when it is not ok.
 
-    Raises UserError for a failure: an error other than a lack of memory, a rank that was killed
-    or hung, a rank that ended without its report.
+    Raises UserError for a failure: an error other than out-of-memory, a rank that was killed or
+    hung, or a rank that ended without a report.
     """
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
     if len(lines["end"]) == spec.processes:
@@ -86,11 +85,13 @@ def verdict(spec: RunSpec, lines: LinesByKind, result: ProcessResult) -> tuple[S
     done = _epochs_done(spec, lines)
     if result.timed_out and not outcomes:
         more = " or more" if spec.measured_seconds or spec.max_measured_seconds else ""
-        told = f"stopped at the time limit of {spec.time_limit_seconds:g} s "
-        told += f"after {min(done.values())} of {spec.epochs}{more} epochs"
+        message = f"stopped at the time limit of {spec.time_limit_seconds:g} s "
+        message += f"after {min(done.values())} of {spec.epochs}{more} epochs"
         behind = [rank for rank, epochs in done.items() if epochs < max(done.values())]
-        told += "".join(f"; rank {rank} did not finish epoch {done[rank] + 1}" for rank in behind)
-        return "timeout", told
+        message += "".join(
+            f"; rank {rank} did not finish epoch {done[rank] + 1}" for rank in behind
+        )
+        return "timeout", message
     # Only SIGKILL leaves neither a report nor stacks.
     reported = {line["rank"] for kind in ("end", "outcome", "stacks") for line in lines[kind]}
     victims = [f"rank {rank}" for rank in done if rank not in reported]
@@ -108,7 +109,7 @@ def verdict(spec: RunSpec, lines: LinesByKind, result: ProcessResult) -> tuple[S
 def _measured(
     spec: RunSpec, lines: LinesByKind, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
-    """The status of a run that has all its epochs, whatever became of its instruments then."""
+    """Return the status of a run with all its epochs, even if its instruments failed afterwards."""
     unfinite = [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]
     if unfinite:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
@@ -132,14 +133,14 @@ def _measured(
 
 
 def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
-    """What became of each rank, the first to fail first; who is likely stuck where others waited.
+    """Describe each rank's end, the first failure first, and name the rank that likely hung.
 
-    That is who said nothing; where all spoke, who got least far.
+    That is the rank without a report; if all reported, the one with the least progress.
     """
     said = {line["rank"]: line["message"] for line in outcomes}
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     said = {line["rank"]: line["text"].splitlines()[0] for line in fatal} | said
-    told = [f"rank {rank}: {message}" for rank, message in said.items()]
+    causes = [f"rank {rank}: {message}" for rank, message in said.items()]
     done, ended = _epochs_done(spec, lines), {line["rank"] for line in lines["end"]}
     trained = {line["rank"] for line in lines["trained"]}
     quiet = [rank for rank in done if rank not in said.keys() | ended]
@@ -149,17 +150,17 @@ def _causes(spec: RunSpec, lines: LinesByKind, outcomes: list[dict[str, Any]]) -
         if rank in trained:
             place = "the steps after its last epoch"
         verb = "was still running" if rank in alive else "ended without a word"
-        told.append(f"rank {rank} {verb} in {place}")
+        causes.append(f"rank {rank} {verb} in {place}")
     steps = {o["rank"]: (o["launched"], o["finished"]) for o in outcomes if "launched" in o}
     stuck = quiet or [rank for rank, step in steps.items() if step == min(steps.values())]
     waited = fatal or any(GAVE_UP_WAITING.search(line["message"]) for line in outcomes)
     if waited and 0 < len(stuck) < spec.processes:
-        told.append(f"likely stuck: {' and '.join(f'rank {rank}' for rank in sorted(stuck))}")
-    return told
+        causes.append(f"likely stuck: {' and '.join(f'rank {rank}' for rank in sorted(stuck))}")
+    return causes
 
 
 def _epochs_done(spec: RunSpec, lines: LinesByKind) -> dict[int, int]:
-    """The last epoch that each rank reported, 0 for none."""
+    """Return the last epoch that each rank reported, 0 for none."""
     done = dict.fromkeys(range(spec.processes), 0)
     for row in lines["epoch"]:
         done[row["rank"]] = max(done[row["rank"]], row["epoch"])

@@ -1,13 +1,13 @@
-"""What each rank of a run reports, line by line, so that nothing is lost when a rank dies.
+"""The reports of each rank, one JSON line each, so that nothing is lost when a rank dies.
 
-A rank appends JSON lines to its own file between epochs, never inside one:
-`start` (versions, host, parameters), `startup` (when each phase of it ended), `epoch` (an
-EpochRow), `trained` (no more of them), `outcome` (status, message, time of a rank that had to stop;
-of one whose steps got no further the last ones launched and finished), `end` of what is measured
-(memory, communication, evaluation, parameters_sha256, applied, compiled_batch_sizes,
-compiled_graphs, flops_per_image, activation_bytes_per_image) and `readings` of the instruments
-after it (in_memory, readings, device_time, seconds since the start).
-A signal that ends a rank leaves `stacks` (text: what its threads were doing).
+A rank appends lines to its own file between epochs, never inside one:
+`start` (versions, host, parameters), `startup` (the end of each start-up phase), `epoch` (an
+EpochRow), `trained` (the last epoch is over), `outcome` (status, message and time of a rank that
+had to stop; after a stall also the last steps launched and finished), `end` (memory,
+communication, evaluation, parameters_sha256, applied, compiled_batch_sizes, compiled_graphs,
+flops_per_image, activation_bytes_per_image) and `readings` of the instruments after it
+(in_memory, readings, device_time, seconds since the start).
+A signal that ends a rank adds `stacks` (text: the stacks of its threads).
 """
 
 import faulthandler
@@ -23,7 +23,7 @@ LinesByKind = dict[str, list[dict[str, Any]]]
 
 
 class RankLog:
-    """Appends one rank's reports to `folder/rank{rank}.jsonl`."""
+    """Append one rank's reports to `folder/rank{rank}.jsonl`."""
 
     def __init__(self, folder: Path, rank: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -31,16 +31,16 @@ class RankLog:
         self.rank = rank
 
     def append(self, kind: str, content: dict[str, Any]) -> None:
-        """Add one line; it is on disk when this returns."""
+        """Append one line; it is on disk when this returns."""
         line = json.dumps({"kind": kind, "rank": self.rank, **content}, allow_nan=False)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
     @contextmanager
     def stacks_kept(self) -> Iterator[None]:
-        """Within the block SIGTERM, or a fatal signal, leaves `stacks` before the process ends.
+        """Within the block, SIGTERM or a fatal signal logs `stacks` before the process ends.
 
-        They are written by a signal handler in C: a rank that hangs inside a library answers too.
+        A signal handler in C writes them, so a rank that hangs inside a library is covered too.
         """
         with self._path.with_suffix(".stacks").open("w", encoding="utf-8") as file:
             faulthandler.enable(file)
@@ -53,7 +53,7 @@ class RankLog:
 
 
 def read_lines(folder: Path) -> list[dict[str, Any]]:
-    """All ranks' lines, by rank; a last line cut short by a kill is left out."""
+    """Return all ranks' lines, by rank, without a last line that a kill cut short."""
     lines = []
     for path in sorted(folder.glob("rank*.jsonl"), key=_rank):
         for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
@@ -67,7 +67,7 @@ def read_lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def by_kind(lines: list[dict[str, Any]]) -> LinesByKind:
-    """Group the lines, in order; a kind without lines has none."""
+    """Group the lines by kind, in order; a missing kind has an empty list."""
     found: LinesByKind = defaultdict(list)
     for line in lines:
         found[line["kind"]].append(line)

@@ -1,4 +1,4 @@
-"""The processes of one run: who am I, on which device, and who waits for whom."""
+"""Start and join the processes of a run, and assign their devices."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ class Rank:
 
     @property
     def is_first(self) -> bool:
-        """Whether this rank speaks for all."""
+        """Whether this is rank 0."""
         return self.index == 0
 
     def barrier(self) -> None:
@@ -44,49 +44,48 @@ class Rank:
             dist.barrier(device_ids=[self.local_index] if self.device.type == "cuda" else None)
 
     def gather(self, own: T) -> list[T]:
-        """Give every rank what each of them has, in their order."""
+        """Return every rank's value of `own`, in rank order, to all ranks."""
         found = [own] * self.processes
         if self.processes > 1:
             dist.all_gather_object(found, own)
         return found
 
     def leave(self) -> None:
-        """End the process group."""
+        """Destroy the process group."""
         if self.processes > 1:
             dist.destroy_process_group()
 
     def synchronize(self, gpus: int) -> None:
-        """Wait until this process's devices are idle: its own one, or `gpus` for DataParallel."""
+        """Wait until this rank's device is idle, or `gpus` devices for DataParallel."""
         if self.device.type == "cuda":
             for index in range(gpus) if self.processes == 1 else [self.local_index]:
                 torch.cuda.synchronize(index)
 
 
 GRACE_SECONDS = 5.0
-"""How long the other ranks may take to fail by themselves once one has: who does not, hung."""
+"""How long the other ranks may take to fail by themselves after the first one; later they count as
+hung."""
 
 
 STORE_VARIABLE = "SCALING_STUDY_STORE"
-"""The file descriptor of the socket that ranks on one machine meet at."""
+"""Environment variable with the file descriptor of the socket for the ranks' store."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
-"""Once a collective has timed out, PyTorch waits four times this before it ends the rank.
-
-Its own 15 s, for dumps that nobody reads here, would add a minute to the configured timeout.
-"""
+"""After a collective's timeout, PyTorch waits four times this before it ends the rank. Its default
+of 15 s, for dumps that nobody reads here, would add a minute to the configured timeout."""
 
 
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
-    """Call `run(*arguments)` in so many processes, and exit with status 1 when one of them fails.
+    """Call `run(*arguments)` in `processes` processes; exit with status 1 when one of them fails.
 
-    They are forks of this one, so that PyTorch is imported once for all. It must not have touched a
-    GPU. Under torchrun, or for one process, `run` is called here.
+    The processes are forks, so PyTorch is imported once; this process must not have initialized
+    CUDA. Under torchrun, and for one process, `run` is called here.
     """
     if processes == 1 or launcher.under_torchrun():
         run(*arguments)
         return
-    # Ranks die with their parent: who ends them all by SIGTERM gets their last words first.
+    # Ignored here: ranks are killed with their parent, and have to report first.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # Rank 0 inherits it: nobody else can have the port, and no other machine reaches it.
+    # Rank 0 inherits it: the port is reserved, and only reachable from this machine.
     with socket.create_server(("127.0.0.1", 0), backlog=processes) as store:
         context = start_processes(
             _run_as_rank,
@@ -119,10 +118,10 @@ def _run_as_rank(
 
 
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
-    """This process's rank, from its environment; starts NCCL or gloo for several.
+    """Return this process's rank, from the environment; initializes NCCL or gloo for several ranks.
 
-    Each of several ranks sees its own GPU alone, as the first one: PyTorch keeps compiled code by
-    the device's number, and so all ranks find what one has compiled.
+    Each of several ranks sees only its own GPU, as device 0: PyTorch's cache of compiled code
+    depends on the device number, so all ranks can reuse what one has compiled.
     """
     index, local_index, processes = (
         int(os.environ.get(name, default))
@@ -152,7 +151,7 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
 
 
 def _store(index: int, processes: int, timeout: timedelta) -> dist.TCPStore | None:
-    """Where ranks of `start` meet: rank 0 serves the socket they inherited. None: torchrun's."""
+    """Return the store of the ranks of `start`, which rank 0 serves; None under torchrun."""
     fd = os.environ.get(STORE_VARIABLE)
     if fd is None:
         return None
@@ -164,12 +163,12 @@ def _store(index: int, processes: int, timeout: timedelta) -> dist.TCPStore | No
 
 
 def backend(device: Device) -> str:
-    """The library that carries the collectives: NCCL between GPUs, gloo between CPU processes."""
+    """Return the collectives' backend: NCCL for GPUs, gloo for CPU processes."""
     return "nccl" if device == "cuda" else "gloo"
 
 
 def versions(device: Device) -> dict[str, Any]:
-    """Where this process is, `host`, its GPUs, and what only torch knows: `cuda`, `nccl`."""
+    """Return this process's `host` and GPUs, and PyTorch's `cuda` and `nccl` versions."""
     nccl = ".".join(map(str, torch.cuda.nccl.version())) if device == "cuda" else None
     return {
         **environment.leased_gpus(environment.visible_gpus() if device == "cuda" else []),

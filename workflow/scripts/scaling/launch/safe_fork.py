@@ -1,10 +1,9 @@
-"""Forks beside the threads of a process group, on a Python that leaves a lock of theirs locked.
+"""Fork safely beside gloo's threads, on Python versions that may leave a lock held in the child.
 
-A thread of gloo that has ended a collective drops the Python objects of it. For that it becomes a
-thread of Python's first, without the GIL, and holds the lock of the list of such threads meanwhile:
-for less than a microsecond, or for as long as another process has its core. What is forked just
-then waits for that lock without end, inside os.fork(). Python 3.11.10 and 3.12 reset it
-(gh-112275).
+When a gloo thread ends a collective it drops Python objects, and for that registers as a Python
+thread, without the GIL, under the lock of the list of threads. It holds the lock for less than a
+microsecond, or for as long as another process occupies its core. A child forked just then waits for
+the lock for ever, inside os.fork(). Python 3.11.10 and 3.12 reset it (gh-112275).
 """
 
 import os
@@ -18,20 +17,20 @@ FIRST_WITHOUT_FAULT = (3, 11, 10)
 THREADS = Path("/proc/self/task")
 NAME_OF_PYTORCH = b"pt_"
 PATIENCE_SECONDS = 5.0
-"""After which a process forks anyway: a thread that is busy for so long drops nothing."""
+"""A process forks anyway after this time: a thread that is busy for so long drops no objects."""
 
 
 def beside_sleeping_threads() -> None:
-    """From now on, have this process fork while PyTorch's threads sleep, where that is needed."""
+    """Let this process fork only while PyTorch's threads sleep, on the Pythons that need it."""
     if sys.version_info < FIRST_WITHOUT_FAULT and THREADS.exists():
         os.register_at_fork(before=wait_for_threads)
 
 
 def wait_for_threads() -> None:
-    """Wait until no other thread of PyTorch runs, in two looks on end.
+    """Wait until no other PyTorch thread runs, in two consecutive checks.
 
-    Who sleeps does not hold that lock. A look lets go of the GIL, so that a thread which sleeps
-    because it waits for the GIL runs at the next one.
+    A sleeping thread does not hold the lock. Each check releases the GIL, so that a thread that
+    sleeps because it waits for the GIL runs before the next one.
     """
     asleep, end = 0, time.monotonic() + PATIENCE_SECONDS
     while asleep < 2 and time.monotonic() < end:
@@ -39,7 +38,7 @@ def wait_for_threads() -> None:
 
 
 def _runs(thread: Path) -> bool:
-    """Whether this is a thread of PyTorch, not the caller's, that runs or waits for a core."""
+    """Return whether this is another PyTorch thread that runs or waits for a core."""
     if int(thread.name) == threading.get_native_id():
         return False
     with suppress(FileNotFoundError, ProcessLookupError):

@@ -1,8 +1,8 @@
-"""Watchdog that aborts a rank whose device makes no progress on the steps that its host launched.
+"""Watchdog that aborts a rank when its device makes no progress on launched steps.
 
-A collective captured in a CUDA graph is unseen by NCCL's own watchdog: when one rank is stuck, the
-devices of all others wait inside a step, and their hosts for their devices, without end. So each
-rank looks at its own steps once in a while, from a thread that calls nothing that could wait.
+NCCL's watchdog does not see a collective that is captured in a CUDA graph: when one rank hangs, the
+devices of all others wait inside a step, and their hosts for the devices, for ever. So each rank
+checks the progress of its steps periodically, from a thread that makes no blocking calls.
 """
 
 import math
@@ -18,15 +18,15 @@ POLL_SECONDS = 1.0
 REPORT_GRACE_SECONDS = 2 * POLL_SECONDS
 """Delay before a stalled rank exits, so that the others can report too."""
 REPORTS = 16
-"""At how many steps of an epoch, at most, the device says that it has ended them."""
+"""The most steps of an epoch after which the device reports progress."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a rank is in one `training` (a number of its own), of epoch `epoch` or after all (0).
+    """The progress of a rank in one `training` (numbered), in epoch `epoch`; 0 after the last.
 
-    `launched` is the last step that the host gave to the device, `finished` the last one that the
-    device is known to have ended, `awaited` the next one of which that will be known.
+    `launched` is the last step that the host launched, `finished` the last one that the device is
+    known to have finished, `awaited` the next one that the device will report.
     """
 
     training: int
@@ -37,11 +37,11 @@ class Progress:
 
 
 class StepProgress:
-    """The `position` of a training of at most `steps` steps on `device`, from any thread.
+    """Tracks the `position` of a training of at most `steps` steps; readable from any thread.
 
-    After some steps the device writes their number to memory that the host reads without a call to
-    the driver, which may be busy with a launch. It does so on a stream of its own, so that no step
-    waits for the writing.
+    After some steps the device writes their number to memory that the host reads without a driver
+    call, as the driver may be blocked by a launch. A separate stream writes it, so that no step
+    waits.
     """
 
     def __init__(self, steps: int, device: torch.device) -> None:
@@ -54,7 +54,7 @@ class StepProgress:
         self._under_way = False
 
     def start(self, epoch: int, steps: int) -> None:
-        """Begin with `steps` steps of epoch `epoch`, on a device that is idle."""
+        """Begin `steps` steps of epoch `epoch`, on an idle device."""
         self._finished.zero_()
         self._training += 1
         self._launched, self._epoch, self._steps = 0, epoch, steps
@@ -62,7 +62,7 @@ class StepProgress:
         self._under_way = True
 
     def launch(self, step: int) -> None:
-        """Note that step number `step` (from 1) has been launched on the current stream."""
+        """Note that step number `step` (from 1) was launched on the current stream."""
         self._launched = step
         if step % self._every or step == self._steps:
             return
@@ -72,11 +72,11 @@ class StepProgress:
             self._finished.copy_(self._numbers[step], non_blocking=True)
 
     def end(self) -> None:
-        """The device has ended all steps."""
+        """Note that the device has finished all steps."""
         self._under_way = False
 
     def position(self) -> Progress | None:
-        """Where the training is; None between trainings."""
+        """Return the current progress; None between trainings."""
         if not self._under_way:
             return None
         finished = int(self._finished)
@@ -85,7 +85,7 @@ class StepProgress:
 
 
 class StallError(Exception):
-    """No step of a rank has ended for `seconds`."""
+    """No step of a rank has finished for `seconds`."""
 
     def __init__(self, position: Progress, seconds: float) -> None:
         at = position
@@ -100,7 +100,7 @@ class StallError(Exception):
 def first_stall(
     looks: Iterable[tuple[float, Progress | None]], timeout_seconds: float
 ) -> StallError:
-    """The error when no step has ended for the timeout, from looks at (seconds, position)."""
+    """Return an error once no step finishes for the timeout, given polls (seconds, position)."""
     last, since = None, 0.0
     for now, position in looks:
         seen = (position.training, position.finished) if position else None
@@ -116,7 +116,7 @@ def watch(
     timeout_seconds: float,
     give_up: Callable[[StallError], object],
 ) -> None:
-    """Look at `position` every `POLL_SECONDS` from a thread; call `give_up` once if it stalls.
+    """Poll `position` every `POLL_SECONDS` in a thread; call `give_up` once if it stalls.
 
     The thread ends with the process.
     """

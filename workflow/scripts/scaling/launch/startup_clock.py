@@ -1,10 +1,10 @@
-"""What a run spends before its first epoch, phase by phase.
+"""The start-up time of a run, by phase.
 
-`launch`: from the start of the command to main() of the process, over several nodes with srun and
-torchrun;
+`launch`: from the start of the command to main() of the process, with srun and torchrun on several
+nodes;
 `imports`: PyTorch and the modules that need it; `join`: the device and the process group;
-`dataset`: the images, as read and unpacked; `recipe`: the model and its trainer, with what is
-compiled and searched for in capturing CUDA graphs. Without a graph that is in the warm-up epoch.
+`dataset`: reading and unpacking the images; `recipe`: building the model and its trainer, with
+compilation and algorithm search for CUDA graphs. Without a graph these are in the warm-up epoch.
 """
 
 import time
@@ -14,23 +14,23 @@ from scaling.core.records.run import PHASES
 
 
 class StartupClock:
-    """When one process ended each phase, in seconds since `started`, a time.monotonic()."""
+    """The end of each start-up phase of a process, in seconds since `started` (monotonic)."""
 
     def __init__(self, started: float) -> None:
         self._started = started
         self.ends: dict[str, float] = {}
 
     def elapsed(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
         return time.monotonic() - self._started
 
     def end(self, phase: str) -> None:
-        """The phase ends now."""
+        """Record that the phase ends now."""
         self.ends[phase] = self.elapsed()
 
 
 def merge(ends: list[dict[str, float]]) -> dict[str, float]:
-    """Seconds of each of `PHASES`, and their `total`, from what the clock of each rank read.
+    """Return the seconds of each of `PHASES` and their `total`, over all ranks.
 
     A phase ends when the last rank has ended it, so that the phases add up to the total.
     """

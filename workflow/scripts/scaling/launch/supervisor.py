@@ -1,4 +1,4 @@
-"""Turns one run of the grid into its record: decides, launches, watches, assembles."""
+"""Run one cell of the grid and write its record."""
 
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ BYTES_PER_PARAMETER = 4
 def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[str]) -> RunRecord:
     """Run the cell of `spec` by `command_line` and write its record to `output`.
 
-    A cell that cannot run, finds no memory, diverges or exceeds its time limit is a record with
-    that status. Any other ending raises UserError and leaves no record.
+    An infeasible cell, a lack of memory, divergence and a time-out are recorded as a status. Any
+    other failure raises UserError and leaves no record.
     """
     dataset = DATASET.read(manifest)
     host_info = environment.describe(spec.device)
@@ -44,7 +44,7 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
 
 
 def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
-    """Why the cell can never run, or None. A batch over all GPUs must fit into the dataset."""
+    """Return why the cell can never run (global batch above the dataset's size), or None."""
     cell = spec.cell
     if cell.global_batch_size > train_images:
         return (
@@ -70,7 +70,7 @@ def assemble(
     result: ProcessResult,
     infeasible: str | None,
 ) -> RunRecord:
-    """The record from what the ranks reported; UserError when the processes failed."""
+    """Return the record made from the ranks' reports; UserError when the processes failed."""
     by_kind = rank_log.by_kind(lines)
     status, message = ("infeasible", infeasible) if infeasible else verdict(spec, by_kind, result)
     first_start = next(iter(by_kind["start"]), {})
@@ -144,7 +144,7 @@ def _memory(by_kind: LinesByKind) -> dict[str, Any]:
 
 
 def summary(record: RunRecord) -> str:
-    """The run in a few lines for a person: status, last epoch, accuracy, memory."""
+    """Return a short text on the run: status, last epoch, accuracy, memory."""
     cell, message = record["cell"], record["message"]
     lines = [
         f"{cell['recipe']}/{cell['strategy']} on {cell['gpus']} x "

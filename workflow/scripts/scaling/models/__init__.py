@@ -1,1 +1,1 @@
-"""Networks and the kernels that train them."""
+"""Networks and their training kernels."""

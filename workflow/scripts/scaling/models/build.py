@@ -1,4 +1,4 @@
-"""Makes the model of a study with fresh weights."""
+"""Build a study's model with initial weights."""
 
 import inspect
 
@@ -10,16 +10,16 @@ from scaling.core.training_options import ModelOptions
 from scaling.registry.model import MODELS
 
 LEAST_BATCH = 2
-"""Batch normalisation refuses a single value per channel."""
+"""Minimum batch size: batch norm refuses a single value per channel."""
 
 
 def build(options: ModelOptions, classes: int) -> nn.Module:
-    """Make the model that `options` name, for so many classes.
+    """Build the model that `options` name, for so many classes.
 
-    `options.model` is the name of a registered model, of a classification model of torchvision, or
-    a function of the user's own, `file.py:function` or `module:function`, that is called with the
-    number of classes. The last two are given `model_options` too. Raises UserError for an unknown
-    name, for arguments that the function does not take, and for what is no network.
+    `options.model` is a registered model, a classification model of torchvision, or a function,
+    `file.py:function` or `module:function`, that takes the number of classes. The last two receive
+    `model_options` too. Raises UserError for an unknown name, for arguments that the function does
+    not take, and for a result that is no network.
     """
     name, given = options.model, options.model_options
     if name in MODELS.names():
@@ -44,7 +44,7 @@ def build(options: ModelOptions, classes: int) -> nn.Module:
 
 
 def _called(name: str, function: object, positional: tuple[int, ...], named: dict) -> object:
-    """Call `function`; UserError where it does not take these arguments, or refuses them."""
+    """Call `function`; UserError if it rejects these arguments."""
     if not callable(function):
         raise UserError(f"{name} is no function")
     try:

@@ -1,4 +1,4 @@
-"""Whether a study's model can be made, and trains on images of the study's size."""
+"""Check that a study's model can be built, and trains on images of the study's size."""
 
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,21 @@ from scaling.core.training_options import ModelOptions
 from scaling.models.build import LEAST_BATCH, build
 
 CLASSES = 10
-"""Of a dataset that is not prepared yet; all but a user's own images have so many."""
+"""Number of classes of an unprepared dataset: all but the user's images have ten."""
 
 
 def check(config: dict[str, Any], manifest: Path) -> None:
-    """Run the model in training on shapes alone, with the study's smallest batch and its images.
+    """Run a training step of the model on the meta device, with the smallest batch of the study.
 
-    One that looks at values is run on the CPU. Raises UserError where it cannot be made or run, or
-    returns other than logits [images, classes].
+    A model that depends on values runs on the CPU. Raises UserError if it cannot be built or run,
+    or does not return logits [images, classes].
     """
     options = ModelOptions(**configuration.model_options(config))
     classes = len(DATASET.read(manifest)["classes"]) if manifest.exists() else CLASSES
     side = config["dataset"]["image_size"]
     parts = config["training"]["micro_batches"]
     smallest = max(1, min(config["grid"]["batch_sizes"]) // parts)
-    batch = min(smallest, LEAST_BATCH)  # What fails for two images fails for more.
+    batch = min(smallest, LEAST_BATCH)  # An error for two images occurs for more, too.
     images = torch.zeros(batch, 3, side, side)
     try:
         logits = _logits(options, classes, images.to("meta"))

@@ -1,7 +1,7 @@
-"""What torch.compile took from its cache, and a fresh cache where that one is damaged.
+"""torch.compile's cache: how much of it was used, and a way around a damaged one.
 
-PyTorch keys what it keeps by code, shapes, options, versions and device (`TORCHINDUCTOR_CACHE_DIR`,
-`TRITON_CACHE_DIR`), and writes it whole: processes may share it.
+PyTorch's cache (`TORCHINDUCTOR_CACHE_DIR`, `TRITON_CACHE_DIR`) is keyed by code, shapes, options,
+versions and device, and written atomically, so processes may share it.
 """
 
 import sys
@@ -11,7 +11,7 @@ import torch
 
 
 def cache_use() -> dict[str, int]:
-    """Return how many graphs this process had from the cache (`kept`), how many it compiled."""
+    """Return how many graphs came from the cache (`kept`), and how many were compiled."""
     if "torch._dynamo.utils" not in sys.modules:
         return {"kept": 0, "made": 0}
     found = torch._dynamo.utils.counters["aot_autograd"]
@@ -20,7 +20,7 @@ def cache_use() -> dict[str, int]:
 
 
 def anew() -> ExitStack:
-    """Compile into an empty folder from now on; closing what is returned deletes it."""
+    """Compile with an empty cache from now on; closing the returned object deletes it."""
     from torch._inductor.utils import fresh_cache
 
     torch.compiler.reset()

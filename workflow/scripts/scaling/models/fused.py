@@ -1,9 +1,9 @@
-"""A ResNet18 whose norm, residual and rectifier are one step, with few passes over memory.
+"""A ResNet18 with fused norm, residual and ReLU, which needs few passes over memory.
 
-Beside the convolutions this is what a ResNet spends its time on, and what counts is how often the
-activations are read and written. Forward they are read for the sums, then read and written for the
-result; backward the gradients are read for their sums, then read and written. Where the rectifier
-was shut is found again from what is read anyway.
+Apart from convolutions, a ResNet spends its time reading and writing activations. Here the forward
+pass reads them for the sums, then reads and writes them for the result; the backward pass reads the
+gradients for their sums, then reads and writes them. ReLU's mask is recomputed from values that are
+read anyway.
 """
 
 from typing import Any, NamedTuple
@@ -17,14 +17,14 @@ from scaling.models import norm_kernels as kernels
 from scaling.models.resnet import BasicBlock, ResNet18
 
 SUMS = 4
-"""Of each channel: values, their squares, gradients, gradients times normalized values."""
+"""Sums per channel: values, their squares, gradients, gradients times normalized values."""
 
 
 class FusedNorm(NamedTuple):
-    """`norm` in training mode, and what follows it.
+    """`norm` in training mode, fused with the residual and ReLU after it.
 
-    `sums`, float32 [SUMS · channels], has to be zero before the forward pass. After the backward
-    pass the gradients of weight and bias are parts of it.
+    `sums`, float32 [SUMS · channels], must be zero before the forward pass. After the backward pass
+    it contains the gradients of weight and bias.
     """
 
     norm: nn.BatchNorm2d
@@ -32,10 +32,10 @@ class FusedNorm(NamedTuple):
     sums: Tensor
 
     def __call__(self, x: Tensor, residual: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Normalized `x` [images, channels, height, width], plus `residual`, rectified: twice.
+        """Return relu(norm(x) + residual) for `x` [images, channels, height, width], twice.
 
-        Both results are the same array. A caller that needs it twice uses one copy each: their
-        gradients then arrive apart, and no pass is needed to add them up.
+        Both results are the same array. A caller that uses the result twice takes one of each:
+        autograd then passes both gradients separately, and no extra pass adds them up.
         """
         result: tuple[Tensor, Tensor] = _Normalized.apply(
             x, self.norm.weight, self.norm.bias, residual, self
@@ -114,14 +114,14 @@ class _Normalized(torch.autograd.Function):
 
 
 def _in_rows(x: Tensor) -> Tensor:
-    """`x` with the channels of a position side by side in memory."""
+    """Return `x` in channels-last memory order."""
     return x.contiguous(memory_format=torch.channels_last)
 
 
 class _Launch:
-    """Tile and grids of the kernels on activations like `x`.
+    """Tile and grid sizes of the kernels for activations like `x`.
 
-    Blocks either take a tile `each`, or a number of them `shared` all tiles.
+    Blocks take one tile `each`, or a number of blocks `shared` loops over all tiles.
     """
 
     def __init__(self, x: Tensor) -> None:
@@ -141,10 +141,10 @@ class _Launch:
 
 
 def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
-    """`functional.conv2d(images, weight, padding=1)` in channels-last order and weight's type.
+    """Return `conv2d(images, weight, padding=1)` in channels-last order and weight's type.
 
-    As a matrix product: convolutions of three channels leave matrix units idle.
-    `images` are [images, 3, height, width] and get no gradient, `weight` is [channels, 3, 3, 3].
+    Computed as a matrix product, as convolutions of three channels leave tensor cores idle.
+    `images` [images, 3, height, width] get no gradient; `weight` is [channels, 3, 3, 3].
     """
     count, _, height, width = images.shape
     images = images.contiguous(memory_format=torch.channels_last)
@@ -159,14 +159,14 @@ def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
 
 
 Twice = tuple[Tensor, Tensor]
-"""One array as two results: see `FusedNorm.__call__`."""
+"""One array returned as two results: see `FusedNorm.__call__`."""
 
 
 class FusedResNet(nn.Module):
-    """What `model` computes in training mode, on a GPU, in channels-last order.
+    """The training-mode computation of `model`, on a GPU, in channels-last order.
 
     Input [batch, 3, height, width], output logits [batch, classes]. Parameters and running
-    statistics are the model's own; the count of batches, which nothing reads, stays as it is. The
+    statistics are the model's; num_batches_tracked, which nothing reads, is not updated. The
     backward pass has to end, and the norms' gradients to be read, before the next forward pass.
     With `compiled` the head is compiled.
     """

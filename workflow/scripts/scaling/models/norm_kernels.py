@@ -1,10 +1,10 @@
-"""Triton kernels: batch norm and what follows it on activations [rows, channels], a stem's patches.
+"""Triton kernels for batch norm with residual and ReLU on [rows, channels], and for im2col.
 
-A row is a position of an image: channels-last memory read as a matrix. Each kernel passes over its
-arrays once. Sums over rows are float32, added up atomically, so their last bits depend on the order
-in which blocks end, as those of cuDNN's weight gradients do. `sums` is float32 [4, channels]: of x,
-of x², of g, of g times normalized x; g is the gradient before the rectifier. The variance is the
-mean of squares less the square of the mean: its error is about 1e-7 of the mean's square.
+A row is a position of an image: channels-last memory as a matrix. Each kernel passes over its
+arrays once. Sums over rows are float32 with atomic adds, so their last bits depend on the order in
+which blocks end, as with cuDNN's weight gradients. `sums` is float32 [4, channels]: of x, of x², of
+g, of g times normalized x; g is the gradient before ReLU. The variance is the mean of squares minus
+the square of the mean: its error is about 1e-7 of the mean's square.
 """
 
 # mypy: disallow-untyped-defs=False
@@ -12,23 +12,21 @@ import triton
 import triton.language as tl
 
 COLUMNS = 64
-"""Channels of a tile at most: 128 bytes of bf16."""
+"""Maximum channels of a tile: 128 bytes of bf16."""
 TILE = 4096
-"""Elements of an array that a block holds at a time: 32 in each of its threads.
-
-Tile, warps and blocks are the best of those tried on one H200 with batches of 32 to 2048.
-"""
+"""Elements that a block processes at a time: 32 per thread. Tile, warps and blocks are the fastest
+of those tried on one H200 with batches of 32 to 2048."""
 WARPS = 4
 BLOCKS = 528
-"""Blocks that share all rows where sums are taken: four for each of 132 multiprocessors."""
+"""Number of blocks that compute sums: four for each of 132 multiprocessors."""
 PATCH_COLUMNS = 32
-"""27 values of a patch and zeros: matrix units want a multiple of 8."""
+"""27 values of a patch, padded with zeros: tensor cores need a multiple of 8."""
 PATCH_ROWS = 128
 
 
 @triton.jit
 def _tile(block, rows, CHANNELS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Offsets [ROWS, COLUMNS] of a tile, and which of its rows exist."""
+    """Return the offsets [ROWS, COLUMNS] of a tile, and the mask of its existing rows."""
     row = (block * ROWS + tl.arange(0, ROWS).to(tl.int64))[:, None]
     return row * CHANNELS + _channel(COLUMNS)[None, :], row < rows
 
@@ -40,7 +38,7 @@ def _channel(COLUMNS: tl.constexpr):
 
 @triton.jit
 def _affine(sums, weight, bias, rows, eps, CHANNELS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Mean, variance and inverse deviation of x; scale and shift that normalize it."""
+    """Return mean, variance and inverse deviation of x, and its normalizing scale and shift."""
     channel = _channel(COLUMNS)
     mean = tl.load(sums + channel) / rows
     variance = tl.maximum(tl.load(sums + CHANNELS + channel) / rows - mean * mean, 0.0)
@@ -83,7 +81,7 @@ def normalize(
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    """y = relu(normalized x + residual), what is not wanted left out; update running statistics."""
+    """Write y = relu(normalized x + residual), each part optional; update running statistics."""
     mean, variance, _, scale, shift = _affine(sums, weight, bias, rows, eps, CHANNELS, COLUMNS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
     result = tl.load(x + offsets, mask=exists).to(tl.float32) * scale[None, :] + shift[None, :]
@@ -122,8 +120,8 @@ def sum_gradients(
 ):
     """Add the sums of g and of g times normalized x: the gradients of bias and weight.
 
-    g itself is written only where TWO gradients arrive or a residual was ADDED: there to read it
-    takes less than to find it again from what it is made of.
+    g is written only if TWO gradients arrive or a residual was ADDED: reading it is then faster
+    than recomputing it.
     """
     mean, _, inverse, scale, shift = _affine(sums, weight, bias, rows, eps, CHANNELS, COLUMNS)
     plain = tl.zeros([ROWS, COLUMNS], tl.float32)
@@ -166,7 +164,7 @@ def gradient_of_values(
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    """dx (Ioffe and Szegedy 2015, arXiv:1502.03167, section 3), of g or of RECTIFIED dy."""
+    """Write dx (Ioffe and Szegedy 2015, arXiv:1502.03167, section 3), of g or of RECTIFIED dy."""
     mean, _, inverse, scale, shift = _affine(sums, weight, bias, rows, eps, CHANNELS, COLUMNS)
     channel = _channel(COLUMNS)
     plain = tl.load(sums + 2 * CHANNELS + channel) / rows
@@ -184,7 +182,7 @@ def gradient_of_values(
 def gather_patches(
     images, patches, positions, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):
-    """The values under each position of a 3×3 kernel, side by side: rows of `patches`."""
+    """Write the values under each position of a 3×3 kernel as rows of `patches` (im2col)."""
     position = (tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64))[:, None]
     column = tl.arange(0, COLUMNS)[None, :]
     down, right = column // 9 - 1, column % 9 // 3 - 1

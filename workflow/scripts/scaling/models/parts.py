@@ -1,4 +1,4 @@
-"""The parts of any network: its repeated blocks, and its parameters as gradients become ready."""
+"""Split a network into its repeated blocks, and its parameters into communication groups."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from typing import Any
 from torch import nn
 
 GROUP_BYTES = 25 * 2**20
-"""As much of a model's gradients at least travels in one message: DistributedDataParallel's."""
+"""Minimum gradient bytes of a message: DistributedDataParallel's default."""
 
 
 def blocks(model: nn.Module) -> list[nn.Module]:
-    """The repeated parts of a network: outermost modules of a class that occurs several times.
+    """Return a network's repeated parts: outermost modules whose class occurs several times.
 
-    Classes of torch.nn do not count, nor do modules without others inside. ResNet's residual
-    blocks, a transformer's encoder blocks.
+    Classes of torch.nn do not count, nor do modules without submodules. Examples are ResNet's
+    residual blocks and a transformer's encoder blocks.
     """
     classes = Counter(type(module) for module in model.modules())
 
@@ -30,9 +30,9 @@ def blocks(model: nn.Module) -> list[nn.Module]:
 
 
 def backward_groups(model: nn.Module) -> list[list[nn.Parameter]]:
-    """Parameters whose gradients travel together, in the order in which the backward pass ends.
+    """Return groups of parameters to send together, in the order of the backward pass.
 
-    A model's own `backward_order`, or its parameters from the last to the first by `GROUP_BYTES`.
+    They are the model's `backward_order`, or its parameters from last to first by `GROUP_BYTES`.
     """
     if hasattr(model, "backward_order"):
         own: Any = model.backward_order

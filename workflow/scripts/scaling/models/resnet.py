@@ -5,10 +5,10 @@ from torch.nn import functional
 
 
 class NarrowConv2d(nn.Conv2d):
-    """A 1×1 convolution that takes its strides before it multiplies.
+    """A 1×1 convolution that subsamples its input before it multiplies.
 
-    With strides of its own, channels-last images and fewer than `NARROW` channels, PyTorch's
-    oneDNN writes beyond its memory on a CPU without AVX-512 (seen with PyTorch 2.15).
+    With a strided convolution, channels-last images and fewer than `NARROW` channels, PyTorch's
+    oneDNN writes out of bounds on a CPU without AVX-512 (seen with PyTorch 2.15).
     """
 
     NARROW = 8
@@ -41,7 +41,7 @@ class BasicBlock(nn.Module):
 
 
 class ResNet18(nn.Module):
-    """CIFAR ResNet-18: a 3×3 stem without pooling, four stages of two blocks, one linear layer.
+    """ResNet-18 for CIFAR: a 3×3 stem without pooling, four stages of two blocks, one linear layer.
 
     Input [batch, 3, 32, 32], output logits [batch, classes]. `width` is the channels of the first
     stage; 64 with 10 classes is the model of the literature, with 11,173,962 parameters.
@@ -68,16 +68,16 @@ class ResNet18(nn.Module):
         )
 
     def early(self, x: Tensor) -> Tensor:
-        """Stem and two stages: half of the work, 6 % of the parameters."""
+        """Run the stem and two stages: half of the work, 6 % of the parameters."""
         return self.stages[1](self.stages[0](self.stem(x)))
 
     def late(self, x: Tensor) -> Tensor:
-        """The other two stages and the head, on what `early` returns."""
+        """Run the other two stages and the head on the result of `early`."""
         return self.head(self.stages[3](self.stages[2](x)))
 
     @property
     def backward_order(self) -> list[list[nn.Parameter]]:
-        """The parameters of `late`, then those of `early`: as the backward pass reaches them."""
+        """Return the parameters of `late`, then those of `early`, as in the backward pass."""
         early = nn.ModuleList([self.stem, *self.stages[:2]])
         late = nn.ModuleList([*self.stages[2:], self.head])
         return [list(half.parameters()) for half in (late, early)]

@@ -1,4 +1,4 @@
-"""The tutorial CNN, the one network of every quantization stage, and its weights file."""
+"""The tutorial CNN, used by every quantization stage, and its weights file."""
 
 import io
 from collections import OrderedDict
@@ -15,10 +15,10 @@ CLASSES = 10
 
 
 def tutorial_cnn() -> nn.Sequential:
-    """A LeNet-like network: images [n, 3, 32, 32] to logits [n, 10]; 62,006 parameters.
+    """Return a LeNet-like network: images [n, 3, 32, 32] to logits [n, 10]; 62,006 parameters.
 
     Two 5×5 convolutions (3→6→16), each with ReLU and 2×2 max pooling, then 400→120→84→10. Every
-    step is a module of its own, so that a hook sees it and a quantized layer can take its place.
+    step is a module, so that hooks can observe it and quantized layers can replace it.
     """
     return nn.Sequential(
         OrderedDict[str, nn.Module](
@@ -40,7 +40,7 @@ def tutorial_cnn() -> nn.Sequential:
 
 def save_weights(network: nn.Module, target: Path) -> None:
     """Write the network's parameters to `target` atomically; equal weights give equal bytes."""
-    # Given a path, torch.save would write that path's name, here a random one, into the archive.
+    # torch.save would write a path's name, here a random one, into the archive.
     archive = io.BytesIO()
     torch.save({name: value.cpu() for name, value in network.state_dict().items()}, archive)
     with files.atomic_path(target) as temporary:
@@ -48,17 +48,17 @@ def save_weights(network: nn.Module, target: Path) -> None:
 
 
 def load_weights(source: Path) -> nn.Sequential:
-    """Read the network that `save_weights` wrote to `source`, on the CPU, to evaluate."""
+    """Return the network that `save_weights` wrote to `source`, on the CPU, in eval mode."""
     network = tutorial_cnn()
     load_into(network, source, "the tutorial CNN", "quantize_train.py")
     return network.eval()
 
 
 def load_into(network: nn.Module, source: Path, name: str, script: str) -> None:
-    """Give `network`, called `name`, the parameters in `source`, which `script` wrote.
+    """Load parameters from `source`, which `script` wrote, into `network`, called `name`.
 
-    Only tensors are unpickled. A missing or broken file, weights of another network, and weights
-    that are not finite are UserErrors that name `source`.
+    Only tensors are unpickled. Raises UserError, naming `source`, for a missing or broken file, for
+    weights of another network, and for non-finite weights.
     """
     try:
         network.load_state_dict(torch.load(source, map_location="cpu", weights_only=True))

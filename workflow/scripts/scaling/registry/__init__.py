@@ -1,1 +1,1 @@
-"""Strategies, recipes, models, datasets: a module for each."""
+"""Registries of strategies, recipes, models and datasets."""

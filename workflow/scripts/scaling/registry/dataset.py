@@ -7,11 +7,11 @@ from scaling.registry.registry import Reference, Registry
 
 @dataclass(frozen=True)
 class Dataset:
-    """What the study has to know of a source of images.
+    """A source of images.
 
-    `read` refers to a function from a `scaling.data.dataset.Request` to an `ImageDataset` and its
-    origin in words. `options` are the keys of the section dataset that this source reads; it cannot
-    do without a path where it `needs_path`.
+    `read` refers to a function from a `scaling.data.dataset.Request` to an `ImageDataset` and a
+    description of its origin. `options` are the keys of the section dataset that this source reads;
+    with `needs_path` it requires a path.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Models: networks of ours by a registry, torchvision's, and functions of the user's own."""
+"""Models: registered ones, torchvision's, and the user's functions."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +9,10 @@ from scaling.registry.registry import Reference, Registry
 
 @dataclass(frozen=True)
 class Model:
-    """What the study has to know of a model of ours.
+    """A registered model.
 
-    `factory` refers to what makes it with fresh weights from (width, classes), where the width is
-    the channels of its first stage.
+    `factory` refers to a function from (width, classes) to the model with initial weights, where
+    width is the channels of its first stage.
     """
 
     name: str
@@ -24,12 +24,12 @@ MODELS = Registry[Model]("model", "scaling.registry.models", Model)
 
 
 def code(name: str) -> list[str | Path]:
-    """The modules whose code a model adds, dotted names or files; none for torchvision's."""
+    """Return the modules of a model's code, as dotted names or files; none for torchvision's."""
     if ":" in name:
         return [path for path in [plugins.source(name)] if path]
     return MODELS.modules(name) if name in MODELS.names() else []
 
 
 def title(name: str) -> str:
-    """What a report calls a model: a name of ours, torchvision's, or a function's."""
+    """Return a model's name in reports."""
     return MODELS.find(name).title if name in MODELS.names() else name.rpartition(":")[2]

@@ -1,8 +1,8 @@
 """A registry finds its entries by their files, so that adding one edits no existing file.
 
-An entry is the constant `ENTRY` of a module in the registry's folder, or of a file of the user's
-own (`core/plugins.py`). The code behind an entry is named as text and imported when it is needed: a
-cell depends on the code of its own entries alone.
+An entry is the constant `ENTRY` of a module in the registry's folder, or of a plugin file
+(`core/plugins.py`). The code behind an entry is named as text and imported on demand, so a cell
+depends only on the code of its own entries.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from scaling.core.errors import UserError
 
 @dataclass(frozen=True)
 class Reference:
-    """An object of a module that is imported only when needed, as `package.module:name`."""
+    """An object named `package.module:name`, imported on demand."""
 
     target: str
 
@@ -33,9 +33,9 @@ Entry = TypeVar("Entry")
 
 
 class Registry(Generic[Entry]):
-    """The entries of type `entry`, a `kind` as a message calls it; one for each module of `folder`.
+    """The entries of type `entry`, one for each module of `folder`; messages call them `kind`.
 
-    Each has a `name`; its module is called so, with underscores for hyphens.
+    Each has a `name`, which is its module's with hyphens for underscores.
     """
 
     def __init__(self, kind: str, folder: str, entry: type[Entry]) -> None:
@@ -46,7 +46,7 @@ class Registry(Generic[Entry]):
         return sorted([*(self._load(module).name for module in self._modules()), *self._plugins()])
 
     def find(self, name: str) -> Entry:
-        """The entry called `name`; UserError with the names there are where there is none."""
+        """Return the entry called `name`; UserError lists the names if there is none."""
         module, plugged = name.replace("-", "_"), self._plugins()
         found = self._load(module) if module in self._modules() else None
         if found and found.name == name:
@@ -56,13 +56,13 @@ class Registry(Generic[Entry]):
         raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(self.names())}")
 
     def modules(self, name: str) -> list[str | Path]:
-        """The modules whose code an entry adds, dotted names or a file: its own, those it names."""
+        """Return an entry's module (dotted name or file) and the modules that it names."""
         named = [v.module for v in vars(self.find(name)).values() if isinstance(v, Reference)]
         own = self._plugins().get(name, (f"{self._folder}.{name.replace('-', '_')}",))[0]
         return [own, *named]
 
     def _plugins(self) -> dict[str, tuple[Path, Any]]:
-        """The entries of the user's own files by their names, with the file."""
+        """Return the entries of plugin files by name, with the file."""
         found = {path: getattr(plugins.load(path), "ENTRY", None) for path in plugins.files()}
         return {e.name: (path, e) for path, e in found.items() if isinstance(e, self._type)}
 

@@ -8,14 +8,14 @@ from scaling.registry.registry import Reference, Registry
 
 @dataclass(frozen=True)
 class Strategy:
-    """What the study has to know of a strategy; all of it concerns several GPUs.
+    """A strategy; all fields concern several GPUs.
 
-    `title` is what the literature calls it. `processes` says how many train on N GPUs,
-    `busiest_bytes` how many bytes go one way over the busiest link in one iteration, from N and the
-    bytes K of all gradients. Its bandwidth is held against the interconnect sweep's messages of
-    kind `sweep_kind`. It `overlaps` if it communicates during the backward pass, and `replicates`
-    if all ranks end with equal parameters. It cannot do without a GPU if it `needs_gpu`, nor leave
-    one machine unless it `spans_nodes`. `wrap` refers to a function from (model, rank, gpus) to a
+    `title` is its name in the literature. `processes` returns the number of training processes on N
+    GPUs, `busiest_bytes` the bytes per iteration in one direction of the busiest link, from N and
+    the bytes K of all gradients. Its bandwidth is compared with the sweep's messages of kind
+    `sweep_kind`. `overlaps` means that it communicates during the backward pass, `replicates` that
+    all ranks end with equal parameters, `needs_gpu` that it requires GPUs, `spans_nodes` that it
+    can use several machines. `wrap` refers to a function from (model, rank, gpus) to a
     `scaling.training.trainer.Wrapped`.
     """
 

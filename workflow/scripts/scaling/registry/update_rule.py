@@ -1,4 +1,4 @@
-"""How gradients become updates, and how the rate goes over a training. Needs no torch."""
+"""The optimizer's update rule and learning rate schedule. Does not import torch."""
 
 import math
 from collections.abc import Callable
@@ -14,29 +14,29 @@ Fraction = Annotated[float, Ge(0), Lt(1)]
 
 
 class UpdateRule(Section):
-    """Options of recipe `tuned` and of techniques for large batches; without any, plain SGD.
+    """Options of recipe `tuned` and of large-batch techniques; the default is plain SGD.
 
-    `lars` is of You et al. 2017 (arXiv:1708.03888), the cosine of Loshchilov and Hutter 2017
-    (arXiv:1608.03983), `label_smoothing` of Szegedy et al. 2016 (arXiv:1512.00567), Muon of Jordan
-    et al. 2024 (https://kellerjordan.github.io/posts/muon).
+    `lars` is from You et al. 2017 (arXiv:1708.03888), the cosine from Loshchilov and Hutter 2017
+    (arXiv:1608.03983), `label_smoothing` from Szegedy et al. 2016 (arXiv:1512.00567), Muon from
+    Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon).
     """
 
     model_config = ConfigDict(frozen=True)
 
     nesterov: bool = False
-    """Nesterov's momentum, as torch.optim.SGD has it."""
+    """Nesterov's momentum, as in torch.optim.SGD."""
     lars: NotNegative = 0.0
-    """Trust coefficient of LARS, which leaves batch norms and biases to plain SGD; 0 is plain
-    SGD."""
+    """Trust coefficient of LARS; batch norms and biases keep plain SGD. 0 disables it."""
     muon: NotNegative = 0.0
-    """Rate of Muon on the convolutions but the first: their momentum is made orthogonal and their
-    weights keep one norm. All else has SGD at its own rate, on the same schedule. 0 is none."""
+    """Learning rate of Muon for all convolutions but the first: their momentum is orthogonalized
+    and the norm of their weights is fixed. Other parameters use SGD at its rate, on the same
+    schedule. 0 disables it."""
     muon_momentum: Fraction = 0.6
-    """Of Muon; that of SGD stays."""
+    """Muon's momentum; SGD keeps its own."""
     decay_batch_norm: bool = True
-    """Weight decay on batch norms and biases as well."""
+    """Apply weight decay to batch norms and biases, too."""
     label_smoothing: Fraction = 0.0
-    """Share of the labels that is spread over all classes."""
+    """Share of each label that is spread over all classes."""
     warmup_share: Fraction = 0.0
     """Share of all updates in which the rate rises from zero to its peak, per update. With
     `decay: linear` the schedule is a triangle."""
@@ -44,7 +44,7 @@ class UpdateRule(Section):
     """How the learning rate falls to zero after the warm-up: `none`, `linear` or `cosine`."""
 
     def shares(self, updates: int) -> list[float]:
-        """Return the share of the peak rate, from 0 to 1, that each of `updates` has."""
+        """Return the learning rate of each of `updates`, as a fraction of the peak."""
         rising = round(self.warmup_share * updates)
         left = updates - rising
         remaining: Callable[[float], float] = {

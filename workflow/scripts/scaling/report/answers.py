@@ -1,4 +1,4 @@
-"""The lab's questions, each answered in one sentence of a study's figures."""
+"""Answers to the lab's questions, one sentence each, from a study's tables."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ Answer = str | None
 
 
 def batch_size(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """How the epoch of the fewest GPUs depends on its batch, and the longest wait for data."""
+    """Describe how epoch time depends on the batch on the fewest GPUs, and the worst data wait."""
     timed = cells[(cells["status"] == "ok") & cells["epoch_seconds"].notna()]
     single = timed[timed["gpus"] == timed["gpus"].min()]
     if single["batch_size"].nunique() < 2:
@@ -36,7 +36,7 @@ def batch_size(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 
 def speedup(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """The speedup of each configuration on the most GPUs."""
+    """Return the speedup of each configuration on the most GPUs."""
     found = speedups(cells)
     if not found:
         return None
@@ -45,7 +45,7 @@ def speedup(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 
 def communication(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """The share of exposed communication of each configuration on several GPUs."""
+    """Return the share of exposed communication of each configuration on several GPUs."""
     known = cells[cells["communication_share"].notna() & (cells["gpus"] > 1)]
     if known.empty:
         return None
@@ -58,7 +58,7 @@ def communication(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 
 def bandwidth(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """The best bandwidth of a cell, against the link's."""
+    """Return the highest bandwidth of a cell, relative to the link's."""
     known = frames.bandwidth_estimates(tables)
     known = known[known["utilization"].notna() & (known["utilization"] <= 1)]
     if known.empty:
@@ -69,7 +69,7 @@ def bandwidth(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 
 def large_batches(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """What the best techniques reach; where there are none, accuracy over the cells' batches."""
+    """Return the accuracy of the best techniques or, without any, over the cells' batches."""
     if said := _techniques(tables.remedies):
         return said
     if "reference" not in cells:
@@ -87,36 +87,36 @@ def large_batches(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 
 def _techniques(table: pd.DataFrame) -> Answer:
-    """What the best SGD reaches at the smallest batch, the best technique at each larger one."""
+    """Return the best SGD at the smallest batch, and the best technique at each larger one."""
     rows = {batch: best_remedy.best(table, batch) for batch in sorted(set(table["global_batch"]))}
     small = next(iter(rows), None)
     sgd: Any = best_remedy.best(table, small, sgd=True) if small else None
     larger = [row for batch, row in rows.items() if row and batch != small]
     if not sgd or not larger:
         return None
-    told = [
+    techniques = [
         f"{row.remedy} at {row.global_batch:.0f} {fmt.percent(row.test_accuracy)}" for row in larger
     ]
     best = f"The best SGD at batch {small} reaches {fmt.percent(sgd.test_accuracy)}"
-    return f"{best}; {', '.join(told).replace('_', ' ')}."
+    return f"{best}; {', '.join(techniques).replace('_', ' ')}."
 
 
 def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """Whether orders change from epoch to epoch, with and without set_epoch."""
+    """Describe whether orders change from epoch to epoch, with and without set_epoch."""
     drawn = frames.orders(tables)
     if drawn.empty:
         return None
-    said = {told: same["different"].iloc[0] for told, same in drawn.groupby("set_epoch")}
+    said = {called: same["different"].iloc[0] for called, same in drawn.groupby("set_epoch")}
     epochs = drawn["epochs"].max()
     parts = [
-        f"{count} {'with' if told else 'without'} set_epoch"
-        for told, count in sorted(said.items(), reverse=True)
+        f"{count} {'with' if called else 'without'} set_epoch"
+        for called, count in sorted(said.items(), reverse=True)
     ]
     return f"Different orders of a rank in {epochs} epochs: {', '.join(parts)}."
 
 
 def messages(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """The bytes that DDP sends in a step, against those of the gradients."""
+    """Return the bytes that DDP sends in a step, relative to the gradients."""
     sent = frames.messages(tables)
     ddp = sent[(sent["way"] == "ddp") & (sent["phase"] != "start")]
     if ddp.empty:
@@ -129,7 +129,7 @@ def messages(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 
 def buffers(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """Whether ranks end with equal buffers, by how they are kept."""
+    """Describe whether ranks end with equal buffers, by buffer mode."""
     found = frames.ranks(tables)
     if found.empty:
         return None
@@ -138,7 +138,7 @@ def buffers(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 
 def part_b(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """What the last stage of quantization that there is costs, and costs ResNet-18."""
+    """Return the accuracy loss of the last quantization stage, also for ResNet-18."""
     table, resnet = tables.quantization, tables.quantization_resnet
     there = [stage for stage in STAGES[1:] if stage in set(table["stage"])]
     if not there:

@@ -1,4 +1,4 @@
-"""The map of cells: each at its place, with its marks and quantities; and where its epoch goes."""
+"""The map of cells with their metrics, and bars of the parts of their epochs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ PARTS = {
     "loading_share": "waiting for data",
     "unknown_share": "not known",
 }
-"""The parts of a bar, in its order, by the columns of their shares."""
+"""The parts of a bar in order, by the columns of their shares."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A quantity that the map can show; `colour` is made of its value, or of its logarithm."""
+    """A metric of the map; `colour` maps its value, or its logarithm, to a colour."""
 
     name: str
     label: str
@@ -47,14 +47,14 @@ METRICS = [
 
 
 def cell_id(row: Any) -> str:
-    """The permalink of a cell: `cell-tuned-ddp-2-512`."""
+    """Return the anchor of a cell: `cell-tuned-ddp-2-512`."""
     return f"cell-{row.recipe}-{row.strategy}-{int(row.gpus)}-{int(row.batch_size)}"
 
 
 def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[dict[str, Any] | None]]]:
-    """The rows of the map: a configuration, and its cell at each batch size or None.
+    """Return the rows of the map: a configuration, with its cell at each batch size or None.
 
-    Of a cell its place, its marks, and for each metric its text and goodness.
+    A cell has its position, its marks, and for each metric a text and a rating.
     """
     quickest, chosen = fastest(cells), recommended(cells)
     marks = [("recommended", chosen), ("fastest", quickest)]
@@ -102,7 +102,7 @@ def _detail(row: Any) -> str:
 
 
 def _goodness(values: pd.Series, metric: Metric) -> pd.Series:
-    """Of each cell's value from 0 (worst of the study) to 1 (best), 0.5 where all are alike."""
+    """Return each cell's rating from 0 (worst of the study) to 1 (best), 0.5 if all are equal."""
     values = values.astype(float)
     scaled: Any = np.log(values.where(values > 0)) if metric.logarithmic else values
     share = (scaled - scaled.min()) / (scaled.max() - scaled.min())
@@ -110,7 +110,7 @@ def _goodness(values: pd.Series, metric: Metric) -> pd.Series:
 
 
 def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """Where the epoch of each timed cell goes: its parts in percent of the epoch, in order.
+    """Return the parts of each timed cell's epoch in percent, in order.
 
     `detail` has the epoch's range and the parts in words.
     """
@@ -120,14 +120,14 @@ def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
         parts = [round(100 * share / max(1.0, sum(shares)), 2) for share in shares]
         if pd.notna(row.utilization):
             named = zip(parts, PARTS.values(), strict=True)
-            told = [f"{fmt.percent(share / 100)} {name}" for share, name in named]
+            texts = [f"{fmt.percent(share / 100)} {name}" for share, name in named]
             made.append(
                 {
                     "id": cell_id(row),
                     "name": frames.label(row),
                     "parts": parts,
                     "seconds": fmt.seconds(row.epoch_seconds),
-                    "detail": f"{_detail(row)}: {', '.join(told)}",
+                    "detail": f"{_detail(row)}: {', '.join(texts)}",
                 }
             )
     return made

@@ -1,4 +1,4 @@
-"""One cell opened from the map: its epochs, memory, message, findings, record and command."""
+"""The detail page of a cell: epochs, memory, message, findings, record and command."""
 
 import base64
 import gzip
@@ -15,14 +15,15 @@ from scaling.report.cell_map import bars, cell_id
 from scaling.report.frames import label, shown_once
 from scaling.tables.schema import StudyTables, rows_of
 
-LARGE = {"text/csv": 50_000, "application/json": 10_000}
-"""Bytes above which a file of a kind is compressed inside the page."""
+COMPRESSED_FROM = {"text/csv": 50_000, "application/json": 10_000}
+"""Size in bytes above which a file of this kind is compressed inside the page."""
 
 
 def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
-    """What the page of each cell shows, in the order of the map, by records and logs in folders.
+    """Return the contents of each cell's page, in the order of the map.
 
-    `dots` are epochs of ranks, `before` and `after` the ids of the cell's neighbours.
+    Uses the tables and the folders of records and logs. `dots` are epochs of ranks, `before` and
+    `after` the ids of the neighbouring cells.
     """
     rows = list(rows_of(shown_once(cells)))
     ids = [cell_id(row) for row in rows]
@@ -55,7 +56,7 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
 
 
 def _facts(row: Any, epochs: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """What is known of a cell; `warm-up` has the epochs' seconds, each of its slowest rank."""
+    """Return facts on a cell; `warm-up` lists the epochs' seconds (slowest rank's)."""
     before: dict[int, float] = {}
     for epoch in epochs:
         if epoch["role"] == "warmup":
@@ -77,7 +78,7 @@ def _facts(row: Any, epochs: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Each measured epoch of a rank, `x` from the shortest (0) to the longest (100), and both."""
+    """Return the measured epochs of all ranks, placed from the shortest (0) to longest (100)."""
     epochs = [epoch for epoch in epochs if epoch["role"] == "measured"]
     seconds = [epoch["seconds"] for epoch in epochs] or [0.0]
     low, high = min(seconds), max(seconds)
@@ -90,26 +91,28 @@ def _dots(epochs: list[dict[str, Any]]) -> dict[str, Any]:
         }
         for epoch in epochs
     ]
-    shortest, longest = fmt.told_apart(low, high)
+    shortest, longest = fmt.distinguishable(low, high)
     return {"dots": dots, "ends": (shortest, f"{longest} s")}
 
 
 def _findings(audit: pd.DataFrame, row: Any) -> list[str]:
-    """The errors and warnings of a cell; remarks are in the appendix."""
+    """Return the errors and warnings of a cell; remarks are in the appendix."""
     own = audit[audit["severity"] != "info"]
     for key in ("recipe", "strategy", "gpus", "batch_size"):
         own = own[own[key] == getattr(row, key)]
     return [
         "{}: {} (found {}, expected {})".format(
-            one.severity, one.message.replace("_", " "), *fmt.told_apart(one.found, one.expected)
+            one.severity,
+            one.message.replace("_", " "),
+            *fmt.distinguishable(one.found, one.expected),
         )
         for one in rows_of(own)
     ]
 
 
 def download(path: Path, kind: str) -> tuple[str, str]:
-    """The name of a file and a link that holds it; a large one is compressed."""
+    """Return a file's name and a data link with its contents, compressed if large."""
     name, content = path.name, path.read_bytes()
-    if len(content) > LARGE[kind]:
+    if len(content) > COMPRESSED_FROM[kind]:
         name, content, kind = f"{name}.gz", gzip.compress(content, mtime=0), "application/gzip"
     return name, f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

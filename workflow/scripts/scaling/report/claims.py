@@ -1,4 +1,4 @@
-"""The claims of a question as a table of hypotheses and configurations."""
+"""The claims of a question, as a table of hypotheses by configurations."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,13 +13,13 @@ VERDICTS: dict[Verdict, str] = {
     "unclear": "?",
     "not measured": "–",
 }
-"""Each verdict with its symbol, in the order in which they are counted."""
+"""Each verdict with its symbol, in the order of the counts."""
 
 
 def claim_table(claims: Sequence[Claim]) -> dict[str, Any]:
-    """Arrange claims by hypothesis and configuration, both in the order of their appearance.
+    """Arrange claims by hypothesis and configuration, both in order of appearance.
 
-    A row has a hypothesis, the rule it is put to, and its claim in each configuration or None.
+    A row has a hypothesis, its test, and its claim in each configuration or None.
     """
     configurations = list(dict.fromkeys(claim.configuration for claim in claims))
     by_kind: dict[str, dict[str, Claim]] = {}

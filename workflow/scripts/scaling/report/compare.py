@@ -1,4 +1,4 @@
-"""Two studies beside each other: whose cells are faster, by how much, and what else differs."""
+"""Compare two studies: which cells are faster, by how much, and what else differs."""
 
 import re
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ from scaling.tables.runs import provenance, read_runs
 from scaling.tables.timing import TIMED, timing
 
 STUDIES = Path("studies")
-LONG = ["Training", "Recipe options", "Units"]
-"""Facts that stand where they differ, and on no card."""
+FACTS_NOT_ON_CARDS = ["Training", "Recipe options", "Units"]
+"""Facts that are shown only where they differ, and not on the cards."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two: its times, facts in words, keys of its configuration, runs of a cell.
+    """One of the two studies: times, facts in words, configuration keys, runs of a cell.
 
-    A published study has no configuration, and its cells no recipe.
+    A published study has no configuration, and its cells have no recipe.
     """
 
     name: str
@@ -43,20 +43,23 @@ class Side:
 
     @property
     def card(self) -> list[tuple[str, str]]:
-        """What its card says, and what its noise is judged by."""
+        """Return the facts of its card, and the basis of its noise."""
         epochs = self.times["count"].dropna()
         noise = "unknown, as each time was measured once"
         if epochs.max() > 1:
             noise = f"range over {fmt.whole_span(epochs)} epochs of a cell, from "
             one = "one run: what differs between runs is not in it"
             noise += f"{self.runs} runs" if self.runs > 1 else one
-        return [*(fact for fact in self.facts.items() if fact[0] not in LONG), ("Noise", noise)]
+        return [
+            *(fact for fact in self.facts.items() if fact[0] not in FACTS_NOT_ON_CARDS),
+            ("Noise", noise),
+        ]
 
 
 def read(name: str) -> Side:
-    """A study by its name in studies/, or its name among the published, or its results folder.
+    """Return a study by its name in studies/ or among the published, or by its results folder.
 
-    Raises UserError for anything else, naming what there is.
+    Raises UserError for anything else, and lists the names.
     """
     for folder in (STUDIES / name, Path(name)) if name else ():
         if (folder / stored.CONFIG).is_file():
@@ -74,7 +77,7 @@ def read(name: str) -> Side:
 
 
 def _measured(name: str, folder: Path) -> Side:
-    """The study in `folder`: from its records, or without any from its tables."""
+    """Return the study in `folder`, from its records or, without any, from its tables."""
     path = folder / stored.CONFIG
     try:
         config = read_config(path)
@@ -103,9 +106,9 @@ def _measured(name: str, folder: Path) -> Side:
 
 
 def cells(a: Side, b: Side) -> pd.DataFrame:
-    """The cells of both, see `comparison.match`; those of a published study for every recipe.
+    """Return the matched cells, see `comparison.match`; a published study matches all recipes.
 
-    Raises UserError where no cell has a time in both.
+    Raises UserError if no cell has a time in both.
     """
     times = [a.times, b.times]
     if bool(a.settings) != bool(b.settings):
@@ -122,7 +125,7 @@ def cells(a: Side, b: Side) -> pd.DataFrame:
 
 
 def differences(a: Side, b: Side) -> pd.DataFrame:
-    """What both say differently: facts of both, then keys of the configuration of either."""
+    """Return what differs: facts that both have, then configuration keys of either."""
     both = {what: (a.facts[what], b.facts[what]) for what in a.facts if what in b.facts}
     for key in [*a.settings, *b.settings] if a.settings and b.settings else ():
         both[key] = (a.settings.get(key, "not set"), b.settings.get(key, "not set"))
@@ -131,7 +134,7 @@ def differences(a: Side, b: Side) -> pd.DataFrame:
 
 
 def values(a: Side, b: Side, found: pd.DataFrame) -> dict[str, Any]:
-    """What the page is filled with, by name. A bar goes from a ratio of 0 to one of 2 or more."""
+    """Return the values that the page's template uses. Bars range over ratios from 0 to 2."""
     matched, alone = found[found["ratio"].notna()], found[found["ratio"].isna()]
     frames = {"matched": matched, "alone": alone, "differences": differences(a, b)}
     ends = (matched[end].fillna(matched["ratio"]) for end in ("ratio_min", "ratio_max"))
@@ -149,7 +152,7 @@ def values(a: Side, b: Side, found: pd.DataFrame) -> dict[str, Any]:
 
 
 def summary(found: pd.DataFrame) -> str:
-    """`12 matched cells: 9 faster, 3 within noise, 2 only in A; median ratio 1.03×`."""
+    """Return `12 matched cells: 9 faster, 3 within noise, 2 only in A; median ratio 1.03×`."""
     counts, known = found["verdict"].value_counts(), found["ratio"].dropna()
     said = [f"{counts[name]} {name}" for name in comparison.VERDICTS if name in counts]
     head = f"{fmt.plural(len(known), 'matched cell')}: {', '.join(said)}"
@@ -157,7 +160,7 @@ def summary(found: pd.DataFrame) -> str:
 
 
 def refusal(found: pd.DataFrame, mark: float) -> str:
-    """The sentence that names the cells which do not pass `mark`, worst first; "" for none."""
+    """Return a sentence on the cells that do not pass `mark`, worst first; "" for none."""
     slow = comparison.too_slow(found, mark).sort_values("ratio", na_position="first")
     named = [
         f"{label(row)} ({row.b_status if pd.isna(row.ratio) else fmt.times(row.ratio)})"

@@ -1,4 +1,4 @@
-"""Frames of the report: what its tables show that no table of the study has as such."""
+"""Tables of the report that are no tables of the study: joins, selections and summaries."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report import frames_quantization as part_b
 from scaling.tables import accuracy, noise
-from scaling.tables.communication import MOVING, first_estimates
+from scaling.tables.communication import MOVING, preferred_estimates
 from scaling.tables.schema import StudyTables, rows_of
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
@@ -20,26 +20,26 @@ OF_A_RUN = [
     *("recipe_options", "compiled_batch_sizes", "cpu_threads", "device_ids", "slurm_job_id"),
     *("slurm_gpus", "config_digest", "started", "ended", "repeat"),
 ]
-"""Columns of provenance.csv in which two runs of one environment may differ."""
+"""Columns of provenance.csv that differ between runs of one environment."""
 
 
 def label(row: Any) -> str:
-    """`tuned/ddp, 2 × 512`; on one GPU there is no strategy to name."""
+    """Return `tuned/ddp, 2 × 512`; one GPU has no strategy."""
     configuration = row.recipe if row.gpus == 1 else f"{row.recipe}/{row.strategy}"
     return f"{configuration}, {int(row.gpus)} × {int(row.batch_size)}"
 
 
 def frame(tables: StudyTables, name: str) -> pd.DataFrame:
-    """The frame called `name`: one of `FRAMES`, or else a table of the study."""
+    """Return the frame called `name`: one of `FRAMES`, or else a table of the study."""
     return FRAMES[name](tables) if name in FRAMES else getattr(tables, name)
 
 
 def cells(tables: StudyTables) -> pd.DataFrame:
-    """One row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
+    """Return one row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
 
-    Figures of learning are as `accuracy.compare_batches` has them, `seconds_to_accuracy` as
-    `time_to_accuracy` does, where each of several seeds reached it; `shared` tells a cell on one
-    GPU whose measurement is that of another strategy.
+    For accuracies see `accuracy.compare_batches`, for `seconds_to_accuracy` see `time_to_accuracy`,
+    if each of several seeds reached it. `shared` marks a single-GPU cell that uses another
+    strategy's measurement.
     """
     ratios = ["speedup", "speedup_min", "speedup_max", "efficiency", "within_spread"]
     found = tables.timing.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
@@ -69,35 +69,35 @@ def cells(tables: StudyTables) -> pd.DataFrame:
 
 
 def strategies(tables: StudyTables) -> pd.DataFrame:
-    """The cells on several GPUs, with the bytes of a step, where there are three strategies."""
+    """Return the multi-GPU cells with the bytes of a step, if there are three strategies."""
     sent = tables.bandwidth[[*CELL_KEYS, "bytes_per_iteration"]].drop_duplicates(CELL_KEYS)
     found = cells(tables).merge(sent, how="inner", on=CELL_KEYS)
     return found if found["strategy"].nunique() > 2 else found.iloc[:0]
 
 
 def recipes(tables: StudyTables) -> pd.DataFrame:
-    """Pairs of recipes on one cell; see `accuracy.compare_recipes`."""
+    """Return pairs of recipes on one cell; see `accuracy.compare_recipes`."""
     return accuracy.compare_recipes(tables.accuracy)
 
 
 def remedies(tables: StudyTables) -> pd.DataFrame:
-    """The techniques, by global batch."""
+    """Return the techniques, by global batch."""
     return tables.remedies.sort_values("global_batch", kind="stable")
 
 
 def communication_estimates(tables: StudyTables) -> pd.DataFrame:
-    """Every estimate of each cell's communication that has a value, and whether it is noise."""
-    found = noise.with_resolution(tables.communication, tables.timing)
+    """Return every estimate of each cell's communication with a value, and whether it is noise."""
+    found = noise.with_uncertainty(tables.communication, tables.timing)
     return found[found["communication_seconds"].notna()]
 
 
 def bandwidth_estimates(tables: StudyTables) -> pd.DataFrame:
-    """The bandwidth of each cell by its preferred estimate."""
-    return first_estimates(tables.bandwidth, MOVING)
+    """Return the bandwidth of each cell by its preferred estimate."""
+    return preferred_estimates(tables.bandwidth, MOVING)
 
 
 def orders(tables: StudyTables) -> pd.DataFrame:
-    """What each sampler drew, with and without set_epoch: extremes over ranks, seeds, epochs."""
+    """Summarize what each sampler drew: extremes over ranks, seeds and epochs."""
     rows = []
     for key, same in tables.sampler.groupby(["sampler", "gpus", "set_epoch"], sort=False):
         chains = same.groupby(["trained", "seed", "rank"])["first_epoch"].nunique()
@@ -109,7 +109,7 @@ def orders(tables: StudyTables) -> pd.DataFrame:
 
 
 def messages(tables: StudyTables) -> pd.DataFrame:
-    """The messages of the start and of the last step recorded, by parallel mode and content."""
+    """Return the messages of the start and of the last recorded step, by mode and content."""
     known = tables.collectives
     known = known[known["bytes"].notna()]
     last = known.groupby("way")["step"].transform("max")
@@ -123,7 +123,7 @@ def messages(tables: StudyTables) -> pd.DataFrame:
 
 
 def ranks(tables: StudyTables) -> pd.DataFrame:
-    """One row for each kind of buffers: whether ranks end equal, and how far apart they are."""
+    """Return one row for each buffer mode: whether ranks end equal, and their differences."""
     known = tables.buffers
     groups = known[known["rank"].notna()].groupby("buffers", sort=False)
     found = groups.first()
@@ -140,23 +140,23 @@ def _alike(hashes: pd.Series) -> str:
 
 
 def shown_once(cells: pd.DataFrame) -> pd.DataFrame:
-    """`cells` with those on one GPU that share their measurement once for each recipe."""
+    """Return `cells`, with single-GPU cells that share a measurement once for each recipe."""
     return cells[~cells["shared"]]
 
 
 def startup_medians(tables: StudyTables) -> pd.DataFrame:
-    """Seconds of a run by what they were spent on, of each configuration's median batch size."""
+    """Return the seconds of a run by phase, at each configuration's median batch size."""
     runs = tables.startup[tables.startup["run_seconds"].notna()]
     return runs.groupby(CELL_KEYS[:3], sort=False).median(numeric_only=True).reset_index()
 
 
 def findings(tables: StudyTables) -> pd.DataFrame:
-    """The audit's findings, errors first; those of one message and severity are one row."""
+    """Return the audit's findings, errors first, merged by message and severity."""
     rows = []
     for severity, name in SEVERITIES.items():
         own = tables.audit[tables.audit["severity"] == severity]
         for message, same in own.groupby("message", sort=False):
-            first = fmt.told_apart(same["found"].iloc[0], same["expected"].iloc[0])
+            first = fmt.distinguishable(same["found"].iloc[0], same["expected"].iloc[0])
             places = [
                 "whole study" if pd.isna(row.gpus) else fmt.cell_name(row) for row in rows_of(same)
             ]
@@ -167,7 +167,7 @@ def findings(tables: StudyTables) -> pd.DataFrame:
 
 
 def environments(tables: StudyTables) -> pd.DataFrame:
-    """A row for each property of an environment that has a value, and each environment."""
+    """Return a row for each known property of an environment, and each environment."""
     runs = tables.provenance[tables.provenance["status"] != "missing"]
     kept = [str(column) for column in runs if column not in OF_A_RUN]
     rows = []
@@ -183,7 +183,7 @@ def environments(tables: StudyTables) -> pd.DataFrame:
 
 
 def audit_counts(audit: pd.DataFrame) -> str:
-    """`1 error, 2 warnings, 1 remark`, or `no findings`."""
+    """Return `1 error, 2 warnings, 1 remark`, or `no findings`."""
     found = audit["severity"].value_counts()
     parts = [fmt.plural(found[key], name) for key, name in SEVERITIES.items() if key in found]
     return ", ".join(parts) or "no findings"
@@ -197,4 +197,4 @@ FRAMES: dict[str, Callable[[Any], pd.DataFrame]] = {
         *(environments, *part_b.FRAMES),
     )
 }
-"""Functions from the tables of a study to a frame, by their names."""
+"""Functions from a study's tables to a frame, by name."""

@@ -1,4 +1,4 @@
-"""Frames of Part B: variants, layers and mistakes over the seeds."""
+"""Tables of the report on Part B: variants, layers and mistakes over the seeds."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ from scaling.tables.schema import StudyTables
 
 
 def stages(tables: StudyTables) -> pd.DataFrame:
-    """What each of the lab's stages costs, and costs ResNet-18 by the kind of weight scales."""
+    """Return the accuracy loss of each of the lab's stages, and of ResNet-18's by weight scales."""
     table = tables.quantization
     found = _costs(table[table["stage"].isin(STAGES)], "stage")
     resnet = _costs(tables.quantization_resnet, "weight_scales", "stage")
@@ -32,7 +32,7 @@ def stages(tables: StudyTables) -> pd.DataFrame:
 
 
 def choices(tables: StudyTables) -> pd.DataFrame:
-    """What the other sound variants of 8 bits cost."""
+    """Return the accuracy loss of the other correct 8-bit variants."""
     table = tables.quantization
     eight = (table["weight_bits"] == 8) & table["activation_bits"].isin([8, float("nan")])
     sound = table["mistake"].eq("") & ~table["stage"].isin(STAGES)
@@ -40,10 +40,10 @@ def choices(tables: StudyTables) -> pd.DataFrame:
 
 
 def resnet_gpu(tables: StudyTables) -> pd.DataFrame:
-    """Seconds of ResNet-18 on a GPU, means over the seeds: its matrix products, and all of it.
+    """Return seconds of ResNet-18 on a GPU, means over the seeds: matrix products, and the network.
 
-    PyTorch has no int8 convolution there, so the whole network unfolds, multiplies and requantizes
-    by kernels of their own in int8.
+    PyTorch has no int8 convolution there, so the int8 network uses im2col, matrix products and
+    requantization by separate kernels.
     """
     table = tables.quantization_gpu
     whole = table["layer"].eq("network")
@@ -56,17 +56,17 @@ def resnet_gpu(tables: StudyTables) -> pd.DataFrame:
 
 
 def low_bits_by_method(tables: StudyTables) -> pd.DataFrame:
-    """What fewer bits cost and save, by method, most bits first."""
+    """Return the loss and saving of fewer bits, by method, most bits first."""
     low = low_bits(tables.quantization)
     low = low.sort_values(["weight_bits", "activation_bits"], ascending=False)
     return _costs(low.assign(bits=[bits(row) for row in low.itertuples()]), "bits", "method")
 
 
 def ledger(tables: StudyTables) -> pd.DataFrame:
-    """Scales and ranges by layer, in float units, and σ of the values that were counted.
+    """Return scales and ranges by layer, in float units, and σ of the values in the histograms.
 
-    Of the last stage. `shown` is the seed that values were counted of, else the first.
-    `weight_amax` and `amax` are the largest magnitudes; `passed_scale` is S · o, n_in of images.
+    They are of the last stage. `shown` is the seed of the histograms, else the first. `weight_amax`
+    and `amax` are the largest magnitudes; `passed_scale` is S · o, n_in for images.
     """
     rows, counted = tables.quantization_layers, tables.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]
@@ -76,7 +76,7 @@ def ledger(tables: StudyTables) -> pd.DataFrame:
         rows[amax] = rows[[f"{of}_minimum", f"{of}_maximum"]].abs().max(axis=1)
         own = counted["quantity"].eq("weights") == (of == "weight")
         floats = counted[counted["values"].eq("float") & own]
-        # After ReLU where there is one.
+        # After ReLU, if any.
         floats = floats[floats["quantity"] == floats.groupby("layer")["quantity"].transform("min")]
         middles = (floats["bin_low"] + floats["bin_high"]) / 2
         sums = {"first": floats["count"] * middles, "second": floats["count"] * middles**2}
@@ -88,7 +88,7 @@ def ledger(tables: StudyTables) -> pd.DataFrame:
 
 
 def mistakes(tables: StudyTables) -> pd.DataFrame:
-    """Each mistake beside the sound variant of the same options and seeds."""
+    """Return each mistake with the correct variant of the same options and seeds."""
     table, rows = tables.quantization, []
     quantized = table[table["stage"] != STAGES[0]]
     options = [option for option in Scheme.model_fields if option != "mistakes"]
@@ -116,7 +116,7 @@ def mistakes(tables: StudyTables) -> pd.DataFrame:
 
 
 def engines(tables: StudyTables) -> pd.DataFrame:
-    """Other engines' quantizers, means over the seeds; what is missing is in `missing`."""
+    """Return other backends' results, means over the seeds; `missing` names missing ones."""
     table = tables.quantization_peers
     measured = table[table["status"] == "measured"]
     groups = measured.groupby(["engine", "precision"], sort=False)
@@ -131,7 +131,7 @@ def engines(tables: StudyTables) -> pd.DataFrame:
 
 
 def _costs(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
-    """A row for each group of variants: what it costs over its seeds."""
+    """Return a row for each group of variants: its accuracy loss over its seeds."""
     rows = []
     for key, same in table.groupby(list(keys), sort=False):
         found = cost(same)

@@ -10,7 +10,7 @@ from scaling.report import frames
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 LEARNS = 0.02
-"""A cell learns where its test accuracy is at most this much below the reference's."""
+"""The largest loss in test accuracy to the reference of a cell that learns."""
 LIMITS = {
     "loading_share": (
         "waiting for data",
@@ -22,12 +22,12 @@ LIMITS = {
     "idle_share": ("an idle GPU", "Larger batches, CUDA graphs: fewer launches an image."),
     "unknown_share": ("not known", "No trace tells whether the GPU computes or idles."),
 }
-"""What an epoch's seconds can be, by the columns of their shares, and what makes them less."""
+"""Parts of an epoch by the columns of their shares, and how to reduce each."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """One of the answers at the top of the page."""
+    """A card at the top of the page."""
 
     title: str
     headline: str
@@ -36,16 +36,16 @@ class Card:
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:
-    """The cell with the shortest epoch; None without any."""
+    """Return the cell with the shortest epoch, or None."""
     timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
     return next(timed.sort_values("epoch_seconds").itertuples(), None)
 
 
 def recommended(cells: pd.DataFrame, seeds: int = 2) -> Any | None:
-    """The cell that learns soonest: by the time to an accuracy, which several seeds reached.
+    """Return the cell with the shortest time to an accuracy that several seeds reached.
 
-    Without such a time the fastest whose mean test accuracy is within `LEARNS` of its reference,
-    over so many `seeds`. None where no cell has shown that.
+    Without such a time it is the fastest one whose mean test accuracy over `seeds` is within
+    `LEARNS` of its reference, or None.
     """
     timed = cells[(cells["status"] == "ok") & cells[frames.SECONDS_TO].notna()]
     if len(timed) or "reference" not in cells:
@@ -55,12 +55,12 @@ def recommended(cells: pd.DataFrame, seeds: int = 2) -> Any | None:
 
 
 def likely(cells: pd.DataFrame) -> Any | None:
-    """The recommended cell, or else the fastest that learned in one seed."""
+    """Return the recommended cell, or else the fastest that learned in one seed."""
     return recommended(cells) or recommended(cells, seeds=1)
 
 
 def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """The four cards; a study without a timed cell has none."""
+    """Return the four cards; none for a study without a timed cell."""
     if fastest(cells) is None:
         return []
     run_this = _trained_soonest(tables) or _run_this(cells)
@@ -68,7 +68,7 @@ def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
 
 
 def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
-    """The cards and what could not be measured, a line each, in ASCII for any terminal."""
+    """Return the cards and what could not be measured, one per line, in ASCII for terminals."""
     lines = [
         f"{card.title:<13} {card.headline} {card.unit}".rstrip()
         + f", {card.text[0].lower()}{card.text[1:].partition('. ')[0]}"
@@ -84,7 +84,7 @@ def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
 
 
 def measured_share(startup: pd.DataFrame) -> float:
-    """The share of the GPU time of all runs, start-up included, that measured epochs took."""
+    """Return the share of GPU time, start-up included, that measured epochs took."""
     runs = startup[startup["run_seconds"].notna()].drop_duplicates(
         ["recipe", "gpus", "batch_size", "run_seconds"]
     )
@@ -93,12 +93,12 @@ def measured_share(startup: pd.DataFrame) -> float:
 
 
 def seeds(count: float) -> str:
-    """`one seed`, `3 seeds`."""
+    """Return `one seed`, `3 seeds`."""
     return "one seed" if count == 1 else fmt.plural(count, "seed")
 
 
 def _trained_soonest(tables: StudyTables) -> Card | None:
-    """The cell whose trainings to an accuracy took least; None where none had all seeds there."""
+    """Return the cell with the shortest trainings to an accuracy that all seeds reached."""
     trained = tables.trained_to_accuracy
     there = trained[(trained["reached"] == trained["seeds"]) & (trained["seeds"] > 1)]
     best: Any = next(there.sort_values("training_seconds").itertuples(), None)
@@ -137,7 +137,7 @@ def _run_this(cells: pd.DataFrame) -> Card:
 
 
 def speedups(cells: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The cells with a speedup on the most GPUs, by configuration, the most efficient first."""
+    """Return the cells on the most GPUs by configuration, the most efficient first."""
     known = cells[(cells["gpus"] > 1) & cells["speedup"].notna()]
     known = known[known["gpus"] == known["gpus"].max()]
     named = [(f"{recipe}/{strategy}", rows) for recipe, strategy, rows in by_configuration(known)]
@@ -145,7 +145,7 @@ def speedups(cells: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def times_span(values: pd.Series) -> str:
-    """`1.83–1.98×`."""
+    """Return `1.83–1.98×`."""
     low, high = fmt.significant(values.min()), fmt.times(values.max())
     return high if len(values) == 1 else f"{low}–{high}"
 

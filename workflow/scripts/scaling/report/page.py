@@ -1,4 +1,4 @@
-"""A self-contained HTML page from a template, and figures inside it."""
+"""Render a self-contained HTML page from a template, with inline figures."""
 
 import re
 from functools import cache
@@ -20,18 +20,18 @@ COLOURS = {
     "#0072b2": "var(--blue)",
     "#56b4e9": "var(--sky)",
 }
-"""Colours of figures that follow the page's, light or dark; see `scaling.figures.style`."""
+"""Colours of figures that follow the page's light or dark mode; see `scaling.figures.style`."""
 _FONT = re.compile(r"'DejaVu Sans'[^;\"]*")
 _OWN_IDS = re.compile(
     r' id="(?:figure|axes|patch|text|line2d|legend|matplotlib|xtick|ytick|[A-Z]\w+)[._][\d.]+"'
 )
-"""Ids of a figure's parts that nothing refers to: two figures of a page have the same ones."""
+"""Unreferenced ids in a figure, which would be duplicates on a page."""
 
 
 def render(template: Path, **values: Any) -> str:
-    """`template` and what it includes from its folder, filled with `values`, as HTML.
+    """Return `template`, filled with `values`, as HTML; it can include files of its folder.
 
-    Texts are escaped. Raises UserError for a template that does not fit.
+    Texts are escaped. Raises UserError for an error in the template.
     """
     try:
         return _environment(template.parent).get_template(template.name).render(**values)
@@ -41,7 +41,7 @@ def render(template: Path, **values: Any) -> str:
 
 @cache
 def _environment(folder: Path) -> Environment:
-    """The templates of a folder, each compiled once."""
+    """Return the Jinja environment of a folder, which compiles each template once."""
     return Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
@@ -52,9 +52,9 @@ def _environment(folder: Path) -> Environment:
 
 
 def inline_svg(path: Path) -> Markup:
-    """The SVG file at `path` as an element of a page, in its colours and font; empty as nothing.
+    """Return the SVG file at `path` as an HTML element with the page's colours and font.
 
-    Raises UserError where it cannot be read.
+    An empty file gives "". Raises UserError if it cannot be read.
     """
     try:
         source = path.read_text(encoding="utf-8")

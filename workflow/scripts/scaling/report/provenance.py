@@ -1,4 +1,4 @@
-"""What was run on what: the head of the report."""
+"""The head of the report: what was run, and on which machine."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from scaling.tables.schema import StudyTables
 
 
 def headline(study: StudyTables) -> str:
-    """`ResNet-18 on CIFAR-10, 2 × NVIDIA H200`, as far as the records say."""
+    """Return `ResNet-18 on CIFAR-10, 2 × NVIDIA H200`, as far as known."""
     runs = _recorded(study)
     models = _values(runs, "model")
     title = model.title(models[0].partition(",")[0]) if models else _beside_a_grid(study)
@@ -19,7 +19,7 @@ def headline(study: StudyTables) -> str:
 
 
 def _beside_a_grid(study: StudyTables) -> str:
-    """`Large batches and int8 quantization`: what a study without timed runs measured."""
+    """Return `Large batches and int8 quantization`: what a study without timed runs measured."""
     kinds = {
         "large batches": (study.remedies, study.full_trainings),
         "what ranks share": (study.sampler,),
@@ -30,7 +30,7 @@ def _beside_a_grid(study: StudyTables) -> str:
 
 
 def machine(provenance: pd.DataFrame) -> str:
-    """`2 × NVIDIA H200`, or nothing where no run recorded a device."""
+    """Return `2 × NVIDIA H200`, or "" if no run recorded a device."""
     runs = provenance[provenance["status"] != "missing"]
     names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
     device = "CPU processes" if schema.on_cpu(provenance) else " or ".join(sorted(names))
@@ -38,7 +38,7 @@ def machine(provenance: pd.DataFrame) -> str:
 
 
 def unfit(findings: pd.DataFrame) -> str:
-    """The worst that a look at the machine found, and how much more; nothing where it was fit."""
+    """Return the worst finding of the machine check, and the number of others; "" for none."""
     more = f" And {len(findings) - 1} more: machine.csv." if len(findings) > 1 else ""
     return "".join(
         f"{row.host} {row.gpu[:12]}".strip() + f": {row.message}.{more}"
@@ -47,7 +47,7 @@ def unfit(findings: pd.DataFrame) -> str:
 
 
 def dataset(study: StudyTables) -> str:
-    """`CIFAR-10`, also of its images in another form, or the source that was named."""
+    """Return `CIFAR-10`, also for other files of its images, or the source's name."""
     source, origin = study.manifest["source"], study.manifest["origin"].lower()
     name = "CIFAR-10" if "cifar10" in f"{source} {origin}" else str(source)
     side = study.manifest["image_shape"][0]
@@ -55,13 +55,13 @@ def dataset(study: StudyTables) -> str:
 
 
 def summary(study: StudyTables, replayed_from: str | None) -> str:
-    """One line: cells by status, seeds, epochs, since when; without a grid machines and commits."""
+    """Return a line on cells by status, seeds, epochs, date; or on machines and commits."""
     if (study.timing["status"] == "missing").all():
         resnet = study.quantization_resnet.rename(columns={"device": "cpu"})
-        told = pd.concat([study.quantization, study.quantization_peers, resnet])
-        told = told[["cpu", "commit"]].astype(object).fillna("")
-        commits = ", ".join(map(_commit, _values(told, "commit")))
-        made = [*_values(told, "cpu"), f"commit {commits}" if commits else ""]
+        part_b = pd.concat([study.quantization, study.quantization_peers, resnet])
+        part_b = part_b[["cpu", "commit"]].astype(object).fillna("")
+        commits = ", ".join(map(_commit, _values(part_b, "commit")))
+        made = [*_values(part_b, "cpu"), f"commit {commits}" if commits else ""]
         return " · ".join(filter(None, [f"{_beside_a_grid(study)} alone", *made]))
     counts = study.timing["status"].value_counts(sort=False)
     statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
@@ -77,7 +77,7 @@ def summary(study: StudyTables, replayed_from: str | None) -> str:
 
 
 def facts(study: StudyTables) -> list[tuple[str, str]]:
-    """(what, value) pairs on dataset, model, training, machine and software."""
+    """Return (name, value) pairs on dataset, model, training, machine and software."""
     manifest = study.manifest
     data = (
         f"{manifest['source']} ({manifest['origin']}): {manifest['train_images']:,} training "
@@ -87,7 +87,7 @@ def facts(study: StudyTables) -> list[tuple[str, str]]:
 
 
 def run_facts(runs: pd.DataFrame) -> list[tuple[str, str]]:
-    """(what, value) pairs on model, training, machine and software of runs with a record."""
+    """Return (name, value) pairs on model, training, machine and software of recorded runs."""
     software = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
     known = {name: "; ".join(_values(runs, column)) for column, name in software.items()}
     versions = [f"{name} {version}" for name, version in known.items() if version]
@@ -107,12 +107,12 @@ def _recorded(study: StudyTables) -> pd.DataFrame:
 
 
 def _values(runs: pd.DataFrame, column: str) -> list[Any]:
-    """The distinct values of a column that has some, in order."""
+    """Return the distinct non-empty values of a column."""
     return [value for value in runs[column].unique() if value] if column in runs else []
 
 
 def _per_recipe(runs: pd.DataFrame, column: str) -> str:
-    """The value of each recipe, from its runs that ended well; said once where all share it."""
+    """Return each recipe's value, from its ok runs; once if all share it."""
     runs = runs[runs["status"] == "ok"]
     said = {
         str(recipe): " or ".join(_values(rows, column)) for recipe, rows in runs.groupby("recipe")
@@ -123,6 +123,6 @@ def _per_recipe(runs: pd.DataFrame, column: str) -> str:
 
 
 def _commit(commit: str) -> str:
-    """The first characters of a commit, with the mark of a changed checkout."""
+    """Return the abbreviated commit, with a mark for a modified checkout."""
     name, changes, _ = commit.partition("+changes")
     return f"{name[:12]}{' with uncommitted changes' if changes else ''}"

@@ -46,7 +46,7 @@ class Judged:
         for _, same in self.rows.groupby("number"):
             one = same.iloc[0]
             expected = (one["expected_low"] + one["expected_high"]) / 2
-            found, expected = fmt.told_apart(one["found"], expected)
+            found, expected = fmt.distinguishable(one["found"], expected)
             first = same[["gpus", "batch_size"]].dropna().to_numpy()[:SHOWN_CELLS]
             more = one["cells"] - len(first)
             places = ", ".join(f"{n:.0f} x {b:.0f}" for n, b in first)

@@ -1,4 +1,4 @@
-"""The report: one self-contained page from the tables, figures and records of one study."""
+"""The report: one self-contained page from the tables, figures and records of a study."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,10 +22,10 @@ from scaling.tables.schema import StudyTables
 
 @dataclass(frozen=True)
 class Question:
-    """A row of the lab's questions, and what its fold shows.
+    """A question of the lab, and the contents of its section.
 
-    `name` is that of its answer and its tables, and what those of its claims' questions begin with;
-    `key` of the configuration adds it to a study; `figures` are those that are drawn for it.
+    `name` is that of its answer and its tables, and the prefix of its claims' questions; `key` is
+    the configuration key that adds it to a study; `figures` are shown in its section.
     """
 
     name: str
@@ -65,9 +65,9 @@ APPENDIX = {
 
 
 def answered(study: StudyTables, claims: Sequence[Claim]) -> list[dict[str, Any]]:
-    """Every question with its answer, the counts of its verdicts, its claims and tables.
+    """Return every question with its answer, verdict counts, claims and tables.
 
-    The answer is None where it was not measured.
+    The answer is None if it was not measured.
     """
     cells = frames.cells(study)
     frame = partial(frames.frame, study)
@@ -99,14 +99,13 @@ def renderer(
     side_by_side: bool = False,
     replayed_from: str | None = None,
 ) -> Callable[[Path], str]:
-    """Make the function that fills a template with the study.
+    """Return the function that fills a template with the study.
 
-    `claims` are those of the study, `figures` SVG by name, `runs` the folder of run records, `data`
-    the CSV files to hand out. A study with missing cells is refused unless `partial_report`; the
-    page then names them, but for a study that measured none. It also says of runs that they went
-    `side_by_side`, and which stored study it was `replayed_from`. Where Part B alone is answered,
-    all else is left out. Raises UserError for missing cells; the function does for a template that
-    does not fit.
+    `claims` are the study's, `figures` SVG by name, `runs` the folder of run records, `data` the
+    CSV files to embed. A study with missing cells is refused unless `partial_report`; the page then
+    names them, unless nothing was measured. The page also says if runs were `side_by_side`, and
+    which stored study it was `replayed_from`. If only Part B is answered, the rest is left out.
+    Raises UserError for missing cells, and the function does for an error in the template.
     """
     unmeasured = study.timing[study.timing["status"] == "missing"]
     missing = [fmt.cell_name(row) for row in schema.rows_of(unmeasured)]

@@ -1,4 +1,4 @@
-"""The audit of studies that people hand in: as text, as an index with a page for each, as data."""
+"""Audit of submitted studies: as text, as an index with a page for each, as data."""
 
 import re
 import traceback
@@ -23,7 +23,7 @@ from scaling.tables.schema import rows_of
 
 
 class Points(Section):
-    """A points scheme: `full` less the cost of each finding, by its cause or how grave it is."""
+    """A grading scheme: `full` minus the cost of each finding, by its cause or severity."""
 
     full: NonNegativeFloat = 10
     error: NonNegativeFloat = 2
@@ -33,7 +33,7 @@ class Points(Section):
     causes: dict[str, NonNegativeFloat] = Field(default_factory=dict)
 
     def earned(self, judged: Judged) -> float:
-        """The points of a study, none below 0."""
+        """Return the points of a study, at least 0."""
         found = judged.rows.drop_duplicates("number")
         pairs = zip(found["cause"], found["severity"], strict=True)
         return max(0.0, self.full - sum(self.causes.get(c, getattr(self, s)) for c, s in pairs))
@@ -41,7 +41,7 @@ class Points(Section):
 
 @dataclass(frozen=True)
 class Submission:
-    """One folder: its studies, judged, or the sentence that says why it cannot be read."""
+    """A submitted folder: its judged studies, or why it cannot be read."""
 
     folder: str
     studies: list[Judged]
@@ -49,9 +49,9 @@ class Submission:
 
 
 def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list[Submission]:
-    """Every folder's studies, judged; one that cannot be read hinders no other.
+    """Return every folder's studies, judged; an unreadable folder does not affect others.
 
-    A folder may also be a single CSV file. One named twice is read once.
+    A folder may also be a single CSV file. Duplicates are read once.
     """
     return [_read(folder, train_images, ring) for folder in dict.fromkeys(folders)]
 
@@ -64,12 +64,12 @@ def _read(folder: Path, train_images: int, ring: bool) -> Submission:
         return Submission(name, judged)
     except UserError as error:
         return Submission(name, [], _plain(str(error)))
-    except Exception as error:  # A defect of ours in one study must not cost the others theirs.
+    except Exception as error:  # A bug in one study must not affect the others.
         return Submission(name, [], _failed(name, error))
 
 
 def _plain(text: str) -> str:
-    """`text` on one line of UTF-8: the name of a folder may be any bytes."""
+    """Return `text` on one line of valid UTF-8: a folder's name may be any bytes."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\n", "\\n")
 
 
@@ -79,7 +79,7 @@ def _failed(folder: str, error: Exception) -> str:
 
 
 def failed(submissions: list[Submission]) -> list[str]:
-    """The folders that cannot be read, and those of a study with an error."""
+    """Return the unreadable folders, and those of a study with an error."""
     return [
         one.folder
         for one in submissions
@@ -88,7 +88,7 @@ def failed(submissions: list[Submission]) -> list[str]:
 
 
 def as_text(submissions: list[Submission]) -> str:
-    """A line for each finding, which says whose it is, then a line for each study."""
+    """Return a line for each finding, prefixed by its study, then a line for each study."""
     lines, summary = [], []
     for one in submissions:
         if one.refusal:
@@ -118,7 +118,7 @@ def _lines(judged: Judged) -> list[str]:
 def write(
     submissions: list[Submission], template: Path, index: Path, points: Points | None = None
 ) -> None:
-    """Write the index, and beside it a folder of its name: the pages, audit.csv and audit.json."""
+    """Write the index, and beside it a folder with its name: pages, audit.csv and audit.json."""
     folder, overview, judged = index.with_suffix(""), [], list[Judged]()
     for number, one in enumerate(submissions, start=1):
         name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"
@@ -135,8 +135,8 @@ def write(
         except Exception as error:
             refusal = _failed(one.folder, error)
         if refusal:
-            told = {"folder": one.folder, "causes": f"cannot be read: {refusal}"}
-            overview.append(told | {"points": f"{points.unreadable:g}" if points else ""})
+            row = {"folder": one.folder, "causes": f"cannot be read: {refusal}"}
+            overview.append(row | {"points": f"{points.unreadable:g}" if points else ""})
     title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
     shown = report.index(overview, judged)
     files.write_text(

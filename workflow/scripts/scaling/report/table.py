@@ -1,4 +1,4 @@
-"""Tables of the report: made from a study's tables as report/tables.yaml describes them."""
+"""Tables of the report, built from a study's tables as report/tables.yaml describes."""
 
 import math
 from collections import Counter
@@ -19,13 +19,13 @@ from scaling.core import numbers as fmt
 
 SPECS = Path(__file__).parents[4] / "report/tables.yaml"
 EMPTY = "–"
-WORDS = 24
-"""Characters above which a cell is read as words."""
+LONG_TEXT_CHARS = 24
+"""Number of characters above which a cell counts as text."""
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """One cell: its text, a smaller second line, labels that qualify it, where it links to."""
+    """A cell: its text, a smaller second line, qualifying labels, and a link."""
 
     text: str
     detail: str = ""
@@ -35,9 +35,9 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table; `name` is its permalink, `keys` counts the columns that head a row.
+    """A titled table; `name` is its anchor, `keys` counts the columns that head a row.
 
-    A column has a label and that of the group it belongs to, "" for none.
+    A column has a label and its group's label, "" for none.
     """
 
     name: str
@@ -49,9 +49,12 @@ class Table:
 
     @cached_property
     def texts(self) -> set[int]:
-        """The indexes of columns that hold words, not figures."""
+        """The indexes of columns that contain words."""
         return {
-            index for row in self.rows for index, cell in enumerate(row) if len(cell.text) > WORDS
+            index
+            for row in self.rows
+            for index, cell in enumerate(row)
+            if len(cell.text) > LONG_TEXT_CHARS
         }
 
     @property
@@ -63,10 +66,10 @@ class Table:
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """How a row becomes a cell: expressions over the row's columns, in Jinja's syntax.
+    """How a row becomes a cell: Jinja expressions over the row's columns.
 
     `value` is the text, `detail` the second line, `link` the column of an address; a flag is shown
-    where its expression is true.
+    if its expression is true.
     """
 
     value: str
@@ -75,7 +78,7 @@ class ColumnSpec:
     link: str = ""
 
     def cell(self, row: Mapping[str, Any]) -> TableCell:
-        """Make the cell of `row`: without a value, its status or a dash."""
+        """Return the cell of `row`: without a value, its status or a dash."""
         value = evaluate(self.value, row)
         if value in (None, ""):
             state = row.get("status", "ok")
@@ -90,9 +93,9 @@ class TableSpec:
     """A table of the report.
 
     `rows` names a table of the study or a frame of `scaling.report.frames`; `where` (a pandas
-    query) chooses among them. `keys` head a row. With `across`, a column of the data, each of its
-    values has a group of `columns`, headed by the expression `heading`, and rows that agree in
-    `keys` are one. `note` is an expression whose texts go below the table, with their cells.
+    query) filters it. `keys` head a row. With `across`, a column of the data, each of its values
+    has a group of `columns`, headed by the expression `heading`, and rows with equal `keys` are
+    merged. `note` is an expression whose texts are shown below the table, with their cells.
     """
 
     name: str
@@ -106,7 +109,7 @@ class TableSpec:
     note: str = ""
 
     def make(self, frame: pd.DataFrame) -> Table | None:
-        """Make the table of `frame`; None where it has no rows to show."""
+        """Return the table of `frame`; None if it has no rows to show."""
         frame = frame.query(self.where) if self.where and len(frame) else frame
         if frame.empty:
             return None
@@ -147,7 +150,7 @@ class TableSpec:
 
 @cache
 def specs() -> dict[str, list[TableSpec]]:
-    """The tables of each part of the report, in their order."""
+    """Return the tables of each part of the report, in order."""
     document = yaml.safe_load(SPECS.read_text(encoding="utf-8"))
     return {
         part: [TableSpec(name, **spec) for name, spec in tables.items()]
@@ -156,21 +159,21 @@ def specs() -> dict[str, list[TableSpec]]:
 
 
 def tables(part: str, frame: Callable[[str], pd.DataFrame]) -> list[Table]:
-    """The tables of a part that have rows; `frame` gives a table of the study by its name."""
+    """Return the non-empty tables of a part; `frame` returns a table of the study by name."""
     made = (spec.make(frame(spec.rows)) for spec in specs()[part])
     return [table for table in made if table is not None]
 
 
 def evaluate(expression: str, row: Mapping[str, Any]) -> Any:
-    """The value of an expression over a row; None where a column in it is empty.
+    """Return the value of an expression over a row; None if it uses an empty column.
 
-    Raises jinja2.UndefinedError for a name that is no column.
+    Raises jinja2.UndefinedError for an unknown column.
     """
 
     def span(name: str, factor: float = 1, write: str = "significant") -> str:
-        """`0.341–0.352`, from the columns `…_min` and `…_max`; nothing where they are one.
+        """Return `0.341–0.352`, from the columns `…_min` and `…_max`; "" if they are equal.
 
-        Of a time with several runs the range of their medians follows: `; 2 runs: 0.343–0.351`.
+        For times of several runs the range of their medians follows: `; 2 runs: 0.343–0.351`.
         """
         low, high = row[f"{name}_min"], row[f"{name}_max"]
         if low is None or high is None or low == high:
@@ -181,7 +184,7 @@ def evaluate(expression: str, row: Mapping[str, Any]) -> Any:
         return said
 
     def interval(low: str, high: str, factor: float = 1) -> str:
-        """`−1.2 to 0.3`, from two columns; nothing where one is empty."""
+        """Return `−1.2 to 0.3`, from two columns; "" if one is empty."""
         ends = [row[low], row[high]]
         return "" if None in ends else " to ".join(fmt.significant(factor * end) for end in ends)
 
@@ -198,7 +201,7 @@ def evaluate(expression: str, row: Mapping[str, Any]) -> Any:
 
 
 def _cells(columns: Sequence[ColumnSpec], row: Mapping[str, Any]) -> list[TableCell]:
-    """The figures of a row; where there are none but a status, it stands once."""
+    """Return the cells of a row; without values its status is shown once."""
     cells = [spec.cell(row) for spec in columns]
     state = TableCell(str(row.get("status")))
     alone = cells[:1] == [state] and set(cells) <= {state}
@@ -206,7 +209,7 @@ def _cells(columns: Sequence[ColumnSpec], row: Mapping[str, Any]) -> list[TableC
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
-    """Each value once: numbers in ascending order, words as they come."""
+    """Return the distinct values: numbers ascending, texts in order."""
     found = list(dict.fromkeys(values))
     return found if any(isinstance(value, str | bool) for value in found) else sorted(found)
 
@@ -218,12 +221,12 @@ def _columns(specs: Mapping[str, Any]) -> list[ColumnSpec]:
 
 
 def _plain(frame: pd.DataFrame) -> Iterable[dict[Any, Any]]:
-    """The rows as dictionaries, None for what is empty."""
+    """Return the rows as dictionaries, None for missing values."""
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
 def _notes(rows: Iterable[Mapping[str, Any]], note: str) -> list[str]:
-    """Each different text of a note; of cells with the number of those that it is about."""
+    """Return the distinct texts of a note, each with its number of cells."""
     counts = Counter(
         (part, "batch_size" in row)
         for row in rows
@@ -257,6 +260,6 @@ _ENVIRONMENT.filters |= {name: _unless_empty(write) for name, write in FILTERS.i
 
 @cache
 def _compiled(expression: str) -> tuple[set[str], Callable[..., Any]]:
-    """The names in an expression, and the expression as a function of their values."""
+    """Return the names in an expression, and the expression as a function of their values."""
     names = meta.find_undeclared_variables(_ENVIRONMENT.parse(f"{{{{ {expression} }}}}"))
     return names, _ENVIRONMENT.compile_expression(expression, undefined_to_none=False)

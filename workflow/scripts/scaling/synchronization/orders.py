@@ -1,4 +1,4 @@
-"""The orders in which ranks see the images: as PyTorch's samplers draw them, and compared."""
+"""The order in which ranks see the images, as PyTorch's samplers draw it."""
 
 import hashlib
 from collections.abc import Iterable, Sequence, Sized
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from torch.utils.data import DistributedSampler, RandomSampler
 
 Order = NDArray[np.int64]
-"""Positions of images in the order in which one rank trains on them."""
+"""Image indexes in the order in which one rank trains on them."""
 
 
 def distributed(
     images: Sized, ranks: int, seed: int, epochs: int, set_epoch: bool
 ) -> list[dict[str, Any]]:
-    """Describe each epoch of DistributedSamplers, made as recipe plain makes them."""
+    """Describe each epoch of DistributedSamplers, constructed as in recipe plain."""
     samplers: list[DistributedSampler] = [
         DistributedSampler(images, ranks, rank, shuffle=True, seed=seed)  # type: ignore[arg-type]
         for rank in range(ranks)
@@ -30,7 +30,7 @@ def distributed(
 
 
 def random(images: Sized, seed: int, epochs: int) -> list[dict[str, Any]]:
-    """Describe each epoch of DataParallel's one process: a RandomSampler, without set_epoch."""
+    """Describe each epoch of a RandomSampler, which DataParallel uses, without set_epoch."""
     torch.manual_seed(seed)
     sampler = RandomSampler(images)
     epoch_rows = [describe([drawn(sampler)], len(images), epoch) for epoch in range(epochs)]
@@ -38,18 +38,17 @@ def random(images: Sized, seed: int, epochs: int) -> list[dict[str, Any]]:
 
 
 def drawn(sampler: Iterable[int]) -> Order:
-    """Draw the positions of one epoch from a sampler."""
+    """Return the indexes that a sampler draws for one epoch."""
     return np.fromiter(sampler, dtype=np.int64)
 
 
 def describe(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
-    """Describe one epoch by a row for each rank's order.
+    """Return a row for each rank's order of one epoch.
 
     `samples` drawn, `order_sha256` (of little-endian 64-bit integers), `overlap` (the largest
-    number of different images that it shares with one other rank, null where there is none), and of
-    all ranks together, equal in all rows: `unseen`, the number of `images` that no rank draws, and
-    `repeated`, the draws beyond the first of an image. DistributedSampler repeats images where the
-    ranks do not divide their number.
+    number of distinct images shared with one other rank, null for a single rank), and, equal in all
+    rows: `unseen`, the `images` that no rank draws, and `repeated`, the draws of an image beyond
+    its first. DistributedSampler repeats images if the ranks do not divide their number.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)

@@ -1,4 +1,4 @@
-"""What one job of the synchronization experiments does, as its command line. Needs no torch."""
+"""Options of the synchronization experiments. Does not import torch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +12,14 @@ from scaling.core.training_options import DataOptions, TrainingOptions
 from scaling.launch.run_spec import RunSpec
 
 Buffers = Literal["broadcast", "local", "sync_batch_norm"]
-"""What becomes of batch norm's running statistics: rank 0's go to all ranks before each forward
-pass (DistributedDataParallel's default), each rank keeps its own, or the statistics are computed
-over the batches of all ranks (torch.nn.SyncBatchNorm)."""
+"""How batch norm's running statistics are kept: broadcast from rank 0 before each forward pass
+(DistributedDataParallel's default), separate on each rank, or computed over the batches of all
+ranks (torch.nn.SyncBatchNorm)."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """One training with recipe `plain`; without `set_epoch` the sampler stays at epoch 0."""
+    """A training with recipe `plain`; without `set_epoch` the sampler stays at epoch 0."""
 
     buffers: Buffers
     set_epoch: bool
@@ -28,7 +28,7 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(DataOptions, TrainingOptions):
-    """Options of the synchronization experiments; all trainings share them but for the seed."""
+    """Options of the synchronization experiments; trainings differ only in seed and mode."""
 
     output: Path
     """The record to write."""
@@ -37,7 +37,7 @@ class Plan(DataOptions, TrainingOptions):
     gpus: int = 2
     """GPUs, 2 or more; on a CPU, processes."""
     world_sizes: tuple[int, ...] = ()
-    """Other numbers of ranks whose image orders are drawn."""
+    """Other numbers of ranks to draw image orders for."""
     seeds: tuple[int, ...] = (0, 1, 2)
     """Seeds of the trainings."""
     epochs: int = 5
@@ -45,7 +45,7 @@ class Plan(DataOptions, TrainingOptions):
     batch_size: int = 256
     """Samples per GPU and step."""
     train_images: int | None = None
-    """How many images are trained on, the first ones (default: all)."""
+    """Train on only the first of the images (default: all)."""
     device: Device = "auto"
     """Where to train; `auto` means GPUs where one is visible."""
     loader_workers: int = 2
@@ -59,27 +59,29 @@ class Plan(DataOptions, TrainingOptions):
 
     @property
     def images(self) -> int:
-        """The number of images that are trained on."""
+        """The number of training images."""
         there: int = DATASET.read(self.manifest)["train_images"]
         return min(there, self.train_images or there)
 
     @property
     def kinds(self) -> list[Buffers]:
-        """What can become of buffers on these devices, DistributedDataParallel's default first."""
+        """The buffer modes that these devices support, DistributedDataParallel's default first."""
         on_gpu = environment.resolve_device(self.device) == "cuda"
         kinds: list[Buffers] = ["broadcast", "local", "sync_batch_norm"]
         return kinds if on_gpu else kinds[:2]
 
     @property
     def trainings(self) -> list[Training]:
-        """With and without `set_epoch` for each seed; buffers otherwise than by default for one."""
+        """Return trainings with and without `set_epoch` per seed, and one per buffer mode."""
         orders = [
-            Training("broadcast", told, seed) for seed in self.seeds for told in (True, False)
+            Training("broadcast", set_epoch, seed)
+            for seed in self.seeds
+            for set_epoch in (True, False)
         ]
         return [*orders, *(Training(kind, True, self.seeds[0]) for kind in self.kinds[1:])]
 
     def spec_of(self, recipe: str, strategy: str, seed: int) -> RunSpec:
-        """Return the parameters of one training, or of one step, on the plan's number of GPUs."""
+        """Return the parameters of a training, or of one step, on the plan's number of GPUs."""
         own = {"loader_workers": self.loader_workers}
         return RunSpec(
             cell=Cell(recipe, strategy, self.gpus, self.batch_size, seed),

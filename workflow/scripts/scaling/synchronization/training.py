@@ -1,4 +1,4 @@
-"""Train with recipe `plain`, and compare the ranks with one another and with other strategies."""
+"""Train with recipe `plain`, and compare the results of ranks and of strategies."""
 
 import sys
 from collections.abc import Sequence
@@ -20,25 +20,25 @@ from scaling.training.eager import Eager
 from scaling.training.trainer import TrainingData, finite
 
 ROUNDS = 5
-"""Timed epochs with each kind of buffers. Two kinds that take equally long then have disjoint
-ranges by chance in one of 126 comparisons, 2 / C(10, 5)."""
+"""Timed epochs of each buffer mode. Two equally fast modes then have disjoint ranges by chance in
+one of 126 comparisons, 2 / C(10, 5)."""
 
 STEPS = 10
 STRATEGIES = ["ddp", "ddp", "fsdp", "zero1"]
-"""The first is what the others are compared with; again, it shows what rounding alone does."""
+"""The first is the reference; its repeat shows the effect of rounding."""
 
 Statistics = dict[str, NDArray[np.float64]]
-"""`mean` and `variance`: the running statistics of all channels of all batch norms of one rank."""
+"""`mean` and `variance` of all channels of one rank's batch norms."""
 
 
 def run(spec: RunSpec, training: Training, rank: Rank, dataset: TrainingData) -> dict[str, Any]:
-    """Train the epochs of `spec` and compare the ranks; the same on every rank.
+    """Train the epochs of `spec` and return a comparison of the ranks, equal on every rank.
 
-    Returns the training; `epochs`, one row per epoch and rank (an EpochResult); `orders`, the rows
-    of `orders.describe` of what the training's own samplers drew; `ranks`, for each rank
-    `test_loss` and `test_accuracy` of its own copy of the model, SHA-256 of its parameters and of
-    its buffers; and the `drift` of their running statistics. A sampler that is set to epoch 0 again
-    and again stays as it was made: that is what a training without `set_epoch` does.
+    Returns the training's options; `epochs`, a row per epoch and rank (an EpochResult); `orders`,
+    the rows of `orders.describe` for what its samplers drew; `ranks`, for each rank `test_loss` and
+    `test_accuracy` of its model, and the SHA-256 of its parameters and of its buffers; and the
+    `drift` of their running statistics. Without `set_epoch` the sampler is set to epoch 0 in each
+    epoch, which is its initial state.
     """
     model, trainer = plain(spec, rank, dataset, training.buffers)
     epochs, drawn = [], []
@@ -69,12 +69,11 @@ def run(spec: RunSpec, training: Training, rank: Rank, dataset: TrainingData) ->
 
 
 def epoch_seconds(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[str, Any]]:
-    """Time epochs with each kind of buffers, without data loading; the same rows on every rank.
+    """Time epochs with each buffer mode, without data loading; the rows are equal on every rank.
 
-    A row for each kind of buffers, round (from 1) and rank has the `seconds` of an epoch of recipe
-    `plain` and its `iterations`, on batches that are in memory already. Each kind trains a model
-    of its own. The kinds take turns, every other round in the opposite order, after a round that is
-    not among the rows.
+    A row for each buffer mode, round (from 1) and rank has the `seconds` of an epoch of recipe
+    `plain` and its `iterations`, on in-memory batches. Each mode trains a separate model. Modes
+    alternate, in reverse order every other round, after a warm-up round that has no rows.
     """
     spec = plan.spec_of("plain", "ddp", plan.seeds[0])
     epochs = {
@@ -92,26 +91,26 @@ def epoch_seconds(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[st
 def plain(
     spec: RunSpec, rank: Rank, dataset: TrainingData, buffers: Buffers
 ) -> tuple[nn.Module, Eager]:
-    """Make the study's model with the weights of its seed, and recipe `plain` to train it."""
+    """Return the study's model with its seed's initial weights, and its trainer."""
     model = fresh(spec, rank, dataset)
     if buffers == "sync_batch_norm":
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
     trainer = Eager(spec, rank, model, dataset)
     if buffers == "local":
-        # DistributedDataParallel asks this before each forward pass. As an argument it is called
-        # broadcast_buffers or forward_sync_buffers, by PyTorch's version.
+        # DistributedDataParallel reads this before each forward pass. The argument's name,
+        # broadcast_buffers or forward_sync_buffers, depends on PyTorch's version.
         trainer.model.broadcast_buffers = False  # type: ignore[assignment]
     return model, trainer
 
 
 def fresh(spec: RunSpec, rank: Rank, dataset: TrainingData) -> nn.Module:
-    """Make the study's model with the weights of its seed, on the rank's device."""
+    """Return the study's model with its seed's initial weights, on the rank's device."""
     torch.manual_seed(spec.cell.seed)
     return build(spec, len(dataset.data.classes)).to(rank.device)
 
 
 def running_statistics(model: nn.Module) -> Statistics:
-    """Collect the running mean and variance of every channel, in the order of the modules."""
+    """Return the running mean and variance of every channel, in the order of the modules."""
     buffers = {name: buffer.double().cpu().numpy() for name, buffer in model.named_buffers()}
     return {
         statistic: np.concatenate([[], *(buffers[name] for name in buffers if name.endswith(word))])
@@ -120,13 +119,12 @@ def running_statistics(model: nn.Module) -> Statistics:
 
 
 def drift(ranks: Sequence[Statistics]) -> dict[str, float]:
-    """Measure the range of each channel's running statistics over ranks, relative to their size.
+    """Return the range of each channel's running statistics over ranks, relative to their size.
 
-    A variance is relative to its mean over the ranks; a mean, which may be zero, to the standard
-    deviation that this variance gives. Returns `mean_max`, `mean_mean`, `variance_max` and
-    `variance_mean`: the largest and the mean over all channels, NaN where a training has diverged.
-    Channels that never vary (variance zero on every rank) have no relative difference and are left
-    out; 0 where none is left.
+    A variance is relative to its mean over the ranks; a mean, which may be zero, to the square root
+    of that mean variance. Returns `mean_max`, `mean_mean`, `variance_max` and `variance_mean`: the
+    largest and the mean over all channels, NaN if a training diverged. Channels with zero variance
+    on every rank are left out; 0 if none remains.
     """
     means, variances = (np.stack([rank[name] for rank in ranks]) for name in ("mean", "variance"))
     variance = variances.mean(axis=0)
@@ -143,10 +141,10 @@ def drift(ranks: Sequence[Statistics]) -> dict[str, float]:
 
 
 def distances(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[str, Any]]:
-    """Train with each strategy; a row for each but the first, the same on every rank.
+    """Train with each strategy; return a row for each but the first, equal on every rank.
 
-    `distance` is that of its parameters from the first one's, both after `steps` steps of recipe
-    plain, in lengths of the way that the first one's went (2-norms over all parameters).
+    `distance` is between its parameters and the first strategy's after `steps` steps of recipe
+    plain, relative to how far the first one's moved (2-norms over all parameters).
     """
     rows: list[dict[str, Any]] = []
     for strategy in STRATEGIES:

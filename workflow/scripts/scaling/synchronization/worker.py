@@ -1,6 +1,6 @@
-"""Run the synchronization experiments: one process, which joins the others and reports.
+"""Run the synchronization experiments as one rank, which reports to its log.
 
-Among them it records every message of training steps, for each mode of parallel training.
+They include recording every message of training steps, for each mode of parallel training.
 """
 
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ from scaling.training.resident import Resident
 from scaling.training.trainer import Trainer, TrainingData
 
 STEPS = 3
-"""DDP sends its gradients in one message in the first step, settles its buckets in the second, and
-keeps to them from the third on."""
+"""Steps to record: DDP sends all gradients in one message in the first, rebuilds its buckets in the
+second, and uses these from the third on."""
 
 
 @dataclass(frozen=True)
 class ParallelMode:
-    """A mode of parallel training: `name`, recipe, strategy, and what becomes of buffers."""
+    """A mode of parallel training: `name`, recipe, strategy, and how buffers are kept."""
 
     name: str
     recipe: str
@@ -45,11 +45,11 @@ OF_RANKS = [
 ]
 DATA_PARALLEL = ParallelMode("dp", "plain", "dp")
 WITHOUT_MESSAGES = ("compile", "cuda_graph", "fused_norms")
-"""Switches of recipe tuned that change no message; it runs without them here."""
+"""Switches of recipe tuned that change no message, and are off here."""
 
 
 def run(plan: Plan, log_folder: Path) -> None:
-    """Run the experiments that take a process for each GPU; rank 0 reports to `log_folder`.
+    """Run the experiments that use one process per GPU; rank 0 reports to `log_folder`.
 
     Reports `model` with parameter_bytes (K), buffer_bytes and widest_norm (channels), and the rows
     of `permutations`, `steps`, `training`, `buffer_seconds` and `agreement`.
@@ -72,7 +72,7 @@ def run(plan: Plan, log_folder: Path) -> None:
         _report(log, rank, "buffer_seconds", {"rows": rows})
         rows = training.distances(plan, rank, dataset)
         _report(log, rank, "agreement", {"rows": rows})
-        # After the trainings: recipe tuned sets precision and algorithms for the whole process.
+        # Last, as recipe tuned sets precision and algorithms for the whole process.
         for mode in OF_RANKS:
             if mode.buffers in plan.kinds:
                 _report(log, rank, "steps", record_steps(plan, mode, rank, dataset))
@@ -94,9 +94,9 @@ def _permutations(plan: Plan) -> Iterator[dict[str, Any]]:
     images, seed, epochs = range(plan.images), plan.seeds[0], plan.epochs
     for gpus in sorted({plan.gpus, *plan.world_sizes} - {1}):
         about = {"sampler": "DistributedSampler", "gpus": gpus, "seed": seed}
-        for told in (True, False):
-            drawn = orders.distributed(images, gpus, seed, epochs, told)
-            yield {**about, "set_epoch": told, "orders": drawn}
+        for set_epoch in (True, False):
+            drawn = orders.distributed(images, gpus, seed, epochs, set_epoch)
+            yield {**about, "set_epoch": set_epoch, "orders": drawn}
     alone = {"sampler": "RandomSampler", "gpus": 1, "seed": seed, "set_epoch": False}
     yield {**alone, "orders": orders.random(images, seed, epochs)}
 
@@ -110,7 +110,7 @@ def _report(log: RankLog, rank: Rank, kind: str, content: dict[str, Any]) -> Non
 def record_steps(
     plan: Plan, mode: ParallelMode, rank: Rank, dataset: TrainingData
 ) -> dict[str, Any]:
-    """Record the messages of `STEPS` steps, and whether all ranks saw the same ones."""
+    """Record the messages of `STEPS` steps, and whether they were equal on all ranks."""
     messages = Messages()
     recording = collectives if rank.processes > 1 else copies
     with recording(messages):

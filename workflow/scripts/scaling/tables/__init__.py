@@ -1,1 +1,1 @@
-"""From records to tables."""
+"""Compute the tables of a study from its records."""

@@ -1,4 +1,4 @@
-"""Loss and accuracy of every run, and how cells differ in them: large batches, recipes."""
+"""Loss and accuracy of every run, and their differences between cells and recipes."""
 
 import math
 from dataclasses import asdict
@@ -27,14 +27,13 @@ _PLACE = ["strategy", "gpus", "batch_size"]
 
 
 def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
-    """One row per run and training epoch (from 1, warm-up included).
+    """Return one row per run and training epoch (from 1, warm-up included).
 
-    Training figures are means over ranks, weighted by samples; test figures stand in the last
-    epoch's row only. That is the last one that all runs have: those that a cell needed more, until
-    its times had settled, are left out, so that equal epochs are compared. So are instrumented
-    epochs: they run to be measured, some of them without gradient synchronisation. Accuracies are
-    fractions (1.0 = all right), empty when the run diverged. A run without epochs (out of memory,
-    missing, …) keeps one row, without epoch.
+    Training metrics are means over ranks, weighted by samples. Test metrics are in the last epoch's
+    row only: the last epoch that all runs have, so that equal epochs are compared. Further epochs,
+    run until times were steady, are left out, and so are instrumented epochs, some of which run
+    without gradient synchronization. Accuracies are fractions (1.0 = all correct), empty when the
+    run diverged. A run without epochs (out of memory, missing, …) has one row, without epoch.
     """
     rows = []
     for cell, record in runs:
@@ -60,15 +59,14 @@ def accuracy(runs: list[Run], study: str) -> pd.DataFrame:
 
 
 def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
-    """One row per cell of `timing`: its seeds' figures, and how far it is from the reference.
+    """Return one row per cell of `timing`: metrics over its seeds, and the gap to the reference.
 
-    The training figures are those of epoch 5, or of the last one where a recipe has fewer; the test
-    figures those after the last epoch. For each of `LEARNING` the mean over the seeds, and
-    `…_min`, `…_max`. `epoch`, `seeds` (those with figures), `global_batch_size`, `reference` (the
-    cell is it). `difference` is in the mean accuracy, as a fraction, test accuracy where both
-    cells have one, else training accuracy (`difference_of` says which); `within_spread` whether
-    it is within the seeds' `statistics.margin`, None with fewer than 2. Empty where there are no
-    figures.
+    Training metrics are from epoch 5, or the last one of a shorter training; test metrics are from
+    the end. For each of `LEARNING` there is the mean over the seeds, and `…_min`, `…_max`. Other
+    columns: `epoch`, `seeds` (with metrics), `global_batch_size`, `reference` (whether this cell is
+    it). `difference` is the difference in mean accuracy, as a fraction: test accuracy where both
+    cells have it, else training accuracy (see `difference_of`). `within_spread` tells whether it is
+    within the seeds' `statistics.margin`, None with fewer than 2 seeds. Empty without metrics.
 
     The reference of a recipe and strategy is batch 128 on 1 GPU if the grid has it, else the
     smallest batch on 1 GPU.
@@ -101,7 +99,7 @@ def _seeds_of(cell: Any, accuracy: pd.DataFrame, epoch: float) -> dict[str, Any]
 
 
 def _against(row: dict[str, Any], reference: dict[str, Any] | None) -> dict[str, Any]:
-    """What `compare_batches` says about one cell and the reference."""
+    """Return the columns of `compare_batches` that compare a cell with the reference."""
     unknown = {"difference": math.nan, "difference_of": "", "within_spread": None}
     if reference is None or row is reference:
         return {"reference": row is reference, **unknown}
@@ -123,19 +121,19 @@ def _against(row: dict[str, Any], reference: dict[str, Any] | None) -> dict[str,
 
 
 def compare_recipes(accuracy: pd.DataFrame) -> pd.DataFrame:
-    """One row per cell that two recipes share, pair of recipes and quantity of `COMPARED`.
+    """Return one row per shared cell, pair of recipes and quantity of `COMPARED`.
 
     `accuracy` is accuracy.csv of one study. A row has strategy, gpus, batch_size; `first` and
-    `second`, the recipes' names; `quantity`; for each recipe, over its runs that are ok and after
-    each run's last epoch (warm-up and measured), `…_mean`, `…_std` (sample standard deviation, NaN
-    below 2 seeds), `…_seeds` and `…_epochs` (the different numbers of epochs, ascending).
-    `difference` is the second's mean minus the first's, `low` and `high` its 95 % interval
-    (`statistics.difference`). Accuracies and their differences are fractions.
+    `second`, the recipes' names; `quantity`; for each recipe, over its ok runs after their last
+    epoch, `…_mean`, `…_std` (sample standard deviation, NaN below 2 seeds), `…_seeds` and
+    `…_epochs` (the distinct numbers of epochs, ascending). `difference` is the second's mean minus
+    the first's, `low` and `high` its 95 % interval (`statistics.difference`). Accuracies and their
+    differences are fractions.
 
-    `verdict`: "agree within noise" when the interval contains 0, which is no proof of equality: it
-    leaves room for any difference inside the interval; "differ" when it does not; "undecided" for
-    the `reason` given otherwise. Runs of different lengths are not compared, nor a recipe of which
-    a seed diverged, as the seeds that are left are the lucky ones.
+    `verdict` is "agree within noise" if the interval contains 0 (which does not prove equality),
+    "differ" if not, and "undecided" for the `reason` given otherwise. Runs of different lengths are
+    not compared, nor a recipe of which a seed diverged, as the remaining seeds are a biased
+    selection.
     """
     runs = accuracy.sort_values("epoch", kind="stable").groupby(["recipe", *_PLACE, "seed"]).tail(1)
     rows = []
@@ -167,7 +165,7 @@ def _pair(first: pd.DataFrame, second: pd.DataFrame, quantity: str) -> dict[str,
 
 
 def _incomparable(first: pd.DataFrame, second: pd.DataFrame, row: dict[str, Any]) -> str:
-    """Why the two recipes' figures must not be subtracted, or nothing."""
+    """Return why the two recipes' metrics must not be subtracted, or ""."""
     for runs in (first, second):
         diverged = (runs["status"] == "diverged").sum()
         if diverged:

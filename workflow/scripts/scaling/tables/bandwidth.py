@@ -1,4 +1,4 @@
-"""Bytes that a cell communicates, and the share of the measured peak that it reaches."""
+"""Bytes that a cell communicates, and its bandwidth relative to the measured peak."""
 
 import math
 from typing import Any
@@ -15,16 +15,16 @@ BLIND = "the estimate does not see communication behind computation"
 
 
 def swept_gradient_bytes(interconnect: pd.DataFrame) -> float:
-    """K as the interconnect sweep sent it, in one message of all gradients; NaN without sweep."""
+    """Return K, the bytes of all gradients, from the interconnect sweep; NaN without a sweep."""
     sizes = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"]
     return float(sizes.iloc[0]) if len(sizes) else math.nan
 
 
 def peak_gb_per_s(interconnect: pd.DataFrame, engine: str, strategy: str, gpus: int) -> float:
-    """Measured bus bandwidth, in GB/s, over the messages that a cell sends; NaN without sweep.
+    """Return the measured bus bandwidth, in GB/s, for a cell's messages; NaN without a sweep.
 
     2(N-1)/N · sum of bytes / sum of seconds over the sweep's rows of the engine's or strategy's
-    kind for the same number of GPUs. A sweep whose sums were wrong gives no peak either.
+    kind for the same number of GPUs. NaN also if the sweep's sums were wrong.
     """
     swept = interconnect[interconnect["gpus"] == gpus]
     kinds = ENGINES.find(engine).sweep_kinds if engine in ENGINES.names() else {}
@@ -42,16 +42,16 @@ def bandwidth(
     gradient_bytes: float,
     costs: pd.DataFrame,
 ) -> pd.DataFrame:
-    """The table of bandwidths: one row per row of `communication`.
+    """Return the table of bandwidths, one row per row of `communication`.
 
-    bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s: bytes over the
-    busiest link (`busiest_bytes` of the strategies, from K = `gradient_bytes` times the share of it
-    that is sent; `costs`, empty for a published study, has that share and the engine). The seconds
-    are the `moving_seconds` of `communication` where an estimate has them, as bytes that travel
-    behind computation travel all the same, and else its communication_seconds;
-    utilization = bandwidth / peak, 1.0 being all of it. Where there is no communication time above
-    0, no sweep (`interconnect` may be empty) or no K (`gradient_bytes` NaN), the figures stay empty
-    and `note` says why. Bytes are rounded to whole ones.
+    bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s, with the bytes
+    over the busiest link (`busiest_bytes` of the strategy, from K = `gradient_bytes` times the
+    share of it that is sent; `costs`, empty for a published study, has that share and the engine).
+    The seconds are the `moving_seconds` of `communication` where an estimate has them, as
+    overlapped communication moves bytes too, else its communication_seconds. utilization =
+    bandwidth / peak, as a fraction. Without communication time above 0, without a sweep
+    (`interconnect` may be empty) and without K (`gradient_bytes` NaN), values are empty and `note`
+    says why. Bytes are rounded to integers.
     """
     table = communication.rename(columns={"note": "communication_note"}).merge(
         timing[[*CELL_KEYS, "iterations"]], how="left", on=CELL_KEYS
@@ -99,8 +99,8 @@ def _note(row: Any) -> str:
 
 
 def blind(row: Any) -> bool:
-    """Whether there is communication that the estimate of a row does not see: behind computation.
+    """Return whether an estimate misses communication that is overlapped with compute.
 
-    `row` has strategy and moving_seconds, as those of `communication` have.
+    `row` has strategy and moving_seconds, as in the table of communication.
     """
     return STRATEGIES.find(row.strategy).overlaps and math.isnan(row.moving_seconds)

@@ -3,8 +3,7 @@
 from typing import Literal
 
 Scope = Literal["study", "shared"]
-"""Of a table: one of each study, below a folder of its name; or one of all studies, beside these
-folders."""
+"""Whether each study has this table, in a folder of its name, or it is one table of all studies."""
 Records = Literal[
     "runs",
     "convergence",
@@ -15,7 +14,7 @@ Records = Literal[
     "resnet18",
     "export",
 ]
-"""What not every study measures: one without these records does not have their tables."""
+"""Optional records of a study; without them it does not have their tables."""
 
 _CELL = "recipe:text strategy:text gpus:whole batch_size:whole"
 _KEYS = f"{_CELL} status:text"

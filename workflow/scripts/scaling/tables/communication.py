@@ -1,4 +1,4 @@
-"""Communication seconds of every multi-GPU cell, one row per cell and estimate."""
+"""Communication time of every multi-GPU cell, one row per cell and estimate."""
 
 import math
 from typing import Any
@@ -13,16 +13,16 @@ SUBTRACTIONS = {
     "subtraction": "epoch_seconds",
     "subtraction_without_loading": "epoch_seconds_without_loading",
 }
-"""Each estimate by subtraction, and the column of the timing table it subtracts in."""
+"""Each estimate by subtraction, and the column of the timing table that it uses."""
 BY_SUBTRACTION = "subtraction_without_loading"
 EXPOSED = ["without_communication", "profiler", BY_SUBTRACTION]
-"""What communication adds to an epoch is taken from the first estimate that a cell has: from steps
-in memory, with and without exchange; from the trace; by subtraction, which takes a wait for data
-that the GPU worked through for communication."""
+"""Estimates of exposed communication by preference: timed steps in memory, with and without
+exchange; the trace; subtraction, which mistakes data waits that the GPU worked through for
+communication."""
 MOVING = ["profiler", BY_SUBTRACTION, "subtraction"]
-"""Which estimate a bandwidth is taken from: the first that a cell has."""
+"""Estimates of all communication for bandwidths, by preference."""
 TRACE_RESOLUTION_SECONDS = 1e-9
-"""The tick of a trace's clock: less overlap than that is what sums of its spans were rounded by."""
+"""Clock resolution of a trace: a smaller overlap is a rounding error."""
 
 
 def communication(
@@ -30,23 +30,22 @@ def communication(
     readings: pd.DataFrame | None = None,
     in_memory: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """The table of communication seconds per epoch: the multi-GPU cells of `timing`.
+    """Return the communication seconds per epoch of the multi-GPU cells of `timing`.
 
-    `communication_seconds` is what communication adds to the epoch, so that compute +
-    communication = total: exposed communication, where an estimate tells it from overlapped.
+    `communication_seconds` is what communication adds to the epoch, so that compute + communication
+    = total. It is the exposed communication, if the estimate distinguishes exposed from overlapped.
 
     By subtraction: compute = T(1,b) / N, communication = T(N,b) - T(1,b) / N. A negative value is
-    kept, and `note` says so. Subtraction cannot tell exposed from overlapped communication: these
-    two stay empty, as does `moving_seconds`, the time of all communication, exposed or not, which a
-    bandwidth divides by. That is the median over ranks of their totals; the medians of the two
-    parts, each for itself, need not add up to it.
+    kept, with a `note`. Subtraction cannot distinguish exposed from overlapped communication, so
+    these two stay empty, as does `moving_seconds`, the time of all communication, which bandwidths
+    divide by. That is the median over ranks of their totals; the separate medians of the two parts
+    need not add up to it.
 
-    The instruments' `readings` (`measurements.readings`; a published study has none) are those of
-    one iteration times the epoch's iterations; their total is the epoch in memory
-    (`epoch_parts.in_memory`), where that was not measured the time without loading.
-    `spread_seconds` is the range of what was read more than once, `run_std_seconds` the
-    standard deviation between the runs. A cell without time or baseline keeps its rows; `note`
-    says what is missing.
+    The instruments' `readings` (`measurements.readings`; a published study has none) are per
+    iteration, times the epoch's iterations; their total is the epoch in memory
+    (`epoch_parts.in_memory`), or the time without loading if that was not measured.
+    `spread_seconds` is the range of repeated readings, `run_std_seconds` the standard deviation
+    between runs. A cell without time or baseline keeps its rows; `note` says what is missing.
     """
     estimates = [_subtraction(timing, estimate) for estimate in SUBTRACTIONS]
     if readings is not None and in_memory is not None:
@@ -54,19 +53,19 @@ def communication(
     return schema.arrange("communication", pd.concat(estimates))
 
 
-def first_estimates(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFrame:
-    """The row of each cell by the first of these estimates that has seconds for it."""
+def preferred_estimates(table: pd.DataFrame, estimates: list[str] = EXPOSED) -> pd.DataFrame:
+    """Return each cell's row of the first of these estimates that has seconds for it."""
     known = table[table["communication_seconds"].notna() & table["estimate"].isin(estimates)]
     order = known["estimate"].map(estimates.index).sort_values(kind="stable").index
     return known.loc[order].drop_duplicates(CELL_KEYS).sort_index()
 
 
-def believable(
+def drop_overlapped_loading(
     estimates: pd.DataFrame, timing: pd.DataFrame, in_memory: pd.DataFrame
 ) -> pd.DataFrame:
-    """Leave out `BY_SUBTRACTION` where a time without loading is below the epoch in memory.
+    """Drop subtraction without loading where it is below the epoch in memory.
 
-    The GPU then worked while the host waited, so that this wait was no time to take away.
+    There the GPU worked while the host waited, so that wait must not be subtracted.
     """
     memory = in_memory[[*CELL_KEYS, "in_memory_epoch_seconds"]]
     cells = timing.merge(memory, how="left", on=CELL_KEYS)
@@ -96,8 +95,8 @@ def _measured(
     times = timing[timing["gpus"] > 1].drop(columns="runs")
     table = times.merge(readings, on=CELL_KEYS, suffixes=("", "_read"))
     table = table.merge(in_memory.drop(columns=["count", "runs"]), how="left", on=CELL_KEYS)
-    told_apart = table["overlapped_seconds"].notna()
-    table["moving_seconds"] = table["communication_seconds"].where(told_apart)
+    separated = table["overlapped_seconds"].notna()
+    table["moving_seconds"] = table["communication_seconds"].where(separated)
     spreads = ("spread_seconds", "run_std_seconds")
     for part in ("exposed_seconds", "overlapped_seconds", "moving_seconds", *spreads):
         table[part] = table[part] * table["iterations"]

@@ -1,4 +1,4 @@
-"""Studies side by side: one table of the figures that all of them have."""
+"""Compare studies in one table of the figures that all of them have."""
 
 from collections.abc import Mapping
 
@@ -19,10 +19,10 @@ FAILED = ["oom", "oom_host", "timeout"]
 def of_study(
     name: str, tables: Mapping[str, pd.DataFrame], model: str, hardware: str
 ) -> pd.DataFrame:
-    """The figures of one study from its timing, speedup and bandwidth: one row per cell.
+    """Return a study's figures, one row per cell, from its timing, speedup and bandwidth.
 
-    Communication and bandwidth are by one estimate for each recipe and strategy, see
-    `by_one_estimate`; `estimate` says which, and is empty where a cell has no communication time.
+    Communication and bandwidth use one estimate for each recipe and strategy (`by_one_estimate`),
+    named in `estimate`, which is empty where a cell has no communication time.
     """
     known = by_one_estimate(tables["bandwidth"]).dropna(subset="communication_seconds")
     columns = [*CELL_KEYS, "estimate", "communication_seconds", "bandwidth_gb_per_s", "utilization"]
@@ -32,11 +32,11 @@ def of_study(
 
 
 def by_one_estimate(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of one estimate by subtraction for each recipe and strategy of `table`.
+    """Return the rows of one estimate by subtraction for each recipe and strategy of `table`.
 
-    `table` is one of communication or of bandwidths. Only estimates by subtraction exist in every
-    study. Uses the one without loading if every cell that has one of whole epochs has it too, else
-    that of whole epochs.
+    `table` is one of communication or bandwidths. Only subtraction exists in every study. It is the
+    one without loading if every cell with a whole-epoch estimate has it too, else the whole-epoch
+    one.
     """
     whole, without = SUBTRACTIONS
     known = table.dropna(subset="communication_seconds")
@@ -49,13 +49,13 @@ def by_one_estimate(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
-    """The cells of two tables of times beside each other, columns a_… and b_…, worst first.
+    """Join two timing tables by cell, with columns a_… and b_…, the slowest b first.
 
-    On one GPU strategies are alike: the first with a time counts, and none is named. `ratio` is
-    a's seconds / b's, above 1 where b is faster; `ratio_min` and `ratio_max` are what noise allows,
-    by the `basis` that `noise.ratio` names. The `verdict` on b is `faster` or `slower` where 1
-    lies outside of them, else `within noise`; `not repeated` where either has one time;
-    `only in A` or `only in B` where the other has none. Cells that neither has timed are left out.
+    One GPU has no strategy: the first one with a time counts. `ratio` is a's seconds / b's, above 1
+    where b is faster; `ratio_min` and `ratio_max` are its noise interval, by the `basis` of
+    `noise.ratio`. The `verdict` on b is `faster` or `slower` if the interval excludes 1, else
+    `within noise`; `not repeated` if either has one time; `only in A` or `only in B` if the other
+    has none. Cells without times are left out.
     """
     table = _sided(a, "a").merge(_sided(b, "b"), how="outer", on=CELL_KEYS)
     absent = {"a_status": "not in the grid", "b_status": "not in the grid"}
@@ -78,17 +78,17 @@ def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
 
 
 def too_slow(cells: pd.DataFrame, mark: float) -> pd.DataFrame:
-    """The matched cells in which b is clearly slower than `mark` allows, and those it failed in.
+    """Return the cells in which b is clearly slower than `mark` allows, and those b failed in.
 
-    Clearly: also the highest ratio that noise allows is below `mark`, so a cell that was not
-    repeated is never among them. Failed: a has a time, b ran out of memory or of time.
+    Clearly means that the upper end of the noise interval is below `mark`, so an unrepeated cell
+    never counts. Failed means that a has a time, and b ran out of memory or time.
     """
     failed = (cells["verdict"] == "only in A") & cells["b_status"].isin(FAILED)
     return cells[failed | (cells["ratio_max"] < mark)]
 
 
 def _sided(timing: pd.DataFrame, side: str) -> pd.DataFrame:
-    """The times of one side, with one row for each cell on one GPU; see `match`."""
+    """Return one side's times, with one row for each single-GPU cell; see `match`."""
     table = timing.assign(strategy=timing["strategy"].mask(timing["gpus"] == 1, ""))
     timed_first = table["epoch_seconds"].isna().sort_values(kind="stable").index
     table = table.loc[timed_first].drop_duplicates(CELL_KEYS).set_index(CELL_KEYS)

@@ -1,4 +1,4 @@
-"""What an epoch consists of, by steps on batches that are in memory; and each rank's own speed."""
+"""The parts of an epoch, from steps on in-memory batches; and each rank's own speed."""
 
 import math
 from typing import Any
@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
 from scaling.tables import noise, schema
-from scaling.tables.communication import believable, first_estimates
+from scaling.tables.communication import drop_overlapped_loading, preferred_estimates
 from scaling.tables.runs import Run, Seeds, by_cell, table_of_cells
 from scaling.tables.timing import epochs, spread
 
 SECONDS = ("seconds", "seconds_without_exchange")
-"""What is measured in memory."""
-LITTLE = 0.02
-"""Below this share of an epoch a wait for data changes nothing, and a longer epoch in memory is not
-worth a note."""
+"""Quantities measured in memory."""
+NEGLIGIBLE = 0.02
+"""A data wait below this share of an epoch is negligible, and so is an epoch in memory longer by
+less."""
 
 
 def in_memory(runs: list[Run]) -> pd.DataFrame:
-    """Seconds of an epoch on batches in memory: one row per cell.
+    """Return the seconds of an epoch on in-memory batches, one row per cell.
 
-    Of each repeat the slowest rank's time counts, scaled from the images it trained on to those of
-    the epoch; the figure is the median over repeats and seeds, `count` of them, with minimum and
-    maximum; `runs` and `…_run_std` are as in the table of times.
+    For each repeat it is the slowest rank's time, scaled to the epoch's number of images; the value
+    is the median over repeats and seeds, `count` of them, with minimum and maximum; `runs` and
+    `…_run_std` are as in the timing table.
     """
     return table_of_cells("in_memory", runs, _in_memory)
 
@@ -43,7 +43,7 @@ def _in_memory(seeds: Seeds) -> dict[str, Any]:
 
 
 def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
-    """Seconds of a whole epoch [rank, repeat], of each measurement that all ranks made."""
+    """Return the seconds of an epoch [rank, repeat], for each quantity that all ranks measured."""
     ranks, whole = record["in_memory"], epochs([record], "measured")
     if not ranks or whole.empty or not all(rank["iterations"] for rank in ranks):
         return {}
@@ -59,11 +59,11 @@ def _repeats(record: RunRecord) -> dict[str, NDArray[np.float64]]:
 
 
 def ranks(runs: list[Run]) -> pd.DataFrame:
-    """Each rank's own speed: one row per rank of a cell, from its epochs without exchange.
+    """Return each rank's own speed without gradient exchange, one row per rank of a cell.
 
-    An all-reduce makes all ranks as slow as the slowest, so only here does one show. `slower` is
-    how much longer this rank took than the median of the others (0.18: 18 %), `loader_seconds` and
-    `sm_mhz` the medians of its waits for data and of its GPU's clock in the measured epochs.
+    An all-reduce makes all ranks as slow as the slowest, so stragglers only show here. `slower` is
+    this rank's relative slowdown to the median of the others (0.18: 18 %), `loader_seconds` and
+    `sm_mhz` the medians of its data waits and of its GPU's clock in the measured epochs.
     """
     rows = []
     for cell, seeds in by_cell(runs).items():
@@ -98,25 +98,24 @@ def ranks(runs: list[Run]) -> pd.DataFrame:
 def epoch_parts(
     timing: pd.DataFrame, in_memory: pd.DataFrame, communication: pd.DataFrame
 ) -> pd.DataFrame:
-    """The table of an epoch's parts: compute + communication + data wait = epoch.
+    """Return the parts of each epoch: compute + communication + data wait = epoch.
 
-    `work_seconds` is the epoch without any wait for data: the epoch in memory, or the epoch itself
-    where that was measured once at most and the host waits for next to nothing (`LITTLE`); with its
-    ends, `count` and `runs`. data wait = epoch - work, not below 0; communication is what it adds
-    to the epoch (exposed), by `communication_estimate`, the first `believable` one of `EXPOSED`;
-    compute is the rest, on one GPU without communication. A cell that waits and was not measured in
-    memory has no work and no compute, and as data wait what the host waited: too much, as the GPU
-    works on meanwhile.
+    `work_seconds` is the epoch without data waits: the epoch in memory, or the epoch itself if that
+    was measured at most once and data waits are `NEGLIGIBLE`; with minimum, maximum, `count` and
+    `runs`. Data wait = epoch - work, not below 0. Communication is the exposed part, by
+    `communication_estimate`, the first one of `EXPOSED` that `drop_overlapped_loading` keeps.
+    Compute is the rest. A cell with data waits and no in-memory measurement has no work and no
+    compute; its data wait is the host's, which is an upper bound, as the GPU works meanwhile.
     """
-    first = first_estimates(believable(communication, timing, in_memory))
-    first = noise.with_resolution(first, timing)
+    first = preferred_estimates(drop_overlapped_loading(communication, timing, in_memory))
+    first = noise.with_uncertainty(first, timing)
     first = first.rename(columns={"estimate": "communication_estimate"})
     parts = ["communication_seconds", "communication_estimate", "within_noise"]
     first = first[[*CELL_KEYS, *parts]]
     memory = in_memory.rename(columns={"count": "memory_count", "runs": "memory_runs"})
     table = timing.merge(memory, how="left", on=CELL_KEYS).merge(first, how="left", on=CELL_KEYS)
     table.loc[table["gpus"] == 1, "communication_seconds"] = 0.0
-    waits = table["loader_seconds"] > LITTLE * table["epoch_seconds"]
+    waits = table["loader_seconds"] > NEGLIGIBLE * table["epoch_seconds"]
     chosen = waits | (table["memory_count"] > 1)
     for end in ("", "_min", "_max", "_run_std"):
         measured = table[f"in_memory_epoch_seconds{end}"]
@@ -140,6 +139,6 @@ def _note(row: Any) -> str:
     if row.communication_seconds < 0:
         noisy = "within" if row.within_noise else "beyond"
         notes.append(f"communication below 0, {noisy} its noise: steps without it were no faster")
-    if longer > LITTLE:
+    if longer > NEGLIGIBLE:
         notes.append(f"in memory the epoch took {100 * longer:.1f} % longer")
     return "; ".join(notes)

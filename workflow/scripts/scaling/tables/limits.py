@@ -1,4 +1,4 @@
-"""Measured limits of a machine: all-reduces by message size, matrix products, copies."""
+"""Tables of a machine's measured limits: all-reduces by message size, matrix products, copies."""
 
 import math
 from collections.abc import Callable
@@ -11,24 +11,24 @@ import pandas as pd
 from scaling.tables import schema
 
 GB = 1e9
-"""Bytes of one GB: the decimal unit, as in nccl-tests."""
+"""Bytes of one GB (decimal, as in nccl-tests)."""
 WORK: dict[str, tuple[str, Callable[[dict[str, Any]], int]]] = {
     "matrix_product": ("FLOP/s", lambda row: 2 * int(row["matrix_size"]) ** 3),
     "device_copy": ("B/s", lambda row: 2 * int(row["copy_bytes"])),
     "gpu_to_gpu_copy": ("B/s", lambda row: int(row["copy_bytes"])),
 }
-"""Every quantity of the table of peaks, the unit of its value, and what a row of it works: FLOP of
-a product of two n×n matrices, 2·n³; bytes of a copy, in one memory read and written, between two
-GPUs once, as each byte crosses the link once."""
+"""Each quantity of the table of peaks, its unit, and the work of a row: 2·n³ FLOP for a product of
+two n×n matrices; bytes of a copy, counted twice within a memory (read and write) and once
+between GPUs."""
 LAUNCHED = {
     "graph": "α is of all-reduces in a CUDA graph, with no launch by Python",
     "eager": "α has each all-reduce's launch by Python in it",
 }
-"""What a fitted latency means, by how the all-reduces were launched."""
+"""What a fitted latency includes, by how the all-reduces were launched."""
 
 
 def ring_factor(gpus: Any) -> Any:
-    """Bytes that each GPU sends for every byte all-reduced over a ring: 2(N-1)/N, of a column too.
+    """Return the bytes that each GPU sends per byte of a ring all-reduce: 2(N-1)/N.
 
     Patarasuk & Yuan 2009; also the factor from algbw to busbw in nccl-tests' PERFORMANCE.md.
     """
@@ -36,10 +36,10 @@ def ring_factor(gpus: Any) -> Any:
 
 
 def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
-    """The table of all-reduce times, one row per message of each sweep document.
+    """Return the all-reduce times, one row per message of each sweep.
 
-    `seconds` is the median over the repeats; algbw = message bytes / seconds and
-    busbw = algbw · 2(N-1)/N, in GB/s with 1 GB = 1e9 bytes.
+    `seconds` is the median over the repeats; algbw = message bytes / seconds and busbw = algbw ·
+    2(N-1)/N, in GB/s with 1 GB = 1e9 bytes.
     """
     rows = [
         {
@@ -62,15 +62,15 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def fit(table: pd.DataFrame) -> pd.DataFrame:
-    """Latency and time per byte of each (gpus, backend) in `table`.
+    """Fit latency and time per byte for each (gpus, backend) in `table`.
 
     Least squares of seconds = latency + seconds_per_byte · message_bytes over the correct rows of
-    kind `sweep`, in relative error (weights 1/seconds: sizes span many orders of magnitude); the
-    errors are standard errors, from the covariance scaled by the residuals. A latency is at most
-    the smallest message's time; the slope is then fitted to it. `note` says whether launches are in
-    the latency (`LAUNCHED`). With fewer than 3 sizes there is no residual to judge by, and the
-    figures stay empty. The asymptotic bus bandwidth is 2(N-1)/N / seconds_per_byte, empty when the
-    slope is not above 0.
+    kind `sweep`, in relative error (weights 1/seconds, as sizes span orders of magnitude); errors
+    are standard errors from the covariance scaled by the residuals. The latency is limited to the
+    smallest message's time; the slope is then fitted to it. `note` says whether it includes
+    launches (`LAUNCHED`). With fewer than 3 sizes there is no residual, and the values are empty.
+    The asymptotic bus bandwidth is 2(N-1)/N / seconds_per_byte, empty when the slope is not above
+    0.
     """
     rows = []
     for (gpus, backend), group in table.groupby(["gpus", "backend"]):
@@ -84,7 +84,7 @@ def fit(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _line(points: pd.DataFrame) -> list[float]:
-    """Intercept, its standard error, slope, its standard error."""
+    """Return intercept, its standard error, slope and its standard error."""
     size, seconds = points["message_bytes"].to_numpy(float), points["seconds"].to_numpy(float)
     (slope, intercept), covariance = np.polyfit(size, seconds, 1, w=1 / seconds, cov=True)
     slope_error, intercept_error = np.sqrt(np.diag(covariance))
@@ -95,11 +95,11 @@ def _line(points: pd.DataFrame) -> list[float]:
 
 
 def peaks(document: dict[str, Any]) -> pd.DataFrame:
-    """The table of rates, one row per row of the document (see ``launch.peaks``).
+    """Return the measured rates, one row per row of the document (see `instruments.peaks`).
 
-    The value is of the median repeat, in FLOP/s or B/s; minimum and maximum are those of the
-    slowest and the fastest. `peak` marks the largest value of each quantity, precision and `state`:
-    of a GPU that has rested (`sprint`) or worked for seconds (`sustained`).
+    The value is the median repeat's rate, in FLOP/s or B/s; minimum and maximum are the slowest and
+    the fastest repeat's. `peak` marks the largest value of each quantity, precision and `state`:
+    after a rest (`sprint`) or after seconds of work (`sustained`).
     """
     rows = []
     for row in document["rows"]:
@@ -120,7 +120,7 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
 
 
 def topology(document: dict[str, Any]) -> str:
-    """What `nvidia-smi topo -m` printed, without its styling; "" where it was not recorded."""
+    """Return the output of `nvidia-smi topo -m` without styling; "" if it was not recorded."""
     printed = (document["environment"]["topology"] or "").strip()
-    # The record keeps no leading blanks; without the tab the header is a column too far left.
+    # Records lack leading blanks; without the tab the header is shifted by a column.
     return f"\t{printed}\n" if printed else ""

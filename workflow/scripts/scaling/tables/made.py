@@ -1,4 +1,4 @@
-"""What a study has measured, and so which tables it has."""
+"""Which records and tables a study has."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,10 +9,10 @@ from scaling.tables import schema
 
 
 class Made:
-    """The records below `folder` of the study that `config` describes, and where its tables lie.
+    """The records of a study (`config`) below `folder`, and the paths of its tables.
 
-    A stored study (`is_stored`), or one that is told in part, has those records that exist; any
-    other has all that it asks for.
+    A stored study (`is_stored`) and a partial one have the records that exist; others have all that
+    they ask for.
     """
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
@@ -34,11 +34,11 @@ class Made:
         """The records of each kind that a study may lack; without any it has none of its tables."""
 
     def runs(self, wildcards: object) -> list[str]:
-        """An input function: the records of the grid's runs."""
+        """Return the records of the grid's runs, as an input function."""
         return self.there(self._runs)
 
     def there(self, paths: Iterable[Path]) -> list[str]:
-        """Where these records lie, those alone that exist where not all need to."""
+        """Return the paths of these records; only existing ones if some may be missing."""
         placed = self._placed(paths)
         return [path for path in placed if Path(path).exists()] if self._partial else placed
 
@@ -46,7 +46,7 @@ class Made:
         return [str(self._folder / path) for path in paths]
 
     def tables(self, kinds: Iterable[schema.Table]) -> list[str]:
-        """Where those of these tables lie that the study has."""
+        """Return the paths of those of these tables that the study has."""
         return [
             str(kind.path(Path("<results>/tables"), self._study))
             for kind in kinds
@@ -54,5 +54,5 @@ class Made:
         ]
 
     def tables_by(self, *rules: str) -> list[str]:
-        """Where the tables of the study lie that these rules make, as the schema names them."""
+        """Return the paths of the study's tables that these rules make."""
         return self.tables(schema.made_by(*rules))

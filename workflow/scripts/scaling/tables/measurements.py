@@ -1,4 +1,4 @@
-"""What the instruments of each cell measured: communication, the device's time, costs."""
+"""The instruments' measurements of each cell: communication, device time, costs."""
 
 import math
 from statistics import stdev
@@ -19,15 +19,14 @@ STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 
 
 def readings(runs: list[Run]) -> pd.DataFrame:
-    """One row per multi-GPU cell and estimate, seconds of one iteration.
+    """Return the communication seconds of one iteration, one row per multi-GPU cell and estimate.
 
-    The figure is the median over runs, and over the repeats of each where there are some: `count`
-    of them. A trace or DDP's log gives the median over ranks, of the total and of each part for
-    itself. Leaving communication out gives the difference of the slowest rank's times with and
-    without: what communication adds, so exposed communication; it may be negative. `spread_seconds`
-    is the range (maximum - minimum) of the exposed seconds of these figures, empty for a single
-    one, `run_std_seconds` the standard deviation of their medians in the `runs`. A cell without a
-    reading has empty seconds and a `note` that says why.
+    The value is the median over runs and their repeats, `count` of them. A trace or DDP's log gives
+    the median over ranks, separately for the total and each part. Skipping gradient exchange gives
+    the difference of the slowest rank's times with and without it, which is exposed communication
+    and may be negative. `spread_seconds` is the range (maximum - minimum) of the exposed seconds,
+    empty for a single value, `run_std_seconds` the standard deviation of the `runs`' medians. A
+    cell without a reading has empty seconds and a `note` why.
     """
     rows = [
         {**dict(zip(CELL_KEYS, cell, strict=True)), **_reading(estimate, seeds)}
@@ -67,7 +66,7 @@ def _reads(record: RunRecord, estimate: str) -> list[dict[str, Any]]:
 
 
 def _figures(ranks: list[dict[str, Any]]) -> pd.DataFrame:
-    """Seconds of an iteration by one run, from what its ranks read: a row for each repeat."""
+    """Return a run's seconds per iteration from its ranks' readings, one row per repeat."""
     read = pd.DataFrame(ranks)
     if read.empty or not read["iterations"].all():
         return pd.DataFrame()
@@ -82,22 +81,21 @@ def _figures(ranks: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def device_time(runs: list[Run]) -> pd.DataFrame:
-    """One row per cell, of one step on batches that are in memory already.
+    """Return busy and idle time of one step on in-memory batches, one row per cell.
 
-    step = busy + gap: the host's seconds, those of them in which a kernel, a copy or a fill runs
-    on the device, the rest. `kernels` counts all three. Busy is compute, in which something other
-    than communication runs, and communication that no compute hides: on several GPUs this is also
-    where a device waits for the others, so a small gap does not mean that it works. The figures
-    are medians over the GPUs of a run, those of DataParallel's one process too, then over the
-    seeds, `count` of them. A gap below 0 is kept: the traced steps took longer than the untraced
-    ones. A cell without figures has a `note` that says why.
+    step = busy + gap: the host's seconds; the part in which the device runs a kernel, a copy or a
+    fill; the rest. `kernels` counts all three. Busy is compute, in which anything but communication
+    runs, plus exposed communication, which includes waiting for other devices: a small gap on
+    several GPUs does not mean that they work. Values are medians over the GPUs of a run (also of
+    DataParallel's one process), then over the seeds, `count` of them. A negative gap is kept: the
+    traced steps took longer than the untraced ones. A cell without values has a `note` why.
     """
     return table_of_cells("device_time", runs, _device_time)
 
 
 def _device_time(records: Seeds) -> dict[str, Any]:
     read = [record["device_time"] for record in records if record is not None]
-    # One step of a run by the medians of its GPUs.
+    # One step of a run: medians over its GPUs.
     steps = [
         pd.DataFrame(ranks)[STEP]
         .div([rank["iterations"] for rank in ranks], axis=0)
@@ -110,27 +108,26 @@ def _device_time(records: Seeds) -> dict[str, Any]:
         return {"count": 0, "note": notes[0] if notes else "the device's time was not read"}
     table = pd.DataFrame(steps).rename(columns={"seconds": "step_seconds"})
     found, gaps = table.median(skipna=False), table["step_seconds"] - table["busy_seconds"]
-    # The median of the gaps is not what is left between the other two medians.
+    # The median gap is not the difference of the other two medians.
     found["gap_seconds"] = found["step_seconds"] - found["busy_seconds"]
     ends = {"gap_seconds_min": gaps.min(), "gap_seconds_max": gaps.max()}
     return {**found, **ends, "count": len(steps), "note": ""}
 
 
 def costs(runs: list[Run]) -> pd.DataFrame:
-    """What one image costs in each cell, and in which precision, from the records.
+    """Return the cost of one image in each cell, and its precision, from the records.
 
-    A figure that the records of a cell's seeds lack, or in which they differ, is empty; `cost_note`
-    says so. `power_capped_share` is the part of all measured epochs in which the GPU that was held
-    back longest ran at its power limit, at most 1; empty where no driver counted it. An H200's
-    counts in steps of 0.1 s: for epochs of less than a second this is a rough figure. `drift` is
-    that of the run that drifted most (`settling.drift`), `settled` whether no run did.
-    `joules_per_image`, `watt_hours_per_epoch` and `mean_watts` are of all its GPUs (not of their
-    hosts) over all measured epochs, empty where a GPU's energy was not counted; `mean_sm_mhz` is of
-    their clocks at the ends of epochs. `peak_memory_bytes` is the highest of all ranks and seeds,
-    of `memory_capacity_bytes` that a GPU (or the host) has; `switches` are the options that
-    were on, empty where that is not known; `sent_share` is what is sent for
-    the gradients as a share of their bytes, less than 1 where they are compressed;
-    `activation_bytes_per_image` is that of an uncompiled float32 step.
+    A value that is missing in a cell's records, or differs between its seeds, is empty, with a
+    `cost_note`. `power_capped_share` is the part of all measured epochs that the most limited GPU
+    spent at its power limit, at most 1; empty if not counted. An H200's counter has steps of 0.1 s,
+    so this is rough for epochs below a second. `drift` is the largest of the runs
+    (`settling.drift`), `settled` whether all runs were steady. `joules_per_image`,
+    `watt_hours_per_epoch` and `mean_watts` are of all GPUs (not of hosts) over all measured epochs,
+    empty if a GPU's energy was not counted; `mean_sm_mhz` averages clocks at the ends of epochs.
+    `peak_memory_bytes` is the highest of all ranks and seeds, out of `memory_capacity_bytes` of a
+    GPU (or the host); `activation_bytes_per_image` is for an uncompiled float32 step. `switches`
+    are the options that were on, empty if unknown; `sent_share` is the bytes sent for the gradients
+    as a share of the gradients' own, less than 1 if they are compressed.
     """
     return table_of_cells("costs", runs, _cost)
 

@@ -1,9 +1,9 @@
-"""Which differences are larger than noise: the definition of tables, claims, map and audit.
+"""Which differences exceed noise; used by tables, claims, map and audit.
 
-Where all that is compared has two runs or more (processes, of one seed or of several), noise is
-what lies between runs: the 95 % interval of `statistics.margin`. Else it is what lies between
-epochs: the smallest and the largest of all times, paired. That is too kind, as a process can be
-slower as a whole; so the `basis` of a judgement says which of the two it is.
+If everything compared has two runs or more (processes, of one seed or several), noise is the
+variation between runs: the 95 % interval of `statistics.margin`. Else it is the variation between
+epochs: the ratios of the extremes of both times. That underestimates noise, as a whole process can
+be slower; so a judgement's `basis` says which of the two it is.
 """
 
 import math
@@ -21,17 +21,17 @@ from scaling.core.statistics import CONFIDENCE, Difference, margin
 from scaling.tables.communication import SUBTRACTIONS
 from scaling.tables.timing import with_single_gpu
 
-MOST = 100
-"""Runs of a cell from which on nobody repeats it."""
+MOST_RUNS = 100
+"""More runs than this are not suggested."""
 LONE_INSTRUMENT = 2.0
-"""The noise of a single instrument, not all of which is known: half to double its figure."""
+"""Assumed uncertainty of a single instrument: half to double its value."""
 WITHIN, ONE_SEED = "within one run", "of one seed unknown"
 
 
 class Ratio(NamedTuple):
-    """The ends of a ratio of times that noise allows, by the `basis`; of times measured once NaN.
+    """The noise interval of a ratio of times, and its `basis`; NaN for times measured once.
 
-    Where they have 1 between them, so many `more` runs of each time would tell it from 1.
+    If the interval contains 1, `more` further runs of each time would exclude it.
     """
 
     low: float
@@ -41,32 +41,32 @@ class Ratio(NamedTuple):
 
 
 def more_runs(distance: float, spreads: Sequence[float], runs: Sequence[float]) -> float:
-    """How many more runs of each would tell a sum or difference of means, as all is now.
+    """Return how many more runs of each sample would make the margin smaller than `distance`.
 
-    By the fewest runs n of each of k samples for which t(k (n − 1)) · √(Σ s² / n) < distance, which
-    for two is Student's t with the pooled standard deviation (NIST/SEMATECH e-Handbook of
-    Statistical Methods, 7.3.1). Infinite for more than `MOST`.
+    The smallest number n of runs of each of k samples with t(k (n − 1)) · √(Σ s² / n) < distance,
+    which for two is Student's t with the pooled standard deviation (NIST/SEMATECH e-Handbook of
+    Statistical Methods, 7.3.1). Infinite above `MOST_RUNS`.
     """
     spread = math.hypot(*spreads)
-    for n in range(2, MOST + 1):
+    for n in range(2, MOST_RUNS + 1):
         off = stdtrit(len(spreads) * (n - 1), (1 + CONFIDENCE) / 2) * spread / math.sqrt(n)
         if off < abs(distance):
             return max(1, n - min(runs))
     return math.inf
 
 
-def of_seeds(distance: float, spreads: Sequence[float], seeds: Sequence[float]) -> Ratio:
-    """What would tell sums or differences of seeds' means from something so far off."""
+def repeats_for_seeds(distance: float, spreads: Sequence[float], seeds: Sequence[float]) -> Ratio:
+    """Return how many more seeds would distinguish means of seeds at this `distance`."""
     if min(seeds) < 2:
         return Ratio(math.nan, math.nan, ONE_SEED)
     more = more_runs(distance, spreads, seeds)
     return Ratio(math.nan, math.nan, f"between {min(seeds)} seeds", more)
 
 
-def of_margin(distance: float, off: float, runs: float) -> Ratio:
-    """What would tell a figure, which so many `runs` leave `off`, from something so far off.
+def repeats_for_margin(distance: float, off: float, runs: float) -> Ratio:
+    """Return how many more runs would distinguish a value with margin `off` from one at `distance`.
 
-    Nothing at a `distance` of 0 or less, as of an estimate counted half to double.
+    No number of runs does at a `distance` of 0 or less, as for an estimate of half to double.
     """
     if not runs > 1:
         return Ratio(math.nan, math.nan, WITHIN)
@@ -75,21 +75,21 @@ def of_margin(distance: float, off: float, runs: float) -> Ratio:
     return Ratio(math.nan, math.nan, said, more_runs(max(0.0, distance), [spread], [runs]))
 
 
-def of_difference(found: Difference, distance: float | None = None) -> list[Ratio]:
-    """What would tell a difference of seeds from 0, or from something else so far off.
+def repeats_for_difference(found: Difference, distance: float | None = None) -> list[Ratio]:
+    """Return how many more seeds would distinguish a difference from 0, or from one at `distance`.
 
-    Nothing is known of seeds that did not all end well, and of one run and itself.
+    Unknown if a seed failed; empty for one run compared with itself.
     """
     spreads = [stdev(seeds) if len(seeds) > 1 else math.nan for seeds in found.samples]
     off = found.mean if distance is None else distance
-    return [of_seeds(off, spreads, list(map(len, found.samples)))] if spreads else []
+    return [repeats_for_seeds(off, spreads, list(map(len, found.samples)))] if spreads else []
 
 
 def ratio(above: Sequence[Any], below: Sequence[Any], seconds: str = "epoch_seconds") -> Ratio:
-    """What noise allows of the product of some cells' times over that of others.
+    """Return the noise interval of the product of some cells' times over that of others.
 
-    The cells are rows of a table of times; without `runs` in it, each time is of one run. Between
-    runs it is the logarithms that are compared; their standard deviations are the relative ones.
+    The cells are rows of a timing table; without a column `runs`, each time is of one run. Between
+    runs, logarithms are compared, whose standard deviations are the relative ones.
     """
     rows, runs = [*above, *below], [getattr(row, "runs", 1) for row in (*above, *below)]
     if not min(row.count for row in rows) > 1:
@@ -114,9 +114,9 @@ def ratio(above: Sequence[Any], below: Sequence[Any], seconds: str = "epoch_seco
 def ratios(
     table: pd.DataFrame, one: str, other: str, seconds: str = "epoch_seconds"
 ) -> pd.DataFrame:
-    """The `ratio` of two times in each row of `table`: columns low, high, basis.
+    """Return the `ratio` of two times in each row of `table`: columns low, high, basis.
 
-    They are those whose columns have the prefixes `one` and `other` before their usual names.
+    The times are the columns with the prefixes `one` and `other` before their usual names.
     """
     names = [*(f"{seconds}{end}" for end in ("", "_min", "_max", "_run_std")), "runs", "count"]
     sides = [
@@ -127,34 +127,37 @@ def ratios(
     return pd.DataFrame(found, table.index, Ratio._fields)[["low", "high", "basis"]]
 
 
-def to_tell(*found: Ratio) -> str:
-    """What would tell unclear ratios from 1: ` Noise between 2 runs: 3 more would tell.`"""
+def repeats_needed_note(*found: Ratio) -> str:
+    """Return how many more runs would decide unclear ratios, as a sentence.
+
+    Example: ` Noise between 2 runs: 3 more would tell.`
+    """
     lost = [each for each in found if not (each.low > 1 or each.high < 1)]
     alone = [each.basis or "unknown" for each in lost if math.isnan(each.more)]
     if alone or not lost:
         what = "more seeds" if alone[:1] == [ONE_SEED] else "repeats"
         return f" Noise {alone[0]}: {what} would tell." if alone else ""
     worst = max(lost, key=lambda each: each.more)
-    more = f"not even {MOST}" if math.isinf(worst.more) else f"{worst.more:.0f}"
+    more = f"not even {MOST_RUNS}" if math.isinf(worst.more) else f"{worst.more:.0f}"
     return f" Noise {worst.basis}: {more} more would tell."
 
 
 def within(basis: Any) -> str:
-    """`within noise`, between runs with their number."""
+    """Return `within noise`, with the number of runs if it is between runs."""
     return f"within noise {basis}" if str(basis).startswith("between") else "within noise"
 
 
-def with_resolution(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
-    """`communication` with its lowest, highest and resolution seconds, `within_noise` and `basis`.
+def with_uncertainty(communication: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
+    """Add lowest, highest and resolution seconds, `within_noise` and `basis` to `communication`.
 
-    T(N,b) - T(1,b)/N is T(N,b) · (1 - speedup/N), and its lowest and highest value are those of the
-    speedup: a time below 0 is within noise exactly where a speedup above N is. With one run each
-    they pair the extremes of both times. The resolution is the distance of the two; NaN where a
-    time was measured only once. Within noise is a time which has 0 between the two.
+    T(N,b) - T(1,b)/N is T(N,b) · (1 - speedup/N); its lowest and highest value follow from those of
+    the speedup, so a time below 0 is within noise exactly where a speedup above N is. With one run
+    each they combine the extremes of both times. The resolution is the width of that interval, NaN
+    for a time measured once. `within_noise` means that the interval contains 0.
 
-    The resolution of an instrument is what its reading can be off: between runs the `margin` of
-    `run_std_seconds`, within one the range of its repeats, `spread_seconds`, where `communication`
-    has these columns; of one which read once it is unknown: NaN, never `within_noise`.
+    An instrument's resolution is its uncertainty: between runs the `margin` of `run_std_seconds`,
+    within one run the range of its repeats, `spread_seconds`, if `communication` has these columns.
+    For a single reading it is unknown: NaN, and never `within_noise`.
     """
     several = with_single_gpu(timing[timing["gpus"] > 1], timing, "batch_size")
     gpus, found = several["gpus"], []

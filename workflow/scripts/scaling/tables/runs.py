@@ -1,4 +1,4 @@
-"""Runs of the grid with their records: how tables are made from them, and who made them where."""
+"""Read the grid's runs with their records; tables with one row per cell, and provenance."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -14,7 +14,7 @@ from scaling.registry.model import MODELS
 from scaling.tables import schema
 
 Run = tuple[Cell, RunRecord | None]
-"""A run of the grid and its record, None while there is none."""
+"""A run of the grid and its record, None if it is missing."""
 Seeds = list[RunRecord | None]
 """The records of one cell's runs, one for each seed and repeat."""
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
@@ -27,10 +27,10 @@ _FIELDS = [
 
 
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
-    """Every run of `cells` with its record below `folder`.
+    """Return every run of `cells` with its record below `folder`.
 
-    With `partial` a run may have no record (None); without, that is a UserError, as is always a
-    record that is damaged or another run's.
+    With `partial` a run may have no record (None); otherwise that is a UserError, as is always a
+    damaged record or one of another run.
     """
     found: list[Run] = []
     for cell in cells:
@@ -47,7 +47,7 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
 
 
 def by_cell(runs: list[Run]) -> dict[tuple[Any, ...], Seeds]:
-    """The records of each cell, by its values of `CELL_KEYS`."""
+    """Return the records of each cell, by its values of `CELL_KEYS`."""
     cells: dict[tuple[Any, ...], Seeds] = {}
     for cell, record in runs:
         cells.setdefault(tuple(getattr(cell, key) for key in CELL_KEYS), []).append(record)
@@ -57,26 +57,26 @@ def by_cell(runs: list[Run]) -> dict[tuple[Any, ...], Seeds]:
 def table_of_cells(
     name: str, runs: list[Run], row: Callable[[Seeds], dict[str, Any]]
 ) -> pd.DataFrame:
-    """The table called `name` with one row per cell, which `row` makes from the cell's records."""
+    """Return the table called `name` with one row per cell, which `row` makes from its records."""
     cells = by_cell(runs).items()
     rows = [dict(zip(CELL_KEYS, key, strict=True)) | row(seeds) for key, seeds in cells]
     return schema.arrange(name, rows)
 
 
 def worst_status(seeds: Seeds) -> str:
-    """`ok` when every seed's is, else the worst (`WORST_FIRST`); `missing` without a record."""
+    """Return the worst status of the runs (`WORST_FIRST`); `missing` without records."""
     statuses = [record["status"] if record else "missing" for record in seeds]
     return min(statuses, key=WORST_FIRST.index)
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
-    """One row per run: its record's environment, empty where it says nothing.
+    """Return each run's environment, one row per run, with empty fields for missing values.
 
-    Hosts, device names, device ids (UUIDs) and Slurm's GPUs (node:ids) are listed once each, with
-    "; " between them. `cpu_threads` is of each process. `recipe_options` are those that were
-    applied; of a run that ended before they were, those that were asked for. `compiled_batch_sizes`
-    are those of the steps that were compiled; empty where none was, and where the record does not
-    say. `measured_as` is the strategy whose run on one GPU this one shares.
+    Hosts, device names, device ids (UUIDs) and Slurm's GPUs (node:ids) are listed without
+    duplicates, separated by "; ". `cpu_threads` is per process. `recipe_options` are the applied
+    ones, or the requested ones of a run that ended before. `compiled_batch_sizes` are empty without
+    compilation and if not recorded. `measured_as` is the strategy whose single-GPU run this one
+    shares.
     """
     rows = []
     for cell, record in runs:
@@ -86,14 +86,14 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
             row |= {"model": _model(record["model"]), **_training(record["training"])}
         environment: dict[str, Any] = record["environment"] if record else {}
         row |= {key: "; ".join(dict.fromkeys(environment.get(key, []))) for key in _LISTS}
-        # As text: beside a gap, a table would make 64 cores 64.0.
+        # As text: with missing values pandas would turn 64 into 64.0.
         known = {key: environment[key] for key in _FIELDS if environment.get(key) is not None}
         rows.append(row | {key: str(value) for key, value in known.items()})
     return schema.arrange("provenance", rows)
 
 
 def _model(model: dict[str, Any]) -> str:
-    """Name, size and, where a process got as far as making it, the number of parameters."""
+    """Return the model's name and size and, if it was built, its number of parameters."""
     parts = [model["name"]]
     if model["name"] in MODELS.names():
         parts.append(f"width {model['width']}")
@@ -104,7 +104,7 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def _training(training: dict[str, Any]) -> dict[str, Any]:
-    """How it was trained, as a person would say it."""
+    """Describe the training options in words."""
     flip = "random" if training["horizontal_flip"] else "no"
     options = training["recipe_applied"] or training["recipe_options"]
     notes = {"notes": "; ".join(options.get("notes", []))}

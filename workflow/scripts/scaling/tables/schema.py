@@ -1,4 +1,4 @@
-"""Registry of all tables: their columns and types, which rule makes them, how they are read."""
+"""Registry of all tables: columns and types, the rule that makes them, reading and writing."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,15 +15,13 @@ from scaling.tables.columns import MADE_BY, Records, Scope
 FORMULA = r"^'*[=+\-@\t\r]"
 QUOTED = r"^'(?='*[=+\-@\t\r])"
 Type = Literal["text", "whole", "number", "truth"]
-"""Of a column's values. Read back, an empty text is "", an empty truth False, an empty number NaN;
-whole numbers are floats where one is empty."""
+"""Type of a column's values. When read, a missing text is "", bool False, number NaN; integers with
+missing values are floats."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table: the rule that makes it, where it lies, from which records that not every study has
-    it is made, and its columns in their order.
-    """
+    """A table: its rule, its scope, the optional records it needs, and its columns in order."""
 
     name: str
     rule: str
@@ -35,7 +33,7 @@ class Table:
         return [column for column, own in self.types.items() if own == wanted]
 
     def path(self, tables: Path, study: str) -> Path:
-        """Where it lies below the folder `tables`."""
+        """Return the table's path below the folder `tables`."""
         return tables / (study if self.scope == "study" else "") / f"{self.name}.csv"
 
 
@@ -55,22 +53,22 @@ PUBLISHED = ["timing", "speedup", "communication", "bandwidth", "audit"]
 
 
 def columns(name: str) -> list[str]:
-    """The columns of the table called `name`, in their order."""
+    """Return the columns of the table called `name`, in order."""
     return list(TABLES[name].types)
 
 
 def made_by(*rules: str) -> list[Table]:
-    """The tables that these rules make, in the order of the registry."""
+    """Return the tables that these rules make, in the order of the registry."""
     return [table for table in TABLES.values() if table.rule in rules]
 
 
 def frame(name: str, rows: Any = ()) -> pd.DataFrame:
-    """The table called `name` of rows, or of a table with more columns; gaps are empty."""
+    """Return the table called `name` from rows, or from a table with more columns."""
     return pd.DataFrame(rows, columns=columns(name))
 
 
 def empty(name: str) -> pd.DataFrame:
-    """The table called `name` without rows, as `read` returns it."""
+    """Return the table called `name` without rows, as `read` would return it."""
     kind = TABLES[name]
     numbers = kind.of_type("whole") + kind.of_type("number")
     types = dict.fromkeys(numbers, float) | dict.fromkeys(kind.of_type("truth"), bool)
@@ -78,9 +76,9 @@ def empty(name: str) -> pd.DataFrame:
 
 
 def read(name: str, path: Path) -> pd.DataFrame:
-    """The table called `name` from the CSV at `path`; an empty text is "", an empty truth False.
+    """Read the table called `name` from `path`; an empty text is "", an empty bool False.
 
-    Raises UserError when the file does not exist, is no CSV table or misses a column.
+    Raises UserError if the file is missing, is no CSV table or lacks a column.
     """
     kind = TABLES[name]
     text = kind.of_type("text")
@@ -106,20 +104,21 @@ _ORDER = ["recipe", "strategy", "gpus", "batch_size", "seed", "repeat", "epoch"]
 
 
 def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """`frame`, sorted by recipe, strategy, gpus, batch_size (seed, repeat, epoch)."""
+    """Return `frame` sorted by recipe, strategy, gpus, batch_size (seed, repeat, epoch)."""
     table = frame(name, rows)
     order = [key for key in _ORDER if key in table]
     return table.sort_values(order, kind="stable", ignore_index=True)
 
 
 def write(name: str, table: pd.DataFrame, path: Path) -> None:
-    """Write the table called `name` as CSV, its columns in the order of the registry.
+    """Write the table called `name` as CSV, with its columns in the order of the registry.
 
-    Floats have every digit, whole numbers are written as such, and no value is empty. A text that a
-    spreadsheet would compute begins with an apostrophe, which `read` takes away.
+    Floats are written with full precision, integers without a decimal point, and missing values as
+    empty. A text that a spreadsheet would evaluate gets an apostrophe in front, which `read`
+    removes.
     """
     kind = TABLES[name]
-    # A gap turns a column of whole numbers into floats; Int64 has room for both.
+    # Missing values turn integers into floats; Int64 allows them.
     whole = dict.fromkeys(kind.of_type("whole"), "Int64")
     safe = {
         column: table[column].replace(FORMULA, r"'\g<0>", regex=True)
@@ -130,14 +129,14 @@ def write(name: str, table: pd.DataFrame, path: Path) -> None:
 
 
 def read_all(names: Iterable[str], tables: Path, study: str = "") -> dict[str, pd.DataFrame]:
-    """These tables by their names, from where they lie below the folder `tables`; see `read`."""
+    """Return these tables by name, read from below the folder `tables`; see `read`."""
     return {name: read(name, TABLES[name].path(tables, study)) for name in names}
 
 
 def read_files(study: str, paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
-    """The tables of `study` at `paths` by their names, which are those of the files; see `read`.
+    """Return the tables of `study` at `paths`, keyed by file name; see `read`.
 
-    Raises UserError for a name that is no table's.
+    Raises UserError for an unknown name.
     """
     found = {}
     for path in paths:
@@ -150,18 +149,17 @@ def read_files(study: str, paths: Iterable[Path]) -> dict[str, pd.DataFrame]:
 
 
 def write_all(found: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
-    """Write tables, by their names, to where they lie below the folder `tables`; see `write`."""
+    """Write tables, keyed by name, below the folder `tables`; see `write`."""
     for name, table in found.items():
         write(name, table, TABLES[name].path(tables, study))
 
 
 @dataclass(frozen=True)
 class StudyTables:
-    """The tables of a measured study by their names, as `read` returns them; each is an attribute.
+    """The tables of a measured study by name, as `read` returns them; each is an attribute.
 
-    One of records that the study does not have is without rows.
-    `topology` is how the machine's GPUs are connected, as nvidia-smi prints it, or ""; `manifest`
-    that of its dataset.
+    Tables of records that the study does not have are empty. `topology` is the output of
+    `nvidia-smi topo -m`, or ""; `manifest` describes the dataset.
     """
 
     study: str
@@ -176,7 +174,7 @@ class StudyTables:
 
 
 def on_cpu(provenance: pd.DataFrame) -> bool:
-    """Whether "GPU" means a process: there are runs, and all of them recorded a CPU."""
+    """Return whether all runs used a CPU, so that "GPU" means a process."""
     recorded = provenance[provenance["status"] != "missing"]
     return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
 
@@ -184,23 +182,23 @@ def on_cpu(provenance: pd.DataFrame) -> bool:
 def read_study(
     study: str, paths: Iterable[Path], topology: Path | None, manifest: Path
 ) -> StudyTables:
-    """The tables of `study` at `paths`; see `read_files`."""
+    """Return the tables of `study` at `paths`; see `read_files`."""
     found = read_files(study, paths)
     connected = topology.read_text(encoding="utf-8") if topology else ""
     return StudyTables(study, found, connected, DATASET.read(manifest))
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
-    """The rows of `table`, each with its columns as attributes."""
+    """Yield the rows of `table`, with its columns as attributes."""
     return table.itertuples()
 
 
 def of_study(table: pd.DataFrame, study: str) -> pd.DataFrame:
-    """The rows of one study."""
+    """Return the rows of one study."""
     return table[table["study"] == study].reset_index(drop=True)
 
 
 def by_configuration(table: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
-    """(recipe, strategy, rows) for each combination, in the order in which they first appear."""
+    """Return (recipe, strategy, rows) for each combination, in order of appearance."""
     groups = table.groupby(["recipe", "strategy"], sort=False)
     return [(str(recipe), str(strategy), rows) for (recipe, strategy), rows in groups]

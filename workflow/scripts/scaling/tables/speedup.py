@@ -4,9 +4,9 @@ strong, per epoch    T(1,b) / T(N,b)            samples and batch per GPU fixed
 weak, per step       N · t(1,b) / t(N,b)        batch per GPU fixed, t = T / iterations
 fixed global batch   T(1,N·b) / T(N,b)          samples and global batch fixed
 
-Each efficiency is its speedup / N. A cell that ran without a switch of its baseline has no ratio,
-as DataParallel without compiled steps. In the weak view a partial last batch counts as a whole
-step, so where an epoch has few steps the weak speedup can exceed N by that rounding alone.
+Each efficiency is speedup / N. A cell that ran without a switch of its baseline has no ratio, as
+DataParallel without compiled steps. In the weak view a partial last batch counts as a whole step,
+so with few steps per epoch the weak speedup can exceed N by that rounding alone.
 """
 
 import math
@@ -29,20 +29,17 @@ RATIOS = ("speedup", "efficiency", "weak_", "fixed_global_batch_")
 UNLIKE = "no ratio: one GPU ran with"
 """How the note of a cell begins whose baseline is another program."""
 ROUNDING = 1e-6
-"""Relative difference of two speedups that the arithmetic alone may make."""
+"""Relative difference of two speedups that floating-point rounding can cause."""
 
 
 def speedup(timing: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
-    """The table of speedups: one row per row of `timing`.
+    """Return the speedups, one row per row of `timing`.
 
-    `costs` has the switches that each cell ran with; it is empty for a published study.
-
-    `speedup_min` and `speedup_max` pair the extremes of both times, as do those of the
-    fixed-global-batch view. `…_low` and `…_high` are what noise allows, by the `basis` that
-    `noise.ratio` names; `within_spread` is True when they have 1 between them, so that the
-    difference of the two times may be noise. Empty where there is nothing to compare: on 1 GPU, or
-    when either time was measured once only. `runs` are those of the cell.
-    A cell without time, or without baseline, keeps its row; `note` says what is missing.
+    `costs` has each cell's switches; it is empty for a published study. `speedup_min` and
+    `speedup_max` combine the extremes of both times, also in the fixed-global-batch view. `…_low`
+    and `…_high` are the noise interval, by the `basis` of `noise.ratio`; `within_spread` is True if
+    it contains 1. Empty without a comparison: on 1 GPU, or if either time was measured once. `runs`
+    are the cell's. A cell without time or baseline keeps its row; `note` says what is missing.
     """
     table = with_single_gpu(timing, timing, "batch_size")
     gpus, baseline = table["gpus"], table["single_epoch_seconds"]
@@ -86,11 +83,11 @@ def _lacking(cells: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
 
 
 def why_above_gpus(row: Any, view: str) -> list[str]:
-    """What explains that the speedup of a `view` in a row of the table is above N, if anything.
+    """Explain why a `view`'s speedup in a row exceeds N, if it can be explained.
 
-    The weak speedup is the strong one times N · iterations on N GPUs / iterations on one: where it
-    is the larger, the last batch is partial, and what is left to explain is the strong one. Noise
-    explains a speedup whose lowest value (`noise.ratio`) is not above N.
+    The weak speedup is the strong one times N · iterations on N GPUs / iterations on one: if it is
+    larger, the last batch is partial, and the strong one remains to be explained. Noise explains a
+    speedup whose lower end (`noise.ratio`) is at most N.
     """
     ratio, weak = getattr(row, view), view == "weak_speedup"
     low = row.speedup_low if weak else getattr(row, f"{view}_low")

@@ -1,4 +1,4 @@
-"""Seconds of every cell, from its run records: of an epoch, and of all that a run costs besides."""
+"""Time of every cell, from its run records: seconds per epoch, and the fixed costs of a run."""
 
 import math
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from scaling.core.records.run import PHASES, RunRecord
 from scaling.tables.runs import Run, Seeds, table_of_cells, worst_status
 
 TIMED = ("ok", "diverged")
-"""Statuses whose measured epochs count: a loss that became NaN takes as long as any other."""
+"""Statuses whose measured epochs count: a NaN loss does not change the time."""
 _OVER_RANKS = {
     **{"seconds": "max", "loader_seconds": "max", "power_capped_seconds": "max"},
     **{"iterations": "first", "samples": "sum"},
@@ -20,11 +20,12 @@ _OVER_RANKS = {
 
 
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
-    """One row per epoch of these runs in these roles, by the number of the run and its own.
+    """Return the epochs of these runs with these roles, indexed by run number and epoch.
 
-    Of all ranks the longest `seconds` and `power_capped_seconds` (NaN where not counted), the
-    `iterations` and the sum of `samples`. `loader_seconds` is that of the rank that waited longest,
-    because the others wait for it in the all-reduce: such a stall is loading, not communication.
+    `seconds` and `power_capped_seconds` (NaN if not counted) are the longest of all ranks,
+    `iterations` are equal, `samples` are summed. `loader_seconds` is the rank's that waited
+    longest, because the others wait for it in the all-reduce: such a stall is loading, not
+    communication.
     """
     rows = [
         {**row, "run": number}
@@ -38,7 +39,7 @@ def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
 
 
 def joules(records: Iterable[RunRecord], *roles: Role) -> float:
-    """What all GPUs of these runs took in epochs of these roles; NaN where not all were read."""
+    """Return the energy of all GPUs of these runs in epochs of these roles; NaN if incomplete."""
     rows = [row for record in records for row in record["epochs"] if row["role"] in roles]
     read = [gpu["energy_joules"] for row in rows for gpu in row["gpu_readings"]]
     known = bool(rows) and all(row["gpu_readings"] for row in rows)
@@ -46,26 +47,26 @@ def joules(records: Iterable[RunRecord], *roles: Role) -> float:
 
 
 def _middle(table: pd.DataFrame, *order: str) -> pd.Series:
-    """The middle row in this order, or the mean of the two of an even number."""
+    """Return the median row, or the mean of the two middle ones."""
     ordered = table.sort_values([*order], kind="stable")
     return ordered.iloc[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1].mean()
 
 
 def timing(runs: list[Run]) -> pd.DataFrame:
-    """The table of seconds per epoch: one row per cell, the epochs of its runs pooled.
+    """Return the seconds per epoch, one row per cell, the epochs of its runs pooled.
 
-    The status is `worst_status`. A cell without a timed epoch keeps its row, with empty figures.
+    The status is `worst_status`. A cell without a timed epoch keeps its row, without values.
     """
     return table_of_cells("timing", runs, _figures)
 
 
 def _figures(seeds: Seeds) -> dict[str, Any]:
-    """The median epoch, with minimum, maximum and count; no figures when there is no epoch.
+    """Return the median epoch, with minimum, maximum and count; empty without epochs.
 
-    Every figure is of the same epoch (of the mean of the two middle ones for an even count), so
-    that epoch_seconds = epoch_seconds_without_loading + loader_seconds. Minimum and maximum are
-    over all epochs, with and without loading each for itself; `…_run_min` and `…_run_max` over the
-    medians of the `runs`, and `…_run_std` their sample standard deviation.
+    All values are from the same epoch (the mean of the two middle ones for an even count), so that
+    epoch_seconds = epoch_seconds_without_loading + loader_seconds. Minimum and maximum are over all
+    epochs, separately with and without loading; `…_run_min` and `…_run_max` are over the medians of
+    the `runs`, and `…_run_std` is their sample standard deviation.
     """
     records = [record for record in seeds if record is not None]
     messages = [record["message"] for record in records if record["message"]]
@@ -91,9 +92,9 @@ def _figures(seeds: Seeds) -> dict[str, Any]:
 
 
 def spread(name: str, seconds: pd.Series) -> dict[str, float]:
-    """The ends of a time over all epochs, and those of the medians of its runs.
+    """Return minimum and maximum of a time over all epochs, and over the medians of its runs.
 
-    The number of the run is the first level of the index of `seconds`.
+    The first level of the index of `seconds` is the number of the run.
     """
     medians = seconds.groupby(level=0).median()
     return {
@@ -106,16 +107,15 @@ def spread(name: str, seconds: pd.Series) -> dict[str, float]:
 
 
 def startup(runs: list[Run]) -> pd.DataFrame:
-    """The fixed cost of each cell: one row per cell, in seconds.
+    """Return the fixed costs of each cell, one row per cell, in seconds.
 
     The phases (`PHASES`) add up to startup_seconds, and startup, warm-up, measured, other and
-    shutdown to run_seconds: from the start of the run's command to the end of its last process. The
-    warm-up epochs are a part of their own, because what is compiled at first use is in them;
-    other_seconds are evaluation, instruments and whatever lies between the parts.
+    shutdown to run_seconds: from the start of the run's command to the end of its last process.
+    Warm-up epochs are separate because they include compilation at first use; other_seconds are
+    evaluation, instruments and the rest.
 
-    The figures are of the seed with the median run_seconds (the mean of the two middle ones for
-    an even count), out of `count` seeds; NaN where no seed ran to its end or the records were made
-    before this was measured.
+    The values are the seed's with the median run_seconds (the mean of the two middle ones for an
+    even count), out of `count` seeds; NaN if no seed ran to its end or this was not recorded.
     """
     return table_of_cells("startup", runs, _fixed_cost)
 
@@ -127,7 +127,7 @@ def _fixed_cost(seeds: Seeds) -> dict[str, Any]:
 
 
 def _parts(record: RunRecord) -> dict[str, float] | None:
-    """The row of one run, None for one that did not run to its end or did not measure it."""
+    """Return the row of one run, None if it did not run to its end or did not record this."""
     phases, run, shutdown = record["startup"], record["run_seconds"], record["shutdown_seconds"]
     if record["status"] not in TIMED or phases is None or run is None or shutdown is None:
         return None
@@ -144,10 +144,10 @@ def _parts(record: RunRecord) -> dict[str, float] | None:
 
 
 def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) -> pd.DataFrame:
-    """`table` beside its single-GPU baseline: every column of `timing` again, as `single_…`.
+    """Return `table` with its single-GPU baseline: every column of `timing` as `single_…`.
 
-    The baseline of a row is the 1-GPU row of `timing` with the same recipe and strategy, and the
-    batch size that the row has in its column `batch_size`; without one the columns are NaN.
+    The baseline of a row is the 1-GPU row of `timing` with the same recipe, strategy and batch size
+    (column `batch_size`); without one the columns are NaN.
     """
     single = timing[timing["gpus"] == 1].add_prefix("single_")
     own = ["recipe", "strategy", batch_size]
@@ -156,6 +156,6 @@ def with_single_gpu(table: pd.DataFrame, timing: pd.DataFrame, batch_size: str) 
 
 
 def no_single_gpu_time(batch_size: int, status: str | float) -> str:
-    """Why there is no T(1, batch_size): that cell's status (NaN: the grid has no such cell)."""
+    """Return why there is no T(1, batch_size): the cell's status (NaN: not in the grid)."""
     reason = f"status {status}" if isinstance(status, str) else "not in the grid"
     return f"no single-GPU time for b={batch_size} ({reason})"

@@ -1,4 +1,4 @@
-"""Which share of the machine's measured matrix product rate a cell uses, and what the rest is."""
+"""Utilization of the measured peak rate by each cell, and where the rest of the time goes."""
 
 import math
 from typing import Any
@@ -17,20 +17,20 @@ def utilization(
     costs: pd.DataFrame,
     device_time: pd.DataFrame,
 ) -> pd.DataFrame:
-    """The table of utilization: one row per row of `timing`.
+    """Return the utilization (MFU), one row per row of `timing`.
 
     utilization = images/s · flops_per_image / (N · peak), the model FLOP utilization of PaLM
     (Chowdhery et al. 2022, arXiv:2204.02311, section 4.1), with the measured `peaks` of the cell's
-    precision in place of a data sheet's; 1.0 is all of it. images/s are of the median epoch. The
-    peak is that of a sprint, as `peak_state` says; `sustained_utilization` is the same by the peak
-    of a GPU that works on, empty where that was not read.
+    precision instead of the data sheet's, as a fraction. images/s are from the median epoch. The
+    peak is a sprint's (see `peak_state`); `sustained_utilization` uses the sustained peak, empty if
+    not measured.
 
-    The shares are of that epoch: `utilization` is the time its operations would take at the peak,
-    `loading_share` the data wait and `communication_share` the communication of `epoch_parts`. The
-    traced step of `device_time` divides the work: `idle_share` is where no kernel ran,
-    `slower_share` where kernels computed below the peak. `unknown_share` is what these leave, not
-    below 0: without a trace all of it.
-    `power_capped_share`: see `measurements.costs`. What is missing is in `note`.
+    The shares are parts of that epoch: `utilization` is the time its operations would take at the
+    peak, `loading_share` the data wait and `communication_share` the communication of
+    `epoch_parts`. The traced step of `device_time` divides the work: in `idle_share` no kernel ran,
+    in `slower_share` kernels computed below the peak. `unknown_share` is the remainder, not below
+    0: without a trace, all of it. For `power_capped_share` see `measurements.costs`. `note` says
+    what is missing.
     """
     parts = ["data_wait_seconds", "communication_seconds", "communication_estimate", "work_seconds"]
     steps = ["step_seconds", "compute_seconds", "gap_seconds"]

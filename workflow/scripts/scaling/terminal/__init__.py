@@ -1,1 +1,1 @@
-"""What a person reads in the terminal: a study's size, its progress, its state, its figures."""
+"""Terminal output: a study's size, progress and results."""

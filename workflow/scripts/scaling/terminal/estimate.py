@@ -1,4 +1,4 @@
-"""How long measurements take and what they leave on disk, by the records that are there."""
+"""Estimate the duration and disk use of measurements, from existing records."""
 
 import math
 import shutil
@@ -19,20 +19,20 @@ from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 
 GUESSED_SECONDS, GUESSED_BYTES = 10, 200_000
-"""Of a measurement when nothing is known, with its share of tables and report: the demo's."""
+"""A measurement's cost without any records, with its share of tables and report: the demo's."""
 HERE, LONGEST_GAP = "as measured here", 60.0
-"""The name of a study's own durations; longer gaps are no part of them."""
+"""The key of a study's own durations; longer gaps between measurements are ignored."""
 IMAGE_BYTES = {"digits": 5_500_000, "cifar10": 355_000_000}
-"""Of a dataset of 32×32 pixels, with what is downloaded for it."""
+"""Size of a dataset of 32×32 pixels, with its download."""
 
 
 def records_in(folder: Path) -> Iterator[Path]:
-    """The records of measurements below a folder."""
+    """Return the records of measurements below a folder."""
     return (path for name in stored.RECORDS for path in folder.glob(f"{name}/**/*.json"))
 
 
 class Durations:
-    """Seconds of the measurements below a folder, as a study with other epochs would take."""
+    """Seconds of the measurements below a folder, converted to this study's epochs."""
 
     def __init__(self, folder: Path, config: dict[str, Any]) -> None:
         self._folder, self._config = folder, config
@@ -42,7 +42,7 @@ class Durations:
             self.add(path.relative_to(folder))
 
     def add(self, record: Path) -> None:
-        """Learn from one record; some old ones tell nothing."""
+        """Add one record; some old ones have no duration."""
         try:
             found = files.read_json(self._folder / record)
             ends = found["environment"]
@@ -55,18 +55,18 @@ class Durations:
             self._seconds[key].append(seconds)
 
     def of(self, like: str) -> float | None:
-        """The mean of the measurements that are alike in this way; None without any."""
+        """Return the mean of the measurements with this key, or None."""
         return fmean(self._seconds[like]) if like in self._seconds else None
 
     @property
     def between(self) -> float:
-        """Median seconds from the end of one measurement to the start of the next; 0 without."""
+        """Return the median seconds between measurements; 0 without any."""
         ordered = sorted(self._ends)
         gaps = [(after[0] - before[1]).total_seconds() for before, after in pairwise(ordered)]
         return median([gap for gap in gaps if 0 <= gap < LONGEST_GAP] or [0.0])
 
     def _more(self, record: Path, found: dict[str, Any]) -> float:
-        """Seconds that the configured epochs take longer than those of a record."""
+        """Return the extra seconds of the configured epochs compared with a record's."""
         if record.name != "run.json" or not found["epochs"]:
             return 0.0
         epochs: dict[int, float] = defaultdict(float)
@@ -84,7 +84,7 @@ class Durations:
 
 
 def likes(record: Path) -> list[str]:
-    """What a measurement is like, from the most to the least: itself, its cell, its recipe, kind.
+    """Return a measurement's keys from specific to general: itself, its cell, its recipe, kind.
 
     >>> likes(Path("runs/recipe~a/strategy~b/gpus~1/batch_size~32/seed~0/run.json"))[1:3]
     ['runs/recipe~a/strategy~b/gpus~1/batch_size~32', 'runs/recipe~a/strategy~b']
@@ -99,11 +99,11 @@ def likes(record: Path) -> list[str]:
 
 
 Known = dict[str, Durations]
-"""What is known here, and from stored studies of the same model and kind of device."""
+"""Durations of this study, and of stored studies with the same model and kind of device."""
 
 
 def sources(config: dict[str, Any], records: Path, studies: Path, on_cpu: bool) -> Known:
-    """Read all records that tell how long the measurements of `config` take."""
+    """Return the durations of all records that help to estimate the measurements of `config`."""
     found = {HERE: Durations(records, config)}
     for path in sorted(studies.glob(f"*/{stored.CONFIG}")):
         other = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
@@ -114,7 +114,7 @@ def sources(config: dict[str, Any], records: Path, studies: Path, on_cpu: bool) 
 
 
 def seconds(record: Path, known: Known) -> tuple[float, str]:
-    """About how long a measurement takes, and by what: what is most alike, measured here first."""
+    """Return a measurement's estimated seconds and their source: the closest match, ours first."""
     for like in likes(record):
         for name, durations in known.items():
             if (found := durations.of(like)) is not None:
@@ -123,9 +123,9 @@ def seconds(record: Path, known: Known) -> tuple[float, str]:
 
 
 def left(done: list[Path], wanted: list[Path], known: Known) -> float:
-    """About how long `wanted` still take: as their like here, else as elsewhere times a factor.
+    """Return the estimated seconds of `wanted`: from this study, else from others times a factor.
 
-    The factor is by how much those `done` took longer than elsewhere.
+    The factor is how much longer those `done` took than elsewhere.
     """
     others = {name: durations for name, durations in known.items() if name != HERE}
     took, foreseen = (
@@ -137,14 +137,14 @@ def left(done: list[Path], wanted: list[Path], known: Known) -> float:
 
 
 def duration(value: float) -> str:
-    """`40 s`, `12 min`, `3.4 h`."""
+    """Format a duration: `40 s`, `12 min`, `3.4 h`."""
     if value < 90:
         return f"{value:.0f} s"
     return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.1f} h"
 
 
 def time_needed(wanted: list[Path], known: Known) -> str:
-    """About how long measurements take one after another, and how that is known."""
+    """Describe how long the measurements take one after another, and how that is known."""
     found = [seconds(record, known) for record in wanted]
     basis = Counter(name for _, name in found)
     said = ", ".join(f"{count} {name}" for name, count in basis.most_common())
@@ -152,9 +152,9 @@ def time_needed(wanted: list[Path], known: Known) -> str:
 
 
 def disk_needed(config: dict[str, Any], count: int, results: Path, images: bool) -> str:
-    """About what `count` measurements take of the disk, with `images` to prepare, and what is free.
+    """Describe the disk space for `count` measurements and `images` to prepare, and the free space.
 
-    A measurement takes as much as those in `results` with all that is made of them.
+    A measurement's share includes everything made of it, as in `results`.
     """
     there = len(list(records_in(results)))
     made = sum(path.stat().st_size for path in results.glob("**/*") if path.is_file())

@@ -1,6 +1,6 @@
-"""What a study says while Snakemake runs it: its size, each measurement, its figures at the end.
+"""Progress of a study while Snakemake runs it: its size, each measurement, results at the end.
 
-A handler of Snakemake's log, which is told of every job wherever it runs.
+A handler of Snakemake's log, which receives events of all jobs, wherever they run.
 """
 
 import logging
@@ -34,13 +34,13 @@ class Progress(logging.Handler):
         self._on_cpu = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """React to an event of Snakemake; a mistake in here stops no study."""
+        """Handle an event of Snakemake; an exception in here never stops a study."""
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
         try:
             if event == "RUN_INFO" and not self._jobs:
                 self._begin()
             elif event == "JOB_FINISHED":
-                # In a terminal bars show the progress, by profiles/local.
+                # In a terminal, profiles/local shows progress bars.
                 shown = self._workflow.output_settings.log_handler_settings
                 if not (sys.stderr.isatty() and "rich" in shown):
                     self._finished(record.job_id)  # type: ignore[attr-defined]
@@ -52,14 +52,14 @@ class Progress(logging.Handler):
             self.handleError(record)
 
     def _begin(self) -> None:
-        """Note the jobs of this run; end it with one sentence when they cannot run here."""
+        """Store the jobs of this run; end it with one sentence if they cannot run here."""
         workflow, dag = self._workflow, self._workflow.dag
         self._jobs = {dag.jobid(job): job for job in dag.needrun_jobs()}
         found = {number: self._of_job(job) for number, job in self._jobs.items()}
         self._places = {number: places for number, places in found.items() if places}
         wanted = max(int(job.resources.get("gpu", 0)) for job in self._jobs.values())
         granted = workflow.global_resources.get("gpu")
-        # A dry run of jobs that would run elsewhere is here; only its threads tell.
+        # A dry run is local even if jobs would run elsewhere; only its threads show that.
         threads = workflow.dryrun and workflow.execution_settings.use_threads
         here = workflow.local_exec and not threads
         if wanted and here:
@@ -73,7 +73,7 @@ class Progress(logging.Handler):
             self._known = estimate.sources(config, self._records, Path("studies"), self._on_cpu)
 
     def _of_job(self, job: Any) -> list[Path]:
-        """Where a job puts its records, from their folder; nowhere where it measures none."""
+        """Return a job's records from their folder; none if it measures nothing."""
         paths = [Path(output) for output in job.output if output.endswith(".json")]
         if job.rule.name == "train_single" or not paths or self._records not in paths[0].parents:
             return []
@@ -81,7 +81,7 @@ class Progress(logging.Handler):
         return [place for place in places if place.parts[0] in stored.RECORDS]
 
     def _plan(self) -> str:
-        """How much a run is going to do, how long and with how much disk."""
+        """Print how many measurements are due, their duration and disk space."""
         names = [job.rule.name for job in self._jobs.values()]
         places = [place for own in self._places.values() for place in own]
         others = len(names) - len(self._places)
@@ -101,7 +101,7 @@ class Progress(logging.Handler):
         return "This would run " + ";\n  ".join(said) + "."
 
     def _finished(self, number: int) -> None:
-        """Say one line of a measurement that has ended, and how long the others take."""
+        """Print one line on a finished measurement, and the remaining time."""
         if number not in self._places:
             return
         self._done.append(number)
@@ -115,7 +115,7 @@ class Progress(logging.Handler):
         say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left_said}")
 
     def _outcome(self, number: int) -> str:
-        """What a measurement found, in a few words."""
+        """Return the result of a measurement in a few words."""
         job, (place, *_) = self._jobs[number], self._places[number]
         if place.name != "run.json":
             return " ".join([job.rule.name, *map(" ".join, job.wildcards.items())])
@@ -127,7 +127,7 @@ class Progress(logging.Handler):
         )
 
     def end(self, log: Path) -> None:
-        """Say what the job that made the report has said, and where it is, if this run has one."""
+        """Print the headline from the log of the report's job, and the report's path, if any."""
         if any(job.rule.name == "report_render" for job in self._jobs.values()):
             say(log.read_text(encoding="utf-8").rstrip())
             self._link()

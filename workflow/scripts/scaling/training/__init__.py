@@ -1,1 +1,1 @@
-"""One training run: its recipes, strategies and steps."""
+"""Train a cell of the grid: recipes, strategies and steps."""

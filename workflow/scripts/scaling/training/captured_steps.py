@@ -1,4 +1,4 @@
-"""Steps of a training recorded as CUDA graphs."""
+"""Training steps captured as CUDA graphs."""
 
 from collections.abc import Callable, Hashable
 
@@ -8,10 +8,9 @@ WARMUP_STEPS = 3
 
 
 class CapturedSteps:
-    """CUDA graphs of steps, by a key each.
+    """CUDA graphs of steps, by key.
 
-    The graphs share their memory: only one of them runs at a time, and none needs what another one
-    left.
+    The graphs share one memory pool: only one runs at a time, and none needs another's results.
     """
 
     def __init__(self) -> None:
@@ -21,7 +20,7 @@ class CapturedSteps:
         return key in self._graphs
 
     def run(self, key: Hashable, step: Callable[[], None]) -> None:
-        """Replay the graph of `key`, or call `step` where there is none."""
+        """Replay the graph of `key`, or call `step` if there is none."""
         graph = self._graphs.get(key)
         if graph is None:
             step()
@@ -29,7 +28,7 @@ class CapturedSteps:
             graph.replay()
 
     def capture(self, key: Hashable, begin: Callable[[], None], step: Callable[[], None]) -> None:
-        """Record `step`, after steps that warm up; `begin` goes before each of them."""
+        """Capture `step` after warm-up steps; `begin` is called before each of them."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -45,5 +44,5 @@ class CapturedSteps:
         self._graphs[key] = graph
 
     def clear(self) -> None:
-        """Forget the graphs. NCCL does not end a process group that a graph still uses."""
+        """Delete the graphs: NCCL cannot destroy a process group that a graph uses."""
         self._graphs.clear()

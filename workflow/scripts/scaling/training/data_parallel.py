@@ -8,5 +8,5 @@ from scaling.training.trainer import Wrapped
 
 
 def wrap(model: nn.Module, rank: Rank, gpus: int) -> Wrapped:
-    """`model` on the first `gpus` GPUs of this process."""
+    """Return `model` under DataParallel on the first `gpus` GPUs of this process."""
     return Wrapped(DataParallel(model, device_ids=list(range(gpus))))

@@ -1,4 +1,4 @@
-"""Strategy `ddp`: a process for each GPU, gradients averaged by all-reduces."""
+"""Strategy `ddp`: one process per GPU, which averages gradients by all-reduce."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,7 +13,7 @@ from scaling.training.trainer import Wrapped
 
 
 class Replica(Wrapped):
-    """The model of one rank under DistributedDataParallel."""
+    """One rank's model under DistributedDataParallel."""
 
     model: DistributedDataParallel
     low_rank: powerSGD_hook.PowerSGDState | None = None
@@ -31,9 +31,9 @@ class Replica(Wrapped):
 
     @property
     def bucket_bytes(self) -> list[int]:
-        """The sizes of the buckets, which settle in the first steps.
+        """Return the bucket sizes, which are final after the first steps.
 
-        Their order is that in which gradients become ready.
+        They are in the order in which gradients become ready.
         """
         logged = self.model._get_ddp_logging_data()
         sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""

@@ -1,8 +1,8 @@
-"""Engine `eager`: the lab as a student writes it, with the standard PyTorch parts.
+"""Engine `eager`: the lab's training with standard PyTorch components.
 
-torchvision transforms (random crop, flip, normalise) in a DataLoader with worker processes, plain
-SGD with momentum in float32, torch.nn.DataParallel or DistributedDataParallel. Nothing is tuned,
-nothing is held back: convolutions run in TF32 where PyTorch lets them by default.
+torchvision transforms (random crop, flip, normalize) in a DataLoader with worker processes, plain
+SGD with momentum in float32, torch.nn.DataParallel or DistributedDataParallel. Settings are
+PyTorch's defaults: convolutions use TF32 where the GPU has it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +26,7 @@ from scaling.training.trainer import EpochResult, TrainingData, TrainIterations,
 
 
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
-    """The training images, augmented by torchvision, as (float [3, S, S], label)."""
+    """Dataset of training images, augmented by torchvision, as (float [3, S, S], label)."""
 
     def __init__(self, dataset: TrainingData, spec: RunSpec) -> None:
         self._images = dataset.data.train_images
@@ -51,7 +51,7 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 class Eager:
-    """The plain training of one model; see `trainer.Trainer`."""
+    """Trainer of engine `eager`; see `trainer.Trainer`."""
 
     def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData) -> None:
         self._spec, self._rank = spec, rank
@@ -92,7 +92,7 @@ class Eager:
 
     @property
     def sampler(self) -> Iterable[int]:
-        """What draws the order of the images; one that is told the epoch draws it again."""
+        """Return the sampler of the image order; set_epoch makes it draw a new one."""
         return self._loader.sampler
 
     @property
@@ -160,7 +160,7 @@ class Eager:
 
 
 def in_parts(batch: Batch, parts: int) -> Iterator[tuple[Batch, bool]]:
-    """Split a batch into at most so many parts; say of each whether more of them follow."""
+    """Split a batch into at most `parts` parts; yield each with whether more follow."""
     pieces = list(zip(*(tensor.chunk(parts) for tensor in batch), strict=True))
     for place, piece in enumerate(pieces, start=1):
         yield piece, place < len(pieces)

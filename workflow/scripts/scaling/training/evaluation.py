@@ -1,4 +1,4 @@
-"""What a trained model is worth: loss, accuracy, which model it is, and what training it costs."""
+"""Evaluate a trained model: loss, accuracy, checksum of weights, and cost of a training step."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -15,13 +15,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from scaling.training.trainer import TrainingData, finite
 
 COUNTED_IMAGES = 2
-"""Batch normalisation refuses a single value per channel."""
+"""Batch size of the count: batch norm refuses a single value per channel."""
 
 
 def normalized(
     images: np.ndarray, mean: np.ndarray, std: np.ndarray, device: torch.device | str = "cpu"
 ) -> Tensor:
-    """uint8 [n, S, S, 3] to float32 [n, 3, S, S] on `device`: what ToTensor and Normalize give."""
+    """Convert uint8 [n, S, S, 3] to normalized float32 [n, 3, S, S]: ToTensor and Normalize."""
     own_mean, own_std = (torch.from_numpy(part).to(device) for part in (mean, std))
     scaled = torch.from_numpy(images).to(device).float() / 255
     return ((scaled - own_mean) / own_std).float().permute(0, 3, 1, 2).contiguous()
@@ -29,9 +29,9 @@ def normalized(
 
 @contextmanager
 def algorithm_search(on: bool) -> Iterator[None]:
-    """Decide whether cuDNN times its algorithms for each new size, or takes the likely best.
+    """Turn cuDNN's search for the fastest algorithms on or off (torch.backends.cudnn.benchmark).
 
-    A search takes seconds, so it is for the size that nearly all updates have.
+    A search takes seconds for each input size, so it is only for the size of nearly all updates.
     """
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = on
@@ -46,10 +46,10 @@ def algorithm_search(on: bool) -> Iterator[None]:
 def evaluate(
     model: nn.Module, dataset: TrainingData, device: torch.device, batch_size: int = 500
 ) -> dict[str, float | None]:
-    """`test_loss` (mean cross-entropy, null if not finite) and `test_accuracy` (0 to 1).
+    """Return `test_loss` (mean cross-entropy, null if not finite) and `test_accuracy` (0 to 1).
 
-    Not in inference mode: what a sharded model gathers there could not be used in training again.
-    Its few batches are not worth a search for the fastest convolutions.
+    Does not use inference mode: a sharded model could not train on with tensors gathered there.
+    There are too few batches to pay for an algorithm search.
     """
     model.eval()
     images, labels = dataset.data.test_images, dataset.data.test_labels
@@ -65,9 +65,9 @@ def evaluate(
 
 
 def sha256(tensors: Iterable[Tensor]) -> str:
-    """Hash the bytes of tensors, of a model's parameters say: SHA-256 in hexadecimal.
+    """Return the SHA-256 (hex) of the bytes of tensors, such as a model's parameters.
 
-    All ranks have to call where they are sharded.
+    If they are sharded, all ranks have to call this.
     """
     digest = hashlib.sha256()
     for tensor in whole(tensors):
@@ -78,40 +78,40 @@ def sha256(tensors: Iterable[Tensor]) -> str:
 
 
 def whole(tensors: Iterable[Tensor]) -> list[Tensor]:
-    """Gather those that are sharded over ranks; all ranks have to call."""
+    """Return tensors with sharded ones gathered over the ranks; all ranks have to call this."""
     return [one.full_tensor() if hasattr(one, "full_tensor") else one for one in tensors]
 
 
 def own_parts(model: nn.Module) -> list[Tensor]:
-    """What `model` holds on this rank, parameters and buffers, to copy from and to."""
+    """Return this rank's local parameters and buffers of `model`, to copy from and to."""
     held = model.state_dict().values()
     return [one.to_local() if hasattr(one, "to_local") else one for one in held]
 
 
 def image_shape(dataset: TrainingData) -> tuple[int, int, int]:
-    """The shape of one image as a model sees it, (3, S, S)."""
+    """Return the shape of an image as a model's input, (3, S, S)."""
     side = dataset.data.train_images.shape[1]
     return 3, side, side
 
 
 @dataclass(frozen=True)
 class StepCosts:
-    """What one image costs in a step."""
+    """The cost of one image in a training step."""
 
     flops: int
-    """Floating-point operations of forward and backward: those of convolutions and matrix products,
-    a multiplication and an addition as two, with the gradients of every parameter. The images
-    themselves need no gradient. ResNet-18 for CIFAR costs 3.329e9."""
+    """Floating-point operations of forward and backward: convolutions and matrix products, a
+    multiply-add counted as two, with the gradients of all parameters but not of the images.
+    ResNet-18 for CIFAR has 3.329e9."""
     activation_bytes: int
-    """What autograd keeps of the forward pass for the backward pass, in float32 and uncompiled:
-    each tensor once, without parameters and buffers."""
+    """Bytes that autograd saves in the forward pass, in float32 and uncompiled: each tensor once,
+    without parameters and buffers."""
 
 
 def count_step(model: nn.Module, image_shape: tuple[int, ...] = (3, 32, 32)) -> StepCosts:
-    """Count what a step of `model` costs for each image of `image_shape`.
+    """Count the cost of a training step of `model` per image of `image_shape`.
 
-    It runs on shapes alone (PyTorch's meta device), or for a model that looks at values on zeros,
-    where its own parameters are; `model` stays as it is.
+    Runs on the meta device, or with zeros on the model's own device if it depends on values;
+    `model` is unchanged.
     """
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
     try:

@@ -1,9 +1,9 @@
-"""Gradient descent on one flat array of weights, gradients summed over ranks during backward.
+"""SGD on one flat array of all weights, with gradient all-reduces during the backward pass.
 
-A step of a small model is many small kernels: a cast for each weight, another for each gradient, an
-update for each tensor. Here all weights lie in one array, so a step has one update, which also
-writes the weights in the precision that the products want; and the gradients of each half of the
-model travel in one message, the first while the backward pass is still in the other half.
+A step of a small model is launch-bound: a cast for each weight, another for each gradient, an
+update for each tensor. With all weights in one array a step has one update, which also writes the
+weights in the working precision. The gradients of each half of the model are sent in one message,
+the first while the backward pass is still in the other half.
 """
 
 import copy
@@ -22,13 +22,13 @@ from scaling.training.flat_weights import FlatWeights, room_of, views_of
 from scaling.training.update import Update
 
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
-"""Modules whose parameters stay float32 whatever the precision of products."""
+"""Modules whose parameters stay float32 in every working precision."""
 PLAIN = UpdateRule()
 
 
 @dataclass
 class Bucket:
-    """Parameters whose gradients travel together, and where in `flat` their gradients lie."""
+    """Parameters whose gradients are sent together, and their place in `flat`."""
 
     parameters: list[nn.Parameter]
     views: list[Tensor]
@@ -37,13 +37,13 @@ class Bucket:
 
 
 class FlatSGD:
-    """Updates `model` by `rule`, by default SGD with momentum as torch.optim.SGD defines it.
+    """Optimizer of `model` by `rule`; the default is SGD with momentum as in torch.optim.SGD.
 
-    The parameters of `model` become float32 views of one array. `trained` is what to run forward
-    and backward: `model` itself, or with `working_dtype` a copy that shares its norms and holds all
-    other parameters in that type; `step` brings it up to date. With several `ranks` gradients are
-    summed over all of them: divide the loss by their number to get the mean. With `enabled` False
-    nothing is sent. All of it may be captured in a CUDA graph.
+    The parameters of `model` become float32 views of one array. Run forward and backward on
+    `trained`: `model` itself, or with `working_dtype` a copy that shares its norms and has all
+    other parameters in that type; `step` updates it. With several `ranks` gradients are summed:
+    divide the loss by their number for the mean. With `enabled` False nothing is sent. CUDA graphs
+    can capture everything.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class FlatSGD:
 
     @property
     def state(self) -> list[Tensor]:
-        """Weights and momenta; after changing them by other means, `refresh`."""
+        """Return weights and momenta; call `refresh` after changing them."""
         return [self._flat.values, *self._update.momenta]
 
     def refresh(self) -> None:
@@ -102,20 +102,20 @@ class FlatSGD:
             self._working.copy_(self._flat.values)
 
     def follow(self, share: float) -> None:
-        """Take updates to come at this share of the peak rate."""
+        """Set the learning rate of the next updates to this share of its peak."""
         self._update.set_rates(*(share * peak for peak in self._peaks))
 
     def accumulate(self, more: bool) -> None:
-        """Say whether `more` backward passes of the same update follow the next one."""
+        """Set whether `more` backward passes of the same update follow the next one."""
         self._more = more
 
     def release(self) -> None:
-        """Let go of the model: another one may take it."""
+        """Detach from the model, so that another optimizer can take it."""
         for hook in self._hooks:
             hook.remove()
 
     def step(self) -> None:
-        """Wait on the device for what was sent, then update all weights."""
+        """Wait on the device for the all-reduces, then update all weights."""
         for work in self._sent:
             work.wait()
         self._sent.clear()
@@ -124,7 +124,7 @@ class FlatSGD:
     def _arrival(self, bucket: Bucket) -> Callable[[Tensor], None]:
         def arrived(parameter: Tensor) -> None:
             grad = parameter.grad
-            # A kernel's result may be a part of an array that the next forward pass writes to.
+            # The gradient may be a view of an array that the next forward pass overwrites.
             if self._more and grad is not None and grad.untyped_storage().nbytes() > grad.nbytes:
                 parameter.grad = grad.clone()
             bucket.missing -= 1
@@ -136,7 +136,7 @@ class FlatSGD:
         return arrived
 
     def _send(self, bucket: Bucket) -> None:
-        """Move the gradients into the flat array, and it on its way to the other ranks."""
+        """Copy the gradients to the flat array and start their all-reduce."""
         gradients = [
             parameter.grad for parameter in bucket.parameters if parameter.grad is not None
         ]
@@ -154,6 +154,6 @@ def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
 
 
 def bucket_bytes(model: nn.Module) -> list[int]:
-    """The bytes of each message of a step in the order of sending, padding included."""
+    """Return the bytes of each message of a step, in sending order, with padding."""
     groups = backward_groups(model)
     return [sum(map(room_of, group)) * torch.float32.itemsize for group in groups]

@@ -1,4 +1,4 @@
-"""All weights of a model in one array, so that an update is a few kernels instead of many."""
+"""One flat array for all weights of a model, so that an update needs few kernels."""
 
 import math
 from collections.abc import Sequence
@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 ALIGNED_ELEMENTS = 64
-"""Every tensor begins at a multiple of this: cuDNN's fast kernels want aligned weights."""
+"""Every tensor starts at a multiple of this, as cuDNN's fast kernels need aligned weights."""
 
 
 class FlatWeights:
-    """Holds float32 `parameters` as views of one array, with room for gradients and momenta."""
+    """Holds float32 `parameters` as views of one array, and arrays for gradients and momenta."""
 
     def __init__(self, parameters: list[nn.Parameter]) -> None:
         size = sum(map(room_of, parameters))
@@ -24,12 +24,12 @@ class FlatWeights:
 
 
 def room_of(tensor: Tensor) -> int:
-    """Count the elements that a tensor takes up in the flat array."""
+    """Return the elements that a tensor takes up in the flat array, with padding."""
     return math.ceil(tensor.numel() / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
 
 
 def views_of(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """Split `flat` into consecutive parts, each with shape and memory order of one of `like`."""
+    """Split `flat` into consecutive views with the shapes and memory formats of `like`."""
     parts = flat.split([room_of(tensor) for tensor in like])
     return [
         part.as_strided(tensor.shape, tensor.stride())

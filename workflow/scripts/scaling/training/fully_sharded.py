@@ -1,4 +1,4 @@
-"""Strategy `fsdp`: a process for each GPU, which keeps its part of each parameter."""
+"""Strategy `fsdp`: one process per GPU, which keeps a shard of each parameter."""
 
 from typing import Any
 
@@ -14,11 +14,10 @@ from scaling.training.trainer import Wrapped
 
 
 class ShardSGD(torch.optim.SGD):
-    """SGD on this rank's parts of `parameters`, as plain tensors.
+    """SGD on this rank's shards of `parameters`, as plain tensors.
 
-    SGD works on each element by itself, so the result is the same. On the sharded tensors
-    themselves PyTorch dispatches each operation on each parameter from Python: tens of
-    milliseconds a step.
+    SGD is elementwise, so the result is the same. On DTensors, PyTorch dispatches each operation on
+    each parameter from Python, which takes tens of milliseconds per step.
     """
 
     def __init__(self, parameters: list[nn.Parameter], options: dict[str, Any]) -> None:
@@ -37,7 +36,7 @@ class ShardSGD(torch.optim.SGD):
 
 
 class Sharded(Wrapped):
-    """The model of one rank under fully_shard."""
+    """One rank's model under fully_shard."""
 
     def accumulate(self, more: bool) -> None:
         assert isinstance(self.model, FSDPModule)
@@ -48,13 +47,13 @@ class Sharded(Wrapped):
 
 
 def _part(sharded: Tensor) -> Tensor:
-    """What this rank has of a sharded tensor."""
+    """Return this rank's local shard of a tensor."""
     assert isinstance(sharded, DTensor)
     return sharded.to_local()
 
 
 def wrap(model: nn.Module, rank: Rank, gpus: int) -> Sharded:
-    """`model` sharded over `gpus` ranks: each of its blocks for itself, then what is left."""
+    """Return `model` sharded over `gpus` ranks: each block as a unit, then the rest."""
     mesh = init_device_mesh(rank.device.type, (gpus,))
     for block in blocks(model):
         fully_shard(block, mesh=mesh)

@@ -1,13 +1,14 @@
-"""Engine `resident`: what the GPUs give when nothing holds them back.
+"""Engine `resident`: training at the highest speed of the GPUs.
 
-Training images live on the GPU and are augmented there, activations are channels-last, matrix
-products run in bf16 or TF32, batch norms and what follows them have kernels of their own, the rest
-is compiled, and one CUDA graph holds a whole step: batch, forward, backward, gradient all-reduce,
-update. The host only replays it and waits once an epoch. Every switch is an option; the record says
-which could be applied, and why others could not. DataParallel copies the model each step from host
-threads, where neither kernels of our own nor a compiled model nor a CUDA graph can be. The kernels
-are those of the lab's ResNet-18, other models are compiled whole. Strategies other than `ddp` send
-their own messages, which no CUDA graph holds here, and are compiled block by block.
+Training images stay on the GPU and are augmented there, activations are channels-last, matrix
+products run in bf16 or TF32, batch norms and the operations after them have fused kernels, the rest
+is compiled, and one CUDA graph contains a whole step: batch, forward, backward, gradient
+all-reduce, update. The host only replays it and synchronizes once an epoch. Every switch is an
+option; the record says which were applied, and why others were not. DataParallel on several GPUs
+replicates the model in each step from host threads, which rules out fused kernels, a compiled model
+and CUDA graphs. The fused kernels are for the lab's ResNet-18; other models are compiled as a
+whole. Other strategies than `ddp` send messages that are not captured in a CUDA graph here, and are
+compiled block by block.
 """
 
 from collections.abc import Iterator
@@ -39,22 +40,22 @@ from scaling.training.trainer import EpochResult, TrainingData, TrainIterations,
 from scaling.training.wrapped_sgd import WrappedSGD
 
 CUDNN_ALGORITHMS = 10
-"""How many algorithms cuDNN tries for a convolution (PyTorch's default)."""
+"""The number of algorithms that cuDNN tries for a convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
-"""The largest batch of the lab's model for which it tries all: on one H200 that gained 1 to 2 % up
-to here and nothing at 2048, where the slowest algorithms made the search 40 s longer.
-"""
+"""The largest batch of the lab's model for which cuDNN tries all algorithms: on one H200 that
+gained 1 to 2 % up to here and nothing at 2048, where slow algorithms made the search 40 s
+longer."""
 PREPARED_SHARE = 0.05
-"""From this share of an epoch's images on, a smaller last batch is prepared as whole ones are."""
+"""The share of an epoch's images above which a smaller last batch is compiled too."""
 
 
 class Resident:
-    """Training at the GPUs' pace; see `trainer.Trainer`.
+    """Trainer of engine `resident`; see `trainer.Trainer`.
 
-    Model and distribution of the augmentation are those of `plain`, the schedule too unless the
-    options have another. That one spans the epochs asked for; later ones keep its last rate. The
-    last, smaller batch of an epoch is trained on as well. `loader_seconds` is the host time of
-    drawing the epoch's order, and of waiting for images that do not fit the GPU.
+    Model and augmentation are distributed as in `plain`, as is the learning rate schedule by
+    default. Another schedule spans the planned epochs, and later ones keep its last rate. The
+    smaller last batch of an epoch is trained on, too. `loader_seconds` is the host time for drawing
+    the epoch's order and for waiting for images that do not fit into GPU memory.
     """
 
     def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData) -> None:
@@ -62,7 +63,7 @@ class Resident:
         self._spec, self._rank, self._model = spec, rank, model
         self._rule: UpdateRule = options
         replicated = rank.processes == 1 and cell.gpus > 1
-        streams = streamed.needed(dataset.data, spec.crop_padding, rank.device)
+        streams = streamed.must_stream(dataset.data, spec.crop_padding, rank.device)
         self._images = (StreamedImages if streams else ResidentImages)(
             dataset.data,
             dataset.mean,
@@ -75,11 +76,11 @@ class Resident:
             cell.seed,
         )
         _set_precision(options.precision)
-        # DataParallel's replicas are new threads in each step: cuDNN would search again in each.
+        # DataParallel uses new threads in each step, and cuDNN would search again in each.
         torch.backends.cudnn.benchmark = not replicated
         exhaustive = isinstance(model, ResNet18) and cell.batch_size <= EXHAUSTIVE_SEARCH_UP_TO
         torch.backends.cudnn.benchmark_limit = 0 if exhaustive else CUDNN_ALGORITHMS
-        # fully_shard takes parameters in their plain order only.
+        # fully_shard supports only contiguous parameters.
         sharded = rank.processes > 1 and not STRATEGIES.find(cell.strategy).replicates
         if options.channels_last and not sharded:
             model.to(memory_format=torch.channels_last)
@@ -99,7 +100,7 @@ class Resident:
             "notes": notes,
         }
         self._shares = options.shares(spec.epochs * len(self._sizes))
-        self.compiled_batch_sizes = _worth_preparing(self._sizes) if options.compile else []
+        self.compiled_batch_sizes = _sizes_to_compile(self._sizes) if options.compile else []
         self._captured, self._captured_local = options.cuda_graph, False
         self.sent_share = 1.0
         self.progress: StepProgress | None = None
@@ -107,10 +108,10 @@ class Resident:
             self.progress = StepProgress(len(self._sizes), rank.device)
 
     def _prepared(self, options: Options) -> tuple[Options, list[str]]:
-        """Prepare the steps; leave out what this model does not bear, and say why.
+        """Prepare the steps; drop options that fail with this model, and record why.
 
-        A lack of memory is no such reason. What fails to compile is first compiled without what is
-        kept of earlier runs, which may be damaged.
+        An out-of-memory error is raised. If compiling fails it is first repeated with an empty
+        cache, as the cache may be damaged.
         """
         notes: list[str] = []
         while True:
@@ -134,7 +135,7 @@ class Resident:
                 options = options.model_copy(update={switch: False})
 
     def _build(self, options: Options) -> None:
-        """Make the optimizer, the forward pass and the step that these options describe."""
+        """Build the optimizer, forward pass and step for these options."""
         spec, rank, cell = self._spec, self._rank, self._spec.cell
         replicated = rank.processes == 1 and cell.gpus > 1
         self._optimizer: FlatSGD | WrappedSGD
@@ -167,7 +168,7 @@ class Resident:
             options,
             1 if self._wrapped else rank.processes,
             rank.device,
-            _worth_preparing(self._sizes),
+            _sizes_to_compile(self._sizes),
             spec.micro_batches,
         )
 
@@ -240,7 +241,7 @@ class Resident:
 def _possible(
     options: Options, model: nn.Module, rank: Rank, cell: Cell, own_messages: bool
 ) -> Options:
-    """The switches as they can be applied to this model and cell."""
+    """Return the switches that can be applied to this model and cell."""
     off: list[str] = []
     if rank.processes == 1 and cell.gpus > 1:
         off = ["compile", "cuda_graph", "fused_norms"]
@@ -252,7 +253,7 @@ def _possible(
 
 
 def _forward_pass(model: nn.Module, options: Options) -> nn.Module:
-    """What computes the same as `model` in training mode, the way the switches say."""
+    """Return a function equal to `model` in training mode, built as the switches say."""
     if options.fused_norms and isinstance(model, ResNet18):
         from scaling.models.fused import FusedResNet  # needs Triton, which comes with CUDA
 
@@ -266,9 +267,9 @@ def _forward_pass(model: nn.Module, options: Options) -> nn.Module:
 
 
 class CompiledHalves(nn.Module):
-    """`model` with each half compiled for itself.
+    """`model` with each half compiled separately.
 
-    The gradients of the late half so travel while the backward pass is in the early one.
+    So the late half's gradients are sent while the backward pass is in the early half.
     """
 
     def __init__(self, model: ResNet18) -> None:
@@ -293,7 +294,7 @@ def _batch_sizes(samples: int, batch_size: int) -> list[int]:
     return [batch_size] * full + ([rest] if rest else [])
 
 
-def _worth_preparing(sizes: list[int]) -> list[int]:
-    """The sizes that have a share of an epoch's images which is worth the time of preparing."""
+def _sizes_to_compile(sizes: list[int]) -> list[int]:
+    """Return the batch sizes with enough of an epoch's images to be worth compiling."""
     least = PREPARED_SHARE * sum(sizes)
     return [size for size in dict.fromkeys(sizes) if size * sizes.count(size) >= least]

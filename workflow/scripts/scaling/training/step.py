@@ -1,4 +1,4 @@
-"""One training step on the device: by kernel launches, or recorded as a CUDA graph."""
+"""One training step on the device, launched kernel by kernel or captured as a CUDA graph."""
 
 import math
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from scaling.training.wrapped_sgd import WrappedSGD
 
 
 class InPrecision(nn.Module):
-    """`model` with convolutions and matrix products in bf16 where `bf16` says so.
+    """Run `model` with convolutions and matrix products in bf16 if `bf16`.
 
-    A module, so that DataParallel's replicas, each called in a thread of its own, do it too.
+    It is a module, so that DataParallel's replicas, each in its own thread, do so too.
     """
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
@@ -34,10 +34,10 @@ class InPrecision(nn.Module):
 
 
 class Step:
-    """One training step on static buffers, by kernel launches or as a CUDA graph.
+    """One training step on static buffers, eager or as a CUDA graph.
 
-    Batches of the `prepared` sizes are compiled, where the options say so, and cuDNN searches for
-    their fastest convolutions; others run as they come. Each is trained in `micro_batches` parts.
+    Batches of the `prepared` sizes are compiled if the options say so, with cuDNN's algorithm
+    search; others run eagerly. Each is trained in `micro_batches` parts.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class Step:
         self._captured = CapturedSteps()
 
     def run(self, size: int) -> None:
-        """Train on the next `size` images; only launches work."""
+        """Launch training on the next `size` images, without waiting."""
         self._images.stage(size)
         self._captured.run((self._optimizer.enabled, size), lambda: self._launch(size))
 
     def capture(self, sizes: list[int]) -> None:
-        """Record a graph for each of the batch sizes, sending or not as the optimizer does now.
+        """Capture a graph for each batch size, in the optimizer's current mode of communication.
 
-        The model and its optimizer stay as they were.
+        The model and its optimizer are restored afterwards.
         """
         with self._kept():
             for size in sorted(set(sizes), reverse=True):
@@ -82,7 +82,7 @@ class Step:
                 )
 
     def compile(self) -> None:
-        """Compile the steps of the prepared sizes; model and optimizer stay as they were."""
+        """Compile the steps of the prepared sizes, and restore model and optimizer."""
         with self._kept():
             for size in self._prepared:
                 self._begin(size)
@@ -104,11 +104,11 @@ class Step:
         self.reset()
 
     def release(self) -> None:
-        """Forget the graphs."""
+        """Delete the graphs."""
         self._captured.clear()
 
     def reset(self) -> None:
-        """Start new sums of loss and right answers."""
+        """Reset the sums of loss and correct predictions."""
         self.loss_sum.zero_()
         self.correct.zero_()
 
@@ -134,13 +134,13 @@ class Step:
 
 @contextmanager
 def _as_it_comes() -> Iterator[None]:
-    """Within the block nothing is compiled and no algorithm searched for."""
+    """Within the block nothing is compiled and cuDNN does not search for algorithms."""
     with algorithm_search(False), torch.compiler.set_stance("force_eager"):
         yield
 
 
 def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return what to minimise, the mean cross-entropy without smoothing, and the right answers."""
+    """Return the loss to minimize, the unsmoothed mean cross-entropy, and the correct count."""
     logits = logits.float()
     loss = functional.cross_entropy(logits, labels)
     objective = loss

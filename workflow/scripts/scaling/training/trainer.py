@@ -1,4 +1,4 @@
-"""What an engine makes of a run: something that trains one epoch at a time."""
+"""The interface of an engine: a trainer that trains one epoch at a time."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -18,7 +18,7 @@ from scaling.launch.stall import StepProgress
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The dataset and the three channels' mean and deviation of its training images in [0, 1]."""
+    """The dataset, with the per-channel mean and deviation of its training images in [0, 1]."""
 
     data: ImageDataset
     mean: np.ndarray
@@ -26,7 +26,7 @@ class TrainingData:
 
     @classmethod
     def read(cls, images: Path, manifest: Path, train_images: int | None = None) -> "TrainingData":
-        """Read images.npz and its manifest.json; only the first `train_images` of the training."""
+        """Read images.npz and its manifest.json; keep only the first `train_images` of training."""
         described, data = DATASET.read(manifest), dataset.load(images)
         data = replace(
             data,
@@ -36,7 +36,7 @@ class TrainingData:
         return cls(data, np.array(described["mean"]), np.array(described["std"]))
 
     def judged_by(self, images: int) -> "TrainingData":
-        """Hold out so many training images, an equal share of each class, as the test images."""
+        """Return data whose test images are that many training images, held out by class."""
         data, there = self.data, len(self.data.train_labels)
         kept = np.ones(there, dtype=bool)
         by_class = np.argsort(data.train_labels, kind="stable")
@@ -65,18 +65,18 @@ class EpochResult:
 
 
 TrainIterations = Callable[[int], EpochResult]
-"""Trains on so many batches that are in memory, so that loading neither counts nor disturbs."""
+"""Trains on a number of in-memory batches, so that loading has no effect on times."""
 
 
 class Wrapped:
-    """A `model` as it is called on the GPUs it is spread over."""
+    """A `model` as a strategy wraps it for its GPUs."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
 
     @property
     def bucket_bytes(self) -> list[int]:
-        """The bytes of each message of gradients in a step; empty where there is none."""
+        """Return the bytes of each gradient message of a step; empty without messages."""
         return []
 
     @property
@@ -85,39 +85,36 @@ class Wrapped:
         return 1.0
 
     def without_communication(self) -> AbstractContextManager[None] | None:
-        """A context in which gradients stay local, or None where they cannot."""
+        """Return a context that keeps gradients local (no_sync), or None if there is none."""
         return None
 
     def accumulate(self, more: bool) -> None:
-        """Say whether `more` backward passes of the same update follow the next one."""
+        """Set whether `more` backward passes of the same update follow the next one."""
 
     def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
-        """SGD, with its options."""
+        """Return SGD with its options."""
         return torch.optim.SGD(self.model.parameters(), **options)
 
 
 class Trainer(Protocol):
-    """A model under training on one rank. Made from (spec, rank, model, dataset)."""
+    """A model in training on one rank. Constructed with (spec, rank, model, dataset)."""
 
     model: nn.Module
-    """The model as it is called, wrapped for several GPUs."""
+    """The model, wrapped for several GPUs."""
 
     applied: dict[str, Any]
-    """The recipe's options as they could be applied to this cell."""
+    """The recipe's options as applied to this cell."""
 
     compiled_batch_sizes: list[int]
-    """The sizes of batches whose steps are compiled, as far as the recipe's options compile them.
-
-    Those of others run as they come.
-    """
+    """Batch sizes whose steps are compiled, if the options compile any; others run eagerly."""
 
     @property
     def progress(self) -> StepProgress | None:
-        """How far its steps are, where they wait for other ranks unseen by the backend."""
+        """Return the progress of captured steps, whose waits NCCL's watchdog does not see."""
 
     @property
     def bucket_bytes(self) -> list[int]:
-        """The gradient buckets sent in each step; empty on one process."""
+        """Return the sizes of the gradient buckets of each step; empty on one process."""
 
     @property
     def sent_share(self) -> float:
@@ -127,15 +124,15 @@ class Trainer(Protocol):
         """Train epoch number `epoch` (from 1)."""
 
     def in_memory(self, limit: int) -> TrainIterations:
-        """Read at most `limit` batches and return how to train on the first of them, repeatedly."""
+        """Load at most `limit` batches; return a function that trains on some of them."""
 
     def close(self) -> None:
-        """Let go of what would keep the process group from ending."""
+        """Release what would keep the process group from being destroyed."""
 
     def without_communication(self) -> AbstractContextManager[None] | None:
-        """A context in which gradients stay local, or None where they cannot."""
+        """Return a context that keeps gradients local (no_sync), or None if there is none."""
 
 
 def finite(value: float) -> float | None:
-    """The value, or None where JSON has no word for it."""
+    """Return the value, or None if JSON cannot represent it."""
     return value if np.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Update a model's weights by SGD, LARS or Muon: few kernels, fit for a CUDA graph."""
+"""Optimizer update by SGD, LARS or Muon with few kernels, which a CUDA graph can capture."""
 
 from collections import defaultdict
 
@@ -9,25 +9,24 @@ from scaling.registry.update_rule import UpdateRule
 from scaling.training.flat_weights import FlatWeights, room_of, views_of
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
-"""Coefficients a, b, c of the step X ← aX + (bA + cA²)X with A = XXᵀ, as torch.optim.Muon has them:
-Jordan et al. 2024 chose them to lift small singular values fast. One at 1 ends within 0.7 to 1.2.
-"""
+"""Coefficients a, b, c of X ← aX + (bA + cA²)X with A = XXᵀ, as in torch.optim.Muon: Jordan et al.
+2024 chose them to raise small singular values fast. A value of 1 ends within 0.7 to 1.2."""
 NEWTON_SCHULZ_STEPS = 3
 
 
 class Update:
-    """Updates `parameters` of `model`, in this order views of the one array `flat`.
+    """Updates `parameters` of `model`, which are, in this order, views of the array `flat`.
 
-    SGD is as torch.optim.SGD defines it; LARS as You et al. 2017 (arXiv:1708.03888, algorithm 1)
-    do, a layer being a parameter tensor. Vectors (batch norms and biases) have the ratio 1, as in
-    MLPerf's reference, and so have weights or gradients of zero, which would never learn.
+    SGD is as in torch.optim.SGD; LARS as in You et al. 2017 (arXiv:1708.03888, algorithm 1), with a
+    parameter tensor as a layer. Vectors (batch norms and biases) have the trust ratio 1, as in
+    MLPerf's reference, and so have zero weights or gradients, which would never learn.
 
-    Muon is as Jordan et al. 2024 train CIFAR-10 with it: the weights of `hidden_convolutions` are
-    scaled to the norm √(output channels), then moved by rate · `orthogonalized` Nesterov momentum.
-    The others have SGD at the rate `rest`.
+    Muon is as Jordan et al. 2024 train CIFAR-10: the weights of `hidden_convolutions` are scaled to
+    the norm √(output channels), then moved by rate · `orthogonalized` Nesterov momentum. Other
+    parameters use SGD at the rate `rest`.
 
-    Rates are tensors on the device, so a captured step follows a schedule. `working`, if given,
-    follows the weights in its own type.
+    Rates are tensors on the device, so a captured step follows a schedule. `working`, if given, is
+    a copy of the weights in its own dtype, and is updated too.
     """
 
     def __init__(
@@ -51,12 +50,12 @@ class Update:
         self._adapted, self._in_adapted = (one.to(flat.values.device) for one in (adapted, of_each))
 
     def reset(self, rule: UpdateRule, momentum: float, weight_decay: float) -> None:
-        """Begin a training by `rule`: momenta of 0, and a rate of 0 until `set_rates`."""
+        """Start a training with `rule`: zero momenta, and rate 0 until `set_rates`."""
         self._rule, self._weight_decay = rule, weight_decay
         self._momentum.fill_(momentum)
         self.set_rates(0.0, 0.0)
         if rule.muon and not self._groups:
-            # Matrices of one shape together: their places, and momenta [n, out, rest].
+            # Matrices of one shape as a batch: their places, and momenta [n, out, rest].
             matrices, groups = self._matrices(self._flat.values), defaultdict(list)
             for place in self._hidden:
                 groups[matrices[place].shape].append(place)
@@ -67,11 +66,11 @@ class Update:
 
     @property
     def momenta(self) -> list[Tensor]:
-        """All that is left of earlier updates but the weights."""
+        """Return all state of earlier updates except the weights."""
         return [self._flat.momenta, *(momenta for _, momenta in self._groups)]
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set the rate of updates to come, and with Muon that of all other parameters."""
+        """Set the rate of the next updates, and with Muon the rate of all other parameters."""
         if (rate, rest) != self._set:
             self._rate.fill_(rate)
             self._rest.fill_(rest)
@@ -101,7 +100,7 @@ class Update:
                 self._working.copy_(flat.values)
 
     def _muon(self) -> dict[int, Tensor]:
-        """Return the weights of all groups as the step leaves them, by their places."""
+        """Return the weights of all groups after the step, by their places."""
         weights, gradients = map(self._matrices, (self._flat.values, self._flat.gradients))
         found: dict[int, Tensor] = {}
         for places, momenta in self._groups:
@@ -114,7 +113,7 @@ class Update:
         return found
 
     def _matrices(self, flat: Tensor) -> list[Tensor]:
-        """Return all tensors of `flat` as matrices: in memory the first dimension is outermost."""
+        """Return the tensors of `flat` as matrices whose first dimension is outermost in memory."""
         parts = flat.split([room_of(one) for one in self._parameters])
         return [
             part[: one.numel()].view(len(one), -1)
@@ -122,7 +121,7 @@ class Update:
         ]
 
     def _local_rates(self, trust: float) -> Tensor:
-        """Compute LARS's rate of each parameter tensor: η · |w| / (|g| + decay · |w|), or 1."""
+        """Return LARS's rate of each parameter tensor: η · |w| / (|g| + decay · |w|), or 1."""
         weights, gradients = (
             torch.stack(torch._foreach_norm(views_of(flat, self._parameters)))
             for flat in (self._flat.values, self._flat.gradients)
@@ -149,19 +148,19 @@ def _sgd(
 
 
 def hidden_convolutions(model: nn.Module) -> list[Tensor]:
-    """Return the weights of the convolutions but the first that a norm follows, as none has a bias.
+    """Return the weights of the convolutions without bias, except the first: a norm follows each.
 
-    Their scale changes nothing but the size of an update relative to it.
+    So the scale of a weight affects only the relative size of its updates.
     """
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
     return [one.weight for one in convolutions[1:] if one.bias is None and one.groups == 1]
 
 
 def orthogonalized(matrices: Tensor, steps: int = NEWTON_SCHULZ_STEPS) -> Tensor:
-    """Bring the singular values of each of `matrices` [n, rows, columns] near 1, by products alone.
+    """Bring the singular values of each of `matrices` [n, rows, columns] near 1 by matrix products.
 
-    Newton–Schulz's iteration as in Muon (`NEWTON_SCHULZ`), in bf16 on a GPU; torch.optim.Muon has
-    it for one matrix at a time. Singular vectors stay; the smallest values are still small.
+    Newton–Schulz iteration as in Muon (`NEWTON_SCHULZ`), in bf16 on a GPU; torch.optim.Muon does it
+    for one matrix at a time. Singular vectors are kept; the smallest values stay small.
     """
     a, b, c = NEWTON_SCHULZ
     tall = matrices.size(1) > matrices.size(2)

@@ -1,4 +1,4 @@
-"""One process of a run: joins the others, trains, and reports to its rank log."""
+"""The process of one rank: joins the others, trains, and reports to its rank log."""
 
 import faulthandler
 import os
@@ -33,14 +33,14 @@ from scaling.training.trainer import Trainer, TrainingData
 
 
 def load(spec: RunSpec) -> None:
-    """Import what the cell of `spec` is trained with."""
+    """Import the modules that train the cell of `spec`."""
     ENGINES.find(spec.engine).trainer.load()
     if spec.cell.gpus > 1:
         STRATEGIES.find(spec.cell.strategy).wrap.load()
 
 
 Instruments = Callable[[Trainer, Rank, int, int], dict[str, Any]]
-"""Measures the steps of a trainer on (rank, GPUs, iterations): fields of a record."""
+"""Function of (trainer, rank, GPUs, iterations) that returns measured fields of a record."""
 
 
 def run(
@@ -51,13 +51,13 @@ def run(
     clock: StartupClock,
     instruments: Instruments,
 ) -> None:
-    """Train this process's part of `spec` and report to `log_folder`.
+    """Train this rank's part of `spec` and report to `log_folder`.
 
-    `clock` knows the phases up to the imports; `instruments` follow the last epoch. A lack of
-    memory is reported as an outcome and ends the process with status 1, so that the launcher ends
-    the other ranks; any other error is a failure: traceback and status 1. So is a wait inside
-    captured steps that lasts longer than `spec.collective_timeout_seconds`. Never returns: all is
-    on disk, and PyTorch's own clean-up takes seconds.
+    `clock` holds the start-up phases so far; `instruments` run after the last epoch. An
+    out-of-memory error is reported as an outcome and ends the process with status 1, so that the
+    launcher ends the other ranks; any other error is a failure: traceback and status 1, as is a
+    wait in captured steps for more than `spec.collective_timeout_seconds`. Never returns: all
+    reports are on disk, and PyTorch's clean-up takes seconds.
     """
     with measure.rank_process(log_folder, partial(_report, spec)) as log:
         _train(spec, images, manifest, log, clock, instruments)
@@ -67,7 +67,7 @@ def run(
 
 
 def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
-    """Say what ends this rank."""
+    """Log the error that ends this rank."""
     sys.stderr.flush()
     log.append(
         "outcome",
@@ -82,11 +82,11 @@ def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
 
 
 def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
-    """End this rank from a thread, whose main one waits for a device that makes no progress."""
+    """End this rank from the watchdog thread; the main thread waits for a stalled device."""
     try:
         at = error.position
         _report(spec, log, error, launched=at.launched, finished=at.finished)
-        # In one piece: the other ranks say where they are at the same moment.
+        # In one write: other ranks report at the same time.
         with tempfile.TemporaryFile("w+") as stacks:
             print(
                 f"Rank {log.rank} made no progress; stacks of all threads:", file=stacks, flush=True
@@ -134,7 +134,7 @@ def _train(
         capped = power_capped_seconds(read)
         about: Any = {"power_capped_seconds": capped, "gpu_readings": read}
         log.append("epoch", {"epoch": epoch, "role": role, **result, **about})
-        # The slowest rank's, so that all decide alike.
+        # The slowest rank's, so that all ranks decide alike.
         taken[role].append(max(rank.gather(result["seconds"])))
         if rank.is_first:
             _print_progress(epoch, role, result)
@@ -142,16 +142,16 @@ def _train(
             evaluated = [part.to("cpu", copy=True) for part in evaluation.own_parts(model)]
     log.append("trained", {})
     peak = memory(spec)
-    # However many epochs a cell took to settle, what it has learned is that of equally many.
+    # Evaluated after equal epochs in all cells, however many one needed until steady.
     if evaluated:
         for part, value in zip(evaluation.own_parts(model), evaluated, strict=True):
             part.copy_(value)
     test: dict[str, float | None] | None = None
-    # A model that is spread over the ranks takes all of them to run.
+    # A sharded model needs all ranks to run.
     if rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates:
         test = evaluation.evaluate(model, dataset, rank.device)
     digest = evaluation.sha256(model.parameters())
-    # Of a model as it is made: one that was sharded or compiled cannot be run on shapes alone.
+    # On a new model: a sharded or compiled one cannot run on the meta device.
     shape = evaluation.image_shape(dataset)
     counted = evaluation.count_step(build(spec, classes), shape)
     rank.barrier()
@@ -184,9 +184,9 @@ def _train(
 
 
 def memory(spec: RunSpec) -> dict[str, Any]:
-    """`kind`, and of each device, or of this process on its host, `peak_bytes`.
+    """Return `kind`, and the `peak_bytes` of each device, or of this process on a CPU.
 
-    Allocated on a device, or resident; `capacity_bytes` is what the device or the host has.
+    Peak memory is allocated on a device, or resident on a host; `capacity_bytes` is its total.
     """
     if spec.device == "cuda":
         devices = range(torch.cuda.device_count()) if "RANK" not in os.environ else [None]

@@ -1,4 +1,4 @@
-"""SGD under a strategy's own wrapping: what `FlatSGD` is for replicas, for all other strategies."""
+"""SGD on a model that a strategy wraps: the counterpart of `FlatSGD` for strategies but `ddp`."""
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from scaling.training.trainer import Wrapped
 
 
 class WrappedSGD:
-    """SGD on `model` as the strategy of `spec` wraps it; has what `Step` uses of an optimizer.
+    """SGD on `model`, wrapped by the strategy of `spec`, with the optimizer interface of `Step`.
 
     The strategy averages the gradients over the ranks.
     """
@@ -27,9 +27,9 @@ class WrappedSGD:
         self.refresh()
 
     def compile(self, blocks_too: bool) -> None:
-        """Compile each block of the model for itself, or none of them any more.
+        """Compile each block of the model separately, or undo it.
 
-        Blocks share their code: by default the compiler gives up on it after eight of them.
+        Blocks share their code: the compiler's default limit is eight versions of it.
         """
         torch._dynamo.config.recompile_limit = 8 + 2 * len(self._blocks)
         for block in self._blocks:
@@ -39,15 +39,15 @@ class WrappedSGD:
 
     @property
     def state(self) -> list[Tensor]:
-        """Weights, as far as they are this rank's."""
+        """Return this rank's local weights."""
         return [parameter.data for parameter in self.trained.parameters()]
 
     def refresh(self) -> None:
-        """Forget the momenta of steps that did not count."""
+        """Clear the momenta of trial steps."""
         self._optimizer = self.wrapped.optimizer(self._options)
 
     def follow(self, share: float) -> None:
-        """Keep the rate: other schedules are refused before (`devices.need_other_strategies`)."""
+        """Keep the rate: the configuration refuses others (`devices.need_other_strategies`)."""
 
     def accumulate(self, more: bool) -> None:
         self.wrapped.accumulate(more)
@@ -57,4 +57,4 @@ class WrappedSGD:
         self._optimizer.zero_grad()
 
     def release(self) -> None:
-        """Nothing of it outlives a failed attempt."""
+        """Do nothing: a failed attempt leaves no state."""

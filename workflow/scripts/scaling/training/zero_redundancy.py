@@ -1,4 +1,4 @@
-"""Strategy `zero1`: DistributedDataParallel, each rank with a part of the optimizer's state."""
+"""Strategy `zero1`: DistributedDataParallel with the optimizer state sharded over ranks."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from scaling.training.distributed_data_parallel import Replica
 
 
 class ZeroReplica(Replica):
-    """One rank's model: it updates a part of the parameters and sends it to the others."""
+    """One rank's model: updates a shard of the parameters and sends it to the others."""
 
     def without_communication(self) -> None:
-        """Not to be had: updated parameters would still be sent."""
+        """Return None: updated parameters would still be sent."""
 
     def optimizer(self, options: dict[str, Any]) -> torch.optim.Optimizer:
         parameters = self.model.parameters()
@@ -23,5 +23,5 @@ class ZeroReplica(Replica):
 
 
 def wrap(model: nn.Module, rank: Rank, gpus: int) -> ZeroReplica:
-    """`model` on the device of `rank`, one of `gpus` ranks."""
+    """Return `model` on the device of `rank`, one of `gpus` ranks."""
     return ZeroReplica(distributed_data_parallel.wrap(model, rank, gpus).model)

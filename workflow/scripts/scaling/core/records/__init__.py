@@ -1,1 +1,1 @@
-"""The records of measurements: what they hold, and how they are read and written."""
+"""Schemas of the records of measurements, and how they are read and written."""

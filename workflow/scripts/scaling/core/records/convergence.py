@@ -1,4 +1,4 @@
-"""The record of one technique for large batches at one global batch."""
+"""The record of one large-batch technique at one global batch."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,10 +27,9 @@ CONVERGENCE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
 class Figures(TypedDict):
-    """Figures after an epoch; losses are cross-entropy, null where not finite.
+    """Metrics after an epoch; losses are cross-entropy, null if not finite.
 
-    Those of the test images are by the `running` statistics of the batch norms or by `precise`
-    ones.
+    Metrics on test images use the `running` statistics of the batch norms or `precise` ones.
     """
 
     epoch: Positive
@@ -42,11 +41,11 @@ class Figures(TypedDict):
     precise_test_loss: NotRequired[Amount | None]
     precise_test_accuracy: NotRequired[Fraction | None]
     noise_scale: NotRequired[list[float | None]]
-    """In images, with the ends of its interval."""
+    """The gradient noise scale in images, and the ends of its interval."""
 
 
 class Epoch(Figures):
-    """An epoch as records have it: its test figures are by one kind of statistics."""
+    """An epoch in a record: its test metrics use one kind of statistics."""
 
     test_loss: Amount | None
     test_accuracy: Fraction | None
@@ -70,16 +69,16 @@ class Training(TypedDict):
 
 @closed
 class KeptTraining(Training):
-    """A training with the figures of all its epochs."""
+    """A training with the metrics of all its epochs."""
 
     epochs: list[Figures]
 
 
 class Run(Training):
-    """A training as a part of a technique's record."""
+    """A training in a technique's record."""
 
     factor: Seconds
-    """Of the rule's rate."""
+    """Learning rate relative to the scaling rule's."""
     learning_rate: Amount
     held_out: bool
     chosen: bool
@@ -87,7 +86,7 @@ class Run(Training):
 
 
 class Result(TypedDict):
-    """What the runs of a technique came to, as `convergence.experiment` gives it."""
+    """The results of a technique's runs; see `convergence.experiment`."""
 
     gpus: Positive
     rule_rate: Amount
@@ -111,8 +110,8 @@ class Shared(TypedDict):
 class ConvergenceRecord(Record):
     """The record of one technique ("remedy") at one global batch, `runs.json`.
 
-    `status` ok, oom, oom_host or infeasible, and for those but ok a `message`; `options` the
-    technique's (`config.technique`); `result` null unless ok.
+    `status` is ok, oom, oom_host or infeasible; all but ok have a `message`. `options` are the
+    technique's (`config.technique`); `result` is null unless ok.
     """
 
     remedy: str
@@ -126,7 +125,7 @@ class ConvergenceRecord(Record):
 
 
 def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:
-    """Return where a technique's record lies below the folder `records`."""
+    """Return the path of a technique's record below the folder `records`."""
     return (
         records / CONVERGENCE_PATTERN.format(remedy=remedy, global_batch=global_batch) / "runs.json"
     )
@@ -141,7 +140,7 @@ def _contradictions(record: ConvergenceRecord) -> Iterator[str]:
 
 
 TRAINING = Kind[Row]("a training that was kept", KeptTraining)
-"""What `convergence.cache` keeps."""
+"""The record that `convergence.cache` keeps of a training."""
 CONVERGENCE = Kind[ConvergenceRecord](
     "a technique for large batches", ConvergenceRecord, _contradictions
 )

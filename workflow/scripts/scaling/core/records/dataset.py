@@ -1,4 +1,4 @@
-"""What records say of images: of those something was made with, and of a prepared dataset."""
+"""Fields that describe images: the dataset of a measurement, and a prepared dataset."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -11,34 +11,34 @@ from scaling.core.records.kind import Kind
 
 Channels = Annotated[list[Fraction], Len(3, 3)]
 Shape = Annotated[list[Positive], Len(3, 3)]
-"""Pixels, pixels, channels."""
+"""Height, width and channels of an image."""
 
 
 class Images(TypedDict):
-    """The dataset that something was made with: its source, and the checksum of its images."""
+    """The dataset that a measurement used: its source and the checksum of its images."""
 
     source: str
     checksum: str
 
 
 class Dataset(Images):
-    """The dataset, with its numbers of images."""
+    """The dataset with its numbers of images."""
 
     train_images: Positive
     test_images: Positive
 
 
 class ShapedDataset(Dataset):
-    """The dataset, with the shape of its images too."""
+    """The dataset with the shape of its images."""
 
     image_shape: Shape
 
 
 @closed
 class Manifest(ShapedDataset):
-    """The record of a dataset, `manifest.json`: `data.dataset.manifest` says what its fields are.
+    """The record of a dataset, `manifest.json`; see `data.dataset.manifest` for its fields.
 
-    Counts are images of each class.
+    Counts are images per class.
     """
 
     origin: str
@@ -50,7 +50,7 @@ class Manifest(ShapedDataset):
 
 
 def _contradictions(manifest: Row) -> Iterator[str]:
-    """Yield what cannot be true of images with these classes and channels."""
+    """Yield each statement of the manifest that contradicts another one."""
     classes = manifest["classes"]
     if len(set(classes)) < len(classes):
         yield "classes: two have the same name"

@@ -1,4 +1,4 @@
-"""Types of the fields of records, and what all records have."""
+"""Types of record fields, and the fields that all records have."""
 
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -9,16 +9,16 @@ from typing_extensions import TypedDict
 
 _SHARED = ConfigDict(strict=True, allow_inf_nan=False)
 closed = with_config(ConfigDict(extra="forbid", **_SHARED))
-"""Decorator of a schema that has exactly its fields; those of its parts, and made of it, too."""
+"""Decorator: a schema that rejects unknown keys, as do its parts and subclasses."""
 opened = with_config(ConfigDict(extra="allow", **_SHARED))
-"""Decorator of a schema that may have more fields than it declares."""
+"""Decorator: a schema that allows unknown keys."""
 
 Row = dict[str, Any]
 Options = Row
 
 
 class As:
-    """Metadata of a field that readers see as a dict: pydantic checks it as another type."""
+    """Field metadata: validate a dict as another type in pydantic."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
@@ -36,7 +36,7 @@ Repeats = Annotated[list[Seconds], Len(1)]
 Fraction = Annotated[float, Interval(ge=0, le=1)]
 Percent = Annotated[float, Interval(ge=0, le=100)]
 Pair = Annotated[list[float], Len(2, 2)]
-"""The lowest and the highest value."""
+"""The minimum and the maximum."""
 
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured", "instrumented"]
@@ -64,6 +64,6 @@ class Environment(TypedDict):
 
 @closed
 class Record(TypedDict):
-    """What a record of a measurement has: where it was made. Schemas made of it are closed too."""
+    """The fields of every measurement record. Its schemas reject unknown keys, too."""
 
     environment: Annotated[Row, As(Environment)]

@@ -1,4 +1,4 @@
-"""Kinds of records: one declared schema each, checked when a record is written and read."""
+"""Kinds of records: each has one schema, checked on writing and reading."""
 
 import hashlib
 import json
@@ -23,9 +23,9 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True)
 class Kind(Generic[Record]):
-    """A kind of record: its `schema`, a TypedDict, and what contradicts within one.
+    """A kind of record: its `schema` (a TypedDict), and a function that finds contradictions.
 
-    A file has `version` and `sha256` besides: the checksum is over all else that it says.
+    A file also has `version` and `sha256`, the checksum of all its other fields.
     """
 
     what: str
@@ -33,7 +33,7 @@ class Kind(Generic[Record]):
     contradictions: Callable[[Any], Iterator[str]] = lambda _: iter(())
 
     def read(self, path: Path) -> Record:
-        """Return the record at `path`; UserError where it is missing, unsigned or not sound."""
+        """Return the record at `path`; UserError if it is missing, unsigned or invalid."""
         record, signed = opened(path)
         if not signed:
             raise UserError(f"{path} has no version and sha256, as older code wrote it: {MIGRATE}")
@@ -46,7 +46,7 @@ class Kind(Generic[Record]):
         return found
 
     def write(self, path: Path, record: Record) -> None:
-        """Write `record`, checked as `read` does it, with version and checksum."""
+        """Write `record` with version and checksum, after the same checks as `read`."""
         content: Any = record
         if said := self._wrong(content, path):
             raise UserError(f"{path} is not written, as no record of {self.what} is so: {said}")
@@ -58,7 +58,7 @@ class Kind(Generic[Record]):
         return TypeAdapter(self.schema)
 
     def _wrong(self, record: Any, path: Path) -> str | None:
-        """Say what is wrong with a record first, and where in it."""
+        """Return the first error in a record and the field it is in."""
         try:
             self._adapter.validate_json(json.dumps(record))
             return next(chain(_misplaced(record, path), self.contradictions(record)), None)
@@ -70,9 +70,9 @@ class Kind(Generic[Record]):
 
 
 def opened(path: Path) -> tuple[Any, bool]:
-    """Return what the file at `path` says without its signature, and whether it has one.
+    """Return the contents of the file at `path` without its signature, and whether it has one.
 
-    UserError where the checksum or the version is another one than it should be.
+    Raises UserError for a wrong checksum or version.
     """
     record = files.read_json(path)
     signed = isinstance(record, dict) and not record.keys().isdisjoint(("version", "sha256"))
@@ -84,16 +84,16 @@ def opened(path: Path) -> tuple[Any, bool]:
 
 
 def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
-    """Yield what `path` says, in its folders `key~value`, and the record does not."""
+    """Yield each value in the folders `key~value` of `path` that differs from the record's."""
     own = record | record.get("cell", {})
-    told = dict(part.split("~", 1) for part in path.parts if "~" in part)
-    if "seed" in told and own.get("repeat"):
-        told.setdefault("repeat", "0")
-    for key, value in told.items():
+    values = dict(part.split("~", 1) for part in path.parts if "~" in part)
+    if "seed" in values and own.get("repeat"):
+        values.setdefault("repeat", "0")
+    for key, value in values.items():
         if key in own and str(own[key]) != value:
             yield f"its {key} is {own[key]}, that of its folder {value}"
 
 
 def _checksum(record: dict[str, Any]) -> str:
-    """Return the SHA-256 of a record's content, however it is laid out."""
+    """Return the SHA-256 of a record's content, whatever its layout."""
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()

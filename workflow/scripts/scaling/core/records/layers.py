@@ -1,4 +1,4 @@
-"""What records of Part B say of the layers of a quantized network."""
+"""Record fields that describe the layers of a quantized network (Part B)."""
 
 from typing import Literal, NotRequired
 
@@ -8,14 +8,14 @@ from scaling.core.records.fields import Amount, Fraction, Pair, Positive, Second
 
 
 class EntranceScale(TypedDict):
-    """How the images are quantized: in levels per unit."""
+    """How the input images are quantized: in levels per unit."""
 
     scale: Amount
     range: Pair
 
 
 class Entrance(EntranceScale):
-    """The same, with the first and last level as `steps`; noise is in dB."""
+    """Input quantization with the first and last level as `steps`; noise in dB."""
 
     clipped_share_calibration: Fraction | None
     steps: list[int]
@@ -24,9 +24,9 @@ class Entrance(EntranceScale):
 
 
 class Layer(TypedDict):
-    """A layer of a quantized network, as `quantization.layer_statistics` describes it.
+    """A layer of a quantized network; see `quantization.layer_statistics`.
 
-    Those with scales of activations have no such fields where only weights are quantized.
+    Fields of activation scales are absent where only weights are quantized.
     """
 
     layer: str
@@ -59,14 +59,14 @@ class Layer(TypedDict):
 
 
 class Counts(TypedDict):
-    """How many values lie between each two edges, which are in the unit of the floats."""
+    """A histogram: the number of values between consecutive edges, in float units."""
 
     bin_edges: list[float]
     counts: list[Whole]
 
 
 class Histogram(TypedDict):
-    """How the values of one quantity of a layer are distributed, before and after quantization."""
+    """The distribution of one quantity of a layer before and after quantization."""
 
     layer: str
     quantity: str
@@ -76,7 +76,7 @@ class Histogram(TypedDict):
 
 
 class OldLayer(TypedDict):
-    """A layer of a tutorial CNN of which stages alone were kept."""
+    """A layer of a tutorial CNN in a record that has stages only."""
 
     layer: str
     weight_scale: Amount
@@ -102,7 +102,7 @@ class ResNetLayer(TypedDict):
 
 
 class GpuSpeed(TypedDict):
-    """Seconds of a layer's matrix product on a GPU, or of the whole network, without its sizes."""
+    """Seconds of a layer's matrix product on a GPU; for the whole network without its sizes."""
 
     layer: str
     patches: NotRequired[Positive]

@@ -1,4 +1,4 @@
-"""The records of what a machine can do, and of what its ranks share."""
+"""Records of a machine's measured limits and of the synchronization experiments."""
 
 from typing import Annotated, Literal, NotRequired
 
@@ -24,11 +24,11 @@ Drift = Annotated[
     dict[Literal["mean_max", "mean_mean", "variance_max", "variance_mean"], Amount | None],
     Len(4, 4),
 ]
-"""How far the ranks' running statistics are apart, relative to their size."""
+"""The spread of the running statistics over the ranks, relative to their size."""
 
 
 class Host(TypedDict):
-    """A machine's CPU as `instruments.machine` sees it; null is what it does not tell."""
+    """The state of a machine's CPU (`instruments.machine`); null where unknown."""
 
     host: str
     cores: Positive
@@ -39,9 +39,9 @@ class Host(TypedDict):
 
 
 class Gpu(TypedDict):
-    """A GPU as `instruments.machine` sees it; null is what its driver does not tell.
+    """The state of a GPU (`instruments.machine`); null where its driver does not report it.
 
-    The PCIe link's generation and width are those of now and the most there can be.
+    The PCIe link's generation and width are given as current and maximum.
     """
 
     host: str
@@ -62,7 +62,7 @@ class Gpu(TypedDict):
 
 
 class Finding(TypedDict):
-    """What is bad or odd of a host, or of one of its GPUs (a UUID, else "")."""
+    """A problem with a host, or with one of its GPUs (a UUID, else "")."""
 
     severity: Literal["bad", "odd"]
     host: str
@@ -71,7 +71,7 @@ class Finding(TypedDict):
 
 
 class Look(Record):
-    """The look at a machine before it measures, `check.json`."""
+    """The machine check before measuring, `check.json`."""
 
     check: str
     hosts: list[Host]
@@ -90,7 +90,7 @@ class AllReduce(TypedDict):
 
 
 class Sweep(Record):
-    """All-reduces over sizes of messages, `sweep.json`."""
+    """All-reduces over message sizes, `sweep.json`."""
 
     gpus: Positive
     backend: str
@@ -100,7 +100,7 @@ class Sweep(Record):
 
 
 class Peak(TypedDict):
-    """Seconds of one operation in each repeat; `instruments.peaks` says which fields apply."""
+    """Seconds of one operation in each repeat; see `instruments.peaks` for which fields apply."""
 
     quantity: Literal["matrix_product", "device_copy", "gpu_to_gpu_copy"]
     seconds: Repeats
@@ -113,7 +113,7 @@ class Peak(TypedDict):
 
 
 class Peaks(Record):
-    """What a machine can do at best, `peaks.json`; `gpus` is 0 on a CPU."""
+    """The measured peak rates of a machine, `peaks.json`; `gpus` is 0 on a CPU."""
 
     device: Device
     gpus: Whole
@@ -122,7 +122,7 @@ class Peaks(Record):
 
 
 class Message(TypedDict):
-    """A message as `instruments.messages` records it; step 0 is before the first one."""
+    """A message recorded by `instruments.messages`; step 0 is before the first step."""
 
     step: Whole
     phase: str
@@ -133,7 +133,7 @@ class Message(TypedDict):
 
 
 class Order(TypedDict):
-    """The images that a rank drew in an epoch, as `synchronization.orders` describes them."""
+    """The images that a rank drew in an epoch; see `synchronization.orders`."""
 
     epoch: Whole
     rank: Whole
@@ -145,7 +145,7 @@ class Order(TypedDict):
 
 
 class Permutation(TypedDict):
-    """The orders that a sampler draws for so many ranks."""
+    """The orders that a sampler draws for a number of ranks."""
 
     sampler: str
     gpus: Positive
@@ -155,7 +155,7 @@ class Permutation(TypedDict):
 
 
 class Step(TypedDict):
-    """The messages of the first steps of one way to train."""
+    """The messages of the first training steps of one parallel mode."""
 
     way: str
     bucket_bytes: list[Whole]
@@ -164,13 +164,13 @@ class Step(TypedDict):
 
 
 class RankEpoch(EpochOfRank):
-    """An epoch of a training, the first is 0."""
+    """An epoch of a training as one rank saw it, counted from 0."""
 
     epoch: Whole
 
 
 class RankModel(TypedDict):
-    """A rank's copy of the trained model."""
+    """One rank's copy of the trained model."""
 
     rank: Whole
     test_loss: Amount | None
@@ -180,7 +180,7 @@ class RankModel(TypedDict):
 
 
 class SharedTraining(TypedDict):
-    """A training with recipe `plain`, and its ranks beside one another."""
+    """A training with recipe `plain`, with the results of each rank."""
 
     buffers: str
     set_epoch: bool
@@ -192,7 +192,7 @@ class SharedTraining(TypedDict):
 
 
 class BufferSeconds(OfRank):
-    """An epoch of one rank on batches in memory, in one round of all kinds of buffers."""
+    """Seconds of one rank's epoch on in-memory batches, in one round over the buffer modes."""
 
     buffers: str
     round: Positive
@@ -200,7 +200,7 @@ class BufferSeconds(OfRank):
 
 
 class Agreement(TypedDict):
-    """How far a strategy's parameters are from those of DistributedDataParallel, by their way."""
+    """The distance of a strategy's parameters from DDP's, relative to the length of DDP's path."""
 
     strategy: str
     steps: Positive
@@ -216,7 +216,7 @@ class Sizes(TypedDict):
 
 
 class Synchronization(Record):
-    """The experiments on what ranks share, `synchronization.json`."""
+    """The record of the synchronization experiments, `synchronization.json`."""
 
     gpus: Positive
     device: Device

@@ -1,4 +1,4 @@
-"""The records of Part B."""
+"""The records of Part B (quantization)."""
 
 from collections.abc import Iterable
 from operator import itemgetter
@@ -34,10 +34,10 @@ from scaling.core.records.layers import (
 
 Document = Row
 VARIANT_PATTERN = "variant~{variant}/quantization.json"
-"""Where the record of a variant lies, from the folder of its seed."""
+"""The path of a variant's record below the folder of its seed."""
 
 Exactness = Annotated[dict[Literal["logits", "differing"], Whole], Len(2, 2)]
-"""How many logits were computed in integers too, and how many of them differ."""
+"""The number of logits also computed in integers, and how many of them differ."""
 Classes = Annotated[dict[Literal["labels", "float32", "variant"], str], Len(3, 3)]
 """Classes of all test images, as `core.paired_accuracy` encodes them."""
 Versions = dict[str, str | None]
@@ -50,7 +50,7 @@ class FloatAccuracy(TypedDict):
 
 
 class StageAccuracy(FloatAccuracy):
-    """An accuracy, and how it differs from the float network's; see `core.paired_accuracy`."""
+    """An accuracy and its difference to the float network's; see `core.paired_accuracy`."""
 
     difference_points: float
     agreement_percent: Percent
@@ -58,7 +58,7 @@ class StageAccuracy(FloatAccuracy):
 
 
 class Accuracy(StageAccuracy):
-    """The same, and how sure the difference is."""
+    """An accuracy, its difference to the float network's, and that difference's significance."""
 
     standard_error_points: Amount
     gained: Whole
@@ -66,14 +66,14 @@ class Accuracy(StageAccuracy):
 
 
 class OfSeed(Record):
-    """Whose network was quantized, and the images that it was made with."""
+    """The seed of the quantized network, and the images used."""
 
     seed: Whole
     dataset: Images
 
 
 class VariantOfSeed(OfSeed):
-    """Which variant of a seed's tutorial CNN it is."""
+    """The seed and the variant of a tutorial CNN."""
 
     variant: str
     scheme: Options
@@ -81,13 +81,13 @@ class VariantOfSeed(OfSeed):
 
 
 class RefusedRecord(VariantOfSeed):
-    """A variant that cannot be made: `refused` says why."""
+    """A variant that cannot be built: `refused` is the reason."""
 
     refused: str
 
 
 class VariantRecord(Accuracy, VariantOfSeed):
-    """A variant that was made; see `quantization.variant`."""
+    """A variant that was built and evaluated; see `quantization.variant`."""
 
     float32: FloatAccuracy
     classes: Classes
@@ -103,13 +103,13 @@ class VariantRecord(Accuracy, VariantOfSeed):
 
 
 class Stage(StageAccuracy):
-    """A stage of quantization, with the accuracy of the network there."""
+    """A quantization stage with the network's accuracy at that stage."""
 
     stage: str
 
 
 class OldStagesRecord(OfSeed):
-    """The stages of a seed's tutorial CNN, `stages.json`, of a study without variants."""
+    """The stages of a seed's tutorial CNN, `stages.json`, in a study without variants."""
 
     device: str
     calibration_images: Whole
@@ -130,11 +130,11 @@ TutorialCnn = Annotated[
     | Annotated[OldStagesRecord, Tag("stages")],
     Discriminator(_form),
 ]
-"""What `quantization.json` is of: a variant, or why there is none; older studies have stages."""
+"""Contents of `quantization.json`: a variant or its refusal; older studies have stages."""
 
 
 class ResNetStage(Accuracy, Stage):
-    """A stage of ResNet-18, by kind of weight scales; only integers have bytes and bounds."""
+    """A stage of ResNet-18 for one kind of weight scales; only integers have bytes and bounds."""
 
     float32_bytes: Positive
     weight_scales: NotRequired[Literal["tensor", "channel"]]
@@ -146,8 +146,7 @@ class ResNetStage(Accuracy, Stage):
 class StagesRecord(OfSeed):
     """All stages of a seed's ResNet-18, `resnet18.json`; see `quantization.resnet_stages`.
 
-    `ranges` are the lowest and the highest value of each layer on the calibration images, null
-    where they were not kept.
+    `ranges` are the minimum and maximum of each layer on the calibration images, null if not kept.
     """
 
     device: str
@@ -160,7 +159,7 @@ class StagesRecord(OfSeed):
 
 
 class Network(Accuracy):
-    """A network of a backend or of ours; `seconds` a call in each round, by images of a batch."""
+    """A backend's network or ours; `seconds` per call in each round, by images per batch."""
 
     agreement_ours_percent: Percent
     file_bytes: Positive
@@ -168,7 +167,7 @@ class Network(Accuracy):
 
 
 class Peer(TypedDict):
-    """A backend with its networks, none where it is not installed or failed (`note`)."""
+    """A backend with its networks; none if it is not installed or failed (see `note`)."""
 
     peer: str
     status: Literal["measured", "not installed", "failed"]
@@ -179,7 +178,7 @@ class Peer(TypedDict):
 
 
 class PeersRecord(OfSeed):
-    """Other quantizers beside ours, `peers.json`."""
+    """Other quantization backends compared with ours, `peers.json`."""
 
     calibration_images: Whole
     test_images: Positive
@@ -189,7 +188,7 @@ class PeersRecord(OfSeed):
 
 
 class ExportedNetwork(Network):
-    """A network as an ONNX file, beside the one that it was made from."""
+    """A network exported to ONNX, compared with its original."""
 
     differing_classes: Whole
     logits: NotRequired[Whole]
@@ -198,7 +197,7 @@ class ExportedNetwork(Network):
 
 
 class ExportRecord(OfSeed):
-    """A seed's networks as ONNX files, `export.json`."""
+    """A seed's networks exported to ONNX, `export.json`."""
 
     model: str
     calibration_images: Whole
@@ -215,6 +214,6 @@ EXPORT = Kind[Row]("quantize_export.py", ExportRecord)
 
 
 def read(kind: Kind[Row], paths: Iterable[Path]) -> list[Document]:
-    """Return records by seed, those of a seed as given, without variants that were refused."""
+    """Return the records at `paths`, sorted by seed, without refused variants."""
     found = [record for record in map(kind.read, paths) if "refused" not in record]
     return sorted(found, key=itemgetter("seed"))

@@ -1,4 +1,4 @@
-"""The record of a run of the grid: its fields, and what they may not contradict."""
+"""The record of a grid run: its fields and consistency checks."""
 
 import math
 from collections.abc import Iterator
@@ -31,15 +31,15 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 Startup = Annotated[dict[Literal[Phase, "total"], Amount], Len(6, 6)]
 """Seconds of `PHASES` and their total."""
 Graphs = Annotated[dict[Literal["kept", "made"], Whole], Len(2, 2)]
-"""How many came from the cache, and how many were compiled."""
+"""Numbers of compiled graphs: loaded from the cache, and compiled anew."""
 
 
 class GpuReading(TypedDict):
-    """One GPU over a span of time; null is what its driver does not tell.
+    """Counters of one GPU over an interval; null where its driver does not report them.
 
-    `energy_joules` it took and `held_back_seconds` by each reason that is counted; `sm_mhz` and
-    `celsius` at the end. At its power limit a driver lowers the clocks: the same work takes longer
-    than on a GPU that has only begun to work. An H200 counts in steps of 0.1 s.
+    `energy_joules` used and `held_back_seconds` by each throttling reason; `sm_mhz` and `celsius`
+    at the end. At its power limit a GPU lowers its clocks: the same work then takes longer than on
+    a GPU that has just started. An H200 updates its energy counter every 0.1 s.
     """
 
     energy_joules: Amount | None
@@ -49,14 +49,14 @@ class GpuReading(TypedDict):
 
 
 class OfRank(TypedDict):
-    """What one rank did in so many iterations."""
+    """What one rank measured in a number of iterations."""
 
     rank: Whole
     iterations: Whole
 
 
 class EpochOfRank(OfRank):
-    """An epoch as one rank saw it. Seconds are host seconds between device synchronisations."""
+    """An epoch as one rank saw it; seconds are host seconds between device synchronizations."""
 
     seconds: Seconds
     loader_seconds: Amount
@@ -68,9 +68,9 @@ class EpochOfRank(OfRank):
 class EpochRow(EpochOfRank):
     """An epoch of a run.
 
-    `power_capped_seconds`: for how long one of the rank's GPUs was held back by its power limit, as
-    the driver counts it; null where none does. `gpu_readings` are those of its GPUs over the epoch,
-    empty on a CPU.
+    `power_capped_seconds`: how long one of the rank's GPUs was at its power limit, by the driver's
+    counter; null if not counted. `gpu_readings` are the rank's GPU counters over the epoch, empty
+    on a CPU.
     """
 
     epoch: Positive
@@ -80,7 +80,7 @@ class EpochRow(EpochOfRank):
 
 
 class Run(TypedDict):
-    """Which run of the grid it is (`grid.Cell`)."""
+    """Identifies a run of the grid (`grid.Cell`)."""
 
     recipe: str
     strategy: str
@@ -105,7 +105,7 @@ class Model(TypedDict):
 
 @opened
 class Parameters(TypedDict):
-    """Every parameter of `launch.run_spec`, and what could be applied of the recipe's options."""
+    """Every parameter of `launch.run_spec`, and the recipe options that could be applied."""
 
     learning_rate: Amount
     momentum: Amount
@@ -125,21 +125,21 @@ class Parameters(TypedDict):
 
 
 class Evaluation(TypedDict):
-    """The test set after the last epoch."""
+    """Metrics on the test set after the last epoch."""
 
     test_loss: Amount | None
     test_accuracy: Fraction
 
 
 class Settling(TypedDict):
-    """How the measured epochs changed; see `core.settling`."""
+    """Whether the measured epochs were steady; see `core.settling`."""
 
     drift: float | None
     settled: bool
 
 
 class Memory(TypedDict):
-    """The most memory of each device, or process on a host, and what the machine has of it."""
+    """Peak memory of each device (or host process), and the machine's capacity."""
 
     kind: Literal["device", "host"] | None
     peak_bytes: list[Whole]
@@ -147,7 +147,7 @@ class Memory(TypedDict):
 
 
 class Reading(OfRank):
-    """Seconds of communication in so many iterations, or a note that says why there are none."""
+    """Seconds of communication in a number of iterations, or a note why there are none."""
 
     estimate: Literal["without_communication", "profiler", "ddp_log"]
     communication_seconds: NotRequired[Amount]
@@ -170,7 +170,7 @@ class Communication(TypedDict):
 
 
 class InMemory(OfRank):
-    """Seconds of the same iterations on batches in memory, in each repeat."""
+    """Seconds of the same iterations on in-memory batches, in each repeat."""
 
     samples: Whole | None
     seconds: Repeats
@@ -178,7 +178,7 @@ class InMemory(OfRank):
 
 
 class DeviceTime(OfRank):
-    """Seconds of a device in so many iterations, or a note that says why there are none."""
+    """Busy seconds of a device in a number of iterations, or a note why there are none."""
 
     gpu: NotRequired[Whole]
     seconds: NotRequired[Seconds]
@@ -191,11 +191,11 @@ class DeviceTime(OfRank):
 class RunRecord(Record):
     """The record of one run of the grid, `run.json`.
 
-    `message` is one sentence for a status other than ok. `run_seconds`: from the start of the
-    command to the end of its last process, without the wait for GPUs; `shutdown_seconds` of them
-    after the last report. Null is what a run did not reach. `readings`, `in_memory` and
-    `device_time` are as `scaling.instruments.communication` has them. `measured_as`: the strategy
-    of the run that this one shares its measurement with.
+    `message` is one sentence for a status other than ok. `run_seconds` last from the start of the
+    command to the end of its last process, without waiting for GPUs; `shutdown_seconds` are the
+    part after the last report. Fields that a run did not reach are null. For `readings`,
+    `in_memory` and `device_time` see `scaling.instruments.communication`. `measured_as` names the
+    strategy of the run whose measurement this one shares.
     """
 
     cell: Annotated[Row, As(Run)]
@@ -218,7 +218,7 @@ class RunRecord(Record):
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
-    """What no run reports, each in a few words."""
+    """Yield what is impossible in a run, each in a few words."""
     cell, status, rows = record["cell"], record["status"], record["epochs"]
     complete, processes = status in ("ok", "diverged"), len({row["rank"] for row in rows})
     if (status != "ok" and not record["message"]) or (status == "infeasible" and rows):
@@ -244,7 +244,7 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
         if complete and whole and row["iterations"] != math.ceil(row["samples"] / share):
             yield f"epoch {row['epoch']} has other iterations than its samples make"
         samples[row["epoch"]] += row["samples"] if whole else images
-    # The sampler gives all ranks as many, so some images twice.
+    # The sampler gives all ranks the same number, so some images twice.
     if complete and not all(0 <= found - images < max(1, processes) for found in samples.values()):
         yield "an epoch has not the samples that the training set has"
 

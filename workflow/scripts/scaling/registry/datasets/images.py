@@ -1,4 +1,4 @@
-"""Image files of the user's own."""
+"""The user's image files."""
 
 from scaling.registry.dataset import Dataset
 from scaling.registry.registry import Reference

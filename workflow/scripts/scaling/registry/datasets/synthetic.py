@@ -1,4 +1,4 @@
-"""Made-up images in any number, for timing."""
+"""Synthetic images in any number, for timing."""
 
 from scaling.registry.dataset import Dataset
 from scaling.registry.registry import Reference

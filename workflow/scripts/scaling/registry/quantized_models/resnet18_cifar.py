@@ -1,4 +1,4 @@
-"""The grid's ResNet-18, through all stages of int8 quantization at once."""
+"""The grid's ResNet-18, evaluated at all int8 quantization stages at once."""
 
 from scaling.registry.quantized_model import QuantizedModel
 from scaling.registry.registry import Reference

@@ -1,4 +1,4 @@
-"""The small convolutional network of the lab, one variant at a time."""
+"""The lab's small convolutional network, one variant at a time."""
 
 from scaling.registry.quantized_model import QuantizedModel
 from scaling.registry.registry import Reference

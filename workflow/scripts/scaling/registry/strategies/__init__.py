@@ -1,1 +1,1 @@
-"""Ways to spread the training of one model over several GPUs."""
+"""Strategies: how to spread the training of one model over several GPUs."""

@@ -1,11 +1,11 @@
-"""DistributedDataParallel: a process for each GPU, gradients averaged by all-reduces."""
+"""DistributedDataParallel: one process per GPU, gradients averaged by all-reduce."""
 
 from scaling.registry.registry import Reference
 from scaling.registry.strategy import Strategy
 
 
 def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
-    """2(N-1)/N · K: a ring all-reduce sends so much from each GPU (Patarasuk & Yuan 2009)."""
+    """Return 2(N-1)/N · K, which each GPU sends in a ring all-reduce (Patarasuk & Yuan 2009)."""
     return 2 * (gpus - 1) / gpus * gradient_bytes
 
 

@@ -1,17 +1,16 @@
-"""DataParallel: one process that copies the model to every GPU in each step."""
+"""DataParallel: one process that replicates the model to every GPU in each step."""
 
 from scaling.registry.registry import Reference
 from scaling.registry.strategy import Strategy
 
 
 def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
-    """2 K: parameters go round the GPUs as one broadcast, gradients to GPU 0 as one reduce.
+    """Return 2 K: a broadcast of the parameters, and a reduction of the gradients to GPU 0.
 
     NCCL does both by rings, as its log and kernels (Broadcast_RING, Reduce_Sum_f32_RING) on two
-    H200 show: in each, every GPU sends K on to the next but the last of the chain. They follow one
-    another, so a link's direction carries K, then the same or another one K: the bus bandwidth of
-    broadcast and reduce in nccl-tests' PERFORMANCE.md, whatever N. Buffers, inputs and outputs come
-    on top and are not counted.
+    H200 show: every GPU sends K to the next, except the last of the chain. The two follow each
+    other, so a link's direction carries K once or twice: the bus bandwidth of broadcast and reduce
+    in nccl-tests' PERFORMANCE.md, for any N. Buffers, inputs and outputs are not counted.
     """
     return 2 * gradient_bytes if gpus > 1 else 0.0
 
@@ -22,7 +21,7 @@ ENTRY = Strategy(
     processes=lambda gpus: 1,
     busiest_bytes=busiest_bytes,
     sweep_kind="gradients",
-    # Parameters go out before the forward pass, gradients come back after the backward pass.
+    # No overlap: parameters are sent before forward, gradients after backward.
     overlaps=False,
     replicates=True,
     needs_gpu=True,

@@ -1,4 +1,4 @@
-"""FullyShardedDataParallel: each GPU keeps a part of parameters, gradients and optimizer state."""
+"""FullyShardedDataParallel: parameters, gradients and optimizer state sharded over GPUs."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from scaling.registry.strategies.ddp import ENTRY as DDP
 
 
 def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
-    """3(N-1)/N · K: parameters are gathered for either pass, gradients reduced (Zhao et al. 2023).
+    """Return 3(N-1)/N · K: all-gather in both passes, reduce-scatter (Zhao et al. 2023).
 
     Each is a ring that sends (N-1)/N of its bytes from each GPU.
     """

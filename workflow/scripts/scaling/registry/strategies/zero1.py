@@ -1,4 +1,4 @@
-"""ZeRO stage 1: DistributedDataParallel whose optimizer state is spread over the GPUs."""
+"""ZeRO stage 1: DistributedDataParallel with the optimizer state sharded over GPUs."""
 
 from dataclasses import replace
 
@@ -7,10 +7,10 @@ from scaling.registry.strategies.ddp import ENTRY as DDP
 
 
 def busiest_bytes(gpus: int, gradient_bytes: float) -> float:
-    """3(N-1)/N · K: DDP's all-reduce, and each GPU's updated parameters sent to all others.
+    """Return 3(N-1)/N · K: DDP's all-reduce, and a broadcast of each GPU's updated parameters.
 
-    ZeRO itself would do with 2(N-1)/N · K (Rajbhandari et al. 2020, arXiv:1910.02054, section 7);
-    PyTorch's ZeroRedundancyOptimizer broadcasts on top of DDP.
+    ZeRO needs only 2(N-1)/N · K (Rajbhandari et al. 2020, arXiv:1910.02054, section 7); PyTorch's
+    ZeroRedundancyOptimizer broadcasts in addition to DDP.
     """
     return 3 * (gpus - 1) / gpus * gradient_bytes
 

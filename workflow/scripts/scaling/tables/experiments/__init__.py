@@ -1,1 +1,1 @@
-"""Tables of the experiments beside the grid."""
+"""Tables of the experiments apart from the grid."""

@@ -1,4 +1,4 @@
-"""Which runs to compare with which: plain SGD with and without a sweep, and the best remedy."""
+"""Select the runs to compare: plain SGD with and without a sweep, and the best technique."""
 
 from typing import Any
 
@@ -6,25 +6,25 @@ import pandas as pd
 
 PRECISE = "precise_batch_norm"
 OTHER_UPDATES = "muon |lars "
-"""Options by which an update is not SGD's."""
+"""Options that replace SGD's update."""
 OTHER_STEPS = f"{OTHER_UPDATES}|ghost_batch "
-"""Options by which a step costs more than the step of a cell."""
+"""Options that make a step slower than a cell's."""
 
 
 def is_plain(options: str) -> bool:
-    """Whether these options, as tables have them, are plain SGD's: they concern the rate alone."""
-    return not beside_the_rate(options)
+    """Return whether these options (text in tables) are plain SGD's, whatever the rate."""
+    return not non_learning_rate_options(options)
 
 
-def beside_the_rate(options: str) -> list[str]:
-    """Those of these options, as tables have them, that concern more than the rate."""
+def non_learning_rate_options(options: str) -> list[str]:
+    """Return those of these options (text in tables) that do not only set the learning rate."""
     return [option for option in _parts(options) if not option.startswith("scaling ")]
 
 
 def base_rate(runs: pd.DataFrame, chosen: bool = True) -> pd.DataFrame:
-    """The runs of all seeds with plain SGD at the base rate, whatever the batch.
+    """Return all seeds' runs with plain SGD at the unscaled base rate.
 
-    Those `chosen` of convergence.csv; not so, the rows of remedies.csv.
+    With `chosen` rows of convergence.csv, otherwise rows of remedies.csv.
     """
     plain = runs[(runs["options"] == "") & (runs["factor"] == 1)]
     plain = plain[plain["chosen"].eq(True)] if chosen else plain
@@ -32,9 +32,9 @@ def base_rate(runs: pd.DataFrame, chosen: bool = True) -> pd.DataFrame:
 
 
 def plain_sweep(remedies: pd.DataFrame, global_batch: int) -> Any | None:
-    """The row of plain SGD with the most rates tried, at least 2; None without any.
+    """Return the row of plain SGD with the largest sweep (2 rates or more), else None.
 
-    What a remedy with a sweep of its own is compared with at the same global batch.
+    Techniques with a sweep are compared with it at the same global batch.
     """
     rows = remedies[(remedies["global_batch"] == global_batch) & (remedies["rates"] > 1)]
     rows = rows[rows["options"].map(is_plain).astype(bool)]
@@ -42,16 +42,16 @@ def plain_sweep(remedies: pd.DataFrame, global_batch: int) -> Any | None:
 
 
 def reference_epochs(remedies: pd.DataFrame) -> float:
-    """How many epochs the reference has; not a number without it."""
+    """Return the number of epochs of the reference; NaN without one."""
     return float(remedies.loc[remedies["reference"].eq(True), "planned_epochs"].max())
 
 
 def best(remedies: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
-    """The row with the highest accuracy at equal epochs; None without any.
+    """Return the row with the highest accuracy at equal epochs, or None.
 
-    On held-out images where they were evaluated, else on the training images (see
-    `evaluated_best`), so that the test set may judge the choice. Equal are as many as the reference
-    has; no seed diverged. `sgd` leaves out Muon and LARS.
+    Accuracy is on held-out images if there are any, else on the training images (see
+    `evaluated_best`), so that the test set can judge the choice. Rows have as many epochs as the
+    reference, and no diverged seed. `sgd` excludes Muon and LARS.
     """
     equal = remedies["planned_epochs"] == reference_epochs(remedies)
     trained = remedies["train_accuracy"].notna() & (remedies["diverged_seeds"] == 0)
@@ -66,9 +66,9 @@ def best(remedies: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | 
 
 
 def evaluated_best(rows: pd.DataFrame, row: Any) -> Any:
-    """Of `rows` the one with precise batch norms that trained as `row` did; `row` without it.
+    """Return the row that trained as `row` did, with precise batch norms; `row` if there is none.
 
-    These two differ by their evaluation alone, so no training figure can choose between them.
+    The two differ only in evaluation, so training metrics cannot choose between them.
     """
     same = [
         _parts(options) == [*_parts(row.options), PRECISE] and rate == row.learning_rate

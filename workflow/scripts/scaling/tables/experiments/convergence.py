@@ -1,4 +1,4 @@
-"""What the records of remedies say: a table of runs, of their epochs, of their loss curves."""
+"""Tables of the large-batch records: runs, epochs and loss curves."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,17 +12,17 @@ from scaling.tables.experiments.best_remedy import is_plain
 
 
 def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
-    """One row per run, figures after its last epoch, NaN where not finite.
+    """Return one row per run, with metrics after its last epoch, NaN where not finite.
 
-    A remedy that could not run keeps one row with its `status` and `message`. `chosen` runs have
-    the rate with the lowest loss, of held-out images or else in training; the chosen ones of
-    `reference` are what every other is compared with: the reference batch on one GPU, plain SGD,
-    with the widest sweep of the rate there is. `options` are those of the remedy that differ from
-    plain SGD's, "scaling linear" say, "" for none. `factor` 1 is the rate of the remedy's rule;
-    `at_edge`: the sweep found its best rate at one of its ends. Runs with images
-    `held_out` have figures of these, `validation_…`, and none of the test set, whose figures are by
-    the statistics of batch norms that the technique or the study asks for; by either they stand
-    beside them. A run that diverged may have fewer `epochs` and `updates` than `planned_…`.
+    A technique that could not run has one row with its `status` and `message`. `chosen` runs have
+    the rate with the lowest loss, on held-out images or else in training. The chosen runs of
+    `reference` are the baseline of all others: the reference batch on one GPU, plain SGD, with the
+    widest learning rate sweep. `options` are those that differ from plain SGD's, such as "scaling
+    linear", "" for none. `factor` 1 is the rate of the technique's rule; `at_edge` tells whether
+    the sweep's best rate is at an end. Runs with `held_out` images have metrics of these,
+    `validation_…`, and none of the test set. Test metrics use the batch-norm statistics that the
+    technique or study asks for; both kinds have columns too. A diverged run may have fewer `epochs`
+    and `updates` than `planned_…`.
     """
     reference = _reference(records)
     rows = []
@@ -42,15 +42,15 @@ def runs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
 
 
 def epochs(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
-    """One row per run and epoch; `updates` so far."""
+    """Return one row per run and epoch, with the number of `updates` so far."""
     rows = [{**own, **epoch} for own, run in _runs(records) for epoch in run["epochs"]]
     return schema.frame("convergence_epochs", rows)
 
 
 def curves(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
-    """The training loss over the updates of each record's first seed.
+    """Return the training loss over the updates of each record's first seed.
 
-    A point is the mean over the updates since the one before it; `update` is the last of them.
+    A point is the mean over the updates since the previous point; `update` is the last of them.
     """
     rows = [
         {**own, "update": min(run["updates_per_point"] * index, run["updates"]), "train_loss": loss}
@@ -62,14 +62,14 @@ def curves(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
 
 
 def _runs(records: Sequence[ConvergenceRecord]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Each run beside what tells it from others."""
+    """Yield each run with its identifying columns."""
     for record in records:
         for run in record["result"]["runs"] if record["result"] else []:
             yield {**record, **run}, run
 
 
 def _reference(records: Sequence[ConvergenceRecord]) -> ConvergenceRecord | None:
-    """The record of the reference, None where none is it."""
+    """Return the record of the reference, or None."""
     plain = [
         (len({run["factor"] for run in record["result"]["runs"]}), record)
         for record in records
@@ -82,7 +82,7 @@ def _reference(records: Sequence[ConvergenceRecord]) -> ConvergenceRecord | None
 
 
 def _options(record: ConvergenceRecord) -> str:
-    """The options that differ from plain SGD's and change a run, each in words."""
+    """Return the options that differ from plain SGD's and change a run, in words."""
     plain = Technique().model_dump(exclude={"factors", "lengths", "noise_scale"})
     changed = {name: value for name, value in record["options"].items() if name in plain}
     return ", ".join(

@@ -1,4 +1,4 @@
-"""Trainings run to their end for an accuracy: their seconds and joules, and how they scale."""
+"""Trainings to an accuracy: time, energy, and how they scale with GPUs."""
 
 import math
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 
 
 def full_trainings(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
-    """One row per training of a number of epochs chosen beforehand, towards a test `accuracy`.
+    """Return one row per training with a fixed number of epochs, towards a test `accuracy`.
 
-    `training_seconds`: all its epochs, the first included, each as long as its slowest rank's;
-    `run_seconds`: the whole command, with start-up, evaluation and shut-down. `joules` of all its
-    GPUs over these epochs, empty where not all were read.
+    `training_seconds` are all epochs, each as long as its slowest rank's; `run_seconds` the whole
+    command with start-up, evaluation and shutdown. `joules` are of all its GPUs over these epochs,
+    empty if incomplete.
     """
     rows = []
     for record in records:
@@ -44,11 +44,11 @@ def full_trainings(records: Sequence[RunRecord], accuracy: float) -> pd.DataFram
 
 
 def trained_to_accuracy(trainings: pd.DataFrame) -> pd.DataFrame:
-    """One row per cell of full_trainings.csv: medians over its seeds, `…_min` and `…_max`.
+    """Return one row per cell of full_trainings.csv: medians over its seeds, `…_min` and `…_max`.
 
-    `reached` of its `seeds` came to the accuracy. `speedup` is in training seconds, against the
-    fewest GPUs, with the 95 % interval of the ratio of geometric means (`difference` of the
-    logarithms); without one, with fewer than 2 seeds.
+    `reached` of its `seeds` achieved the accuracy. `speedup` is in training seconds, relative to
+    the fewest GPUs, with the 95 % interval of the ratio of geometric means (`difference` of
+    logarithms), which needs 2 seeds.
     """
     rows, base = [], None
     for _, runs in trainings.groupby(CELL_KEYS):

@@ -1,4 +1,4 @@
-"""What each technique gains over what differs from it in its own option alone, and the verdicts."""
+"""The accuracy gain of each technique over a training without it, and the verdicts."""
 
 from typing import Any
 
@@ -23,27 +23,27 @@ SWEPT, AT_BASE_RATE = "plain SGD with its rate swept alike", "plain SGD at the b
 
 
 def with_gains(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Add `COLUMNS` to remedies.csv without them, from the runs of convergence.csv.
+    """Add `COLUMNS` to remedies.csv, from the runs of convergence.csv.
 
-    Of each technique at equal epochs and each global batch above the reference: `gain` is the
-    difference in mean test accuracy, a fraction, with and without it. A technique with a sweep is
-    compared with plain SGD with a sweep, each at the rate that its sweep chose; one
-    without, and swept plain SGD itself, with plain SGD at the base rate. `gain_low` and
-    `gain_high` are the 95 % interval (`same_runs.difference`), `gain_high_to_refute` is the upper
-    end of that of `confidence_to_refute`, wide enough for the m global batches any of which may
-    refute (`statistics.bonferroni`). Where both have the very same runs, `same_as_compared`, there
-    is nothing to compare: such a batch is not one of the m.
+    For each technique at equal epochs and each global batch above the reference: `gain` is the
+    difference in mean test accuracy, a fraction, with and without it. A technique with a learning
+    rate sweep is compared with swept plain SGD, each at its best rate; a technique without one, and
+    swept plain SGD itself, is compared with plain SGD at the base rate. `gain_low` and `gain_high`
+    are the 95 % interval (`same_runs.difference`); `gain_high_to_refute` is the upper end at
+    `confidence_to_refute`, for m global batches any of which may refute (`statistics.bonferroni`).
+    If both have the same runs, `same_as_compared` is True, and the batch does not count among the
+    m.
 
     `helps` is the technique's verdict over all these batches. Supported: the 95 % interval is above
-    0 at all of them, none has the same runs, and at none is plain SGD's best rate at an end of its
-    sweep, beyond which plain SGD may be better. Refuted: the wide interval is below 0 at one where
-    the technique's best rate is not at an end, beyond which the technique may be better. It is ""
-    for what is no technique at equal epochs.
+    0 at all of them, none has the same runs, and plain SGD's best rate is never at an end of its
+    sweep, where plain SGD might be better still. Refuted: the wide interval is below 0 at one of
+    them where the technique's best rate is not at an end. It is "" for anything else than a
+    technique at equal epochs.
     """
     chosen = runs[runs["chosen"].eq(True)]
     reference = chosen[chosen["reference"].eq(True)]
     larger = table[table["global_batch"] > reference["global_batch"].max()]
-    # All but plain SGD at the base rate, and what trains for more epochs than the reference.
+    # All but plain SGD at the base rate and trainings longer than the reference.
     known = table[(table["options"] != "") | (table["rates"] > 1)]
     epochs = known.groupby("remedy", sort=False)["planned_epochs"].max()
     found: dict[Any, dict[str, Any]] = {}
@@ -56,7 +56,7 @@ def with_gains(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 def _gains(
     rows: pd.DataFrame, chosen: pd.DataFrame, table: pd.DataFrame
 ) -> dict[Any, dict[str, Any]]:
-    """The columns of one technique's rows, by their labels."""
+    """Return the columns of one technique's rows, by their labels."""
     found: dict[Any, dict[str, Any]] = {}
     pairs = {}
     swept = rows["rates"].max() > 1 and not rows["options"].map(is_plain).any()

@@ -1,4 +1,4 @@
-"""How many images each global batch needs to an accuracy, and what foretells it."""
+"""The images that each global batch needs to an accuracy, and the gradient noise scale."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import pandas as pd
 
 from scaling.core.records.convergence import ConvergenceRecord
 from scaling.tables import schema
-from scaling.tables.experiments.time_to_accuracy import needed
+from scaling.tables.experiments.time_to_accuracy import epochs_to_target
 
 _OF_AN_EPOCH = ["seed", "epoch", "updates", "test_accuracy", "train_images"]
 
@@ -16,18 +16,18 @@ _OF_AN_EPOCH = ["seed", "epoch", "updates", "test_accuracy", "train_images"]
 def images_to_accuracy(
     records: Sequence[ConvergenceRecord], accuracies: Sequence[float]
 ) -> pd.DataFrame:
-    """One row per test accuracy (a fraction) and global batch: what needs the fewest images to it.
+    """Return one row per test accuracy (a fraction) and global batch: the fewest images needed.
 
-    Of all techniques, at all the lengths (`planned_epochs`) that they were trained for: epochs
-    until test accuracy first is as high, the median over the seeds of the chosen rate, `…_min` and
-    `…_max`; infinite where it never is. `images` and `updates` are those of the median. As MLPerf's
-    reference points, it is the best that was found, chosen by these very figures.
+    It is the minimum over all techniques and all their lengths (`planned_epochs`) of the epochs
+    until test accuracy first reaches the target: the median over the seeds at the chosen rate,
+    `…_min` and `…_max`; infinite if never. `images` and `updates` are the median's. As in MLPerf's
+    reference points, the best is chosen by these values themselves.
     """
     keys = ["global_batch", "remedy", "planned_epochs"]
     trained = pd.DataFrame(_epochs(records, "runs", "longer"), columns=[*keys, *_OF_AN_EPOCH])
     rows = [
         dict(zip(keys, names, strict=True))
-        | needed(epochs, "test_accuracy", accuracy)
+        | epochs_to_target(epochs, "test_accuracy", accuracy)
         | {"accuracy": accuracy, "images": epochs["train_images"].iloc[0]}
         for names, epochs in trained.groupby(keys, sort=False)
         for accuracy in accuracies
@@ -39,7 +39,7 @@ def images_to_accuracy(
 
 
 def _epochs(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str, Any]]:
-    """Return the epochs of these kinds of runs at a chosen rate, each beside its run and record."""
+    """Return the epochs of these kinds of runs at a chosen rate, each with its run and record."""
     return [
         {**record, **run, **epoch}
         | {"train_images": record["training"]["train_images"] or record["dataset"]["train_images"]}
@@ -52,16 +52,16 @@ def _epochs(records: Sequence[ConvergenceRecord], *kinds: str) -> list[dict[str,
 
 
 def along_small_batches(noise: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of noise_scale.csv of its first technique, at that one's least batch."""
+    """Return the rows of noise_scale.csv of its first technique, at that one's smallest batch."""
     own = noise[noise["remedy"].isin(noise["remedy"].head(1))]
     return own[own["global_batch"] == own["global_batch"].min()]
 
 
 def noise_scale(records: Sequence[ConvergenceRecord]) -> pd.DataFrame:
-    """One row per run that measured it and epoch: the noise scale in images, with its interval.
+    """Return one row per run and epoch with a gradient noise scale, in images with its interval.
 
-    Of runs at a chosen rate and the study's length; see `convergence.noise_scale`. Infinite where
-    no signal was seen.
+    Includes runs at a chosen rate and the study's length; see `convergence.noise_scale`. Infinite
+    where the gradient is not distinguishable from noise.
     """
     names = ("noise_scale", "noise_scale_low", "noise_scale_high")
     rows = [

@@ -1,4 +1,4 @@
-"""The tables of quantization: rows for each variant, for pairs of variants, and for each layer."""
+"""Tables of quantization: variants, pairs of variants, and layers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,15 +19,14 @@ WORST = {
     "clipped_share_test": max,
     "accumulator_bound": max,
 }
-"""How the figure of the worst layer is found; each layer's own is in the table of layers."""
+"""How to reduce a quantity over layers; the table of layers has each one."""
 
 
 def variants(documents: list[Document]) -> pd.DataFrame:
-    """Make a row per seed and variant, after a row float32 for each seed; by seed, then as given.
+    """Return a row per seed and variant, after a row float32 per seed; in the given order.
 
-    `mean_standard_error_points` is that of the variant's mean difference over `mean_seeds`. A
-    document from before there were variants gives the rows of its stages, with the columns of that
-    time.
+    `mean_standard_error_points` is of the variant's mean difference over `mean_seeds`. A record
+    without variants gives the rows of its stages.
     """
     by_name = _by_variant(documents)
     rows: list[dict[str, Any]] = []
@@ -45,7 +44,7 @@ def variants(documents: list[Document]) -> pd.DataFrame:
 
 
 def _by_variant(documents: list[Document]) -> dict[str, dict[int, Document]]:
-    """Map each variant to its documents by seed; those from before variants have none."""
+    """Map each variant to its documents by seed; those without variants are left out."""
     found: dict[str, dict[int, Document]] = {}
     for document in documents:
         if "variant" in document:
@@ -78,16 +77,15 @@ def _variant(document: Document, others: list[Document]) -> dict[str, Any]:
     if exactness := document["exactness"]:
         row |= {"logits_compared": exactness["logits"], "logits_differing": exactness["differing"]}
     if scheme.mistakes:
-        # What reveals them, beside the correct variant of the same options.
         for sound in [other for other in others if _scheme(other) == scheme.sound][:1]:
             row["revealed_by"] = "; ".join(revealed_by(document, sound))
     return row
 
 
 def layers(documents: list[Document]) -> pd.DataFrame:
-    """Make a row per seed, variant and layer, the images first; by seed, then as given.
+    """Return a row per seed, variant and layer, the input images first; in the given order.
 
-    Documents from before there were variants have no such rows.
+    Records without variants have no such rows.
     """
     rows = []
     for document in sorted(documents, key=lambda document: document["seed"]):
@@ -99,16 +97,16 @@ def layers(documents: list[Document]) -> pd.DataFrame:
 
 
 def histograms(documents: list[Document]) -> pd.DataFrame:
-    """Make a row for each bin that has values, of the first seed of the variant that is drawn.
+    """Return a row for each non-empty bin, for the first seed of the variant to draw.
 
-    `values` are the layer's as `float` or as `int8`, both in the unit of the floats; a step is
-    1 / `scale`; `lowest` and `highest` are the integers that there can be.
+    `values` are the layer's as `float` or as `int8`, both in float units; a quantization step is 1
+    / `scale`; `lowest` and `highest` are the range of integers.
     """
     kept = sorted((one for one in documents if one.get("histograms")), key=lambda one: one["seed"])
     rows = []
     for document in kept[:1]:
         layers = {layer["layer"]: layer for layer in document["layers"]}
-        # Before there were variants, all was int8.
+        # Records without variants are int8.
         own = {"seed": document["seed"], "stage": document.get("variant", STAGES[-1])}
         for entry in document["histograms"]:
             lowest, highest = _levels(layers[entry["layer"]], entry["quantity"])
@@ -125,7 +123,7 @@ def histograms(documents: list[Document]) -> pd.DataFrame:
 
 
 def _levels(layer: dict[str, Any], quantity: str) -> tuple[int, int]:
-    """The lowest and the highest integer that a layer's values can have."""
+    """Return the lowest and the highest integer that a layer's values can have."""
     if quantity == "weights":
         highest = 2 ** (layer.get("weight_bits", 8) - 1) - 1
         return -highest, highest
@@ -134,7 +132,7 @@ def _levels(layer: dict[str, Any], quantity: str) -> tuple[int, int]:
 
 
 def _images(images: dict[str, Any]) -> dict[str, Any]:
-    """Describe the network's input as a layer: what it passes on is the first layer's input."""
+    """Return the network's input as a layer whose output is the first layer's input."""
     return {
         "layer": "images",
         "output_scale": images["scale"],
@@ -159,8 +157,8 @@ def _spread(row: dict[str, Any]) -> dict[str, Any]:
 def paired(documents: list[Document]) -> pd.DataFrame:
     """Compare variants of the same networks image by image, over all seeds that both have.
 
-    Each stage with the one before, each mistaken one with the correct one of the same options.
-    Documents from before there were variants give no row.
+    Each stage is compared with the one before, each mistaken variant with the correct one of the
+    same options. Records without variants give no row.
     """
     by_stage = _by_variant(documents)
     rows = []

@@ -1,4 +1,4 @@
-"""The tables of reference backends, of ONNX files and of ResNet-18, from records of all seeds."""
+"""Tables of other quantization backends, of ONNX files and of ResNet-18, for all seeds."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ OURS = "this study"
 
 
 def backends(documents: list[Document]) -> pd.DataFrame:
-    """Make a row per seed, engine and precision, or one without figures if it was not measured.
+    """Return a row per seed, backend and precision, or one without values if not measured.
 
-    The difference and agreement are to PyTorch's float32, `agreement_ours_percent` is with our
-    int8. `times_smaller` is the engine's own float32 file over this one. Seconds are medians of a
-    call's; a ratio is the time over that of the same engine's float32 in the same round, as the
-    median, smallest and largest of the rounds: below 1 is faster.
+    Difference and agreement are to PyTorch's float32; `agreement_ours_percent` is with our int8.
+    `times_smaller` compares the backend's float32 file with this one. Seconds are medians per call.
+    A ratio is the time over the same backend's float32 in the same round, as median, minimum and
+    maximum of the rounds: below 1 is faster.
     """
     rows = []
     for document in documents:
@@ -31,9 +31,10 @@ def backends(documents: list[Document]) -> pd.DataFrame:
 
 
 def exports(documents: list[Document]) -> pd.DataFrame:
-    """Make a row per seed, model and network that was written as an ONNX file.
+    """Return a row per seed, model and network that was exported to ONNX.
 
-    As `backends`; what differs, by at most `largest_steps` of a logit, does so from our integers.
+    As `backends`; differences are to our integers, `largest_steps` being the largest, in logit
+    steps.
     """
     rows = [
         {**document, **document["versions"], **document["environment"]}
@@ -45,11 +46,11 @@ def exports(documents: list[Document]) -> pd.DataFrame:
 
 
 def resnet(documents: list[Document]) -> pd.DataFrame:
-    """Make a row per seed, stage and kind of weight scales; float32 has none.
+    """Return a row per seed, stage and kind of weight scales; float32 has no scales.
 
-    Differences are to float32. `logits` were computed in integers too, `differing_logits` of them
-    came out otherwise than simulated; `accumulator_bound` is the worst of all layers. `device` is
-    the GPU that computed, or the CPU.
+    Differences are to float32. `logits` were computed in integers too, of which `differing_logits`
+    differ from the simulation; `accumulator_bound` is the largest of all layers. `device` is the
+    GPU that computed, or the CPU.
     """
     rows = []
     for document in documents:
@@ -66,9 +67,9 @@ def resnet(documents: list[Document]) -> pd.DataFrame:
 
 
 def gpu(documents: list[Document]) -> pd.DataFrame:
-    """Make a row per seed and layer of ResNet-18 as it was timed on a GPU, and one of the network.
+    """Return a row per seed and layer of ResNet-18 as timed on a GPU, and one of the network.
 
-    Seconds of the matrix product [patches, inner] · [inner, outputs], without the unfolding.
+    Seconds are for the matrix product [patches, inner] · [inner, outputs], without im2col.
     """
     rows = [
         {"seed": document["seed"], "gpu": document["environment"]["device_names"][0], **row}
@@ -98,7 +99,7 @@ def _backend_rows(document: Document) -> list[dict[str, Any]]:
 
 
 def _figures(network: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Derive the figures of `network`, whose engine's float32 is `own`."""
+    """Return derived values of `network`, whose backend's float32 is `own`."""
     figures = {key: value for key, value in network.items() if key != "seconds"}
     figures["times_smaller"] = own["file_bytes"] / network["file_bytes"]
     for batch, seconds in network.get("seconds", {}).items():

@@ -1,4 +1,4 @@
-"""Names a quantized variant by its options, and sums up what it costs in accuracy over seeds."""
+"""Name quantized variants by their options, and average their accuracy loss over seeds."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from scaling.core.paired_accuracy import MeanDifference
 from scaling.tables.schema import rows_of
 
 STANDARD_ERRORS = 2.0
-"""A mean difference of no more than this many standard errors is called within noise."""
+"""A mean difference of up to this many standard errors counts as noise."""
 PLAIN = "max-abs"
 UNSIGNED = "unsigned activations"
 WORDS: dict[tuple[str, object], str] = {
@@ -27,16 +27,16 @@ WORDS: dict[tuple[str, object], str] = {
     ("bias", "float"): "float biases",
 }
 OF_WEIGHTS = {"rounding", "weight_range", "weight_scales", "bias_correction"}
-"""The options that matter where activations stay floats."""
+"""Options that apply to float activations."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Means over `seeds`, accuracies in % and differences to float32 in points, with their extent.
+    """Means over `seeds`: accuracies in %, differences to float32 in points, with their range.
 
-    `standard_error_points` is that of the mean difference, image by image over the seeds (see
-    `paired_accuracy.mean_difference`). Where the table has it for other seeds than these, it is
-    √(Σ e²) / seeds, with e each seed's own. NaN where a seed has none.
+    `standard_error_points` is of the mean difference, image by image over the seeds (see
+    `paired_accuracy.mean_difference`). If the table has it for other seeds, it is √(Σ e²) / seeds,
+    with e each seed's standard error. NaN if a seed has none.
     """
 
     seeds: int
@@ -50,27 +50,27 @@ class Cost:
 
     @property
     def within_noise(self) -> bool | None:
-        """Whether two standard errors hold the mean difference; None without a standard error."""
+        """Whether the mean difference is within two standard errors; None without one."""
         if math.isnan(self.standard_error_points):
             return None
         return abs(self.difference_points) <= STANDARD_ERRORS * self.standard_error_points
 
     @property
     def difference(self) -> str:
-        """`−0.20 ± 0.05`, the standard error left out where it is unknown."""
+        """Format the difference, `−0.20 ± 0.05`, without the standard error if it is unknown."""
         return difference(self.difference_points, self.standard_error_points)
 
     @property
     def reach(self) -> str:
-        """`−0.30 to −0.10`, or that there is one seed."""
+        """Format the range over seeds, `−0.30 to −0.10`, or `one seed`."""
         low, high = self.difference_range
         return "one seed" if self.seeds == 1 else f"{fmt.points(low)} to {fmt.points(high)}"
 
 
 def cost(rows: pd.DataFrame) -> Cost:
-    """Sum up one variant's rows in quantization.csv, one for each seed and at least one.
+    """Return the average over one variant's rows of quantization.csv, one per seed.
 
-    Rows of quantization_resnet.csv, which has no errors of means, will do.
+    Also takes rows of quantization_resnet.csv, which have no errors of means.
     """
     accuracies, differences = rows["accuracy_percent"], rows["difference_points"]
     if "mean_seeds" in rows and rows["mean_seeds"].astype(float).eq(len(rows)).all():
@@ -91,20 +91,20 @@ def cost(rows: pd.DataFrame) -> Cost:
 
 
 def between(paired: pd.DataFrame, stage: str, reference: str) -> MeanDifference | None:
-    """Look up `stage` minus `reference` in quantization_paired.csv, None where not compared."""
+    """Return `stage` minus `reference` from quantization_paired.csv, None if not compared."""
     rows = paired[(paired["stage"] == stage) & (paired["reference_stage"] == reference)]
     figures = rows[["difference_points", "standard_error_points"]].itertuples(index=False)
     return next((MeanDifference(*row) for row in figures), None)
 
 
 def difference(points: float, standard_error: float) -> str:
-    """Write a difference in points with its standard error, where that is known."""
+    """Format a difference in points, with its standard error if known."""
     known = "" if pd.isna(standard_error) else f" ± {standard_error:.2f}"
     return fmt.points(points) + known
 
 
 def method(row: Any) -> str:
-    """Say where `row` differs from plain quantization, but for its bits and its mistake."""
+    """Describe how `row` differs from plain quantization, apart from bits and mistake."""
     floats = pd.isna(row.activation_bits)
     found = [
         said
@@ -116,17 +116,17 @@ def method(row: Any) -> str:
 
 
 def bits(row: Any) -> str:
-    """Write `W4 A8`; activations that stay floats are `A32`."""
+    """Format bits as `W4 A8`; float activations are `A32`."""
     activations = 32 if pd.isna(row.activation_bits) else int(row.activation_bits)
     return f"W{int(row.weight_bits)}\u00a0A{activations}"
 
 
 def low_bits(table: pd.DataFrame) -> pd.DataFrame:
-    """Select the correct integer variants by each method that has one below 8 bits, with `method`.
+    """Return the correct integer variants of each method that has one below 8 bits.
 
-    A method's variants at 8 bits are among them: a curve starts there. Activations of 8 bits have a
-    sign, so a method is one with its unsigned self, unless it was evaluated with the same bits both
-    ways.
+    They include the method's variants at 8 bits, where a curve starts, and a column `method`.
+    Signed and unsigned activations of 8 bits count as one method, unless both were evaluated with
+    the same bits.
     """
     sound = table[table["activation_bits"].notna() & (table["mistake"] == "")]
     sound = sound.assign(

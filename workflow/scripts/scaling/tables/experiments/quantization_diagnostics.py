@@ -1,6 +1,6 @@
-"""Diagnostics that tell a mistaken variant from the correct one of the same weights.
+"""Diagnostics that distinguish a mistaken variant from the correct one of the same weights.
 
-Accuracy alone passes several of the published mistakes; the figures of the layers pass none.
+Accuracy alone misses several of the published mistakes; the layers' values miss none.
 """
 
 from collections.abc import Callable
@@ -9,23 +9,23 @@ from scaling.core.paired_accuracy import decode, mean_difference
 from scaling.core.records.quantization import Document
 
 SQNR_DROP_DB = 3.0
-"""A layer this much noisier than the correct one's has at least twice its noise."""
+"""At this drop in SQNR a layer has at least twice the noise of the correct one."""
 STANDARD_ERRORS = 2.0
-HALF = 0.5 + 1e-6
+HALF_LEVEL = 0.5 + 1e-6
 RELATIVE = 1e-5
 
 Diagnostic = Callable[[Document, Document], bool]
 
 
 def _accuracy(mistaken: Document, sound: Document) -> bool:
-    """Test whether accuracy drops by more than two standard errors of the difference by image."""
+    """Return whether accuracy drops by more than two standard errors of the paired difference."""
     labels = decode(sound["classes"]["labels"])
     theirs, ours = (decode(document["classes"]["variant"]) for document in (sound, mistaken))
     return mean_difference(labels, [theirs], [ours]).errors < -STANDARD_ERRORS
 
 
 def _any_layer(tells: Callable[[float, float], bool], *columns: str) -> Diagnostic:
-    """Test whether the mistaken and the correct figure of any layer differ as `tells` says.
+    """Return a test whether `tells` holds for the mistaken and correct values of any layer.
 
     The images count as a layer for the columns that they have.
     """
@@ -50,23 +50,23 @@ DIAGNOSTICS: dict[str, Diagnostic] = {
     "accuracy": _accuracy,
     "SQNR": _any_layer(_noisier, "weight_sqnr_db", "sqnr_after_relu_db"),
     "propagated SQNR": _any_layer(_noisier, "propagated_sqnr_db"),
-    # Training images are clipped, though the levels were meant to hold them all.
+    # Training images are clipped although the levels should cover them.
     "clipped share": _any_layer(lambda wrong, right: wrong > right, "clipped_share_calibration"),
-    # The largest value misses the last level by more than rounding can.
+    # The largest value is further from the last level than rounding allows.
     "S·o·max": _any_layer(lambda wrong, right: abs(wrong / right - 1) > RELATIVE, "top_step"),
-    # A quantized bias is further than half a level from b · S.
-    "bias": _any_layer(lambda wrong, _: wrong > HALF, "bias_error_steps"),
+    # A quantized bias is more than half a level from b · S.
+    "bias": _any_layer(lambda wrong, _: wrong > HALF_LEVEL, "bias_error_steps"),
     "calibration images": lambda mistaken, sound: bool(
         mistaken["calibration_images"] != sound["calibration_images"]
     ),
-    # Other images have calibrated than those chosen from the training set.
+    # Calibration used other images than those chosen from the training set.
     "calibration checksum": lambda mistaken, _: bool(
         mistaken["calibration_checksum"] != mistaken["training_checksum"]
     ),
 }
-"""Each takes the record of the mistaken variant and of the correct one, both with integers."""
+"""Tests of (mistaken record, correct record), both with integers."""
 
 
 def revealed_by(mistaken: Document, sound: Document) -> list[str]:
-    """List the diagnostics that tell the `mistaken` record from the `sound` one."""
+    """Return the diagnostics that distinguish the `mistaken` record from the `sound` one."""
     return [name for name, tells in DIAGNOSTICS.items() if tells(mistaken, sound)]

@@ -1,4 +1,4 @@
-"""What each remedy is worth at each global batch, against the reference batch on one GPU."""
+"""Accuracy of each technique at each global batch, relative to the reference batch on one GPU."""
 
 import math
 from typing import Any
@@ -7,22 +7,28 @@ import pandas as pd
 
 from scaling.tables import schema
 from scaling.tables.experiments import gains
-from scaling.tables.experiments.same_runs import SAME, UNDECIDED, difference, gap, same_runs
+from scaling.tables.experiments.same_runs import (
+    SAME,
+    UNDECIDED,
+    difference,
+    non_inferiority,
+    same_runs,
+)
 
 QUANTITIES = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 
 
 def remedies(runs: pd.DataFrame, margin: float) -> pd.DataFrame:
-    """One row per remedy and global batch of the table of `runs`.
+    """Return one row per technique and global batch, from the table of `runs`.
 
-    Means over the seeds of the chosen rate, of `rates` that were tried, of the test accuracy also
-    minimum and maximum; `validation_accuracy` is that of its sweep on held-out images. `epochs` and
-    `updates` are those done, `planned_…` those asked for. `test_difference`: mean accuracy minus
-    the reference's, a fraction, with its 95 % interval (`same_runs.difference`) and what it tells
-    (`same_runs.gap`, `accuracy_margin` being `margin`): within the margin, behind or undecided;
-    undecided also with fewer than 2 seeds, without a reference, or where a loss was not finite;
-    `SAME`, without an interval, where these are the reference's own runs. A seed "at chance" has
-    figures and counts as diverged. The last columns are those of `gains.with_gains`.
+    Values are means over the seeds of the chosen rate, out of `rates` that were tried, for test
+    accuracy also minimum and maximum; `validation_accuracy` is the sweep's on held-out images.
+    `epochs` and `updates` are completed, `planned_…` requested. `test_difference`: mean accuracy
+    minus the reference's, a fraction, with its 95 % interval (`same_runs.difference`) and verdict
+    (`non_inferiority`, with `margin` as `accuracy_margin`): within the margin, behind or undecided.
+    It is undecided also with fewer than 2 seeds, without a reference, or for a non-finite loss, and
+    `SAME`, without an interval, if these are the reference's own runs. A seed "at chance" has
+    values and counts as diverged. The last columns are from `gains.with_gains`.
     """
     reference = runs[runs["reference"] & runs["chosen"].eq(True)]
     rows = [
@@ -59,11 +65,13 @@ def _row(
 def _against(
     chosen: pd.DataFrame, reference: pd.DataFrame, margin: float
 ) -> tuple[float, float, float, str]:
-    """The difference in test accuracy to the reference, its interval and what it tells."""
+    """Return the difference in test accuracy to the reference, its interval and verdict."""
     if bool(chosen.iloc[0]["reference"]):
         return math.nan, math.nan, math.nan, ""
     if (chosen["diverged"] == "not finite").any():
         return math.nan, math.nan, math.nan, UNDECIDED
     found = difference(chosen, reference, "test_accuracy")
-    told = SAME if same_runs(chosen, reference) else gap(found.low, found.high, margin)
-    return found.mean, found.low, found.high, told
+    verdict = (
+        SAME if same_runs(chosen, reference) else non_inferiority(found.low, found.high, margin)
+    )
+    return found.mean, found.low, found.high, verdict

@@ -1,4 +1,4 @@
-"""Seeds against seeds: the difference of two techniques, and which runs are the same trainings."""
+"""The difference of two techniques over seeds, and whether they share the same trainings."""
 
 import math
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ TRAINED = ["global_batch", "seed", "updates", "train_loss", "train_accuracy"]
 ALL = [*TRAINED, "test_loss", "test_accuracy"]
 CLOSED, BEHIND, UNDECIDED = "within the margin", "behind", "undecided"
 SAME = "the same runs"
-"""Of a comparison of the reference with runs that are its own under another name."""
+"""The verdict if the compared runs are the reference's own under another name."""
 
 
 def same_runs(own: pd.DataFrame, other: pd.DataFrame, columns: Sequence[str] = ALL) -> bool:
-    """Whether these figures are equal in every seed, exactly; all are of one run under two names.
+    """Return whether these values are exactly equal in every seed: one run under two names.
 
-    Remedies that differ in `precise_batch_norm` alone have the same of `TRAINED` and are evaluated
-    in two ways. Never where a loss is not finite.
+    Techniques that differ only in `precise_batch_norm` have equal `TRAINED` columns and two
+    evaluations. False if a loss is not finite.
     """
     ours, theirs = (runs[[*columns]].sort_values("seed").to_numpy(float) for runs in (own, other))
     return bool(len(own)) and np.array_equal(ours, theirs)
@@ -29,11 +29,11 @@ def same_runs(own: pd.DataFrame, other: pd.DataFrame, columns: Sequence[str] = A
 def difference(
     own: pd.DataFrame, other: pd.DataFrame, quantity: str, confidence: float = CONFIDENCE
 ) -> Difference:
-    """The mean of `quantity` of `own` minus that of `other`, with Welch's interval.
+    """Return the mean `quantity` of `own` minus that of `other`, with Welch's interval.
 
-    Where both are the same trainings, evaluated in two ways, it is the interval of their paired
-    differences, as the two samples are not independent. No interval between one run and itself,
-    nor where a loss was not finite: the seeds that are left are the lucky ones.
+    If both are the same trainings, evaluated in two ways, it is the interval of paired differences,
+    as the samples are not independent. There is no interval for a run compared with itself, nor if
+    a loss was not finite, as the remaining seeds are a biased selection.
     """
     own, other = own.sort_values("seed"), other.sort_values("seed")
     first, second = other[quantity].dropna().tolist(), own[quantity].dropna().tolist()
@@ -48,13 +48,13 @@ def difference(
     return statistics.difference(*samples, confidence=confidence)
 
 
-def gap(low: float, high: float, margin: float) -> str:
-    """What the interval from `low` to `high` of accuracy minus the reference's tells.
+def non_inferiority(low: float, high: float, margin: float) -> str:
+    """Return the verdict on the interval from `low` to `high` of an accuracy difference.
 
-    `CLOSED`: all of it is above -`margin`, so a loss that large is excluded (non-inferiority, as
-    trials of treatments have it: guideline EMEA/CPMP/EWP/2158/99, 2005). `BEHIND`: all of it is
-    below 0, and such a loss is not excluded. `UNDECIDED`: it contains both, or is not a number:
-    that 0 is in an interval is no proof of equality.
+    `CLOSED`: all of it is above -`margin`, which excludes a loss of `margin` (non-inferiority, as
+    in clinical trials: guideline EMEA/CPMP/EWP/2158/99, 2005). `BEHIND`: all of it is below 0, and
+    such a loss is not excluded. `UNDECIDED`: it contains both, or is NaN: an interval that contains
+    0 does not prove equality.
     """
     if low > -margin:
         return CLOSED

@@ -1,6 +1,6 @@
-"""Experiments on synchronization: orders of images, messages of a step, buffers of the ranks.
+"""Tables on synchronization: image orders, messages of a step, buffers of the ranks.
 
-Every table is made from the documents synchronization.json, one for each number of GPUs.
+Each is made from the records synchronization.json, one per number of GPUs.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from scaling.tables import schema
 
 KINDS = ["broadcast", "local", "sync_batch_norm"]
 WAYS = ["ddp", "ddp, buffers local", "ddp, SyncBatchNorm", "tuned", "dp", "fsdp", "zero1"]
-"""In the order of the table; each that a machine cannot run has one row that says so."""
+"""Parallel modes in table order; one that a machine does not support has one row with a note."""
 NO_SYNC_BATCH_NORM = "not measured: SyncBatchNorm runs on GPUs only"
 ON_GPUS_ONLY = {
     "ddp, SyncBatchNorm": NO_SYNC_BATCH_NORM,
@@ -29,18 +29,18 @@ CONTENTS = {
     ("update", "broadcast"): "parameters",
     ("backward", "scatter"): "gradients of outputs",
 }
-"""What a message carries, where its phase and kind alone tell it."""
+"""What a message carries, if its phase and kind determine it."""
 BYTES_PER_CHANNEL = 2 * 4
-"""SyncBatchNorm's backward pass sums two float32 numbers for each channel over the ranks."""
+"""SyncBatchNorm's backward pass sums two float32 values per channel over the ranks."""
 
 
 def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """One row per sampler, epoch and rank.
+    """Return one row per sampler, epoch and rank.
 
-    `trained` says that a training drew it; the others were drawn for the table alone. `set_epoch`
-    is whether the sampler was told the epoch (a RandomSampler cannot be). `first_epoch` is the
-    first epoch in which that rank had this very order: `epoch` itself when it is new. Epochs count
-    from 0; the other columns are those of `shards.describe`.
+    `trained` is True for orders of a training; others were only drawn. `set_epoch` is whether
+    sampler.set_epoch was called (a RandomSampler has none). `first_epoch` is the first epoch in
+    which that rank had this order: `epoch` itself if it is new. Epochs count from 0; for the other
+    columns see `synchronization.orders.describe`.
     """
     rows = []
     for document in documents:
@@ -56,15 +56,15 @@ def orders(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _broadcast(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The trainings whose buffers were broadcast."""
+    """Return the trainings with broadcast buffers."""
     return [one for one in document["trainings"] if one["buffers"] == "broadcast"]
 
 
 def accuracy(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """One row per training whose buffers were broadcast: with and without set_epoch, by seed.
+    """Return one row per training with broadcast buffers, with and without set_epoch, by seed.
 
-    Loss and accuracy (a fraction) of the last epoch over all ranks, and on the test images with the
-    model of rank 0; a loss that was not finite is empty.
+    Loss and accuracy (a fraction) are of the last epoch over all ranks, and of rank 0's model on
+    the test images; a non-finite loss is empty.
     """
     rows = []
     for document in documents:
@@ -79,10 +79,10 @@ def accuracy(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """One row per message, in the order of sending.
+    """Return one row per message, in sending order.
 
-    Step 0 is what is sent once, before the first step. `bytes` is what one rank sends of its own
-    (DataParallel: one copy, or the whole batch for scatter and gather); `gradient_bytes` is K.
+    Step 0 is sent once, before the first step. `bytes` are what one rank sends (DataParallel: one
+    copy, or the whole batch for scatter and gather); `gradient_bytes` is K.
     """
     rows = []
     for document in documents:
@@ -105,11 +105,11 @@ def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def content(message: dict[str, Any], way: dict[str, Any], document: dict[str, Any]) -> str:
-    """What a message carries, from its phase, kind, type and size; "other" where nothing fits."""
+    """Return what a message carries, by its phase, kind, type and size; else "other"."""
     phase, kind, size = (message[key] for key in ("phase", "kind", "bytes"))
     model, buffers = (document["model"][f"{part}_bytes"] for part in ("parameter", "buffer"))
     if phase == "start":
-        # The last messages of the start, as many as make up the model, are the model itself.
+        # The last messages of the start that add up to the model's size are the model.
         start = [row for row in way["messages"] if row["phase"] == "start"]
         position = next(index for index, row in enumerate(start) if row is message)
         rest = sum(row["bytes"] for row in start[position:])
@@ -128,20 +128,20 @@ def content(message: dict[str, Any], way: dict[str, Any], document: dict[str, An
 
 
 def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """One row per kind of buffers and rank, of the first seed.
+    """Return one row per buffer mode and rank, of the first seed.
 
-    Loss and accuracy are of the rank's own copy of the model on all test images. The other figures
-    are the same in the rows of all ranks. Seconds of an epoch on batches in memory, the slowest
-    rank's, are median, minimum, maximum and count over the rounds of
-    `synchronization.buffer_seconds`. The drift is that of
-    `synchronization.drift`, relative. What the machine cannot run has one row with a note.
+    Loss and accuracy are of the rank's own model on all test images. Other values are equal for all
+    ranks. Seconds of an epoch on in-memory batches (slowest rank's) are median, minimum, maximum
+    and count over the rounds of `synchronization.training.epoch_seconds`. For the relative drift
+    see `synchronization.training.drift`. A mode that the machine does not support has one row with
+    a note.
     """
     rows = []
     for document in documents:
         columns = ["buffers", "round", "rank", "seconds"]
         timed = pd.DataFrame(document["buffer_seconds"], columns=columns)
-        told = [one for one in document["trainings"] if one["set_epoch"]]
-        first = {one["buffers"]: one for one in reversed(told)}
+        with_set_epoch = [one for one in document["trainings"] if one["set_epoch"]]
+        first = {one["buffers"]: one for one in reversed(with_set_epoch)}
         for kind in KINDS:
             place = {"buffers": kind, "gpus": document["gpus"]}
             if kind not in first:
@@ -160,7 +160,7 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def agreement(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """One row per strategy beside DistributedDataParallel, and one of its own repeat.
+    """Return one row per strategy compared with DistributedDataParallel, and one for its repeat.
 
     See `synchronization.training.distances`.
     """

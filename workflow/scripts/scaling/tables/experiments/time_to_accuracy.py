@@ -1,4 +1,4 @@
-"""How long it takes to a fixed test accuracy, in epochs and by the timing table."""
+"""Time to a fixed test accuracy: epochs times the seconds per epoch of timed cells."""
 
 import math
 from typing import Any
@@ -20,27 +20,25 @@ _PLACE = ["remedy", "global_batch"]
 def time_to_accuracy(
     runs: pd.DataFrame, epochs: pd.DataFrame, timing: pd.DataFrame, margin: float
 ) -> pd.DataFrame:
-    """One row per remedy, global batch and timed cell with that global batch.
+    """Return one row per technique, global batch and timed cell with that global batch.
 
-    The cells are those `timed_with_sgd`: a remedy whose steps cost more (LARS, Muon, ghost batch
-    norm) has one row for a global batch, without times, and is no `best`.
+    The cells are those of `timed_with_sgd`: a technique with slower steps (LARS, Muon, ghost batch
+    norm) has one row per global batch, without times, and is never `best`.
 
     The target is the mean test accuracy of the reference (plain SGD) after its last epoch, minus
-    `margin`. A seed needs the epochs until its test accuracy first is as high, infinitely many if
-    it never is; of them the median over the seeds of the chosen rate, and `…_min`, `…_max`.
+    `margin`. A seed's epochs are those until its test accuracy first reaches it, else infinite; the
+    row has the median over the seeds of the chosen rate, and `…_min`, `…_max`.
 
-    `best` is, at each global batch, the remedy that training accuracy chooses, so that the test set
-    may judge the choice: the one whose training accuracy needs the fewest epochs to the reference's
-    minus `margin` (the median too), of equals the one with the highest
-    at that epoch, or the last one. No seed of it diverged.
+    `best` marks, at each global batch, the technique with the fewest epochs (median) until training
+    accuracy reaches the reference's minus `margin`, so that the test set can judge the choice; ties
+    are decided by training accuracy at that epoch, or the last one. No seed of it diverged.
 
-    `same_split`: the cell has the GPUs and the batch on each that the convergence was measured
-    with. `seconds` and `watt_hours` are the epochs times the cell's of an epoch;
-    `reference_seconds` those of the `best` remedy at the reference batch on one GPU, recipe and
-    strategy being the same, `plain_reference_seconds` those of the reference itself; `speedup` and
-    `plain_speedup` are the ratios, 0 where the accuracy is never reached, and `epoch_speedup` what
-    an epoch alone would promise. A global batch that no timed cell has keeps one row without times.
-    Empty without a reference.
+    `same_split`: the cell has the GPUs and batch per GPU that the convergence was measured with.
+    `seconds` and `watt_hours` are the epochs times the cell's values per epoch; `reference_seconds`
+    those of the `best` technique at the reference batch on one GPU, with the same recipe and
+    strategy, `plain_reference_seconds` the reference's own; `speedup` and `plain_speedup` are the
+    ratios, 0 if the accuracy is never reached, and `epoch_speedup` is the speedup of an epoch. A
+    global batch without a timed cell has one row without times. Empty without a reference.
     """
     reference = runs[runs["reference"] & runs["chosen"].eq(True)]
     if reference.empty:
@@ -48,11 +46,11 @@ def time_to_accuracy(
     targets = {split: reference[f"{split}_accuracy"].mean() - margin for split in ("train", "test")}
     rows = []
     for place, group in epochs[epochs["chosen"].eq(True)].groupby(_PLACE, sort=False):
-        to_train = needed(group, "train_accuracy", targets["train"])["epochs"]
+        to_train = epochs_to_target(group, "train_accuracy", targets["train"])["epochs"]
         then = group["epoch"] == min(to_train, group["epoch"].max())
         own = {
             "target_accuracy": targets["test"],
-            **needed(group, "test_accuracy", targets["test"], "_to_accuracy"),
+            **epochs_to_target(group, "test_accuracy", targets["test"], "_to_accuracy"),
             "epochs_to_train_accuracy": to_train,
             "train_accuracy_then": group.loc[then, "train_accuracy"].mean(),
         }
@@ -87,16 +85,18 @@ def time_to_accuracy(
 
 
 def timed_with_sgd(timing: pd.DataFrame, provenance: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `timing` whose runs updated by SGD: a recipe may have Muon or LARS."""
+    """Return the rows of `timing` whose runs used SGD: a recipe may use Muon or LARS."""
     other = provenance["recipe_options"].str.contains(OTHER_UPDATES).eq(True)
     cells = provenance.loc[~other, CELL_KEYS].drop_duplicates()
     return timing.merge(cells, on=CELL_KEYS)
 
 
-def needed(epochs: pd.DataFrame, quantity: str, target: float, of: str = "") -> dict[str, Any]:
-    """Return the epochs and updates until each seed first is at the target, or infinity.
+def epochs_to_target(
+    epochs: pd.DataFrame, quantity: str, target: float, of: str = ""
+) -> dict[str, Any]:
+    """Return the epochs and updates until the seeds reach the target: the median, or infinity.
 
-    Of both the middle value, the higher of two: there is nothing between 3 and infinity.
+    Of two middle values it is the higher: there is nothing between 3 and infinity.
     """
     reached = epochs[epochs[quantity] >= target].groupby("seed")[["epoch", "updates"]].min()
     first = reached.astype(float).reindex(epochs["seed"].unique(), fill_value=math.inf)
@@ -112,7 +112,7 @@ def needed(epochs: pd.DataFrame, quantity: str, target: float, of: str = "") -> 
 
 
 def _best(rows: pd.DataFrame) -> str | None:
-    """The remedy that training accuracy chooses at a global batch; None where all diverged."""
+    """Return the technique that training accuracy chooses at a global batch, if any."""
     rows = rows[(rows["diverged_seeds"] == 0) & rows["train_accuracy_then"].notna()]
     order = rows.sort_values(
         ["epochs_to_train_accuracy", "train_accuracy_then"], ascending=[True, False], kind="stable"
