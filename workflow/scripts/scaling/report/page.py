@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from scaling.core.errors import UserError
 
+REPORT = Path(__file__).parents[4] / "report"
 COLOURS = {
     "#222222": "var(--ink)",
     "#767676": "var(--soft)",
@@ -29,7 +30,7 @@ _OWN_IDS = re.compile(
 
 
 def render(template: Path, **values: Any) -> str:
-    """`template` and what it includes from its folder, filled with `values`, as HTML.
+    """`template` and what it includes from its folder or `REPORT`, filled with `values`, as HTML.
 
     Texts are escaped. Raises UserError for a template that does not fit.
     """
@@ -41,9 +42,9 @@ def render(template: Path, **values: Any) -> str:
 
 @cache
 def _environment(folder: Path) -> Environment:
-    """The templates of a folder, each compiled once."""
+    """The templates of a folder and of `REPORT`, each compiled once."""
     return Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader([folder, REPORT]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

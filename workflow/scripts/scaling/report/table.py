@@ -146,18 +146,18 @@ class TableSpec:
 
 
 @cache
-def specs() -> dict[str, list[TableSpec]]:
-    """The tables of each part of the report, in their order."""
-    document = yaml.safe_load(SPECS.read_text(encoding="utf-8"))
+def specs(source: Path = SPECS) -> dict[str, list[TableSpec]]:
+    """The tables of each part of a page, in their order, as `source` describes them."""
+    document = yaml.safe_load(source.read_text(encoding="utf-8"))
     return {
         part: [TableSpec(name, **spec) for name, spec in tables.items()]
         for part, tables in document.items()
     }
 
 
-def tables(part: str, frame: Callable[[str], pd.DataFrame]) -> list[Table]:
+def tables(part: str, frame: Callable[[str], pd.DataFrame], source: Path = SPECS) -> list[Table]:
     """The tables of a part that have rows; `frame` gives a table of the study by its name."""
-    made = (spec.make(frame(spec.rows)) for spec in specs()[part])
+    made = (spec.make(frame(spec.rows)) for spec in specs(source)[part])
     return [table for table in made if table is not None]
 
 

@@ -1,51 +1,14 @@
-"""Studies side by side: one table of the figures that all of them have."""
-
-from collections.abc import Mapping
+"""Two studies side by side, cell by cell."""
 
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.tables import noise, schema
-from scaling.tables.communication import SUBTRACTIONS
-
-_LINE = ["recipe", "strategy"]
+from scaling.tables import noise
 
 _TIMES = ["epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count", "samples"]
 _TIMES += ["runs", "epoch_seconds_run_std"]
 VERDICTS = ["slower", "within noise", "faster", "not repeated", "only in A", "only in B"]
 FAILED = ["oom", "oom_host", "timeout"]
-
-
-def of_study(
-    name: str, tables: Mapping[str, pd.DataFrame], model: str, hardware: str
-) -> pd.DataFrame:
-    """The figures of one study from its timing, speedup and bandwidth: one row per cell.
-
-    Communication and bandwidth are by one estimate for each recipe and strategy, see
-    `by_one_estimate`; `estimate` says which, and is empty where a cell has no communication time.
-    """
-    known = by_one_estimate(tables["bandwidth"]).dropna(subset="communication_seconds")
-    columns = [*CELL_KEYS, "estimate", "communication_seconds", "bandwidth_gb_per_s", "utilization"]
-    table = tables["speedup"].merge(known[columns], how="left", on=CELL_KEYS)
-    table = table.merge(tables["timing"][[*CELL_KEYS, "samples"]], how="left", on=CELL_KEYS)
-    return table.assign(study=name, model=model, hardware=hardware)[schema.columns("comparison")]
-
-
-def by_one_estimate(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of one estimate by subtraction for each recipe and strategy of `table`.
-
-    `table` is one of communication or of bandwidths. Only estimates by subtraction exist in every
-    study. Uses the one without loading if every cell that has one of whole epochs has it too, else
-    that of whole epochs.
-    """
-    whole, without = SUBTRACTIONS
-    known = table.dropna(subset="communication_seconds")
-    cells = known.groupby([*_LINE, "estimate"]).size().unstack(fill_value=0)
-    cells = cells.reindex(columns=[whole, without], fill_value=0)
-    apart = (cells[without] > 0) & (cells[without] >= cells[whole])
-    lines = table[_LINE].merge(apart.rename("apart").reset_index(), how="left", on=_LINE)
-    chosen = lines["apart"].eq(True).map({True: without, False: whole}).to_numpy()
-    return table[table["estimate"].to_numpy() == chosen]
 
 
 def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
