@@ -82,7 +82,7 @@ published: small-env ## published studies, derived again and audited: results/pu
 	@echo "The page is results/published.html"
 
 audit: small-env ## what is wrong in studies handed in: make audit STUDY="folder ..." (OPTIONS="--train-images 60000")
-	@python workflow/scripts/audit_studies.py "$$STUDY" $(OPTIONS) --output results/audit.html
+	@PYTHONPATH=workflow/scripts python -m grader.audit_studies "$$STUDY" $(OPTIONS) --output results/audit.html
 
 test: env ## all tests but those on Slurm and in a browser
 	python -m pytest -n 2 --dist loadfile
@@ -104,14 +104,14 @@ test-browser: env ## reports of all stored studies in Chromium; pictures in test
 lint: env ## formatters, linters and the type checker, without changing a file
 	ruff format --check .
 	ruff check .
-	snakefmt --check Snakefile rules
+	snakefmt --check Snakefile rules workflow
 	mypy
 	snakemake --lint
 
 format: env ## let the formatters change the files
 	ruff format .
 	ruff check --fix .
-	snakefmt Snakefile rules
+	snakefmt Snakefile rules workflow
 
 docs: env ## write what is generated: keys in config/README.md, conda pins, the picture of the packages
 	python docs/architecture.py

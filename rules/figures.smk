@@ -1,9 +1,9 @@
 # The figures whose tables the study has, drawn in one job.
-from scaling.figures.registry import FIGURES, STUDY_FIGURES
+from scaling.figures.registry import FIGURES
 
 DRAWN = {
     name: made
-    for name in STUDY_FIGURES
+    for name in FIGURES
     if (made := MADE.tables(map(schema.TABLES.get, FIGURES[name].tables)))
 }
 
@@ -35,21 +35,3 @@ rule figures_draw:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/figures_draw.py --figures {params.figures:q}'
         " --study {params.study:q} --tables {input.tables:q} --output {params.folder:q}"
         " > {log:q} 2>&1"
-
-
-use rule figures_draw as figures_draw_comparison with:
-    input:
-        tables="<results>/tables/published/comparison.csv",
-        style=f"{OURS}report/figures.mplstyle",
-    output:
-        report(
-            "<results>/figures/published/comparison.svg",
-            caption="../report/captions/comparison.rst",
-            category="Side by side",
-        ),
-    log:
-        "<logs>/figures_draw_comparison.log",
-    params:
-        code=digest("figures_draw", FIGURES["comparison"].module),
-        figures="comparison",
-        study="published",

@@ -1,12 +1,6 @@
 # All tables: runs, machine limits, experiments, and tables derived from them.
 # scaling/tables/columns.py lists each rule's tables, their records and columns.
-import re
-
-from scaling.published.folders import Folders
-from scaling.published.study import CIFAR10_TRAIN_IMAGES
-
 MULTI_GPU = [gpus for gpus in config["grid"]["gpus"] if gpus > 1]
-PUBLISHED = Folders(Path(f"{OURS}studies"), reserved=STUDY)
 
 
 rule tables_scaling:
@@ -73,48 +67,3 @@ rule tables_experiments:
         " --target {params.target} --ranks {input.ranks:q} --variants {input.variants:q}"
         " --peers {input.peers:q} --stages {input.stages:q} --exports {input.exports:q}"
         " > {log:q} 2>&1"
-
-
-# The same tables, from a published study's printed values.
-rule tables_published:
-    input:
-        sources=PUBLISHED.sources,
-        texts=[f"{OURS}report/mistakes.yaml", f"{OURS}report/formulas.yaml"],
-    output:
-        expand("<results>/tables/{{study}}/{table}.csv", table=schema.PUBLISHED),
-    log:
-        "<logs>/tables_published/{study}.log",
-    wildcard_constraints:
-        study=f"(?!{re.escape(STUDY)}/)[^/]+",
-    localrule: True
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_published"),
-        folder=PUBLISHED.of,
-        train_images=CIFAR10_TRAIN_IMAGES,
-        tables=subpath(output[0], ancestor=2),
-    shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_published.py --folder {params.folder:q}'
-        " --study {wildcards.study:q} --train-images {params.train_images}"
-        " --tables {params.tables:q} > {log:q} 2>&1"
-
-
-rule tables_comparison:
-    input:
-        tables=PUBLISHED.tables(RESULTS, "timing", "speedup", "bandwidth"),
-        sources=PUBLISHED.files(),
-    output:
-        "<results>/tables/published/comparison.csv",
-    log:
-        "<logs>/tables_comparison.log",
-    localrule: True
-    conda:
-        "../workflow/envs/study.yaml"
-    params:
-        code=digest("tables_comparison"),
-        tables=subpath(output[0], ancestor=2),
-        folders=PUBLISHED.all,
-    shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_comparison.py --tables {params.tables:q}'
-        " --folders {params.folders:q} --output {output:q} > {log:q} 2>&1"

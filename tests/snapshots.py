@@ -27,10 +27,13 @@ from small_study import forked
 ROOT = Path(__file__).parents[1]
 SNAPSHOTS = ROOT / "tests/snapshots"
 STORED = sorted(path.parent.name for path in ROOT.glob("studies/*/config.yaml"))
-STUDIES = ["cpu", *STORED, "published"]
+STUDIES = ["cpu", *STORED, *(path.name for path in SNAPSHOTS.glob("expected/published"))]
 """All stored studies; `cpu` lies beside the snapshots, made by config/demo.yaml with more on."""
 
-_COMMAND = re.compile(r"/workflow/scripts/(\w+)\.py (.*?)(?: > \S+ 2>&1)?$", re.MULTILINE)
+_COMMAND = re.compile(
+    r"(?:/workflow/scripts/(?=\w+\.py)|python -m )([\w.]+?)(?:\.py)? (.*?)(?: > \S+ 2>&1)?$",
+    re.MULTILINE,
+)
 
 
 @contextlib.contextmanager

@@ -28,8 +28,6 @@ sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests/slurm"), str(R
 
 import cluster  # noqa: E402
 
-from examples.planted import planted  # noqa: E402
-from examples.published_study import HEADER, write  # noqa: E402
 from scaling.core import grid  # noqa: E402
 from scaling.core.records.run import RUN  # noqa: E402
 
@@ -156,13 +154,19 @@ def demo(folders: Folders) -> None:
 
 def audit_seconds(folder: Path, texts: list[str]) -> float:
     """Seconds of the audit of a pile, its pages included."""
+    from examples.grader.published_study import write
+
     for number, text in enumerate(texts):
         write(folder / f"pile/{number}", text)
-    command = [sys.executable, str(ROOT / "workflow/scripts/audit_studies.py"), "pile/*"]
+    scripts = f"PYTHONPATH={ROOT / 'workflow/scripts'}"
+    command = ["env", scripts, sys.executable, "-m", "grader.audit_studies", "pile/*"]
     return seconds_of([*command, "--output", "audit.html"], folder, most=1)
 
 
 def audit(folders: Folders) -> None:
+    from examples.grader.planted import planted
+    from examples.grader.published_study import HEADER
+
     random = np.random.default_rng(1)
     cells = {
         "20,000 rows, 10 numbers of GPUs": [(n, b) for n in range(1, 11) for b in range(1, 2001)],

@@ -111,6 +111,7 @@ def costs(timing: pd.DataFrame) -> pd.DataFrame:
         drift=timing["batch_size"].map({128: -0.03, 512: 0.09}),
         settled=~timing["batch_size"].isin([128, 512]),
         engine=timing["recipe"].map({"plain": "eager", "fast": "resident"}),
+        switches="",
         sent_share=1.0,
     )
 

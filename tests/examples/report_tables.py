@@ -13,7 +13,7 @@ from examples.report_cells import STUDY, TRAIN_IMAGES, accuracy, cells, costs, i
 from scaling.audit.derive import tables_of_times
 from scaling.audit.finding import Study
 from scaling.audit.limits import audit
-from scaling.tables import comparison, limits, schema
+from scaling.tables import limits, schema
 
 GRADIENT_BYTES = 44_695_848
 SIZES = [("sweep", 4096), ("sweep", 1 << 20), ("sweep", 1 << 30), ("gradients", GRADIENT_BYTES)]
@@ -66,9 +66,6 @@ def make(
         "timing": timing,
         "audit": audit(Study(timing, speedup, parts, rates)),
         "accuracy": accuracy(timing),
-        "comparison": comparison.of_study(
-            STUDY, {**derived, "timing": timing}, "resnet18", "2 H200"
-        ),
         "provenance": provenance(timing, device, host),
         "quantization": quantization_example.variants(),
     }

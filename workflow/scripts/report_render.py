@@ -4,7 +4,7 @@ from pathlib import Path
 
 from scaling.claims import claim
 from scaling.core import command_line, files
-from scaling.figures.registry import STUDY_FIGURES
+from scaling.figures.registry import FIGURES
 from scaling.report import frames, overview, page, report
 from scaling.tables import schema
 
@@ -31,7 +31,7 @@ def main(
     """
     shared = results / "tables"
     found = schema.read_study(study, tables, next(iter(topology), None), manifest)
-    drawn = dict.fromkeys(STUDY_FIGURES, "")
+    drawn = dict.fromkeys(FIGURES, "")
     render = report.renderer(
         found,
         claim.read(shared / "claims.json"),

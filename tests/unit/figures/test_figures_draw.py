@@ -24,7 +24,7 @@ def tables(tmp_path_factory):
     made, values = report_tables.make(), quantization_example.histograms()
     made["quantization_histograms"] = pd.concat([values, values.assign(layer="conv2")])
     # Few cells, as drawing takes long.
-    for name in ("timing", "speedup", "communication", "accuracy", "comparison"):
+    for name in ("timing", "speedup", "communication", "accuracy"):
         made[name] = made[name][made[name]["batch_size"] == 32]
     report_tables.write(folder, made | convergence_records.tables(made["timing"]))
     schema.write(

@@ -9,7 +9,6 @@ import pandas as pd
 from examples.findings import section
 from scaling.core import numbers as fmt
 from scaling.core.records.quantization import BACKENDS, EXPORT, STAGED, VARIANT, read
-from scaling.published.networks import SOUND
 from scaling.tables.experiments import quantization, quantization_backends
 from scaling.tables.experiments.quantization_cost import between, cost, difference
 
@@ -71,7 +70,8 @@ def test_the_readme_says_what_mistakes_make_of_the_networks_of_the_lab():
         last = networks.groupby("mistake")["accuracy_percent"]
         assert (last.count() == 8).all()
         for mistake, *shown in lines:
-            found = last.agg(["mean", "min", "max"]).reindex([mistake.replace("none", SOUND)])
+            name = mistake.replace("none", "no mistake")
+            found = last.agg(["mean", "min", "max"]).reindex([name])
             ((mean, low, high),) = found.itertuples(index=False)
             wanted = "–" if math.isnan(mean) else f"{mean:.2f} ({low:.2f} to {high:.2f})"
             assert shown[place] == wanted, (biases, mistake)

@@ -58,7 +58,7 @@ def test_every_link_leads_to_an_element_and_no_two_share_an_id(page):
 
 
 def test_every_part_of_the_report_has_its_tables():
-    elsewhere = {"published", "published-all", "compare", "studies"}
+    elsewhere = {"compare", "studies"}
     assert set(table.specs()) == {one.name for one in QUESTIONS} | set(APPENDIX) | elsewhere
 
 

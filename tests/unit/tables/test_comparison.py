@@ -1,36 +1,10 @@
-"""Studies side by side: the figures that all of them have, by one estimate for each strategy."""
+"""Two studies side by side, cell by cell."""
 
 import pandas as pd
 import pytest
 
 from examples.records import timing_row, timing_table
 from scaling.tables import comparison
-
-
-@pytest.mark.parametrize(
-    ("without", "estimate"),
-    [
-        # A negative one has no other in its place.
-        ((0.1, -0.2), "subtraction_without_loading"),
-        ((0.1, None), "subtraction"),
-        ((None, None), "subtraction"),
-    ],
-)
-def test_communication_of_all_cells_is_by_one_estimate(without, estimate):
-    seconds = {
-        "subtraction": (0.3, 0.4),
-        "subtraction_without_loading": without,
-        "profiler": (1, 1),
-    }
-    table = pd.DataFrame(
-        {"recipe": "plain", "strategy": "ddp", "estimate": name, "communication_seconds": own}
-        for name, values in seconds.items()
-        for own in values
-    )
-    found = comparison.by_one_estimate(table)
-    assert set(found["estimate"]) == {estimate}
-    assert found["communication_seconds"].tolist() == list(seconds[estimate])
-
 
 A = timing_table(
     timing_row(1, 128, 8.0, spread=0.4),

@@ -1,11 +1,9 @@
-"""Everything that follows from the times of a study, and the audit of it."""
+"""Everything that follows from the times of a study."""
 
 from collections.abc import Mapping
 
 import pandas as pd
 
-from scaling.published.findings import judge
-from scaling.published.study import PublishedStudy
 from scaling.tables import schema
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
@@ -48,13 +46,3 @@ def tables_of_times(
         limits = utilization(timing, epochs, found["peaks"], found["costs"], found["device_time"])
         derived |= {"epoch_parts": epochs, "utilization": limits}
     return derived
-
-
-def tables_of_published(source: PublishedStudy, train_images: int) -> dict[str, pd.DataFrame]:
-    """The tables `schema.PUBLISHED` of a study, for a training set of `train_images`."""
-    times = source.timing(train_images)
-    found = tables_of_times(times, source.gradient_bytes, {})
-    judged = judge(source, train_images).rename(columns={"cause": "check", "sentence": "message"})
-    expected = (judged["expected_low"] + judged["expected_high"]) / 2
-    audit = schema.arrange("audit", judged.assign(recipe=source.model, expected=expected))
-    return {"timing": times, **found, "audit": audit.astype({"found": float, "expected": float})}

@@ -34,24 +34,30 @@ its input, word its messages or write its record."""
 def measuring_digest(script: Path, *modules: str | Path) -> str:
     """Hash the script and those of its imports that `MEASURES` lists or that are user plugins."""
     found = files_of(script, *modules)
-    return _digest(script.parent, [path for path in found if _measures(path, script)])
+    return _digest(_root(script), [path for path in found if _measures(path, script)])
 
 
 def _measures(path: Path, script: Path) -> bool:
-    if script.parent not in path.parents or path == script:
+    root = _root(script)
+    if root not in path.parents or path == script:
         return True
-    return path.relative_to(script.parent).as_posix().startswith(MEASURES)
+    return path.relative_to(root).as_posix().startswith(MEASURES)
 
 
 @cache
 def digest(script: Path, *modules: str | Path) -> str:
     """Return the hash (hex) of the script, of `modules` (dotted names or files) and their imports.
 
-    Only imports from the script's folder are followed, also those inside functions. A module that
-    is imported by a name in a string is not found and has to be listed in `modules`. Comments,
-    layout and docstrings are ignored.
+    Only imports from the script's folder are followed, or from that of the package it is in, also
+    those inside functions. A module that is imported by a name in a string is not found and has to
+    be listed in `modules`. Comments, layout and docstrings are ignored.
     """
-    return _digest(script.parent, files_of(script, *modules))
+    return _digest(_root(script), files_of(script, *modules))
+
+
+def _root(script: Path) -> Path:
+    """The folder from which the script's imports are found."""
+    return next(folder for folder in script.parents if not (folder / "__init__.py").exists())
 
 
 def _digest(root: Path, paths: list[Path]) -> str:
@@ -64,7 +70,7 @@ def _digest(root: Path, paths: list[Path]) -> str:
 
 def files_of(script: Path, *modules: str | Path) -> list[Path]:
     """Return the files that `digest` covers, sorted."""
-    root = script.parent
+    root = _root(script)
     found: set[Path] = set()
     waiting = [script, *(module for module in modules if isinstance(module, Path))]
     waiting += [path for name in modules if isinstance(name, str) for path in _files(root, name)]

@@ -43,7 +43,4 @@ FIGURES = {
     "quantization_sizes": FigureSpec(_PART_B, _INT8, ("quantization",)),
     "limits": FigureSpec(_MACHINE, "Machine", ("peaks",)),
     "startup": FigureSpec(_MACHINE, "Machine", ("startup",)),
-    "comparison": FigureSpec("scaling.figures.comparison", "Side by side", ("comparison",)),
 }
-STUDY_FIGURES = [name for name in FIGURES if name != "comparison"]
-"""The figures of a measured study; the comparison is of published ones."""

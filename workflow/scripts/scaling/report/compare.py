@@ -1,6 +1,7 @@
 """Compare two studies: which cells are faster, by how much, and what else differs."""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,8 @@ from scaling.core import grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS
-from scaling.published import study as published
-from scaling.published.study import CIFAR10_TRAIN_IMAGES
 from scaling.report.frames import label
 from scaling.report.provenance import machine, run_facts
-from scaling.report.published import source_facts
 from scaling.report.table import tables
 from scaling.tables import comparison, schema
 from scaling.tables.runs import provenance, read_runs
@@ -56,19 +54,17 @@ class Side:
         ]
 
 
-def read(name: str) -> Side:
-    """Return a study by its name in studies/ or among the published, or by its results folder.
+def read(name: str, printed: Callable[[], Mapping[str, Side]] = dict) -> Side:
+    """Return a study by its name in studies/ or among the `printed`, or by its results folder.
 
     Raises UserError for anything else, and lists the names.
     """
     for folder in (STUDIES / name, Path(name)) if name else ():
         if (folder / stored.CONFIG).is_file():
             return _measured(name, folder)
-    known = published.by_name(sorted(path.parent for path in STUDIES.glob("*/timings.csv")))
+    known = printed()
     if name in known:
-        source, data = known[name][1], f"CIFAR-10, {CIFAR10_TRAIN_IMAGES:,} train images"
-        facts = dict(source_facts(source)) | {"Data": data}
-        return Side(name, source.timing(CIFAR10_TRAIN_IMAGES), facts, {})
+        return known[name]
     there = sorted(path.parent.name for path in STUDIES.glob(f"*/{stored.CONFIG}"))
     raise UserError(
         f"{name!r} is no study, and no results folder with a {stored.CONFIG}: name one of "

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from scaling.core.errors import UserError
 
+REPORT = Path(__file__).parents[4] / "report"
 COLOURS = {
     "#222222": "var(--ink)",
     "#767676": "var(--soft)",
@@ -29,7 +30,7 @@ _OWN_IDS = re.compile(
 
 
 def render(template: Path, **values: Any) -> str:
-    """Return `template`, filled with `values`, as HTML; it can include files of its folder.
+    """Return `template`, filled with `values`, as HTML; it can include files of `REPORT`, too.
 
     Texts are escaped. Raises UserError for an error in the template.
     """
@@ -41,9 +42,9 @@ def render(template: Path, **values: Any) -> str:
 
 @cache
 def _environment(folder: Path) -> Environment:
-    """Return the Jinja environment of a folder, which compiles each template once."""
+    """Return the Jinja environment of a folder and of `REPORT`, which compiles templates once."""
     return Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader([folder, REPORT]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

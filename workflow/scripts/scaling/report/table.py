@@ -149,18 +149,18 @@ class TableSpec:
 
 
 @cache
-def specs() -> dict[str, list[TableSpec]]:
-    """Return the tables of each part of the report, in order."""
-    document = yaml.safe_load(SPECS.read_text(encoding="utf-8"))
+def specs(source: Path = SPECS) -> dict[str, list[TableSpec]]:
+    """Return the tables of each part of a page, in order, as `source` describes them."""
+    document = yaml.safe_load(source.read_text(encoding="utf-8"))
     return {
         part: [TableSpec(name, **spec) for name, spec in tables.items()]
         for part, tables in document.items()
     }
 
 
-def tables(part: str, frame: Callable[[str], pd.DataFrame]) -> list[Table]:
+def tables(part: str, frame: Callable[[str], pd.DataFrame], source: Path = SPECS) -> list[Table]:
     """Return the non-empty tables of a part; `frame` returns a table of the study by name."""
-    made = (spec.make(frame(spec.rows)) for spec in specs()[part])
+    made = (spec.make(frame(spec.rows)) for spec in specs(source)[part])
     return [table for table in made if table is not None]
 
 

@@ -85,11 +85,6 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             state:text""",
         "machine": "severity:text host:text gpu:text message:text",
     },
-    ("tables_comparison", "study", None): {
-        "comparison": f"""study:text model:text hardware:text {_KEYS} samples:whole epoch_seconds
-            epoch_seconds_min epoch_seconds_max count:whole speedup efficiency estimate:text
-            communication_seconds bandwidth_gb_per_s utilization""",
-    },
     ("tables_experiments", "shared", "convergence"): {
         "convergence": f"""remedy:text options:text global_batch:whole gpus:whole batch_size:whole
             status:text message:text reference:truth at_edge:truth seed:whole factor learning_rate

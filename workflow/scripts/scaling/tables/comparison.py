@@ -1,51 +1,14 @@
-"""Compare studies in one table of the figures that all of them have."""
-
-from collections.abc import Mapping
+"""Compare two studies cell by cell."""
 
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.tables import noise, schema
-from scaling.tables.communication import SUBTRACTIONS
-
-_LINE = ["recipe", "strategy"]
+from scaling.tables import noise
 
 _TIMES = ["epoch_seconds", "epoch_seconds_min", "epoch_seconds_max", "count", "samples"]
 _TIMES += ["runs", "epoch_seconds_run_std"]
 VERDICTS = ["slower", "within noise", "faster", "not repeated", "only in A", "only in B"]
 FAILED = ["oom", "oom_host", "timeout"]
-
-
-def of_study(
-    name: str, tables: Mapping[str, pd.DataFrame], model: str, hardware: str
-) -> pd.DataFrame:
-    """Return a study's figures, one row per cell, from its timing, speedup and bandwidth.
-
-    Communication and bandwidth use one estimate for each recipe and strategy (`by_one_estimate`),
-    named in `estimate`, which is empty where a cell has no communication time.
-    """
-    known = by_one_estimate(tables["bandwidth"]).dropna(subset="communication_seconds")
-    columns = [*CELL_KEYS, "estimate", "communication_seconds", "bandwidth_gb_per_s", "utilization"]
-    table = tables["speedup"].merge(known[columns], how="left", on=CELL_KEYS)
-    table = table.merge(tables["timing"][[*CELL_KEYS, "samples"]], how="left", on=CELL_KEYS)
-    return table.assign(study=name, model=model, hardware=hardware)[schema.columns("comparison")]
-
-
-def by_one_estimate(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of one estimate by subtraction for each recipe and strategy of `table`.
-
-    `table` is one of communication or bandwidths. Only subtraction exists in every study. It is the
-    one without loading if every cell with a whole-epoch estimate has it too, else the whole-epoch
-    one.
-    """
-    whole, without = SUBTRACTIONS
-    known = table.dropna(subset="communication_seconds")
-    cells = known.groupby([*_LINE, "estimate"]).size().unstack(fill_value=0)
-    cells = cells.reindex(columns=[whole, without], fill_value=0)
-    apart = (cells[without] > 0) & (cells[without] >= cells[whole])
-    lines = table[_LINE].merge(apart.rename("apart").reset_index(), how="left", on=_LINE)
-    chosen = lines["apart"].eq(True).map({True: without, False: whole}).to_numpy()
-    return table[table["estimate"].to_numpy() == chosen]
 
 
 def match(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:

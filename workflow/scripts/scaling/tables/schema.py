@@ -37,19 +37,18 @@ class Table:
         return tables / (study if self.scope == "study" else "") / f"{self.name}.csv"
 
 
-def _types(columns: str) -> dict[str, Type]:
+def types(columns: str) -> dict[str, Type]:
+    """The types of columns told as `NAME:TYPE …`; a number is told by its name alone."""
     parts = (column.partition(":") for column in columns.split())
     return {name: cast(Type, kind or "number") for name, _, kind in parts}
 
 
 TABLES = {
-    name: Table(name, rule, scope, records, _types(text))
+    name: Table(name, rule, scope, records, types(text))
     for (rule, scope, records), tables in MADE_BY.items()
     for name, text in tables.items()
 }
 """Every table by its name."""
-PUBLISHED = ["timing", "speedup", "communication", "bandwidth", "audit"]
-"""The tables of a published study."""
 
 
 def columns(name: str) -> list[str]:
@@ -117,14 +116,18 @@ def write(name: str, table: pd.DataFrame, path: Path) -> None:
     empty. A text that a spreadsheet would evaluate gets an apostrophe in front, which `read`
     removes.
     """
-    kind = TABLES[name]
+    write_as(TABLES[name], table, path)
+
+
+def write_as(kind: Table, table: pd.DataFrame, path: Path) -> None:
+    """Write a table as `write` does, with the columns of `kind`."""
     # Missing values turn integers into floats; Int64 allows them.
     whole = dict.fromkeys(kind.of_type("whole"), "Int64")
     safe = {
         column: table[column].replace(FORMULA, r"'\g<0>", regex=True)
         for column in kind.of_type("text")
     }
-    typed = table[columns(name)].astype(whole).assign(**safe)
+    typed = table[list(kind.types)].astype(whole).assign(**safe)
     files.write_text(path, typed.to_csv(index=False, lineterminator="\n"))
 
 

@@ -7,10 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
-from scaling.published.cells import FORMULAS, Cells
-from scaling.published.definitions import BANDWIDTH, DEFINITIONS, Verdict
-from scaling.published.intervals import FUZZ, Interval
-from scaling.published.study import PRINTED, TIMES
+from grader.cells import FORMULAS, Cells
+from grader.definitions import BANDWIDTH, DEFINITIONS, Verdict
+from grader.intervals import FUZZ, Interval
+from grader.study import PRINTED, TIMES
 
 CHANCE = 0.05
 """A cause is named that explains figures which luck would explain more seldom than this."""
@@ -34,7 +34,7 @@ ROWS = {
 
 @dataclass(frozen=True)
 class Cause:
-    """A mistake of report/mistakes.yaml, and the cells of the figures that it explains.
+    """A mistake of mistakes.yaml, and the cells of the figures that it explains.
 
     `rule` stands for `{rule}` in its words, `quantity` is "" for a cause in the times. `found` and
     `expected` have an interval for each cell, `suspects` counts the figures that were unexplained.
@@ -53,7 +53,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Slip:
-    """A mistake of report/mistakes.yaml, and what it makes of each figure."""
+    """A mistake of mistakes.yaml, and what it makes of each figure."""
 
     name: str
     values: Interval

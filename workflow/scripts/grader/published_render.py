@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from grader import judged as report_published
+from grader import study as published
+from grader.findings import judge
+from grader.study import CIFAR10_TRAIN_IMAGES
 from scaling.core import command_line, files
-from scaling.published import study as published
-from scaling.published.findings import judge
-from scaling.published.study import CIFAR10_TRAIN_IMAGES
 from scaling.report import page
-from scaling.report import published as report_published
 
 
 @command_line.script

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 
+from grader.study import TIMINGS, PublishedStudy, by_name, folders
 from scaling.core.errors import refused
-from scaling.published.study import PublishedStudy, by_name
 
-SOURCES = ["timings.csv", "batch_sweep.csv"]
+SOURCES = [TIMINGS, "batch_sweep.csv"]
 """The files of a study that hold its times and the figures it prints."""
 
 
@@ -16,7 +16,7 @@ class Folders:
 
     def __init__(self, studies: Path, reserved: str) -> None:
         self._reserved = reserved
-        self.all = sorted(str(path.parent) for path in studies.glob(f"*/{SOURCES[0]}"))
+        self.all = [str(path) for path in folders(studies)]
         """Their folders."""
 
     @cached_property

@@ -6,11 +6,11 @@ from tempfile import TemporaryDirectory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from examples.planted import planted
-from examples.published_study import TRAIN_IMAGES, write
-from examples.submissions import honest
-from scaling.published.findings import judge
-from scaling.published.study import read_folder
+from examples.grader.planted import planted
+from examples.grader.published_study import TRAIN_IMAGES, write
+from examples.grader.submissions import honest
+from grader.findings import judge
+from grader.study import read_folder
 
 PLANTED = 85
 """Each kind once."""

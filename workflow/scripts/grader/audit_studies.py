@@ -9,14 +9,14 @@ import shlex
 import sys
 from pathlib import Path
 
+from grader import submissions as report_submissions
+from grader.study import CIFAR10_TRAIN_IMAGES
 from scaling.config.config_file import read_config
 from scaling.core import files
 from scaling.core.errors import UserError, program
-from scaling.published.study import CIFAR10_TRAIN_IMAGES
-from scaling.report import submissions as report_submissions
 
-TEMPLATE = Path(__file__).parents[2] / "report/published.html.j2"
-EMPTY = Path(__file__).parents[2] / "studies/template.csv"
+TEMPLATE = Path(__file__).with_name("published.html.j2")
+EMPTY = Path(__file__).parents[3] / "studies/template.csv"
 ASCII = str.maketrans("–−·×…\u00a0", "--*x. ")
 
 

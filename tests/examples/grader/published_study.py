@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from scaling.published import study as published
-from scaling.published.findings import judge
-from scaling.published.study import PublishedStudy
+from grader import study as published
+from grader.findings import judge
+from grader.study import PublishedStudy
 
 TRAIN_IMAGES = 50_000
 HEADER = (
@@ -82,6 +82,6 @@ def said(judged: pd.DataFrame, *severities: str) -> dict[str, list[tuple[int, in
 @cache
 def of_repository(name: str) -> PublishedStudy:
     """One of the studies that the repository brings along."""
-    folder = Path(__file__).parents[2] / "studies/published"
+    folder = Path(__file__).parents[3] / "studies/published"
     (found,) = (study for study in published.read_folder(folder) if study.name == name)
     return found

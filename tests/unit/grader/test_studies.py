@@ -8,12 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-import audit_studies
+from examples.grader.published_study import CLEAN, column, edited, write
 from examples.page import Page
-from examples.published_study import CLEAN, column, edited, write
+from grader import audit_studies, submissions
+from grader.findings import COLUMNS
 from scaling.core.errors import UserError
-from scaling.published.findings import COLUMNS
-from scaling.report import submissions
 
 TIMES_GPUS = column("printed_speedup", "3.679", "3.910", "14.72", "15.63")
 FEW = "\n".join(CLEAN.splitlines()[:3]) + "\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from examples.published_study import (
+from examples.grader.published_study import (
     CELLS,
     CLEAN,
     TRAIN_IMAGES,
@@ -12,9 +12,9 @@ from examples.published_study import (
     study,
     write,
 )
-from scaling.published.cells import of_strategy
-from scaling.published.definitions import verdicts
-from scaling.published.study import read_folder
+from grader.cells import of_strategy
+from grader.definitions import verdicts
+from grader.study import read_folder
 
 SPEEDUP, COMPUTE = "printed_speedup", "printed_compute_seconds"
 COMMUNICATION, BANDWIDTH = "printed_communication_seconds", "printed_bandwidth_gb_per_s"

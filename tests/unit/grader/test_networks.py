@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
-from scaling.published import networks
+from grader import judged
 
 FLOATS, BIASES = "weights+activations", "weights+activations+bias"
-SOUND, SCALES = networks.SOUND, "activation_scale+bias_scale"
+SOUND, SCALES = judged.SOUND, "activation_scale+bias_scale"
 LOWEST = [
     *(("weights", SOUND, 55.0), (FLOATS, SOUND, 54.0), (FLOATS, "255_for_127", 54.5)),
     *((FLOATS, "activation_scale", 30.0), (BIASES, SCALES, 20.0)),
@@ -28,5 +28,5 @@ LOWEST = [
 def test_a_printed_accuracy_is_of_every_variant_that_has_it_or_near_one(stage, printed, alike):
     rows = [("none", 0, *of, accuracy + more) for *of, accuracy in LOWEST for more in (0, 2)]
     one = pd.DataFrame({"stage": [stage], "accuracy_percent": [printed]}, index=[7], dtype=object)
-    (found,) = networks.beside(one, pd.DataFrame(rows, columns=networks.COLUMNS)).to_dict("records")
+    (found,) = judged.beside(one, pd.DataFrame(rows, columns=judged.NETWORKS)).to_dict("records")
     assert (found["variants"], found["ranges"], found["beyond"]) == alike

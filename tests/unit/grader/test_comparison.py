@@ -1,9 +1,11 @@
-"""What a reader sees of studies side by side."""
+"""Studies side by side: by one estimate for each strategy, and what a reader sees of them."""
 
 import pandas as pd
+import pytest
 
 from examples.drawn import titles, words
-from scaling.figures.comparison import draw_comparison
+from grader.tables_comparison import by_one_estimate, draw_comparison
+from scaling.figures import style
 
 SECONDS = {1: 18.0, 2: 9.5, 4: 4.9}
 STUDY = pd.DataFrame(
@@ -19,7 +21,8 @@ STUDY = pd.DataFrame(
 
 def test_the_figure_has_a_row_for_each_metric_and_a_line_for_each_study():
     other = STUDY.assign(study="other", epoch_seconds=STUDY["epoch_seconds"] * 2)
-    figure = draw_comparison(pd.concat([STUDY, other]))
+    with style.style("comparison"):
+        figure = draw_comparison(pd.concat([STUDY, other]))
     rows = ["seconds per epoch", "speedup", "efficiency", "GB/s"]
     assert titles(figure) == [f"{gpus} GPUs · {row}" for row in rows for gpus in (2, 4)]
     assert {"lab · resnet18 · ddp", "other · resnet18 · ddp"} <= set(words(figure))
@@ -29,3 +32,28 @@ def test_the_figure_has_a_row_for_each_metric_and_a_line_for_each_study():
     # The batch that no training set has is left out, and each row has one scale.
     assert figure.axes[0].get_xlim()[1] < 65_536
     assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
+
+
+@pytest.mark.parametrize(
+    ("without", "estimate"),
+    [
+        # A negative one has no other in its place.
+        ((0.1, -0.2), "subtraction_without_loading"),
+        ((0.1, None), "subtraction"),
+        ((None, None), "subtraction"),
+    ],
+)
+def test_communication_of_all_cells_is_by_one_estimate(without, estimate):
+    seconds = {
+        "subtraction": (0.3, 0.4),
+        "subtraction_without_loading": without,
+        "profiler": (1, 1),
+    }
+    table = pd.DataFrame(
+        {"recipe": "plain", "strategy": "ddp", "estimate": name, "communication_seconds": own}
+        for name, values in seconds.items()
+        for own in values
+    )
+    found = by_one_estimate(table)
+    assert set(found["estimate"]) == {estimate}
+    assert found["communication_seconds"].tolist() == list(seconds[estimate])

@@ -9,21 +9,21 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel
 
-from scaling.published import plausibility
-from scaling.published.causes import Cause, causes
-from scaling.published.cells import FORMULAS, Cells, of_strategy
-from scaling.published.definitions import verdicts
-from scaling.published.intervals import of
-from scaling.published.study import TIMES, PublishedStudy
+from grader import plausibility
+from grader.causes import Cause, causes
+from grader.cells import FORMULAS, Cells, of_strategy
+from grader.definitions import verdicts
+from grader.intervals import of
+from grader.study import TIMES, PublishedStudy
 
-MISTAKES_FILE = Path(__file__).parents[4] / "report/mistakes.yaml"
+MISTAKES_FILE = Path(__file__).with_name("mistakes.yaml")
 SEVERITIES = ["error", "warning", "info"]
 WORDS: dict[str, str] = FORMULAS["words"]
 PARAMETERS: dict[str, int] = FORMULAS["parameters"]
 
 
 class Mistake(BaseModel):
-    """How grave a cause is, what happened, and what to do about it, for report/mistakes.yaml.
+    """How grave a cause is, what happened, and what to do about it, for mistakes.yaml.
 
     A sentence on a figure follows "the printed speedup …".
     """

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import yaml
 
-from scaling.published.intervals import Interval, of, printed
-from scaling.published.study import PRINTED, TIMES, PublishedStudy
+from grader.intervals import Interval, of, printed
+from grader.study import PRINTED, TIMES, PublishedStudy
 from scaling.registry.strategy import STRATEGIES
 
-FORMULAS = yaml.safe_load(
-    (Path(__file__).parents[4] / "report/formulas.yaml").read_text(encoding="utf-8")
-)
+FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class Cells:
 
     @cached_property
     def names(self) -> dict[str, Any]:
-        """What the names in report/formulas.yaml stand for."""
+        """What the names in formulas.yaml stand for."""
         n, b = self.gpus.astype(float), self.batch.astype(float)
         first, size = self.of_batch(1), self.gradient_bytes
         own, ring = (STRATEGIES.find(name).busiest_bytes for name in (self.strategy, "ddp"))
@@ -96,7 +94,7 @@ class Cells:
         return found | {"moving": moving.or_derived(rest), "every": _every}
 
     def evaluate(self, formula: str, **more: Any) -> Any:
-        """The value of a formula of report/formulas.yaml, with `more` names."""
+        """The value of a formula of formulas.yaml, with `more` names."""
         return eval(_compiled(formula), {"__builtins__": {}}, self.names | more)
 
     def changed(self, columns: list[str], index: list[int], to: list[int]) -> "Cells":

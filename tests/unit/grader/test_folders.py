@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scaling.published.folders import Folders
+from grader.folders import Folders
 
 STUDIES = Path(__file__).parents[3] / "studies"
 

@@ -10,9 +10,9 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from grader.rows import Accuracy, Quantization, Row, Sweep, Timing, read_rows, read_text
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS
-from scaling.published.rows import Accuracy, Quantization, Row, Sweep, Timing, read_rows, read_text
 from scaling.tables import schema
 from scaling.tables.timing import TIMED
 
@@ -20,6 +20,9 @@ CIFAR10_TRAIN_IMAGES = 50_000
 BYTES_PER_PARAMETER = 4
 """Gradients are taken as float32, which every study of this lab used."""
 
+TIMINGS = "timings.csv"
+TABLES = ["timing", "speedup", "communication", "bandwidth", "audit"]
+"""Of a published study, of those that a measured one has."""
 MOST_STUDIES = 100
 """Of a folder: each is judged for itself."""
 MOST_YAML = 100_000
@@ -155,7 +158,7 @@ def read_folder(path: Path) -> list[PublishedStudy]:
     naming file, line and column, for what is missing or cannot be.
     """
     folder = None if path.is_file() else path
-    path = folder / "timings.csv" if folder else path
+    path = folder / TIMINGS if folder else path
     rows = _table(path, Timing)
     if rows.empty:
         raise UserError(f"{path} has no row; write one for each cell of the study")
@@ -185,15 +188,20 @@ def read_folder(path: Path) -> list[PublishedStudy]:
     ]
 
 
+def folders(studies: Path) -> list[Path]:
+    """The folders of published studies below `studies`."""
+    return sorted(path.parent for path in studies.glob(f"*/{TIMINGS}"))
+
+
 def by_name(
-    folders: Iterable[Path], reserved: str | None = None
+    paths: Iterable[Path], reserved: str | None = None
 ) -> dict[str, tuple[Path, PublishedStudy]]:
-    """The studies of all `folders` by name, each with its folder.
+    """The studies of all folders `paths` by name, each with its folder.
 
     Raises UserError for two of one name, and for one that is called `reserved`.
     """
     found: dict[str, tuple[Path, PublishedStudy]] = {}
-    for folder in folders:
+    for folder in paths:
         for study in read_folder(folder):
             if study.name == reserved or study.name in found:
                 other = found[study.name][0] if study.name in found else "the configuration"

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from scaling.published.cells import FORMULAS, Cells
-from scaling.published.intervals import Interval, of
+from grader.cells import FORMULAS, Cells
+from grader.intervals import Interval, of
 
 BANDWIDTH, UTILIZATION = "bandwidth_gb_per_s", "utilization_percent"
 ONE = of(1.0)
@@ -20,9 +20,9 @@ class Verdict:
 
     A figure may be in any of the intervals `values`: more than one where a document may have gone
     on from a figure it printed, or from the same one before it was rounded. `source` is the formula
-    of report/formulas.yaml that they are by, for a utilization that of its bandwidth with its
+    of formulas.yaml that they are by, for a utilization that of its bandwidth with its
     constant `scale`. `constant` is what nobody states and the figures give. `unchecked` says
-    by a name of report/mistakes.yaml why there is no value, `remark` what is particular.
+    by a name of mistakes.yaml why there is no value, `remark` what is particular.
     """
 
     cells: Cells

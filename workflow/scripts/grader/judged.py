@@ -3,22 +3,27 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
 
+from grader.findings import MISTAKES
+from grader.study import CIFAR10_TRAIN_IMAGES, PRINTED, PublishedStudy, by_name, folders
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.published import networks
-from scaling.published.findings import MISTAKES
-from scaling.published.study import PRINTED, PublishedStudy
+from scaling.report import compare
 from scaling.report.frames import SEVERITIES, audit_counts
 from scaling.report.table import Table, tables
 
+SPECS = Path(__file__).with_name("tables.yaml")
 SHOWN_ROWS = 200
 """Of a study: of one with more only the cells with an error or a warning are shown."""
 SHOWN_CELLS = 12
+NETWORKS = ["biases", "seed", "stage", "mistake", "accuracy_percent"]
+"""Of studies/published/lab_networks.csv: a row for each training and what was made of it."""
+SOUND = "no mistake"
 OVERVIEW = ["study", "folder", "link", "points", "cells", *SEVERITIES, "causes"]
 
 
@@ -32,7 +37,7 @@ class Judged:
     study: PublishedStudy
     folder: str
     rows: pd.DataFrame
-    ours: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=networks.COLUMNS))
+    ours: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=NETWORKS))
 
     @property
     def id(self) -> str:
@@ -74,10 +79,10 @@ class Judged:
         frames = {
             "causes": self.findings,
             "figures": self.figures,
-            "printed_quantization": networks.beside(self.study.quantization, self.ours),
+            "printed_quantization": beside(self.study.quantization, self.ours),
             "printed_accuracy": self.study.accuracy,
         }
-        made = tables("published", frames.__getitem__)
+        made = tables("published", frames.__getitem__, SPECS)
         return [replace(table, name=f"{self.id}-{table.name}") for table in made]
 
     @property
@@ -129,7 +134,7 @@ def index(rows: Iterable[dict[str, Any]], studies: Sequence[Judged]) -> list[Tab
         for name, same in found.groupby("cause")
     ]
     frames = {"overview": pd.DataFrame(rows, columns=OVERVIEW), "mistakes": pd.DataFrame(occurring)}
-    return tables("published-all", frames.__getitem__)
+    return tables("published-all", frames.__getitem__, SPECS)
 
 
 def source_facts(source: PublishedStudy) -> list[tuple[str, str]]:
@@ -144,3 +149,35 @@ def source_facts(source: PublishedStudy) -> list[tuple[str, str]]:
         ("Model", f"{source.model}, {parameters}"),
         ("Units", source.description.units),
     ]
+
+
+def sides(studies: Path) -> dict[str, compare.Side]:
+    """The published studies in the folder `studies`, by name, for a comparison with others."""
+    data = {"Data": f"CIFAR-10, {CIFAR10_TRAIN_IMAGES:,} train images"}
+    return {
+        name: compare.Side(
+            name, one.timing(CIFAR10_TRAIN_IMAGES), dict(source_facts(one)) | data, settings={}
+        )
+        for name, (_, one) in by_name(folders(studies)).items()
+    }
+
+
+def beside(printed: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+    """Add to each printed accuracy our variants of its stage that have it, else the nearest.
+
+    A variant has it where the lowest and the highest of its accuracies (`ranges`) have it between
+    them; `beyond` are the points to the nearer of both where none has it.
+    """
+    figures = zip(printed["accuracy_percent"].astype(float), printed["stage"], strict=True)
+    found = [_alike(figure, ours[ours["stage"] == stage]) for figure, stage in figures]
+    columns = ["variants", "ranges", "beyond"]
+    return printed.join(pd.DataFrame(found, columns=columns, index=printed.index))
+
+
+def _alike(printed: float, ours: pd.DataFrame) -> tuple[str, str, str]:
+    ends = ours.groupby("mistake")["accuracy_percent"].agg(["min", "max"])
+    off = printed - pd.Series(printed, ends.index).clip(ends["min"], ends["max"])
+    nearest = ends[off.abs() == off.abs().min()].sort_index(key=lambda names: names != SOUND)
+    ranges = [f"{low:.2f}–{high:.2f}" for low, high in nearest.itertuples(index=False)]
+    points = [fmt.points(float(off[name])) for name in nearest.index[:1] if off[name]]
+    return "; ".join(nearest.index), "; ".join(ranges), "".join(points)

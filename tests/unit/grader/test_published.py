@@ -11,10 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples.published_study import CLEAN, HEADER, TRAIN_IMAGES, edited, of_repository, write
-from scaling.audit.derive import tables_of_published
+from examples.grader.published_study import (
+    CLEAN,
+    HEADER,
+    TRAIN_IMAGES,
+    edited,
+    of_repository,
+    write,
+)
+from grader import study as published
+from grader.tables_published import tables_of_published
 from scaling.core.errors import UserError
-from scaling.published import study as published
 
 SWEEP = "study,gpus,batch_size,epoch_seconds\n"
 

@@ -10,15 +10,15 @@ from urllib.parse import quote
 import pandas as pd
 from pydantic import Field, NonNegativeFloat
 
+from grader import judged as report
+from grader import study as published
+from grader.findings import COLUMNS, judge
+from grader.judged import Judged
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.section import Section
-from scaling.published import study as published
-from scaling.published.findings import COLUMNS, judge
 from scaling.report import page as html
-from scaling.report import published as report
-from scaling.report.published import Judged
 from scaling.tables.schema import rows_of
 
 

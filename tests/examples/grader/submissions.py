@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from examples.published_study import HEADER, TRAIN_IMAGES
+from examples.grader.published_study import HEADER, TRAIN_IMAGES
 
 CIFAR, IMAGENET = 11_173_962, 11_689_512
 COLUMNS = HEADER.split(",")

@@ -1,6 +1,6 @@
 """What cannot be, or is easily misread, in the times of a study and in figures that may be right.
 
-A check that is a formula stands in report/formulas.yaml; another one goes into `CHECKS`.
+A check that is a formula stands in formulas.yaml; another one goes into `CHECKS`.
 """
 
 from bisect import bisect_right
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scaling.published.causes import FROM_TIMES, Cause
-from scaling.published.cells import FORMULAS, Cells
-from scaling.published.definitions import Verdict
-from scaling.published.intervals import of
+from grader.causes import FROM_TIMES, Cause
+from grader.cells import FORMULAS, Cells
+from grader.definitions import Verdict
+from grader.intervals import of
 
 COMMUNICATION_FACTOR = 2.0
 """Largest over smallest communication of an iteration that is worth no remark."""
@@ -20,7 +20,7 @@ COINCIDENCE = 0.001
 
 
 def by_formula(cells: Cells, found: dict[str, Verdict]) -> Iterator[Cause]:
-    """The checks of report/formulas.yaml; figures that contradict their times are named already."""
+    """The checks of formulas.yaml; figures that contradict their times are named already."""
     for name, check in FORMULAS["checks"].items():
         names = {"own_row": np.arange(len(cells.gpus)) < cells.own}
         one = found.get(check["column"])

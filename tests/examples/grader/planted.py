@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from examples.published_study import TRAIN_IMAGES
-from examples.submissions import FIGURES, Key, Submission, honest
+from examples.grader.published_study import TRAIN_IMAGES
+from examples.grader.submissions import FIGURES, Key, Submission, honest
 
 
 @dataclass

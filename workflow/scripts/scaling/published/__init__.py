@@ -1,1 +1,0 @@
-"""Studies that others printed, and their formulas."""
