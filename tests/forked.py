@@ -29,6 +29,10 @@ with socket.socket(socket.AF_UNIX) as server:
 """What stands on the PATH in the place of Python: it has a script of ours run by `serve`."""
 LIBRARIES = ["torch", "torchvision", "pandas", "scipy.stats", "matplotlib.figure", "jinja2", "tyro"]
 """What jobs of a study import, and takes longest."""
+OF_RANKS = ["scaling.training.worker", "scaling.instruments.communication", "torch._dynamo"]
+OF_RANKS += ["torch.distributed.fsdp", "torch.distributed.optim", "torch.profiler"]
+OF_RANKS += ["scaling.training.plain", "scaling.training.tuned"]
+"""What ranks import besides: seconds, once for all forks of a process."""
 
 
 def become(run):
@@ -71,6 +75,8 @@ class ForkedPopen:
         return super().__new__(cls) if is_script else Popen(command_line, *args, **options)
 
     def __init__(self, command_line, env, preexec_fn, close_fds):
+        for name in OF_RANKS:
+            importlib.import_module(name)
         pid = os.fork()
         if not pid:
             preexec_fn()

@@ -15,6 +15,7 @@ from snakemake import cli
 from forked import become
 
 ROOT = Path(__file__).parents[1]
+KEPT = ".snakemake/code_digests"
 JOB = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)
 
 
@@ -41,6 +42,13 @@ def _snakemake(arguments, folder, output):
     cli.main(arguments)
 
 
+def link_digests(folder):
+    """A copy of the project knows what is known of modules' texts here: to parse all takes long."""
+    (ROOT / KEPT).mkdir(parents=True, exist_ok=True)
+    (folder / KEPT).parent.mkdir()
+    (folder / KEPT).symlink_to(ROOT / KEPT)
+
+
 class Study:
     """A copy of the project but its tests, with `tiny.yaml` as configuration, for Snakemake."""
 
@@ -57,6 +65,7 @@ class Study:
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target, follow_symlinks=False)
+        link_digests(folder)
         self.config = yaml.safe_load((ROOT / "config/demo.yaml").read_text())
         self.configure(overrides)
 

@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 
 from examples.page import Page
-from small_study import forked
+from small_study import forked, link_digests
 
 ROOT = Path(__file__).parents[1]
 SNAPSHOTS = ROOT / "tests/snapshots"
@@ -45,6 +45,7 @@ def project_copy() -> Iterator[Path]:
             copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy2
             copy(ROOT / part, folder / part)
         shutil.copytree(SNAPSHOTS / "studies", folder / "studies", dirs_exist_ok=True)
+        link_digests(folder)
         sys.path.insert(0, str(ROOT / "workflow/scripts"))
         os.chdir(folder)
         try:

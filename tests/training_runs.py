@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import train_run
+from fused_kernels import DEVICE
 from scaling.core import command_line
 from scaling.core.records.dataset import DATASET
 from scaling.data import dataset
@@ -71,3 +72,10 @@ def supervise_faulty(images, output, monkeypatch, fault, **changed):
     spec = spec_of(argv)
     command = launcher.command(FAULTY_WORKER, argv, spec.processes)
     return supervisor.supervise(spec, images / "manifest.json", output, command)
+
+
+def in_ranks(function, *arguments, count=2):
+    """Call `function(rank, *arguments)` in forks; in new processes where PyTorch sees a GPU."""
+    from torch.multiprocessing import start_processes
+
+    start_processes(function, arguments, count, start_method="fork" if DEVICE == "cpu" else "spawn")

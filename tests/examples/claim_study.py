@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import pandas as pd
 
@@ -19,9 +20,19 @@ Tables = dict[str, pd.DataFrame]
 
 def study(change: Callable[[pd.DataFrame], None] | None = None) -> Tables:
     """The tables of its times, which may be changed, and what follows from them."""
+    if change is None:
+        return {name: table.copy() for name, table in _unchanged().items()}
     timing = report_cells.cells(missing=False)
-    if change:
-        change(timing)
+    change(timing)
+    return _of(timing)
+
+
+@cache
+def _unchanged() -> Tables:
+    return _of(report_cells.cells(missing=False))
+
+
+def _of(timing: pd.DataFrame) -> Tables:
     parts = communication(timing, None)
     return {
         "timing": timing,

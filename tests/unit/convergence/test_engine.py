@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-import torch.multiprocessing as mp
 
 from examples import ddp_training as real
 from examples.small_convergence import RUN, STUDY, distance, engine, trained, with_options
 from scaling.models.resnet import BasicBlock
+from training_runs import in_ranks
 
 
 def test_the_emulation_gives_what_ddp_over_two_processes_gives(tmp_path):
     files = str(tmp_path / "rendezvous"), str(tmp_path / "state.pt")
-    mp.spawn(real.train, files, nprocs=real.GPUS)
+    in_ranks(real.train, *files, count=real.GPUS)
     by_ddp = torch.load(tmp_path / "state.pt")
     emulated, _ = trained(RUN, engine())
     assert emulated.keys() == by_ddp.keys()

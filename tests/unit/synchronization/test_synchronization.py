@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 
 from examples.small_synchronization import measure
 from examples.synchronization_claims import make
@@ -13,6 +12,7 @@ from scaling.core.errors import UserError
 from scaling.instruments import messages as instrument
 from scaling.instruments.messages import Messages
 from scaling.models.resnet import ResNet18
+from training_runs import in_ranks
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def step_at_full_width(index, folder):
 
 
 def test_a_step_of_the_full_model_sends_what_ddp_documents(tmp_path):
-    mp.spawn(step_at_full_width, (tmp_path,), nprocs=2)
+    in_ranks(step_at_full_width, tmp_path)
     rows = json.loads((tmp_path / "messages.json").read_text())
     sent = [(row["phase"], row["kind"], row["bytes"]) for row in rows if row["step"] == 3]
     # 9,600 running statistics and 20 counters; 11,173,962 parameters.

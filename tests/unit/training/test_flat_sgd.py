@@ -5,10 +5,10 @@ import copy
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 
 from scaling.models.resnet import ResNet18
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
+from training_runs import in_ranks
 
 RANKS = 2
 RATES = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}
@@ -56,6 +56,7 @@ def test_three_steps_are_those_of_torch_sgd():
 
 
 def train_on(rank, folder):
+    torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS
     )
@@ -69,7 +70,8 @@ def train_on(rank, folder):
 
 
 def test_two_processes_take_the_steps_of_one_on_all_their_images(tmp_path):
-    mp.spawn(train_on, (tmp_path,), nprocs=RANKS)
+    torch.set_num_threads(1)  # As the ranks: sums depend on it.
+    in_ranks(train_on, tmp_path, count=RANKS)
     first, second = (torch.load(tmp_path / f"{rank}", weights_only=True) for rank in range(RANKS))
     for one, other, expected in zip(first, second, steps_of_torch(RANKS, 2), strict=True):
         assert torch.equal(one, other)

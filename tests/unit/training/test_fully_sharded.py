@@ -2,14 +2,15 @@
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import nn
 
 from scaling.launch.ranks import Rank
 from scaling.training import fully_sharded
+from training_runs import in_ranks
 
 
 def take_a_step(rank, folder):
+    torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=1)
     sharded = fully_sharded.wrap(nn.Linear(4, 2), Rank(0, 0, 1, torch.device("cpu")), 1)
     parameters = list(sharded.model.parameters())
@@ -26,4 +27,4 @@ def take_a_step(rank, folder):
 
 
 def test_no_gradient_is_held_while_the_next_step_needs_the_memory(tmp_path):
-    mp.spawn(take_a_step, (tmp_path,))
+    in_ranks(take_a_step, tmp_path, count=1)
