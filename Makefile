@@ -104,14 +104,14 @@ test-browser: env ## reports of all stored studies in Chromium; pictures in test
 lint: env ## formatters, linters and the type checker, without changing a file
 	ruff format --check .
 	ruff check .
-	snakefmt --check Snakefile rules
+	snakefmt --check Snakefile rules workflow
 	mypy
 	snakemake --lint
 
 format: env ## let the formatters change the files
 	ruff format .
 	ruff check --fix .
-	snakefmt Snakefile rules
+	snakefmt Snakefile rules workflow
 
 docs: env ## write what is generated: keys in config/README.md, conda pins, the picture of the packages
 	python docs/architecture.py

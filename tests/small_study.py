@@ -35,7 +35,7 @@ def _snakemake(arguments, folder, output):
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.chdir(folder)
-    for name in [name for name in sys.modules if name.split(".")[0] == "scaling"]:
+    for name in [name for name in sys.modules if name.split(".")[0] in ("scaling", "extras")]:
         del sys.modules[name]
     sys.argv = ["snakemake", *arguments]
     cli.main(arguments)

@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "workflow/scripts/scaling"
+EXTRAS = LIBRARY.parent / "extras"
 ORDER = [
     *("core", "registry", "config", "data", "models", "launch", "training", "instruments"),
     *("convergence", "synchronization", "quantization"),
@@ -22,6 +23,9 @@ SHARED = ["core", "registry", "config"]
 """What both measuring and deriving may import: the two meet in files."""
 
 MODULES = sorted(path for path in LIBRARY.rglob("*.py") if path.name != "__init__.py")
+
+
+EXTRA_MODULES = sorted(EXTRAS.rglob("*.py"))
 
 
 def package(path, folder=LIBRARY):
@@ -58,12 +62,20 @@ def test_imports_run_one_way(name):
     assert not wrong
 
 
+def test_the_library_imports_no_extra_and_no_extra_another():
+    for path in MODULES + EXTRA_MODULES:
+        own = f"extras.{path.relative_to(EXTRAS).parts[0]}" if EXTRAS in path.parents else "none"
+        used = set(re.findall(r"^ *(?:from|import) (extras\.\w+)", path.read_text(), re.MULTILINE))
+        assert used <= {own}, path
+
+
 def test_no_folder_has_more_than_15_modules_and_no_module_more_than_300_lines():
-    folders = {path.parent for path in MODULES}
-    full = {folder: len([p for p in MODULES if p.parent == folder]) for folder in folders}
+    modules = MODULES + EXTRA_MODULES
+    folders = {path.parent for path in modules}
+    full = {folder: len([p for p in modules if p.parent == folder]) for folder in folders}
     assert not {folder: count for folder, count in full.items() if count > 15}
     scripts = list(LIBRARY.parent.glob("*.py"))
-    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES + scripts}
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in modules + scripts}
     assert not {path: count for path, count in lines.items() if count > 300}
 
 
@@ -71,13 +83,14 @@ def test_the_tests_have_the_folders_of_the_library():
     unit = Path(__file__).parent
     folders = {path.relative_to(unit) for path in unit.rglob("*") if path.is_dir()}
     there = {path.relative_to(LIBRARY) for path in LIBRARY.rglob("*") if path.is_dir()}
+    there |= {path.relative_to(EXTRAS.parent) for path in [EXTRAS, *EXTRAS.iterdir()]}
     assert {folder for folder in folders if folder.name != "__pycache__"} <= there
 
 
 def test_tests_of_what_tells_import_what_the_small_environment_has():
     unit = Path(__file__).parent
     measuring = run_path(str(unit / "conftest.py"))["MEASURING"]
-    assert set(measuring) == {*ORDER} - {*DERIVING, *SHARED}
+    assert set(measuring) == {*ORDER, "extras"} - {*DERIVING, *SHARED}
     telling = [path for path in unit.rglob("*.py") if package(path, unit) not in measuring]
     code = f"""
 import sys

@@ -10,7 +10,7 @@ import pytest
 from scaling.core import code_digest
 from scaling.registry.dataset import DATASETS
 from scaling.registry.model import MODELS
-from scaling.registry.quantized_model import QUANTIZED_MODELS
+from scaling.registry.quantized_model import BY_MOMENTS, QUANTIZED_MODELS
 from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
@@ -34,7 +34,7 @@ def digests(root):
         "interconnect_sweep": model,
         "knobs_measure": model,
         "quantize_train": [part_b.training.module],
-        "quantize_evaluate": [part_b.evaluation.module],
+        "quantize_evaluate": [part_b.evaluation.module, BY_MOMENTS.module],
     }
     for name in MEASURING:
         found[name] = code_digest.measuring_digest(root / f"{name}.py", *chosen.get(name, ()))
@@ -158,7 +158,7 @@ MEASURED = [
     ("launch/ranks.py", '"500"', '"5000"', LAUNCHED | LARGE),
     ("launch/measure.py", '"OMP_NUM_THREADS"', '"OMP_THREADS"', LAUNCHED),
     ("convergence/engine.py", "BATCH_SIZE = 2000", "BATCH_SIZE = 200", LARGE),
-    ("quantization/gptq.py", "DAMPING = 0.01", "DAMPING = 0.02", {"quantize_evaluate"}),
+    ("../extras/bits/gptq.py", "DAMPING = 0.01", "DAMPING = 0.02", {"quantize_evaluate"}),
     ("config/technique.py", "math.sqrt(scale)", "scale", LARGE),
 ]
 

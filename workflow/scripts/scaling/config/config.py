@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from scaling.config import devices, parts, technique
+from scaling.config import devices, extras, parts, technique
 from scaling.config.bit_widths import BitWidths
 from scaling.config.experiment_keys import Convergence, Quantization
 from scaling.config.keys import Configuration, Dataset, Model
@@ -82,6 +82,8 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
             f"time_to_accuracy.gpus has {', '.join(map(str, uneven))} and time_to_accuracy."
             f"global_batch is {full.global_batch} (allowed: numbers that divide it)"
         )
+    if reads_images:
+        yield from extras.missing(config)
     if config.quantization.seeds and (config.quantization.variants or reads_images):
         yield from _variants(config.quantization)
     for name in ("peers", "resnet18"):

@@ -14,17 +14,20 @@ KEPT = Path(".snakemake/code_digests")
 """What is known of texts read before, in Snakemake's own folder: parsing all takes a second."""
 
 
-MEASURES = tuple(
-    f"scaling/{place}"
-    for place in (
-        *("data/", "models/", "training/", "instruments/"),
-        *("convergence/", "synchronization/", "quantization/"),
-        # What ranks see, what an option means, what is counted.
-        *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
-        *("registry/datasets/", "registry/recipes/", "registry/update_rule"),
-        *("config/scheme", "config/technique"),
-        *("core/gpu_counters", "core/paired_accuracy", "core/training_options"),
-    )
+MEASURES = (
+    "extras/",
+    *(
+        f"scaling/{place}"
+        for place in (
+            *("data/", "models/", "training/", "instruments/"),
+            *("convergence/", "synchronization/", "quantization/"),
+            # What ranks see, what an option means, what is counted.
+            *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
+            *("registry/datasets/", "registry/recipes/", "registry/update_rule"),
+            *("config/scheme", "config/technique"),
+            *("core/gpu_counters", "core/paired_accuracy", "core/training_options"),
+        )
+    ),
 )
 """Where the code lies that decides what is measured. What else a measurement imports launches it,
 checks its input, words its messages or writes its record."""
@@ -34,24 +37,30 @@ checks its input, words its messages or writes its record."""
 def measuring_digest(script: Path, *modules: str | Path) -> str:
     """Digest as `digest` does, of the script and of the code in `MEASURES` or outside of ours."""
     found = files_of(script, *modules)
-    return _digest(script.parent, [path for path in found if _measures(path, script)])
+    return _digest(_root(script), [path for path in found if _measures(path, script)])
 
 
 def _measures(path: Path, script: Path) -> bool:
-    if script.parent not in path.parents or path == script:
+    root = _root(script)
+    if root not in path.parents or path == script:
         return True
-    return path.relative_to(script.parent).as_posix().startswith(MEASURES)
+    return path.relative_to(root).as_posix().startswith(MEASURES)
+
+
+def _root(script: Path) -> Path:
+    """The folder from which the script imports: the first above it that is no package."""
+    return next(folder for folder in script.parents if not (folder / "__init__.py").exists())
 
 
 @cache
 def digest(script: Path, *modules: str | Path) -> str:
     """Digest the script, `modules` (dotted names, files) and all of ours that they import, as hex.
 
-    Ours are those below the script's folder. Imports inside functions count; a module that is
-    imported by its name as a text does not, and has to be among `modules`. Comments, layout and
-    docstrings are not part of a digest.
+    Ours are those below the folder that it imports from. Imports inside functions count; a module
+    that is imported by its name as a text does not, and has to be among `modules`. Comments, layout
+    and docstrings are not part of a digest.
     """
-    return _digest(script.parent, files_of(script, *modules))
+    return _digest(_root(script), files_of(script, *modules))
 
 
 def _digest(root: Path, paths: list[Path]) -> str:
@@ -64,7 +73,7 @@ def _digest(root: Path, paths: list[Path]) -> str:
 
 def files_of(script: Path, *modules: str | Path) -> list[Path]:
     """The files that `digest` covers, sorted."""
-    root = script.parent
+    root = _root(script)
     found: set[Path] = set()
     waiting = [script, *(module for module in modules if isinstance(module, Path))]
     waiting += [path for name in modules if isinstance(name, str) for path in _files(root, name)]

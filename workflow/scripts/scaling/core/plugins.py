@@ -1,4 +1,4 @@
-"""Python files of the user's own, outside the repository: models, strategies, recipes, datasets."""
+"""Python files beside the library: the user's own (models, strategies, …), and those of extras."""
 
 import importlib.util
 import os
@@ -14,9 +14,21 @@ from scaling.core.errors import UserError
 VARIABLE = "SCALING_PLUGINS"
 """Lists the files in which registries look for entries too, separated as PATH is."""
 
+EXTRAS = Path(__file__).parents[2] / "extras"
+"""What a study can do without: a package each, with its rules, its scripts and its `entry.py`."""
+
+
+def has_extra(name: str) -> bool:
+    """Whether that extra is here; its folder may be deleted."""
+    return (EXTRAS / name / "__init__.py").exists()
+
 
 def files() -> list[Path]:
-    """The files that the environment names."""
+    """The files that the environment names, and the entries of extras."""
+    return [*sorted(EXTRAS.glob("*/entry.py")), *_named()]
+
+
+def _named() -> list[Path]:
     return [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 
 
