@@ -28,7 +28,6 @@ if not REPLAY:
     include: "rules/peaks.smk"
     include: "rules/train.smk"
     include: "rules/synchronization.smk"
-    include: "rules/knobs.smk"
 
     if config["convergence"]["remedies"]:
 

@@ -29,14 +29,13 @@ if "replay" in config:
 # what a configuration may hold depends on the user's own entries.
 os.environ[plugins.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
 with refused():
-    from scaling.config.knobs import Knobs
     from scaling.core import grid
     from scaling.launch import begin, code, told
     from scaling.launch.code import digest, measuring
     from scaling.launch.jobs import Jobs
     from scaling.registry import model as models
     from scaling.registry.dataset import DATASETS
-    from scaling.registry.recipe import RECIPES
+    from scaling.registry.engine import ENGINES
     from scaling.registry.strategy import STRATEGIES
     from scaling.tables import schema
     from scaling.tables.made import Made

@@ -17,7 +17,6 @@ rule tables_scaling:
         machine=MADE.there(
             [stored.MACHINE] if CHECKED or Path(MACHINE).exists() else []
         ),
-        knobs=MADE.records["knobs"],
     output:
         tables=MADE.tables_by("tables_scaling"),
         topology="<results>/tables/topology.txt",
@@ -39,7 +38,7 @@ rule tables_scaling:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_scaling.py --grid {params.grid:q} --runs {params.runs:q}'
         " {params.partial} {params.cost} --study {params.study:q} --tables {params.tables:q}"
         " --cells {output.cells:q} --sweeps {input.sweeps:q} --peaks {input.peaks:q}"
-        " --machine {input.machine:q} --knobs {input.knobs:q} > {log:q} 2>&1"
+        " --machine {input.machine:q} > {log:q} 2>&1"
 
 
 rule tables_experiments:

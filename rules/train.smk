@@ -17,7 +17,9 @@ rule train_run:
         **TIMED,
     params:
         code=lambda wildcards: code.of_cell(
-            wildcards.recipe, wildcards.strategy, MODEL["model"]
+            config["recipes"][wildcards.recipe]["engine"],
+            wildcards.strategy,
+            MODEL["model"],
         ),
         nodes=TIMED["nodes"],
         repeat=lambda wildcards: wildcards.repeat.rpartition("~")[2] or 0,

@@ -15,12 +15,12 @@ import torch
 import train_run
 from scaling.launch import ranks
 from scaling.launch.stall import StepProgress
-from scaling.training import plain, tuned
-from scaling.training.plain import Plain
-from scaling.training.tuned import Tuned
+from scaling.training import eager, resident
+from scaling.training.eager import Eager
+from scaling.training.resident import Resident
 
 
-class FaultyPlain(Plain):
+class FaultyEager(Eager):
     def run_epoch(self, epoch):
         kind, failing, last = os.environ["FAULT"].split(":")
         if kind == "slowing":
@@ -33,7 +33,7 @@ class FaultyPlain(Plain):
         return super().run_epoch(epoch)
 
 
-class FaultyTuned(Tuned):
+class FaultyResident(Resident):
     def __init__(self, spec, rank, model, dataset):
         super().__init__(spec, rank, model, dataset)
         # As if the steps had been captured on a GPU.
@@ -70,7 +70,7 @@ def fail():
 
 
 if __name__ == "__main__":
-    plain.Plain, tuned.Tuned = FaultyPlain, FaultyTuned
+    eager.Eager, resident.Resident = FaultyEager, FaultyResident
     if "tuned" in sys.argv:
         ranks.join = patient(ranks.join)
     train_run.main()

@@ -23,7 +23,7 @@ SWITCHES = {"compile": False, "cuda_graph": False, "fused_norms": False, "channe
 def tuned(**options):
     """The arguments that ask for recipe tuned with these options."""
     told = {"precision": "bf16", **SWITCHES, **options}
-    return {"recipe": "tuned", "recipe-options": json.dumps(told)}
+    return {"recipe": "tuned", "engine": "resident", "recipe-options": json.dumps(told)}
 
 
 def write_images(folder):

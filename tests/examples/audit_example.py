@@ -3,6 +3,7 @@
 from examples.records import GRADIENT_BYTES, sweep, timing_row, timing_table
 from scaling.audit.finding import Study
 from scaling.audit.limits import audit
+from scaling.tables import schema
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
 from scaling.tables.limits import interconnect
@@ -16,7 +17,7 @@ def study_of(*rows):
     """The study whose timing table has these rows, everything else derived from it."""
     timing = timing_table(*rows)
     parts = communication(timing)
-    rates = bandwidth(timing, parts, SWEEP, GRADIENT_BYTES)
+    rates = bandwidth(timing, parts, SWEEP, GRADIENT_BYTES, schema.frame("costs"))
     return Study(timing, speedup(timing), parts, rates)
 
 

@@ -1,9 +1,9 @@
-"""A recipe: plain on a machine where rank 1 computes or loads each batch DELAY seconds longer."""
+"""An engine: eager on a machine where rank 1 computes or loads each batch DELAY seconds longer."""
 
 import time
 
-from scaling.registry.recipe import Recipe
-from scaling.registry.recipes.plain import Options
+from scaling.registry.engine import Engine
+from scaling.registry.engines.eager import Options
 from scaling.registry.registry import Reference
 
 DELAY = 0.15
@@ -15,9 +15,9 @@ class DelayedOptions(Options):
 
 
 def delayed(spec, rank, model, dataset):
-    from scaling.training.plain import Plain
+    from scaling.training.eager import Eager
 
-    trainer = Plain(spec, rank, model, dataset)
+    trainer = Eager(spec, rank, model, dataset)
     if rank.index == 1 and spec.recipe_options["computes_longer"]:
         trainer.model.register_forward_pre_hook(lambda *_: time.sleep(DELAY))
     if rank.index == 1 and spec.recipe_options["loads_longer"]:
@@ -37,4 +37,4 @@ class Slow:
             yield batch
 
 
-ENTRY = Recipe(name="delayed", trainer=Reference("delayed:delayed"), options=DelayedOptions)
+ENTRY = Engine(name="delayed", trainer=Reference("delayed:delayed"), options=DelayedOptions)

@@ -23,12 +23,11 @@ CONFIG: dict[str, Any] = {
         "seeds": [0],
     },
     "training": {"learning_rate": 0.1, "measured_epochs": 3},
-    "recipes": {"plain": {"loader_workers": 2}},
+    "recipes": {"plain": {"engine": "eager", "loader_workers": 2}},
     "machine": {"share": False, "cpu_threads": 1, "gpus_per_node": None, "check": "off"},
     "convergence": {"remedies": [], "global_batches": []},
     "time_to_accuracy": {"gpus": []},
     "synchronization": {"seeds": [0, 1, 2]},
-    "knobs": {"gpus": []},
     "quantization": {
         "seeds": [0],
         "variants": [{"name": "weights", "activation_bits": None}],

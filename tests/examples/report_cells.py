@@ -110,6 +110,8 @@ def costs(timing: pd.DataFrame) -> pd.DataFrame:
         cost_note="",
         drift=timing["batch_size"].map({128: -0.03, 512: 0.09}),
         settled=~timing["batch_size"].isin([128, 512]),
+        engine=timing["recipe"].map({"plain": "eager", "fast": "resident"}),
+        sent_share=1.0,
     )
 
 

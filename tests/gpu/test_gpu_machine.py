@@ -9,11 +9,10 @@ import torch
 
 import interconnect_sweep
 import machine_check
-from examples.small_knobs import measure
 from scaling.core import environment
 from scaling.instruments import machine
-from scaling.models.resnet import ResNet18
 from scaling.tables.limits import fit, interconnect
+from training_runs import run
 
 GPUS = torch.cuda.device_count()
 pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
@@ -80,10 +79,13 @@ def test_all_reduces_are_timed_without_their_launches_by_python(images, tmp_path
 
 
 @several
-def test_every_knob_of_ddp_runs_and_sends_what_it_says(images, tmp_path):
-    table = measure(images, tmp_path / "knobs.json", device="cuda")
-    assert table[["seconds", "plain_seconds", "seconds_without_exchange"]].gt(0).all(axis=None)
-    whole = 4 * sum(parameter.numel() for parameter in ResNet18(1, 2).parameters())
-    assert table["bytes_sent"].iloc[:2].eq(whole).all()
-    assert table.loc["bf16_compression", "bytes_sent"] == whole / 2
-    assert 0 < table.loc["powersgd_rank 1", "bytes_sent"] < whole / 2
+@pytest.mark.parametrize(
+    ("options", "share"),
+    [({"bucket_cap_mb": 0.005}, 1.0), ({"bf16_compression": True}, 0.5), ({"powersgd_rank": 1}, 0)],
+)
+def test_options_of_ddp_send_what_they_say(images, tmp_path, options, share):
+    told = json.dumps({"loader_workers": 0, **options})
+    told = {"device": "cuda", "batch-size": 5, "measured-epochs": 2, "recipe-options": told}
+    record = run(images, tmp_path / "run.json", gpus=2, **told)
+    assert record["status"] == "ok"
+    assert record["communication"]["sent_share"] == pytest.approx(share, abs=0 if share else 0.5)

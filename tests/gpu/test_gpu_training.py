@@ -19,8 +19,8 @@ from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
 from scaling.models.resnet import ResNet18
+from scaling.training.resident import Resident
 from scaling.training.trainer import TrainingData
-from scaling.training.tuned import Tuned
 from training_runs import SWITCHES, run, supervise_faulty
 
 GPUS = torch.cuda.device_count()
@@ -55,7 +55,7 @@ def trainer(
     model = ResNet18(16, 2).cuda()
     before = copy.deepcopy(model.state_dict())
     return (
-        Tuned(spec, Rank(0, 0, processes, torch.device("cuda", 0)), model, dataset()),
+        Resident(spec, Rank(0, 0, processes, torch.device("cuda", 0)), model, dataset()),
         model,
         before,
     )

@@ -39,13 +39,15 @@ def test_a_model_a_strategy_a_recipe_and_a_dataset_of_ones_own_are_measured(stud
     cells = [
         {"recipe": "adam", "strategy": "ddp_fp16", "gpus": 2, "batch_size": 10},
         {"recipe": "plain", "strategy": "ddp_fp16", "gpus": 2, "batch_size": 10},
+        {"recipe": "bf16", "strategy": "ddp", "gpus": 2, "batch_size": 10},
     ]
     paths = [study.record(**cell) for cell in cells]
     finished = study.snakemake(*(str(path.relative_to(study.folder)) for path in paths))
     assert finished.returncode == 0, finished.stdout
     assert "Part B is left out" in finished.stdout
-    adam, plain = (json.loads(path.read_text()) for path in paths)
-    assert adam["status"] == plain["status"] == "ok"
+    adam, plain, bf16 = (json.loads(path.read_text()) for path in paths)
+    assert adam["status"] == plain["status"] == bf16["status"] == "ok"
+    assert bf16["communication"]["sent_share"] == 0.5
     assert adam["model"]["name"].endswith("my_model.py:small")
     # 3·4·9 + 4 of the convolution, 2·4 of the norm, 4·2 + 2 of the last layer.
     assert adam["model"]["parameters"] == 130

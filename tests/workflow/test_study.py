@@ -17,7 +17,7 @@ from small_study import forked
 
 def test_a_study_leaves_the_tables_of_what_it_measured_and_one_report(finished_study):
     results = finished_study.folder / "results"
-    off = {"knobs", "full_trainings", "synchronization", "peers", "resnet18"}
+    off = {"full_trainings", "synchronization", "peers", "resnet18"}
     for name, table in schema.TABLES.items():
         made = table.path(results / "tables", "tiny").exists()
         assert made == (name != "comparison" and table.records not in off), name
@@ -51,11 +51,6 @@ ALWAYS = {"dataset_prepare", "study_config", "claims_evaluate", "figures_draw", 
 def test_a_part_alone_is_measured_and_told_alone(new_study, part, jobs):
     planned = new_study(parts=[part], grid__gpus=[1, 2]).planned()
     assert set(planned) == ALWAYS | jobs
-
-
-def test_what_ddp_can_be_told_is_measured_for_each_cell_that_asks_for_it(new_study):
-    study = new_study(grid__gpus=[1, 2], knobs__gpus=[2], knobs__batch_sizes=[5, 10])
-    assert study.planned()["knobs_measure"] == 2
 
 
 def test_a_training_is_told_what_its_folder_says_and_how_many_epochs_were_chosen(new_study):

@@ -14,6 +14,7 @@ import yaml
 
 from scaling.config import stored
 from scaling.config.config_file import read_config
+from scaling.config.recipes import RENAMED
 from scaling.config.scheme import Scheme
 from scaling.config.technique import Technique
 from scaling.core import command_line, files
@@ -21,7 +22,6 @@ from scaling.core.errors import UserError
 from scaling.core.records.kind import TO_DO, opened
 from scaling.core.records.kinds import KINDS
 from scaling.core.settling import settling
-from scaling.registry.recipe import RECIPES
 
 STUDIES = Path("studies")
 Rows = list[dict[str, Any]]
@@ -34,7 +34,6 @@ LATER: dict[str, Any] = {
         "convergence": {"remedies": [], "accuracies": []},
         "time_to_accuracy": {"gpus": []},
         "synchronization": {"seeds": []},
-        "knobs": {"gpus": []},
         "machine": {"check": "off"},
     },
     "run.json": {
@@ -46,7 +45,7 @@ LATER: dict[str, Any] = {
             **{"micro_batches": 1, "measured_seconds": 0.0},
         },
         "epochs": [{"power_capped_seconds": None, "gpu_readings": []}],
-        "communication": {"readings": []},
+        "communication": {"readings": [], "sent_share": 1.0},
         "device_time": [],
         **dict.fromkeys(["startup", "run_seconds", "shutdown_seconds"]),
     },
@@ -61,6 +60,8 @@ LATER: dict[str, Any] = {
 
 What a list has here came later in each entry of it.
 """
+ENGINES = {"plain": "eager", "tuned": "resident"}
+"""The engines of recipes that named none; a plug-in's is called as its recipe."""
 CAPACITY = r"total capacity of ([\d.]+) GiB"
 """What a GPU's memory holds, as PyTorch says where that was too little."""
 
@@ -78,7 +79,8 @@ def complete(found: Any, later: Any) -> None:
 def run(record: Any) -> None:
     """Give a run what can be told from its other fields."""
     cell = record["cell"]
-    cell["recipe"] = RECIPES.renamed.get(cell["recipe"], cell["recipe"])
+    recipe = cell["recipe"] = RENAMED.get(cell["recipe"], cell["recipe"])
+    record["training"].setdefault("engine", ENGINES.get(recipe, recipe))
     told = re.search(CAPACITY, record["message"] or "")
     record["memory"].setdefault("capacity_bytes", float(told[1]) * 2**30 if told else None)
     record.setdefault("settling", settling(record["epochs"]))
@@ -139,14 +141,19 @@ def variant(record: Any) -> None:
 
 
 def configuration(config: Any) -> None:
-    """Give recipes today's names."""
+    """Give recipes today's names, and engines; what became recipes is no section any more."""
+    config.pop("knobs", None)
     grid, options = config.get("grid", {}), config.get("recipes")
     repeats = grid.get("repeats", [])
     for lists in [grid, *(repeats if isinstance(repeats, list) else [])]:
         if "recipes" in lists:
-            lists["recipes"] = [RECIPES.renamed.get(name, name) for name in lists["recipes"]]
+            lists["recipes"] = [RENAMED.get(name, name) for name in lists["recipes"]]
     if options:
-        config["recipes"] = {RECIPES.renamed.get(name, name): own for name, own in options.items()}
+        named = {RENAMED.get(name, name): own for name, own in options.items()}
+        config["recipes"] = {
+            name: own if "base" in own else {"engine": ENGINES.get(name, name), **own}
+            for name, own in named.items()
+        }
 
 
 UPGRADES: dict[str, Callable[[Any], None]] = {
@@ -170,7 +177,7 @@ def upgraded(name: str, document: Any) -> Any:
 
 def rename_folders(study: Path) -> None:
     """Give folders of records the recipes' names of today; where there is one so, it stays."""
-    for old, new in RECIPES.renamed.items():
+    for old, new in RENAMED.items():
         for folder in sorted(study.rglob(f"recipe~{old}")):
             if not (target := folder.with_name(f"recipe~{new}")).exists():
                 folder.rename(target)

@@ -10,12 +10,11 @@ from scaling.audit.finding import Study
 from scaling.audit.limits import audit
 from scaling.core import command_line, files
 from scaling.core.grid import expand
-from scaling.core.records.machine import CHECK, KNOBS, PEAKS, SWEEP
+from scaling.core.records.machine import CHECK, PEAKS, SWEEP
 from scaling.tables import limits, schema
 from scaling.tables.accuracy import accuracy
 from scaling.tables.bandwidth import swept_gradient_bytes
 from scaling.tables.epoch_parts import in_memory, ranks
-from scaling.tables.experiments.knobs import knobs as table_of_knobs
 from scaling.tables.measurements import costs, device_time, readings
 from scaling.tables.runs import Run, provenance, read_runs
 from scaling.tables.timing import startup, timing
@@ -58,7 +57,6 @@ def main(
     peaks: Path,
     sweeps: tuple[Path, ...] = (),
     machine: tuple[Path, ...] = (),
-    knobs: tuple[Path, ...] = (),
     partial: bool = False,
     per_gpu_hour: float | None = None,
 ) -> None:
@@ -77,8 +75,5 @@ def main(
     found = schema.read_all(["timing", *MEASURED], tables, study)
     times = found.pop("timing")
     derived = tables_of_times(times, swept_gradient_bytes(found["interconnect"]), found)
-    if knobs:
-        measured = [KNOBS.read(path) for path in knobs]
-        derived["knobs"] = table_of_knobs(measured, found["interconnect_fit"])
     judged = {name: derived[name] for name in JUDGED} | {"ranks": found["ranks"]}
     schema.write_all(derived | {"audit": audit(Study(times, **judged))}, tables, study)

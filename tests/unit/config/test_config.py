@@ -1,16 +1,21 @@
 import copy
+import json
+import re
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from runpy import run_path
 
 import pytest
 import yaml
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import validate
 
 from scaling.config import config, extras, parts, stored
 from scaling.core.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 README = run_path(str(ROOT / "docs/config_keys.py"))
+SCHEMA = ROOT / "config/schema.json"
 LARGE_BATCHES = "large-batches.yaml"
 SHIPPED = ["config.yaml", "demo.yaml"]
 
@@ -43,8 +48,21 @@ def test_the_study_of_large_batches_alone_is_valid():
     ("path", "value", "sentence"),
     [
         ("gird", {}, "the configuration has the unknown key gird, perhaps grid (allowed: study, "),
-        ("grid.recipes", ["course"], "grid.recipes[0] is 'course': it is called plain now"),
+        (
+            "grid.recipes",
+            ["course"],
+            "grid.recipes asks for recipe course, which is called plain now (allowed: those of re",
+        ),
         ("recipes.course", {"loader_workers": 2}, "recipes.course is called recipes.plain now"),
+        ("recipes.mine", {"loader_workers": 2}, "recipes.mine has neither engine nor base"),
+        ("recipes.mine", {"engine": "fast"}, "recipes.mine.engine is 'fast' (allowed: eager, res"),
+        ("recipes.mine", {"base": "fast"}, "recipes.mine.base is 'fast' (allowed: a recipe that"),
+        ("recipes.plain.base", "plain", "recipes.plain.base is 'plain' beside an engine (allowed"),
+        ("recipes.a-b", {"base": "plain"}, "recipes has 'a-b' (allowed: a letter, then letters"),
+        ("recipes", {"a": {"base": "b"}, "b": {"base": "a"}}, "recipes.b.base is 'a' (allowed: a"),
+        ("recipes.plain.bucket", 1, "recipes.plain has the unknown key bucket, perhaps bucket_cap"),
+        ("grid.recipes", ["mine"], "grid.recipes asks for recipe mine (allowed: those of recipes"),
+        ("knobs", {"gpus": [2]}, "knobs is no section any more: each of its variants is a recipe"),
         ("recipes.plain.strategies", ["dp"], "recipes.plain.strategies is dp and grid.strategi"),
         ("grid.batch_size", [32], "grid has the unknown key batch_size, perhaps batch_sizes (all"),
         ("model", {"width": 4, 1: 2}, "model has the unknown key 1 (allowed: name, width, optio"),
@@ -59,8 +77,6 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("grid.gpus", [2**17], "grid.gpus[0] is 131072: it should be less"),
         ("model.width", 10**6, "model.width is 1000000: it should be less"),
         ("machine.time_limit_seconds", 1e12, "time_limit_seconds is 1000000000000.0: it should be"),
-        ("knobs", {"gpus": [4], "batch_sizes": [32]}, "knobs.gpus has 4 (allowed: those of grid.g"),
-        ("knobs.variants", [{"static": True}], "[0] has the unknown key static, perhaps static_g"),
         ("synchronization.seeds", [0, 1], "it should have at least 3 seeds, or none"),
         ("convergence.global_batches", [32, 65], "global_batches has 65 and convergence.gpus is 2"),
         ("convergence.remedies", [{"name": "warm"}] * 2, "remedies has warm more than once (allow"),
@@ -135,6 +151,31 @@ def test_a_study_may_do_without_part_b_and_a_replay_without_variants():
     config.check(changed("quantization.variants", []), reads_images=False)
 
 
+def test_a_recipe_has_what_its_base_has_but_for_what_it_changes():
+    document = changed("recipes.bucket100", {"base": "bf16", "bucket_cap_mb": 100.0})
+    document["recipes"]["bf16"] = {"base": "plain", "bf16_compression": True}
+    made = config.asked(document)["recipes"]
+    assert made["bucket100"] == made["plain"] | {"bf16_compression": True, "bucket_cap_mb": 100.0}
+    config.check(document)
+
+
+@pytest.mark.parametrize(
+    ("strategies", "option"),
+    [(["ddp", "zero1"], {"bf16_compression": True}), (["fsdp"], {"engine": "resident"})],
+)
+def test_options_that_a_strategy_cannot_have_are_refused(strategies, option):
+    document = changed("grid.strategies", strategies)
+    document["recipes"]["plain"] |= option
+    if "engine" in option:
+        document["recipes"]["plain"] = document["recipes"]["tuned"] | {"muon": 0.1}
+    said = rf"recipes\.plain\.\w+ is .*, which strategy {strategies[-1]} cannot have \(allowed: "
+    with pytest.raises(UserError, match=said):
+        config.check(document)
+    document["recipes"]["plain"]["strategies"] = ["ddp"]
+    document["grid"]["strategies"] = ["ddp"]
+    config.check(document)
+
+
 @pytest.mark.parametrize("off", parts.PARTS)
 def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off):
     wrong = {
@@ -152,14 +193,13 @@ def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off):
 
 def test_a_part_alone_has_no_records_of_others():
     lists = {
-        "scaling": [stored.run_records, stored.limits_records, stored.knobs_records],
+        "scaling": [stored.run_records, stored.limits_records],
         "accuracy": [stored.convergence_records, stored.full_training_records],
         "proofs": [stored.synchronization_records],
         "int8": [stored.quantization_records],
     }
     for part in parts.PARTS:
         document = changed("parts", [part])
-        document["knobs"]["gpus"] = [2]
         document["time_to_accuracy"] |= {"gpus": [1]}
         config.leave_out(document)
         found = {name: [bool(records(document)) for records in lists[name]] for name in lists}
@@ -217,7 +257,7 @@ def test_what_only_the_labs_networks_have_is_left_out_of_other_studies():
 
 
 def keys(section, prefix=""):
-    """The dotted names of all values in a configuration; the recipes' options too."""
+    """The dotted names of all values in a configuration."""
     for key, value in section.items():
         if isinstance(value, dict) and value:
             yield from keys(value, f"{prefix}{key}.")
@@ -226,18 +266,24 @@ def keys(section, prefix=""):
 
 
 def described():
-    return [key for key, _ in README["rows"]() if "[]" not in key]
+    return [key for key, _ in README["rows"]() if "[]" not in key and key != "recipes"]
+
+
+def as_described(section):
+    """The same with `recipes.*` for a recipe of any name."""
+    named = (re.sub(r"^recipes\.\w+", "recipes.*", key) for key in keys(section))
+    return list(dict.fromkeys(named))
 
 
 def test_the_demo_has_exactly_the_keys_that_are_described():
-    assert list(keys(shipped("demo.yaml"))) == described()
+    assert as_described(shipped("demo.yaml")) == described()
 
 
 def test_the_full_study_has_no_key_at_its_default():
     written = shipped("config.yaml")
-    assert [key for key in described() if key in keys(written)] == list(keys(written))
+    assert [key for key in described() if key in as_described(written)] == as_described(written)
     complete = config.asked(written)
-    assert set(described()) <= set(keys(complete)) | {"recipes.tuned.muon_momentum"}
+    assert set(described()) <= set(as_described(complete))
     for path in keys(written):
         *parents, last = path.split(".")
         without = copy.deepcopy(written)
@@ -249,6 +295,15 @@ def test_the_full_study_has_no_key_at_its_default():
             assert config.asked(without) != complete, path
 
 
-def test_the_readme_has_what_the_keys_say():
+def test_the_readme_and_the_schema_have_what_the_keys_say():
     page = (ROOT / "config/README.md").read_text()
     assert README["updated"](page) == page
+    assert json.loads(SCHEMA.read_text()) == README["schema"]()
+
+
+def test_the_schema_takes_what_is_a_configuration_and_refuses_an_unknown_key():
+    for path in [*(ROOT / "config").glob("*.yaml"), *(ROOT / "studies").glob("*/config.yaml")]:
+        validate(yaml.safe_load(path.read_text()), SCHEMA, set_default=False)
+    for wrong in ({"grid": {"gpu": [1]}}, {"recipes": {"a": {"loader_workers": -1}}}):
+        with pytest.raises(WorkflowError, match=r"gpu|minimum of 0"):
+            validate(wrong, SCHEMA, set_default=False)

@@ -71,26 +71,32 @@ def test_bf16_on_a_gpu_that_has_none_is_refused_by_its_key(config, monkeypatch):
     ):
         devices.check(config, 1, granted=None)
     config["recipes"]["tuned"]["precision"] = "bf16"
-    spec = RunSpec(Cell("tuned", "ddp", 1, 8, 0), recipe_options=recipe_options(config, "tuned"))
+    spec = RunSpec(
+        Cell("tuned", "ddp", 1, 8, 0),
+        engine="resident",
+        recipe_options=recipe_options(config, "tuned"),
+    )
     with pytest.raises(UserError, match=r"recipes\.tuned\.precision is bf16 and T4"):
         spec.resolved()
 
 
 def test_updates_that_a_strategy_makes_itself_cannot_be_changed(config):
-    recipes = {"tuned": recipe_options(config, "tuned") | {"label_smoothing": 0.1}}
-    assert not list(devices.need_own_updates(["ddp", "dp", "fsdp"], recipes))
+    recipes = {"tuned": config["recipes"]["tuned"] | {"label_smoothing": 0.1}}
+    assert not list(devices.need_other_strategies(["ddp", "dp", "fsdp"], recipes))
     for option in ({"muon": 0.1}, {"decay": "linear"}):
-        (said,) = devices.need_own_updates(
+        (said,) = devices.need_other_strategies(
             ["ddp", "dp", "fsdp"], {"tuned": recipes["tuned"] | option}
         )
         assert said.endswith(
-            "strategy fsdp updates the weights by plain SGD (allowed: strategies ddp)"
+            "strategy fsdp cannot have (allowed: recipes.tuned.strategies of ddp, dp)"
         )
     limited = {"tuned": recipes["tuned"] | {"muon": 0.1, "strategies": ["ddp"]}}
-    assert not list(devices.need_own_updates(["ddp", "fsdp"], limited))
-    cell, options = Cell("tuned", "zero1", 2, 8, 0), recipes["tuned"] | {"nesterov": True}
-    with pytest.raises(UserError, match="nesterov is True, and strategy zero1 updates"):
-        RunSpec(cell=cell, recipe_options=options).resolved()
+    assert not list(devices.need_other_strategies(["ddp", "fsdp"], limited))
+    cell, options = Cell("tuned", "zero1", 2, 8, 0), recipe_options(config, "tuned")
+    with pytest.raises(UserError, match="nesterov is True, which strategy zero1 cannot have"):
+        RunSpec(
+            cell=cell, engine="resident", recipe_options=options | {"nesterov": True}
+        ).resolved()
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ def older(record, path):
         record["communication"]["readings"].append(timed)
         del record["device_time"][1]["compute_seconds"]
         record["cell"]["recipe"] = "course"
+        del record["training"]["engine"], record["communication"]["sent_share"]
         record |= {"status": "ok", "message": "a total capacity of 2.00 GiB of which"}
     for row in record["rows"] if path in (SWEEP, PEAKS) else ():
         row.pop("launch", None)
@@ -93,7 +94,8 @@ def test_what_older_code_wrote_becomes_todays_once(study, capsys):
     assert found[VARIANT]["scheme"]["mistakes"] == ["bias_scale"]
     assert not (study / COURSE).exists() and run["cell"]["recipe"] == "plain"
     config = yaml.safe_load((study / "config.yaml").read_text())
-    assert config["recipes"] == {"plain": {"loader_workers": 4}}
+    assert config["recipes"] == {"plain": {"engine": "eager", "loader_workers": 4}}
+    assert run["training"]["engine"] == "eager" and run["communication"]["sent_share"] == 1
     assert config["grid"]["recipes"] == ["plain", "tuned"]
     assert config["grid"]["repeats"] == [{"repeats": 1, "recipes": ["plain"]}]
     assert config["machine"] == {"check": "off", "share": True}

@@ -3,15 +3,12 @@ from pathlib import Path
 import pytest
 
 import study_pack
-from examples import convergence_records, finished_study, manifests, records
+from examples import convergence_records, finished_study, manifests
 from scaling.config import stored
 from scaling.config.config_file import read_config
-from scaling.config.knobs import Knobs
-from scaling.core import files, grid
+from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.core.records.convergence import CONVERGENCE
-from scaling.core.records.dataset import DATASET
-from scaling.core.records.machine import KNOBS
 
 SECOND_RUN = finished_study.FILES[-1]
 
@@ -80,26 +77,6 @@ def test_a_remedy_with_other_options_than_the_study_asks_for_is_refused(folder):
     with_remedy(folder, label_smoothing=0.1)
     with pytest.raises(UserError, match=r"runs.json was made with options .*, but the study asks"):
         pack()
-
-
-def test_what_ddp_was_told_is_packed_and_refused_where_the_study_asks_for_something_else(folder):
-    asked = {"gpus": [2], "batch_sizes": [128], "variants": [{"powersgd_rank": 1}]}
-    finished_study.make(folder, knobs=asked)
-    path = "experiments/gpus~2/batch_size~128/knobs.json"
-    with pytest.raises(UserError, match=f"lacks 1 of its .* files, the first is results/{path};"):
-        pack()
-    made = records.record(grid.Cell("plain", "ddp", 2, 128, 0), [])
-    document = {key: made[key] for key in ("cell", "training", "environment")}
-    document |= {"knobs": Knobs.of(asked).what, "rows": [], "device": "cuda", "seconds": 9.0}
-    document["dataset"] = DATASET.read(folder / "resources/dataset/digits/manifest.json")
-    KNOBS.write(folder / "results" / path, document)
-    pack()
-    stored.check(folder / "studies/mine", read_config(folder / "results/config.yaml"))
-    assert (folder / "studies/mine" / path).exists()
-    document["knobs"]["variants"][0]["powersgd_rank"] = 2
-    KNOBS.write(folder / "results" / path, document)
-    with pytest.raises(UserError, match=r"knobs.json was made with knobs .*rank': 2.* asks for"):
-        pack("--force")
 
 
 def test_a_look_at_the_machine_is_kept_unless_it_is_off(folder):

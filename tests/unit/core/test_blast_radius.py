@@ -9,16 +9,16 @@ import pytest
 
 from scaling.core import code_digest
 from scaling.registry.dataset import DATASETS
+from scaling.registry.engine import ENGINES
 from scaling.registry.model import MODELS
 from scaling.registry.quantized_model import BY_MOMENTS, QUANTIZED_MODELS
-from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
-CELLS = {f"{recipe}/{strategy}" for recipe in ("plain", "tuned") for strategy in ("dp", "ddp")}
+CELLS = {f"{engine}/{strategy}" for engine in ("eager", "resident") for strategy in ("dp", "ddp")}
 MEASURING = {
     *("interconnect_sweep", "peaks_measure", "convergence_train", "synchronization_measure"),
-    *("quantize_train", "quantize_evaluate", "dataset_prepare", "machine_check", "knobs_measure"),
+    *("quantize_train", "quantize_evaluate", "dataset_prepare", "machine_check"),
 }
 
 
@@ -32,15 +32,17 @@ def digests(root):
     chosen = {
         "dataset_prepare": DATASETS.modules("images"),
         "interconnect_sweep": model,
-        "knobs_measure": model,
         "quantize_train": [part_b.training.module],
         "quantize_evaluate": [part_b.evaluation.module, BY_MOMENTS.module],
     }
     for name in MEASURING:
         found[name] = code_digest.measuring_digest(root / f"{name}.py", *chosen.get(name, ()))
     for cell in CELLS:
-        recipe, strategy = cell.split("/")
-        modules = [*RECIPES.modules(recipe), *STRATEGIES.modules(strategy)]
+        engine, strategy = cell.split("/")
+        modules = [
+            *ENGINES.modules(engine),
+            *STRATEGIES.modules(strategy),
+        ]
         modules += MODELS.modules("resnet18-cifar")
         found[cell] = code_digest.measuring_digest(root / "train_run.py", *modules)
     return found
@@ -88,13 +90,13 @@ def changed(project):
 @pytest.mark.parametrize(
     ("path", "cells"),
     [
-        ("models/norm_kernels.py", {"tuned/dp", "tuned/ddp"}),
-        ("training/step.py", {"tuned/dp", "tuned/ddp"}),
-        ("training/tuned.py", {"tuned/dp", "tuned/ddp"}),
-        ("registry/recipes/tuned.py", {"tuned/dp", "tuned/ddp"}),
-        ("training/plain.py", {"plain/dp", "plain/ddp"}),
-        ("training/data_parallel.py", {"plain/dp", "tuned/dp"}),
-        ("training/distributed_data_parallel.py", {"plain/ddp", "tuned/ddp"}),
+        ("models/norm_kernels.py", {"resident/dp", "resident/ddp"}),
+        ("training/step.py", {"resident/dp", "resident/ddp"}),
+        ("training/resident.py", {"resident/dp", "resident/ddp"}),
+        ("registry/engines/resident.py", {"resident/dp", "resident/ddp"}),
+        ("training/eager.py", {"eager/dp", "eager/ddp"}),
+        ("training/data_parallel.py", {"eager/dp", "resident/dp"}),
+        ("training/distributed_data_parallel.py", {"eager/ddp", "resident/ddp"}),
         ("models/resnet.py", CELLS),
         ("training/worker.py", CELLS),
     ],
@@ -132,25 +134,25 @@ TELLING = [
     ("report/overview.py", "It scales", "It grows"),
     ("terminal/estimate.py", "one after another", "in turn"),
 ]
-PLAIN, TUNED = {"plain/dp", "plain/ddp"}, {"tuned/dp", "tuned/ddp"}
+PLAIN, TUNED = {"eager/dp", "eager/ddp"}, {"resident/dp", "resident/ddp"}
 RANKS, LARGE, LINK = {"synchronization_measure"}, {"convergence_train"}, {"interconnect_sweep"}
-STUDIED = PLAIN | RANKS | {"knobs_measure"}
-LAUNCHED = CELLS | RANKS | LINK | {"knobs_measure", "machine_check", "peaks_measure"}
+STUDIED = PLAIN | RANKS
+LAUNCHED = CELLS | RANKS | LINK | {"machine_check", "peaks_measure"}
 MEASURED = [
     ("models/resnet.py", "stride", "strides", STUDIED | TUNED | LARGE | LINK),
     ("models/norm_kernels.py", "BLOCKS = ", "BLOCKS = 1 + ", TUNED | RANKS),
     ("models/fused.py", "SUMS = 4", "SUMS = 5", TUNED | RANKS),
     ("data/resident.py", "_flip = padding, flip", "_flip = 1, flip", TUNED | RANKS | LARGE),
     ("data/images.py", "BILINEAR", "NEAREST", {"dataset_prepare"}),
-    ("training/plain.py", "shuffle=True, seed", "shuffle=False, seed", STUDIED),
-    ("training/plain.py", "cell.seed * 1000", "cell.seed * 100", STUDIED),
+    ("training/eager.py", "shuffle=True, seed", "shuffle=False, seed", STUDIED),
+    ("training/eager.py", "cell.seed * 1000", "cell.seed * 100", STUDIED),
     ("training/step.py", "part / size / self._ranks", "part / size", TUNED | RANKS | LARGE),
     ("training/update.py", "STEPS = 3", "STEPS = 5", TUNED | RANKS | LARGE | LINK),
     (
         *("training/distributed_data_parallel.py", "device_ids=devices", "device_ids=None"),
-        {"plain/ddp", "tuned/ddp"} | LINK,
+        {"eager/ddp", "resident/ddp"} | LINK,
     ),
-    ("training/data_parallel.py", "range(gpus)", "range(1, gpus)", {"plain/dp", "tuned/dp"}),
+    ("training/data_parallel.py", "range(gpus)", "range(1, gpus)", {"eager/dp", "resident/dp"}),
     ("training/evaluation.py", "size: int = 500", "size: int = 50", STUDIED | TUNED | LARGE),
     ("training/worker.py", "manual_seed(spec.cell.seed)", "manual_seed(0)", CELLS),
     ("instruments/peaks.py", "BLOCK_SECONDS = 0.02", "BLOCK_SECONDS = 0.2", {"peaks_measure"}),
@@ -180,7 +182,7 @@ def test_twenty_edits_of_what_is_measured_make_exactly_their_own_old(project):
         assert {name for name in CELLS | MEASURING if after[name] != before[name]} == own, path
 
 
-@pytest.mark.parametrize("kind", ["strategies", "recipes", "models", "datasets"])
+@pytest.mark.parametrize("kind", ["strategies", "engines", "models", "datasets"])
 def test_a_new_entry_of_a_registry_changes_no_cell_and_no_script(changed, kind):
     assert changed(f"registry/{kind}/new_one.py") == set()
 

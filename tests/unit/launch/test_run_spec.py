@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from scaling.core.errors import UserError
-from scaling.core.grid import Cell
 from scaling.core.settling import drift
 from scaling.launch import supervisor
 from scaling.launch.run_spec import RunSpec
@@ -16,11 +15,12 @@ SPEC = RunSpec(device="cpu")
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (RunSpec(Cell("fast", "ddp", 1, 8, 0)), "'fast' is no recipe; choose one of plain, tuned"),
+        (replace(SPEC, engine="fast"), "'fast' is no engine; choose one of eager, resident"),
         (
             replace(SPEC, recipe_options={"workers": 2}),
             "--recipe-options is wrong: --recipe-options has the unknown key workers, perhaps "
-            "loader_workers (allowed: loader_workers); --recipe-options lacks loader_workers",
+            "loader_workers (allowed: loader_workers, bucket_cap_mb, gradient_as_bucket_view, "
+            "static_graph, bf16_compression, powersgd_rank); --recipe-options lacks loader_workers",
         ),
     ],
 )

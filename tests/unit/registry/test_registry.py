@@ -6,18 +6,18 @@ import sys
 import pytest
 
 from scaling.core.errors import UserError
+from scaling.registry.engine import ENGINES
 from scaling.registry.model import MODELS
-from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
-REGISTRIES = [STRATEGIES, RECIPES, MODELS]
+REGISTRIES = [STRATEGIES, ENGINES, MODELS]
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
 def test_every_entry_is_found_by_its_name_and_its_code_can_be_loaded(registry, torch):
     for name in registry.names():
         assert registry.find(name).name == name
-        code = {STRATEGIES: "wrap", RECIPES: "trainer", MODELS: "factory"}[registry]
+        code = {STRATEGIES: "wrap", ENGINES: "trainer", MODELS: "factory"}[registry]
         assert callable(getattr(registry.find(name), code).load())
 
 
@@ -42,7 +42,7 @@ def test_an_entry_adds_its_own_module_and_those_it_refers_to():
 def test_descriptions_need_no_torch():
     names = "; ".join(
         f"from scaling.registry.{kind} import {constant}; {constant}.names()"
-        for kind, constant in [("strategy", "STRATEGIES"), ("recipe", "RECIPES")]
+        for kind, constant in [("strategy", "STRATEGIES"), ("engine", "ENGINES")]
     )
     code = f"import sys; {names}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd="workflow/scripts").returncode == 0

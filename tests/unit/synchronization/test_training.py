@@ -57,6 +57,6 @@ def test_weights_are_apart_by_a_share_of_the_way_that_the_first_strategys_went(m
 
     monkeypatch.setattr(training, "STRATEGIES", [*ways])
     monkeypatch.setattr(training, "fresh", lambda *_: torch.nn.PReLU(2))
-    monkeypatch.setattr(training, "Plain", plain)
+    monkeypatch.setattr(training, "Eager", plain)
     plan = SimpleNamespace(seeds=[0], spec_of=lambda recipe, strategy, seed: strategy)
     assert [row["distance"] for row in training.distances(plan, None, None)] == [0.5]

@@ -5,6 +5,8 @@ import math
 import pytest
 
 from examples.records import GRADIENT_BYTES, timing_row, timing_table
+from scaling.core.grid import CELL_KEYS
+from scaling.tables import schema
 from scaling.tables.bandwidth import bandwidth
 from scaling.tables.communication import communication
 from scaling.tables.limits import interconnect
@@ -22,40 +24,52 @@ def sweep_of(*rows, gpus=4, correct=True):
     return interconnect([{"gpus": gpus, "backend": "nccl", "rows": found}])
 
 
-def row_of(timing, sweep=NO_SWEEP):
-    table = bandwidth(timing, communication(timing), sweep, GRADIENT_BYTES)
+def row_of(timing, sweep=NO_SWEEP, **costs):
+    own = [timing.iloc[-1][CELL_KEYS].to_dict() | costs] if costs else []
+    known = schema.frame("costs", own)
+    table = bandwidth(timing, communication(timing), sweep, GRADIENT_BYTES, known)
     return table.set_index("estimate").loc["subtraction"]
 
 
 @pytest.mark.parametrize(
-    ("timing", "sweep", "peak"),
+    ("timing", "sweep", "peak", "engine"),
     [
         # 30 MB in 1 ms and 10 MB in 1 ms: 1.5 · 40 MB / 2 ms = 30 GB/s (not the mean of 45 and 15)
-        (A40, sweep_of(("bucket", 30_000_000, 1e-3), ("bucket", 10_000_000, 1e-3)), 30),
+        (A40, sweep_of(("bucket", 30_000_000, 1e-3), ("bucket", 10_000_000, 1e-3)), 30, "eager"),
         # Of another number of GPUs; whose sums were wrong
-        (A40, sweep_of(("bucket", 1000, 1.0), gpus=2), math.nan),
-        (A40, sweep_of(("bucket", 1000, 1.0), correct=False), math.nan),
-        # A recipe's own messages, 1.5 · 40 MB / 1 ms; without them DDP's, 1.5 · 10 MB / 1 ms
+        (A40, sweep_of(("bucket", 1000, 1.0), gpus=2), math.nan, "eager"),
+        (A40, sweep_of(("bucket", 1000, 1.0), correct=False), math.nan, "eager"),
+        # An engine's own messages, 1.5 · 40 MB / 1 ms; without them DDP's, 1.5 · 10 MB / 1 ms
         (
-            A40.assign(recipe="tuned"),
+            A40,
             sweep_of(("bucket", 10_000_000, 1e-3), ("tuned_bucket", 40_000_000, 1e-3)),
             60,
+            "resident",
         ),
-        (A40.assign(recipe="tuned"), sweep_of(("bucket", 10_000_000, 1e-3)), 15),
+        (A40, sweep_of(("bucket", 10_000_000, 1e-3)), 15, "resident"),
         # One message of all gradients: 44,695,848 B in 1 ms, 1.5 · 44.695848 GB/s
         (
             DP,
             sweep_of(("gradients", GRADIENT_BYTES, 1e-3), ("bucket", 10_000_000, 1.0)),
             67.043772,
+            "eager",
         ),
     ],
 )
-def test_the_peak_is_the_bus_bandwidth_of_the_messages_that_a_cell_sends(timing, sweep, peak):
-    row = row_of(timing, sweep)
+def test_the_peak_is_the_bus_bandwidth_of_the_messages_that_a_cell_sends(
+    timing, sweep, peak, engine
+):
+    row = row_of(timing, sweep, engine=engine)
     assert row.peak_gb_per_s == pytest.approx(peak, nan_ok=True)
     share = row.bandwidth_gb_per_s / peak
     assert row.utilization == pytest.approx(share, nan_ok=True)
     assert (row.note == "") == (peak == peak)
+
+
+def test_gradients_that_are_sent_in_bf16_are_half_the_bytes():
+    whole, half = (row_of(A40, sent_share=share) for share in (1.0, 0.5))
+    assert half.bytes_per_iteration == pytest.approx(whole.bytes_per_iteration / 2, abs=1)
+    assert half.bandwidth_gb_per_s == pytest.approx(whole.bandwidth_gb_per_s / 2)
 
 
 @pytest.mark.parametrize("seconds", [4.5, 5.0])

@@ -29,10 +29,10 @@ def delayed(tmp_path, monkeypatch, torch):
     def make(**slow):
         options = {"loader_workers": 0, "computes_longer": False, "loads_longer": False, **slow}
         path = tmp_path / "run.json"
-        changed = {"recipe": "delayed", "strategy": "ddp", "gpus": 2}
+        changed = {"engine": "delayed", "strategy": "ddp", "gpus": 2}
         run(tmp_path, path, **changed, **{"recipe-options": json.dumps(options)})
         made = RUN.read(path)
-        return [(Cell("delayed", "ddp", 2, 10, 0), made)]
+        return [(Cell("plain", "ddp", 2, 10, 0), made)]
 
     return make
 

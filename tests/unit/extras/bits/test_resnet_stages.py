@@ -14,7 +14,7 @@ MODEL = {"model": "resnet18-cifar", "model_width": 2}
 def train(folder, name, **changes):
     options = {"epochs": 2, "batch_size": 20, "learning_rate": 0.05, "weight_decay": 5e-4}
     options |= {"crop_padding": 0, "horizontal_flip": False}
-    options |= {"recipe": "plain", "recipe_options": {"loader_workers": 0}}
+    options |= {"recipe": "plain", "engine": "eager", "recipe_options": {"loader_workers": 0}}
     examples.train(folder, name, **MODEL, **(options | changes))
 
 
@@ -53,7 +53,8 @@ def test_the_trained_network_keeps_what_it_learned_through_the_stages(study):
 
 def test_what_trained_it_may_be_tuned_as_well(study):
     switches = dict.fromkeys(["channels_last", "compile", "cuda_graph", "fused_norms"], False)
-    own = {"recipe": "tuned", "recipe_options": {"precision": "float32", **switches}}
+    own = {"recipe": "tuned", "engine": "resident"}
+    own |= {"recipe_options": {"precision": "float32", **switches}}
     train(study, "tuned.pt", **own)
     examples.evaluate(
         study, "tuned.json", **MODEL, weights=study / "tuned.pt", calibration_images=50

@@ -15,7 +15,7 @@ from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.models.resnet import ResNet18
 from scaling.quantization.commands import Training, diverged
-from scaling.registry.recipe import RECIPES
+from scaling.registry.engine import ENGINES
 from scaling.training import evaluation
 from scaling.training.trainer import TrainingData
 
@@ -25,9 +25,11 @@ class ResNetTraining(Training, TrainingOptions):
     """Train a ResNet-18 as a cell of the grid on one GPU."""
 
     recipe: str
-    """What trains it."""
+    """How it is trained: a recipe's name."""
+    engine: str
+    """The engine of that recipe."""
     recipe_options: dict[str, Any]
-    """Of that recipe."""
+    """The engine's options in it."""
 
     def train(self, device: torch.device) -> tuple[ResNet18, dict[str, Any]]:
         spec = RunSpec(
@@ -36,6 +38,7 @@ class ResNetTraining(Training, TrainingOptions):
             warmup_epochs=0,
             measured_epochs=self.epochs,
             instrumented_iterations=0,
+            engine=self.engine,
             recipe_options=self.recipe_options,
             cpu_threads=torch.get_num_threads(),
             time_limit_seconds=0,
@@ -46,7 +49,7 @@ class ResNetTraining(Training, TrainingOptions):
         images = TrainingData.read(self.dataset, self.manifest)
         torch.manual_seed(self.seed)
         network = ResNet18(self.model_width, len(images.data.classes)).to(device)
-        trainer = RECIPES.find(self.recipe).trainer.load()(
+        trainer = ENGINES.find(self.engine).trainer.load()(
             spec, Rank(0, 0, 1, device), network, images
         )
         epochs = []

@@ -12,7 +12,7 @@ use rule quantize_train as quantize_train_resnet with:
     params:
         code=code.of_quantized(
             *("quantize_train", "resnet18-cifar", "training"),
-            *RECIPES.modules(told.quantized_recipe(config)),
+            *ENGINES.modules(told.quantized_engine(config)),
         ),
         model="resnet18-cifar",
         training=told.quantized_resnet(config),

@@ -40,7 +40,9 @@ def tables_of_times(
     derived = {
         "speedup": speedup(timing),
         "communication": parts,
-        "bandwidth": bandwidth(timing, parts, found["interconnect"], gradient_bytes),
+        "bandwidth": bandwidth(
+            timing, parts, found["interconnect"], gradient_bytes, found["costs"]
+        ),
     }
     if measured:
         limits = utilization(timing, epochs, found["peaks"], found["costs"], found["device_time"])

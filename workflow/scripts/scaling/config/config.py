@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from scaling.config import devices, extras, parts, technique
+from scaling.config import devices, extras, parts, recipes, technique
 from scaling.config.bit_widths import BitWidths
 from scaling.config.experiment_keys import Convergence, Quantization
 from scaling.config.keys import Configuration, Dataset, Model
@@ -35,6 +35,13 @@ def asked(config: dict[str, Any]) -> dict[str, Any]:
 
     Bits are variants.
     """
+    if "knobs" in config:
+        raise UserError(
+            "the configuration is wrong: knobs is no section any more: each of its variants is a "
+            "recipe, as {bucket100: {base: plain, bucket_cap_mb: 100}}"
+        )
+    if "recipes" in config:
+        config = config | {"recipes": recipes.resolved(config["recipes"])}
     known = Configuration.of(config)
     config = known.completed(config)
     section = config["quantization"]
@@ -57,13 +64,19 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
             yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
     grid, per_node = config.grid, config.machine.gpus_per_node
     full = config.time_to_accuracy
-    used, strategies = ([*grid.recipes], grid.strategies) if grid.seeds else ([], ["ddp"])
-    used += ["tuned"] if full.gpus else []
-    recipes = {name: values["recipes"][name] for name in used}
+    used, strategies = (grid.recipes, grid.strategies) if grid.seeds else ([], ["ddp"])
+    used = [*used, *(["tuned"] if full.gpus else [])]
+    known = values["recipes"]
+    if absent := [name for name in [*grid.recipes, *used] if name not in known]:
+        asks, name = "grid.recipes" if absent[0] in grid.recipes else "time_to_accuracy", absent[0]
+        now = f", which is called {recipes.RENAMED[name]} now" if name in recipes.RENAMED else ""
+        yield f"{asks} asks for recipe {name}{now} (allowed: those of recipes, {', '.join(known)})"
+        return
+    recipes_used = {name: known[name] for name in used}
     if max(grid.gpus) > 1:
-        yield from devices.need_own_updates(strategies, recipes)
+        yield from devices.need_other_strategies(strategies, recipes_used)
     if config.device == "cpu":
-        for said in devices.need_gpus(strategies, recipes, max(grid.gpus)):
+        for said in devices.need_gpus(strategies, recipes_used, max(grid.gpus)):
             yield f"{said}, and device is cpu"
     uneven = [n for n in grid.gpus if per_node and n > per_node and n % per_node]
     if uneven:
@@ -71,8 +84,6 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
             f"grid.gpus has {', '.join(map(str, uneven))} and machine.gpus_per_node is {per_node} "
             "(allowed: numbers of GPUs up to one node's, or multiples of it)"
         )
-    if absent := sorted(set(config.knobs.gpus) - set(grid.gpus)):
-        yield f"knobs.gpus has {absent[0]} (allowed: those of grid.gpus, whose link is measured)"
     if grid.seeds:
         yield from _cells(config)
     if config.convergence.remedies:

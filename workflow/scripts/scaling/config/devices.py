@@ -11,9 +11,8 @@ from typing import Any
 
 from scaling.core import environment, grid
 from scaling.core.errors import UserError
-from scaling.registry.recipe import RECIPES
+from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
-from scaling.registry.update_rule import UpdateRule
 
 
 def need_gpus(
@@ -24,26 +23,27 @@ def need_gpus(
         if devices > 1 and STRATEGIES.find(name).needs_gpu:
             yield f"strategy {name} needs GPUs for more than one device"
     for name, options in recipes.items():
-        for switch in RECIPES.find(name).gpu_options:
+        for switch in ENGINES.find(options["engine"]).gpu_options:
             if options[switch]:
                 yield f"recipes.{name}.{switch} is true, which needs a GPU"
 
 
-def need_own_updates(
+def need_other_strategies(
     strategies: Iterable[str], recipes: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
-    """Say which strategies update the weights themselves, by SGD, where a recipe asks for more."""
-    asks = {key: plain for key, plain in UpdateRule() if key != "label_smoothing"}
+    """Say which options of recipes these strategies cannot have on several devices."""
     for (name, options), strategy in product(recipes.items(), strategies):
-        own, limits = RECIPES.find(name).sweep_kinds, options.get("strategies") or [strategy]
-        single = STRATEGIES.find(strategy).processes(2) == 1
-        if strategy in own or strategy not in limits or single:
+        engine = ENGINES.find(options["engine"])
+        if strategy not in (options.get("strategies") or [strategy]):
             continue
-        for key in [key for key, plain in asks.items() if options.get(key, plain) != plain][:1]:
-            yield (
-                f"recipes.{name}.{key} is {options[key]}, and strategy {strategy} updates the "
-                f"weights by plain SGD (allowed: strategies {', '.join(own)})"
-            )
+        for key, able in engine.only_with.items():
+            default = engine.options.model_fields[key].default
+            if strategy not in able and options.get(key, default) != default:
+                yield (
+                    f"recipes.{name}.{key} is {options[key]}, which strategy {strategy} cannot "
+                    f"have (allowed: recipes.{name}.strategies of {', '.join(able)})"
+                )
+                break
 
 
 def refuse_bf16(device: str, sections: Mapping[str, Mapping[str, Any]]) -> None:

@@ -152,6 +152,6 @@ class Quantization(Section):
     (`requirements-peers.txt`) is noted and left out; `[]` measures none."""
     resnet18: bool
     """`true` trains a ResNet-18 of `model.width` for each seed too (recipe `tuned`, where the grid
-    has it, else `plain`; one GPU, the epochs of `training`, the smallest of `grid.batch_sizes`)
+    has it, else its first; one GPU, the epochs of `training`, the smallest of `grid.batch_sizes`)
     and takes it through the stages. Without a GPU that takes all cores, on Slurm one:
     `--set-threads quantize_evaluate_resnet=16`."""

@@ -25,9 +25,7 @@ def one_of(registry: Registry[Any]) -> AfterValidator:
 
     def check(name: str) -> str:
         if name not in registry.names():
-            now = registry.renamed.get(name)
-            allowed = f"one of {', '.join(registry.names())}"
-            raise ValueError(f"it is called {now} now" if now else f"it should be {allowed}")
+            raise ValueError(f"it should be one of {', '.join(registry.names())}")
         return name
 
     return AfterValidator(check)

@@ -1,10 +1,11 @@
 """The keys of a configuration: their types, what they allow, and what config/README.md says."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le, MinLen, MultipleOf
-from pydantic import BeforeValidator, Field, StringConstraints, create_model, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, create_model
 
+from scaling.config import recipes as recipes_section
 from scaling.config.experiment_keys import (
     Convergence,
     Quantization,
@@ -22,11 +23,9 @@ from scaling.config.key_types import (
     Some,
     one_of,
 )
-from scaling.config.knobs import Knobs
 from scaling.config.parts import PARTS, Part
 from scaling.core.section import Section
 from scaling.registry.dataset import DATASETS
-from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
 
@@ -80,7 +79,7 @@ def _for_all(repeats: Any) -> Any:
 
 
 class Grid(Section):
-    recipes: Some[Annotated[str, one_of(RECIPES)]]
+    recipes: Some[str]
     """How to train: names of sections of `recipes`."""
     strategies: Some[Annotated[str, one_of(STRATEGIES)]]
     """`dp` is torch.nn.DataParallel (GPUs only), `ddp` is one process a GPU and an all-reduce: by
@@ -95,7 +94,9 @@ class Grid(Section):
     seeds: Distinct[Count]
     """One run of every cell per seed: other weights and orders, the same work. `[]` leaves the grid
     and the limits of the machine out."""
-    repeats: Annotated[list[Repeats], BeforeValidator(_for_all)] = Field(default_factory=list)
+    repeats: Annotated[
+        list[Repeats], BeforeValidator(_for_all, json_schema_input_type=int | list[Repeats])
+    ] = Field(default_factory=list)
     """Runs of every cell and seed, each a process of its own, on Slurm perhaps on another node:
     only they tell noise from a difference. For some cells, as `[{recipes: [tuned], repeats: 2},
     {recipes: [plain], batch_sizes: [128, 512], repeats: 2}]`. May be left out."""
@@ -133,34 +134,6 @@ class Training(Section):
     """Pixels of padding around an image before a random crop of its size."""
     horizontal_flip: bool
     """Mirrors half of the images. Right for photographs, wrong for digits."""
-
-
-class Recipe(Section):
-    strategies: Some[Annotated[str, one_of(STRATEGIES)]] | None = None
-    """Of `grid.strategies` those that this recipe is for, as `[ddp]`: it has no cells with others.
-    Null: all of them. May be left out."""
-
-
-def _section_of(recipe: str) -> Any:
-    """The options of a recipe, and what every recipe has."""
-    return create_model(recipe, __base__=(RECIPES.find(recipe).options, Recipe)), ...
-
-
-class _Recipes(Section):
-    @model_validator(mode="before")
-    @classmethod
-    def _by_new_names(cls, recipes: Any) -> Any:
-        for old, new in RECIPES.renamed.items():
-            if isinstance(recipes, dict) and old in recipes:
-                raise ValueError(f"recipes.{old} is called recipes.{new} now")
-        return recipes
-
-
-Recipes = create_model(
-    "Recipes",
-    __base__=_Recipes,
-    **{name: _section_of(name) for name in RECIPES.names()},
-)
 
 
 class Machine(Section):
@@ -252,7 +225,9 @@ class Configuration(Section):
     model: Model = Field(default_factory=Model)
     grid: Grid
     training: Training
-    recipes: Recipes  # type: ignore[valid-type]
+    recipes: Section
+    """By their names: each an `engine` with its options, or a `base`, another recipe, with what is
+    changed of it. A cell is compared with the one on one GPU that has the same recipe."""
     machine: Machine
     interconnect: Interconnect
     peaks: Peaks
@@ -261,5 +236,13 @@ class Configuration(Section):
     convergence: Convergence
     time_to_accuracy: TimeToAccuracy = Field(default_factory=TimeToAccuracy)
     synchronization: Synchronization
-    knobs: Knobs = Field(default_factory=Knobs)
     quantization: Quantization
+
+    @classmethod
+    def of(cls, values: Any, name: str = "the configuration") -> Self:
+        """Check `values`, whose recipes are `resolved`: their engines tell which keys they have."""
+        kind: type[Self] = cls
+        if isinstance(values, dict) and "recipes" in values:
+            named = recipes_section.section(values["recipes"])
+            kind = create_model(cls.__name__, __base__=cls, recipes=(named, ...))
+        return super(Configuration, kind).of(values, name)

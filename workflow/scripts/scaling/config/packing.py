@@ -7,7 +7,6 @@ from typing import Any
 
 from scaling.config import stored
 from scaling.config.config import model_options
-from scaling.config.knobs import Knobs
 from scaling.config.stored import CONFIG, MANIFEST
 from scaling.config.technique import Technique, by_name
 from scaling.core import files
@@ -41,7 +40,7 @@ def sources(config: dict[str, Any], results: Path, datasets: Path) -> dict[Path,
         )
     found |= {log: log for log in stored.run_logs(config) if log.exists()}
     checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
-    for path in [*records, *stored.knobs_records(config)]:
+    for path in records:
         _check(found[path], config, checksum)
     return found
 
@@ -57,8 +56,6 @@ def _check(path: Path, config: dict[str, Any], checksum: str) -> None:
     else:
         wanted = recipe_options(config, record["cell"]["recipe"])
         asked |= config["machine"] | {"recipe_options": wanted}
-    if "knobs" in record:
-        asked["knobs"], used["knobs"] = Knobs.of(config["knobs"]).what, record["knobs"]
     asked |= {**model_options(config), "dataset checksum": checksum}
     used["dataset checksum"] = record["dataset"]["checksum"]
     for key, value in asked.items():

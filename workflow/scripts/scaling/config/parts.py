@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 Part = Literal["scaling", "accuracy", "proofs", "int8"]
 PARTS: tuple[Part, ...] = get_args(Part)
 EMPTY: dict[Part, dict[str, dict[str, Any]]] = {
-    "scaling": {"grid": {"seeds": []}, "knobs": {"gpus": []}},
+    "scaling": {"grid": {"seeds": []}},
     "accuracy": {"convergence": {"remedies": []}, "time_to_accuracy": {"gpus": []}},
     "proofs": {"synchronization": {"seeds": []}},
     "int8": {"quantization": {"seeds": [], "peers": [], "resnet18": False}},

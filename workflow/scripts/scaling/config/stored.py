@@ -20,7 +20,6 @@ RECORDS = [
     *("machine", "to_accuracy"),
 ]
 """Folders of what was measured, named and laid out as below results/."""
-KNOBS = "experiments/gpus~{gpus}/batch_size~{batch_size}/knobs.json"
 MACHINE = Path("machine/check.json")
 """The look at the machine before anything was measured."""
 
@@ -71,7 +70,6 @@ def other_records(config: dict[str, Any]) -> list[Path]:
         *([MACHINE] if looked else []),
         *quantization_records(config),
         *synchronization_records(config),
-        *knobs_records(config),
     ]
 
 
@@ -106,16 +104,6 @@ def synchronization_records(config: dict[str, Any]) -> list[Path]:
     gpus = min(most, config["machine"]["gpus_per_node"] or most)
     wanted = gpus > 1 and config["synchronization"]["seeds"]
     return [Path(f"experiments/gpus~{gpus}/synchronization.json")] if wanted else []
-
-
-def knobs_records(config: dict[str, Any]) -> list[Path]:
-    """The record of what DistributedDataParallel was told in each cell that asks for it."""
-    section = config["knobs"]
-    return [
-        Path(KNOBS.format(gpus=gpus, batch_size=size))
-        for gpus in section["gpus"]
-        for size in section["batch_sizes"]
-    ]
 
 
 def convergence_records(config: dict[str, Any]) -> list[Path]:

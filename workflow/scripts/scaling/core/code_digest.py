@@ -23,7 +23,7 @@ MEASURES = (
             *("convergence/", "synchronization/", "quantization/"),
             # What ranks see, what an option means, what is counted.
             *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
-            *("registry/datasets/", "registry/recipes/", "registry/update_rule"),
+            *("registry/datasets/", "registry/engines/", "registry/update_rule"),
             *("config/scheme", "config/technique"),
             *("core/gpu_counters", "core/paired_accuracy", "core/training_options"),
         )

@@ -22,7 +22,7 @@ class Cell:
     """One run of the grid: a cell (recipe, strategy, gpus, batch_size per GPU) and its seed."""
 
     recipe: str
-    """How to train, a name of the registry of recipes."""
+    """How to train, a name of the configuration's `recipes`."""
     strategy: str
     """How to spread it over GPUs, a name of the registry of strategies."""
     gpus: int
@@ -69,9 +69,9 @@ def section(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def recipe_options(config: dict[str, Any], recipe: str) -> dict[str, Any]:
-    """Return the options that a recipe passes to its training, without its strategies."""
+    """Return the options that a recipe passes to its engine."""
     own = config["recipes"][recipe]
-    return {key: value for key, value in own.items() if key != "strategies"}
+    return {key: value for key, value in own.items() if key not in ("engine", "strategies")}
 
 
 def expand(

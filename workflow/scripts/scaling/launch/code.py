@@ -5,8 +5,8 @@ from pathlib import Path
 
 from scaling.core import code_digest
 from scaling.registry import model as models
+from scaling.registry.engine import ENGINES
 from scaling.registry.quantized_model import QUANTIZED_MODELS
-from scaling.registry.recipe import RECIPES
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[2]
@@ -23,9 +23,9 @@ def measuring(script: str, *modules: str | Path) -> str:
 
 
 @cache
-def of_cell(recipe: str, strategy: str, model: str) -> str:
-    """The digest of the code that trains a cell: with its recipe, its strategy and the model."""
-    modules = [*RECIPES.modules(recipe), *STRATEGIES.modules(strategy)]
+def of_cell(engine: str, strategy: str, model: str) -> str:
+    """The digest of the code that trains a cell: with its engine, its strategy and the model."""
+    modules = [*ENGINES.modules(engine), *STRATEGIES.modules(strategy)]
     return measuring("train_run", *modules, *models.code(model))
 
 

@@ -24,7 +24,9 @@ class Jobs:
         self._workflow, self._shares = workflow, machine["share"]
         self._per_node = machine["gpus_per_node"] or math.inf
         self._by_gres = config["slurm"]["gres"]
-        self._cores_per_gpu = machine["cpu_threads"] + config["recipes"]["plain"]["loader_workers"]
+        recipes = [config["recipes"][name] for name in config["grid"]["recipes"]]
+        workers = max(recipe.get("loader_workers", 0) for recipe in recipes)
+        self._cores_per_gpu = machine["cpu_threads"] + workers
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
     def place(self, wildcards: Wildcards) -> int:

@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from scaling.config.devices import need_gpus, need_own_updates, refuse_bf16
+from scaling.config.devices import need_gpus, need_other_strategies, refuse_bf16
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
@@ -13,7 +13,7 @@ from scaling.core.grid import Cell
 from scaling.core.records.fields import Role
 from scaling.core.settling import drift
 from scaling.core.training_options import TrainingOptions
-from scaling.registry.recipe import RECIPES
+from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
 
 
@@ -39,8 +39,10 @@ class RunSpec(TrainingOptions):
     """Seconds of measured epochs after which no more are added because they have not settled."""
     instrumented_iterations: int = 50
     """Iterations at most of each extra epoch that measures communication; 0 for none."""
+    engine: str = "eager"
+    """What trains: the recipe's engine."""
     recipe_options: dict[str, Any] = field(default_factory=lambda: {"loader_workers": 2})
-    """The recipe's own options."""
+    """The engine's options in this recipe."""
     cpu_threads: int = 1
     """Threads of each process."""
     time_limit_seconds: float = 3600
@@ -72,21 +74,20 @@ class RunSpec(TrainingOptions):
     def resolved(self) -> "RunSpec":
         """Put what `device` means here in its place.
 
-        Raises UserError for an unknown recipe or strategy, for options that the recipe does not
+        Raises UserError for an unknown engine or strategy, for options that the engine does not
         have, and for what cannot be without a GPU, or a newer one.
         """
-        recipe = RECIPES.find(self.cell.recipe)
         STRATEGIES.find(self.cell.strategy)
-        recipe.options.of(self.recipe_options, "--recipe-options")
+        ENGINES.find(self.engine).options.of(self.recipe_options, "--recipe-options")
         device = environment.resolve_device(self.device)
-        recipes = {recipe.name: self.recipe_options}
+        recipes = {self.cell.recipe: {"engine": self.engine, **self.recipe_options}}
         if self.cell.gpus > 1:
-            for said in need_own_updates([self.cell.strategy], recipes):
+            for said in need_other_strategies([self.cell.strategy], recipes):
                 raise UserError(said)
         if device == "cpu":
             for said in need_gpus([self.cell.strategy], recipes, self.cell.gpus):
                 raise UserError(f"{said}, and there is none")
-        refuse_bf16(device, {f"recipes.{recipe.name}": self.recipe_options})
+        refuse_bf16(device, {f"recipes.{self.cell.recipe}": self.recipe_options})
         return replace(self, device=device)
 
     def parameters(self) -> dict[str, Any]:

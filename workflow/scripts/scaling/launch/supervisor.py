@@ -110,7 +110,9 @@ def assemble(
         settling=settling(epochs),
         memory=_memory(by_kind),
         communication={
-            **first_end.get("communication", {"backend": None, "bucket_bytes": []}),
+            **first_end.get(
+                "communication", {"backend": None, "bucket_bytes": [], "sent_share": None}
+            ),
             "readings": [reading for line in read for reading in line["readings"]],
         },
         in_memory=[line["in_memory"] for line in read if line["in_memory"]],

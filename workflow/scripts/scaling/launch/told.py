@@ -58,8 +58,13 @@ def peaks(config: Config) -> str:
 
 
 def recipe(config: Config, name: str, **others: Any) -> str:
-    """The options of a recipe, with `others` in the place of some."""
-    return options({"recipe_options": grid.recipe_options(config, name) | others})
+    """The engine of a recipe and its options, with `others` in the place of some."""
+    return options(_recipe(config, name, **others))
+
+
+def _recipe(config: Config, name: str, **others: Any) -> dict[str, Any]:
+    own = grid.recipe_options(config, name) | others
+    return {"engine": config["recipes"][name]["engine"], "recipe_options": own}
 
 
 def cells(config: Config) -> str:
@@ -88,10 +93,9 @@ def remedies(config: Config) -> str:
 
 def synchronization(config: Config) -> str:
     """What is asked of gradients that are exchanged, and how networks are trained for it."""
-    own = {
-        "world_sizes": config["grid"]["gpus"],
-        "tuned_options": grid.recipe_options(config, "tuned"),
-    }
+    own: dict[str, Any] = {"world_sizes": config["grid"]["gpus"]}
+    if config["recipes"].get("tuned", {}).get("engine") == "resident":
+        own["tuned_options"] = grid.recipe_options(config, "tuned")
     section = options(config["synchronization"])
     return f"{section} {options(study(config) | own)} {limits(config)}"
 
@@ -103,19 +107,25 @@ def quantized_network(config: Config) -> str:
     return options(section, *chosen)
 
 
-def quantized_recipe(config: Config) -> str:
-    """The recipe of the ResNet-18 that is quantized: the study's for speed, where it has that."""
-    return "tuned" if "tuned" in config["grid"]["recipes"] else "plain"
+def quantized_engine(config: Config) -> str:
+    """The engine that trains the ResNet-18 that is quantized."""
+    return str(config["recipes"][_quantized_recipe(config)]["engine"])
+
+
+def _quantized_recipe(config: Config) -> str:
+    """The recipe of that ResNet-18: `tuned` where the grid has that."""
+    recipes: list[str] = config["grid"]["recipes"]
+    return "tuned" if "tuned" in recipes else recipes[0]
 
 
 def quantized_resnet(config: Config) -> str:
     """How the ResNet-18 is trained that is quantized: as a cell on one GPU."""
-    training, recipe = config["training"], quantized_recipe(config)
+    training, recipe = config["training"], _quantized_recipe(config)
     own = {
         "recipe": recipe,
         "epochs": training["warmup_epochs"] + training["measured_epochs"],
         "batch_size": min(config["grid"]["batch_sizes"]),
-        "recipe_options": grid.recipe_options(config, recipe),
+        **_recipe(config, recipe),
     }
     return options(lab(config) | own)
 

@@ -5,7 +5,6 @@ own (`core/plugins.py`). The code behind an entry is named as text and imported 
 cell depends on the code of its own entries alone.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -36,14 +35,11 @@ Entry = TypeVar("Entry")
 class Registry(Generic[Entry]):
     """The entries of type `entry`, a `kind` as a message calls it; one for each module of `folder`.
 
-    Each has a `name`; its module is called so, with underscores for hyphens. `renamed` has today's
-    names by those that older configurations use.
+    Each has a `name`; its module is called so, with underscores for hyphens.
     """
 
-    def __init__(
-        self, kind: str, folder: str, entry: type[Entry], renamed: Mapping[str, str] | None = None
-    ) -> None:
-        self.kind, self._folder, self.renamed = kind, folder, renamed or {}
+    def __init__(self, kind: str, folder: str, entry: type[Entry]) -> None:
+        self.kind, self._folder = kind, folder
         self._type: Any = entry
 
     def names(self) -> list[str]:
@@ -57,8 +53,6 @@ class Registry(Generic[Entry]):
             return found
         if name in plugged:
             return plugged[name][1]
-        if name in self.renamed:
-            raise UserError(f"{self.kind} {name} is called {self.renamed[name]} now")
         raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(self.names())}")
 
     def modules(self, name: str) -> list[str | Path]:

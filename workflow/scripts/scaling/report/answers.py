@@ -137,25 +137,6 @@ def buffers(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     return f"Parameters end {found['parameters'].iloc[0]}; buffers: {', '.join(said)}."
 
 
-def knobs(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """What DDP saves most by, what costs it most, and what would save on the fastest of links."""
-    known = tables.knobs.sort_values("saved_share")
-    if known.empty:
-        return None
-    saves, costs = (known[known["verdict"] == verdict] for verdict in ("saves", "costs"))
-    later = known.drop(saves.index).nlargest(1, "pays_below_gb_per_s")
-    said = ["no knob saves time here"] if saves.empty else []
-    for rows, effect in (
-        (saves.tail(1), lambda row: f"saves {fmt.percent(row.saved_share)}"),
-        (costs.head(1), lambda row: f"costs {fmt.percent(-row.saved_share)}"),
-        (later, lambda row: f"would save below {fmt.significant(row.pays_below_gb_per_s)} GB/s"),
-    ):
-        for row in rows_of(rows):
-            place = f"at {fmt.gpus(row.gpus)}, b\u00a0=\u00a0{row.batch_size}"
-            said.append(f"{row.knob.replace('_', ' ')} {effect(row)} {place}")
-    return f"{'; '.join(said)}."
-
-
 def part_b(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     """What the last stage of quantization that there is costs, and costs ResNet-18."""
     table, resnet = tables.quantization, tables.quantization_resnet
@@ -186,5 +167,4 @@ ANSWERS: dict[str, Callable[[StudyTables, pd.DataFrame], Answer]] = {
     "Q6": messages,
     "Q7": buffers,
     "B": part_b,
-    "knobs": knobs,
 }

@@ -57,7 +57,6 @@ QUESTIONS = [
 ]
 APPENDIX = {
     "limits": ("Physical limits", "limits"),
-    "knobs": ("Knobs of DDP", ""),
     "fixed-cost": ("Fixed cost of a run", "startup"),
     "audit": ("Audit", ""),
     "provenance": ("Provenance", ""),

@@ -30,10 +30,10 @@ class Training:
 class Plan(DataOptions, TrainingOptions):
     """Options of the synchronization experiments; all trainings share them but for the seed."""
 
-    tuned_options: dict[str, Any]
-    """Options of recipe tuned, of which only the messages are recorded."""
     output: Path
     """The record to write."""
+    tuned_options: dict[str, Any] | None = None
+    """Options of recipe tuned, of which only the messages are recorded; none without them."""
     gpus: int = 2
     """GPUs, 2 or more; on a CPU, processes."""
     world_sizes: tuple[int, ...] = ()
@@ -87,7 +87,8 @@ class Plan(DataOptions, TrainingOptions):
             warmup_epochs=1,
             measured_epochs=self.epochs - 1,
             instrumented_iterations=0,
-            recipe_options=self.tuned_options if recipe == "tuned" else own,
+            engine="resident" if recipe == "tuned" else "eager",
+            recipe_options=self.tuned_options or {} if recipe == "tuned" else own,
             cpu_threads=self.cpu_threads,
             time_limit_seconds=self.time_limit_seconds,
             collective_timeout_seconds=self.collective_timeout_seconds,

@@ -16,7 +16,7 @@ from scaling.models.build import build
 from scaling.synchronization import orders
 from scaling.synchronization.plan import Buffers, Plan, Training
 from scaling.training import evaluation
-from scaling.training.plain import Plain
+from scaling.training.eager import Eager
 from scaling.training.trainer import TrainingData, finite
 
 ROUNDS = 5
@@ -91,12 +91,12 @@ def epoch_seconds(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[st
 
 def plain(
     spec: RunSpec, rank: Rank, dataset: TrainingData, buffers: Buffers
-) -> tuple[nn.Module, Plain]:
+) -> tuple[nn.Module, Eager]:
     """Make the study's model with the weights of its seed, and recipe `plain` to train it."""
     model = fresh(spec, rank, dataset)
     if buffers == "sync_batch_norm":
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
-    trainer = Plain(spec, rank, model, dataset)
+    trainer = Eager(spec, rank, model, dataset)
     if buffers == "local":
         # DistributedDataParallel asks this before each forward pass. As an argument it is called
         # broadcast_buffers or forward_sync_buffers, by PyTorch's version.
@@ -153,7 +153,7 @@ def distances(plan: Plan, rank: Rank, dataset: TrainingData) -> list[dict[str, A
         spec = plan.spec_of("plain", strategy, plan.seeds[0])
         model = fresh(spec, rank, dataset)
         start = _flat(evaluation.whole(model.parameters()))
-        train = Plain(spec, rank, model, dataset).in_memory(STEPS)
+        train = Eager(spec, rank, model, dataset).in_memory(STEPS)
         iterations = train(STEPS).iterations
         end = _flat(evaluation.whole(model.parameters()))
         if not rows:

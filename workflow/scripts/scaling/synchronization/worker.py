@@ -17,8 +17,8 @@ from scaling.launch.ranks import Rank
 from scaling.models.build import build
 from scaling.synchronization import orders, training
 from scaling.synchronization.plan import Buffers, Plan
+from scaling.training.resident import Resident
 from scaling.training.trainer import Trainer, TrainingData
-from scaling.training.tuned import Tuned
 
 STEPS = 3
 """DDP sends its gradients in one message in the first step, settles its buckets in the second, and
@@ -139,5 +139,5 @@ def _trainer(plan: Plan, mode: ParallelMode, rank: Rank, dataset: TrainingData) 
     if mode.recipe == "tuned":
         options = {**spec.recipe_options, **dict.fromkeys(WITHOUT_MESSAGES, False)}
         spec = replace(spec, recipe_options=options)
-        return Tuned(spec, rank, training.fresh(spec, rank, dataset), dataset)
+        return Resident(spec, rank, training.fresh(spec, rank, dataset), dataset)
     return training.plain(spec, rank, dataset, mode.buffers)[1]

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
-from scaling.registry.recipe import RECIPES
+from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
 from scaling.tables import schema
 from scaling.tables.limits import GB, ring_factor
@@ -20,15 +20,14 @@ def swept_gradient_bytes(interconnect: pd.DataFrame) -> float:
     return float(sizes.iloc[0]) if len(sizes) else math.nan
 
 
-def peak_gb_per_s(interconnect: pd.DataFrame, recipe: str, strategy: str, gpus: int) -> float:
+def peak_gb_per_s(interconnect: pd.DataFrame, engine: str, strategy: str, gpus: int) -> float:
     """Measured bus bandwidth, in GB/s, over the messages that a cell sends; NaN without sweep.
 
-    2(N-1)/N · sum of bytes / sum of seconds over the sweep's rows of the recipe's or strategy's
+    2(N-1)/N · sum of bytes / sum of seconds over the sweep's rows of the engine's or strategy's
     kind for the same number of GPUs. A sweep whose sums were wrong gives no peak either.
     """
     swept = interconnect[interconnect["gpus"] == gpus]
-    # A published study's recipe need not be one of ours.
-    kinds = RECIPES.find(recipe).sweep_kinds if recipe in RECIPES.names() else {}
+    kinds = ENGINES.find(engine).sweep_kinds if engine in ENGINES.names() else {}
     own = swept[swept["kind"] == kinds.get(strategy)]
     rows = own if len(own) else swept[swept["kind"] == STRATEGIES.find(strategy).sweep_kind]
     if rows.empty or not rows["correct"].all():
@@ -41,13 +40,15 @@ def bandwidth(
     communication: pd.DataFrame,
     interconnect: pd.DataFrame,
     gradient_bytes: float,
+    costs: pd.DataFrame,
 ) -> pd.DataFrame:
     """The table of bandwidths: one row per row of `communication`.
 
     bandwidth = bytes_per_iteration · iterations / communication_seconds, in GB/s: bytes over the
-    busiest link (`busiest_bytes` of the strategies, from K = `gradient_bytes`). The seconds are the
-    `moving_seconds` of `communication` where an estimate has them, as bytes that travel behind
-    computation travel all the same, and else its communication_seconds;
+    busiest link (`busiest_bytes` of the strategies, from K = `gradient_bytes` times the share of it
+    that is sent; `costs`, empty for a published study, has that share and the engine). The seconds
+    are the `moving_seconds` of `communication` where an estimate has them, as bytes that travel
+    behind computation travel all the same, and else its communication_seconds;
     utilization = bandwidth / peak, 1.0 being all of it. Where there is no communication time above
     0, no sweep (`interconnect` may be empty) or no K (`gradient_bytes` NaN), the figures stay empty
     and `note` says why. Bytes are rounded to whole ones.
@@ -55,17 +56,21 @@ def bandwidth(
     table = communication.rename(columns={"note": "communication_note"}).merge(
         timing[[*CELL_KEYS, "iterations"]], how="left", on=CELL_KEYS
     )
+    table = table.merge(costs[[*CELL_KEYS, "sent_share"]], how="left", on=CELL_KEYS)
     table["communication_seconds"] = table["moving_seconds"].fillna(table["communication_seconds"])
     moved = [
-        STRATEGIES.find(row.strategy).busiest_bytes(row.gpus, gradient_bytes)
-        for row in schema.rows_of(table)
+        STRATEGIES.find(row.strategy).busiest_bytes(row.gpus, gradient_bytes * row.sent_share)
+        for row in schema.rows_of(table.fillna({"sent_share": 1.0}))
     ]
     table["bytes_per_iteration"] = pd.Series(moved, table.index, float).round()
     table["bytes_per_epoch"] = table["bytes_per_iteration"] * table["iterations"]
     positive = table["communication_seconds"].where(table["communication_seconds"] > 0)
     table["bandwidth_gb_per_s"] = table["bytes_per_epoch"] / positive / GB
+    # That of a recipe's other cells where one was not measured.
+    known = costs[costs["engine"].fillna("") != ""]
+    engines = dict(zip(known["recipe"], known["engine"], strict=True))
     table["peak_gb_per_s"] = [
-        peak_gb_per_s(interconnect, row.recipe, row.strategy, row.gpus)
+        peak_gb_per_s(interconnect, engines.get(row.recipe, ""), row.strategy, row.gpus)
         for row in schema.rows_of(table)
     ]
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]

@@ -7,7 +7,6 @@ Scope = Literal["study", "shared"]
 folders."""
 Records = Literal[
     "runs",
-    "knobs",
     "convergence",
     "full_trainings",
     "synchronization",
@@ -45,7 +44,7 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
         "costs": f"""{_CELL} flops_per_image:whole precision:text power_capped_share
             cost_note:text peak_memory_bytes:whole memory_capacity_bytes:whole drift
             settled:truth joules_per_image watt_hours_per_epoch mean_watts mean_sm_mhz
-            money_per_epoch activation_bytes_per_image:whole""",
+            money_per_epoch activation_bytes_per_image:whole engine:text sent_share""",
         "provenance": f"""{_CELL} seed:whole status:text measured_as:text model:text training:text
             recipe_options:text compiled_batch_sizes:text cpu_threads:text hosts:text
             device_names:text device_ids:text slurm_gpus:text device:text cpu:text cpu_count:text
@@ -85,12 +84,6 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             target_gpu:whole unit:text value value_min value_max count:whole peak:truth
             state:text""",
         "machine": "severity:text host:text gpu:text message:text",
-    },
-    ("tables_scaling", "shared", "knobs"): {
-        "knobs": """gpus:whole batch_size:whole knob:text seconds seconds_min seconds_max
-            count:whole seconds_without_exchange bytes_sent:whole plain_seconds plain_seconds_min
-            plain_seconds_max plain_seconds_without_exchange drift saved_seconds saved_share
-            verdict:text basis:text link_gb_per_s pays_below_gb_per_s""",
     },
     ("tables_comparison", "study", None): {
         "comparison": f"""study:text model:text hardware:text {_KEYS} samples:whole epoch_seconds

@@ -24,7 +24,6 @@ class Made:
             backends = [path for path in backends if (self._folder / path).exists()]
         self.records = {
             "runs": self._placed(self._runs),
-            "knobs": self.there(stored.knobs_records(config)),
             "convergence": self.there(stored.convergence_records(config)),
             "full_trainings": self.there(stored.full_training_records(config)),
             "synchronization": self.there(stored.synchronization_records(config)),

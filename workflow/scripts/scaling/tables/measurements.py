@@ -127,8 +127,9 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     `joules_per_image`, `watt_hours_per_epoch` and `mean_watts` are of all its GPUs (not of their
     hosts) over all measured epochs, empty where a GPU's energy was not counted; `mean_sm_mhz` is of
     their clocks at the ends of epochs. `peak_memory_bytes` is the highest of all ranks and seeds,
-    of `memory_capacity_bytes` that a GPU (or the host) has; `activation_bytes_per_image` is
-    that of an uncompiled float32 step.
+    of `memory_capacity_bytes` that a GPU (or the host) has; `sent_share` is what is sent for
+    the gradients as a share of their bytes, less than 1 where they are compressed;
+    `activation_bytes_per_image` is that of an uncompiled float32 step.
     """
     return table_of_cells("costs", runs, _cost)
 
@@ -154,7 +155,10 @@ def _cost(seeds: Seeds) -> dict[str, Any]:
     capacities = [round(size) for size in known if size]
     settlings = [record["settling"] for record in records if record["status"] in TIMED]
     drifts = [each["drift"] for each in settlings if each["drift"] is not None]
+    shares = [record["communication"]["sent_share"] for record in records]
     return {
+        "engine": next((record["training"]["engine"] for record in records), ""),
+        "sent_share": min(filter(None, shares), default=None),
         "flops_per_image": flops.pop() if len(flops) == 1 else math.nan,
         "precision": precisions.pop() if len(precisions) == 1 else "",
         "power_capped_share": np.minimum(1.0, capped / seconds),

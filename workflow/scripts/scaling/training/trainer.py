@@ -1,4 +1,4 @@
-"""What a recipe makes of a run: something that trains one epoch at a time."""
+"""What an engine makes of a run: something that trains one epoch at a time."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -79,6 +79,11 @@ class Wrapped:
         """The bytes of each message of gradients in a step; empty where there is none."""
         return []
 
+    @property
+    def sent_share(self) -> float:
+        """Bytes that are sent for the gradients, as a share of the gradients' own."""
+        return 1.0
+
     def without_communication(self) -> AbstractContextManager[None] | None:
         """A context in which gradients stay local, or None where they cannot."""
         return None
@@ -113,6 +118,10 @@ class Trainer(Protocol):
     @property
     def bucket_bytes(self) -> list[int]:
         """The gradient buckets sent in each step; empty on one process."""
+
+    @property
+    def sent_share(self) -> float:
+        """Bytes that are sent for the gradients, as a share of the gradients' own."""
 
     def run_epoch(self, epoch: int) -> EpochResult:
         """Train epoch number `epoch` (from 1)."""

@@ -26,7 +26,7 @@ from scaling.launch.stall import StallError
 from scaling.launch.startup_clock import StartupClock
 from scaling.models import compiled
 from scaling.models.build import build
-from scaling.registry.recipe import RECIPES
+from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
 from scaling.training import evaluation
 from scaling.training.trainer import Trainer, TrainingData
@@ -34,7 +34,7 @@ from scaling.training.trainer import Trainer, TrainingData
 
 def load(spec: RunSpec) -> None:
     """Import what the cell of `spec` is trained with."""
-    RECIPES.find(spec.cell.recipe).trainer.load()
+    ENGINES.find(spec.engine).trainer.load()
     if spec.cell.gpus > 1:
         STRATEGIES.find(spec.cell.strategy).wrap.load()
 
@@ -117,7 +117,7 @@ def _train(
     parameters = sum(parameter.numel() for parameter in model.parameters())
     log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
 
-    trainer: Trainer = RECIPES.find(spec.cell.recipe).trainer.load()(spec, rank, model, dataset)
+    trainer: Trainer = ENGINES.find(spec.engine).trainer.load()(spec, rank, model, dataset)
     clock.end("recipe")
     log.append("startup", clock.ends)
     if trainer.progress:
@@ -164,6 +164,7 @@ def _train(
             "communication": {
                 "backend": ranks.backend(spec.device) if spec.cell.gpus > 1 else None,
                 "bucket_bytes": trainer.bucket_bytes,
+                "sent_share": trainer.sent_share,
             },
             "applied": trainer.applied,
             "compiled_batch_sizes": trainer.compiled_batch_sizes,

@@ -47,7 +47,7 @@ class WrappedSGD:
         self._optimizer = self.wrapped.optimizer(self._options)
 
     def follow(self, share: float) -> None:
-        """Keep the rate: other schedules are refused before (`devices.need_own_updates`)."""
+        """Keep the rate: other schedules are refused before (`devices.need_other_strategies`)."""
 
     def accumulate(self, more: bool) -> None:
         self.wrapped.accumulate(more)

@@ -12,7 +12,6 @@ KINDS: dict[str, Kind[Any]] = {
     "check.json": machine.CHECK,
     "sweep.json": machine.SWEEP,
     "peaks.json": machine.PEAKS,
-    "knobs.json": machine.KNOBS,
     "synchronization.json": machine.SYNCHRONIZATION,
     "quantization.json": quantization.VARIANT,
     "stages.json": quantization.VARIANT,

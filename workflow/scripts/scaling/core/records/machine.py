@@ -5,7 +5,6 @@ from typing import Annotated, Literal, NotRequired
 from annotated_types import Len
 from typing_extensions import TypedDict
 
-from scaling.core.records.dataset import Manifest
 from scaling.core.records.fields import (
     Amount,
     Fraction,
@@ -18,7 +17,7 @@ from scaling.core.records.fields import (
     Whole,
 )
 from scaling.core.records.kind import Kind
-from scaling.core.records.run import EpochOfRank, GpuReading, OfRank, Run
+from scaling.core.records.run import EpochOfRank, GpuReading, OfRank
 
 Device = Literal["cpu", "cuda"]
 Drift = Annotated[
@@ -133,36 +132,6 @@ class Message(TypedDict):
     bytes: Whole
 
 
-class Times(TypedDict):
-    """Seconds of so many batches, of each rank."""
-
-    seconds: Repeats
-    seconds_without_exchange: Repeats
-
-
-class Comparison(TypedDict):
-    """Times of steps with one option of DistributedDataParallel, alternating with its defaults."""
-
-    knob: str
-    batches: Positive
-    iterations: Positive
-    messages: list[Message]
-    plain: list[Times]
-    own: list[Times]
-
-
-class ToldDdp(Record):
-    """Times of a cell's steps with options of DistributedDataParallel, `knobs.json`."""
-
-    cell: Run
-    knobs: Options
-    training: Options
-    dataset: Manifest
-    device: Device
-    rows: list[Comparison]
-    seconds: Seconds
-
-
 class Order(TypedDict):
     """The images that a rank drew in an epoch, as `synchronization.orders` describes them."""
 
@@ -266,5 +235,4 @@ class Synchronization(Record):
 CHECK = Kind[Row]("the look at a machine", Look)
 SWEEP = Kind[Row]("a sweep", Sweep)
 PEAKS = Kind[Row]("peaks", Peaks)
-KNOBS = Kind[Row]("what DistributedDataParallel was told", ToldDdp)
 SYNCHRONIZATION = Kind[Row]("what ranks share", Synchronization)

@@ -114,6 +114,7 @@ class Parameters(TypedDict):
     horizontal_flip: bool
     warmup_epochs: Whole
     measured_epochs: Positive
+    engine: str
     recipe_options: Options
     recipe_applied: Options | None
     compiled_batch_sizes: list[Positive] | None
@@ -156,10 +157,15 @@ class Reading(OfRank):
 
 
 class Communication(TypedDict):
-    """How gradients were exchanged: the bytes of each message, and `readings` of each rank."""
+    """How gradients were exchanged: the bytes of each message, and `readings` of each rank.
+
+    `sent_share`: the bytes sent for the gradients, as a share of their own; null where the run
+    ended before.
+    """
 
     backend: str | None
     bucket_bytes: list[Whole]
+    sent_share: Amount | None
     readings: list[Reading]
 
 

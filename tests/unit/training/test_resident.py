@@ -13,8 +13,8 @@ from scaling.data.resident import ResidentImages
 from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
-from scaling.registry.recipes.tuned import Options
-from scaling.training import tuned
+from scaling.registry.engines.resident import Options
+from scaling.training import resident
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.step import Step
 from scaling.training.trainer import TrainingData
@@ -35,9 +35,9 @@ from training_runs import tuned as asked_for
     ],
 )
 def test_a_last_batch_is_prepared_from_a_twentieth_of_the_images_on(samples, batch_size, prepared):
-    sizes = tuned._batch_sizes(samples, batch_size)
+    sizes = resident._batch_sizes(samples, batch_size)
     assert sum(sizes) == samples
-    assert tuned._worth_preparing(sizes) == prepared
+    assert resident._worth_preparing(sizes) == prepared
 
 
 def made(images, folder, gpus=1, **options):
@@ -46,7 +46,7 @@ def made(images, folder, gpus=1, **options):
     spec = spec_of(arguments(images, folder / "run.json", **asked))
     data = TrainingData(dataset.load(images / "images.npz"), np.full(3, 0.5), np.full(3, 0.25))
     model = ResNet18(1, 2)
-    return tuned.Tuned(spec, Rank(0, 0, gpus, torch.device("cpu")), model, data), model
+    return resident.Resident(spec, Rank(0, 0, gpus, torch.device("cpu")), model, data), model
 
 
 def test_a_schedule_spans_the_epochs_and_muon_keeps_the_norm_of_hidden_convolutions(

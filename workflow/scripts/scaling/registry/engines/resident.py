@@ -1,16 +1,16 @@
-"""Recipe `tuned`: what the GPUs give when nothing holds them back."""
+"""Engine `resident`: images on the device, steps compiled and replayed as CUDA graphs."""
 
 from typing import Literal, Self
 
 from pydantic import model_validator
 
-from scaling.registry.recipe import Recipe
+from scaling.registry.engine import Engine
 from scaling.registry.registry import Reference
 from scaling.registry.update_rule import UpdateRule
 
 
 class Options(UpdateRule):
-    """The options of recipe `tuned`; those of the update may be left out."""
+    """The options of engine `resident`; those of the update may be left out."""
 
     precision: Literal["float32", "tf32", "bf16"]
     """Of convolutions and matrix products: `float32`, `tf32` or `bf16`. Weights and the update are
@@ -35,10 +35,14 @@ class Options(UpdateRule):
         return self
 
 
-ENTRY = Recipe(
-    name="tuned",
-    trainer=Reference("scaling.training.tuned:Tuned"),
+# Sharded strategies update the weights themselves, by plain SGD.
+OF_THE_UPDATE = set(UpdateRule.model_fields) - {"label_smoothing"}
+
+ENTRY = Engine(
+    name="resident",
+    trainer=Reference("scaling.training.resident:Resident"),
     options=Options,
     gpu_options=("cuda_graph", "fused_norms"),
+    only_with=dict.fromkeys(sorted(OF_THE_UPDATE), ("ddp", "dp")),
     sweep_kinds={"ddp": "tuned_bucket"},
 )

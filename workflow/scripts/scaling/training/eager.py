@@ -1,4 +1,4 @@
-"""Recipe `plain`: the lab as a student writes it, with the standard PyTorch parts.
+"""Engine `eager`: the lab as a student writes it, with the standard PyTorch parts.
 
 torchvision transforms (random crop, flip, normalise) in a DataLoader with worker processes, plain
 SGD with momentum in float32, torch.nn.DataParallel or DistributedDataParallel. Nothing is tuned,
@@ -20,6 +20,7 @@ from torchvision import transforms
 from scaling.core import environment
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
+from scaling.registry.engines.eager import Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.training.trainer import EpochResult, TrainingData, TrainIterations, Wrapped, finite
 
@@ -49,19 +50,21 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 """Images [n, 3, S, S] and labels [n]."""
 
 
-class Plain:
-    """The plain training of one model; see `trainer.Trainer`. `told` is for its strategy."""
+class Eager:
+    """The plain training of one model; see `trainer.Trainer`."""
 
-    def __init__(
-        self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData, **told: Any
-    ) -> None:
+    def __init__(self, spec: RunSpec, rank: Rank, model: nn.Module, dataset: TrainingData) -> None:
         self._spec, self._rank = spec, rank
         cell = spec.cell
         images = TrainingImages(dataset, spec)
+        known = Options.model_fields.keys() & spec.recipe_options.keys()
+        options = Options(**{key: spec.recipe_options[key] for key in known})
+        applied: dict[str, Any] = {}
         self._wrapped = Wrapped(model)
         if cell.gpus > 1:
+            applied = options.of_ddp()
             wrap = STRATEGIES.find(cell.strategy).wrap.load()
-            self._wrapped = wrap(model, rank, cell.gpus, **told)
+            self._wrapped = wrap(model, rank, cell.gpus, **applied)
         self.model = self._wrapped.model
         self._sampler: DistributedSampler | None = None
         batch_size = cell.global_batch_size
@@ -73,14 +76,16 @@ class Plain:
             batch_size=batch_size,
             sampler=self._sampler,
             shuffle=self._sampler is None,
-            num_workers=spec.recipe_options["loader_workers"],
+            num_workers=options.loader_workers,
             pin_memory=rank.device.type == "cuda",
         )
         self._criterion = nn.CrossEntropyLoss()
         self.optimizer = self._wrapped.optimizer(spec.sgd)
         precision = "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
         precision = environment.applied_precision(precision, rank.device.type)
-        self.applied = {**spec.recipe_options, "precision": precision}
+        more = {key: own for key, own in spec.recipe_options.items() if key not in known}
+        self.applied = {"loader_workers": options.loader_workers, **more, **applied}
+        self.applied["precision"] = precision
         self.compiled_batch_sizes: list[int] = []
         self.progress = None
         torch.manual_seed(cell.seed * 1000 + rank.index)
@@ -93,6 +98,10 @@ class Plain:
     @property
     def bucket_bytes(self) -> list[int]:
         return self._wrapped.bucket_bytes
+
+    @property
+    def sent_share(self) -> float:
+        return self._wrapped.sent_share
 
     def without_communication(self) -> AbstractContextManager[None] | None:
         return self._wrapped.without_communication()

@@ -1,15 +1,13 @@
-"""Recipe `tuned`: what the GPUs give when nothing holds them back.
+"""Engine `resident`: what the GPUs give when nothing holds them back.
 
 Training images live on the GPU and are augmented there, activations are channels-last, matrix
 products run in bf16 or TF32, batch norms and what follows them have kernels of their own, the rest
 is compiled, and one CUDA graph holds a whole step: batch, forward, backward, gradient all-reduce,
-update. The host only replays it and waits once an epoch.
-
-Every switch is an option of the recipe; the record says which could be applied, and why others were
-not. DataParallel on several GPUs copies the model each step from host threads, where neither
-kernels of our own nor a compiled model nor a CUDA graph can be. The kernels are those of the lab's
-ResNet-18, other models are compiled whole. Strategies other than `ddp` send their own messages,
-which no CUDA graph holds here, and are compiled block by block.
+update. The host only replays it and waits once an epoch. Every switch is an option; the record says
+which could be applied, and why others could not. DataParallel copies the model each step from host
+threads, where neither kernels of our own nor a compiled model nor a CUDA graph can be. The kernels
+are those of the lab's ResNet-18, other models are compiled whole. Strategies other than `ddp` send
+their own messages, which no CUDA graph holds here, and are compiled block by block.
 """
 
 from collections.abc import Iterator
@@ -31,8 +29,8 @@ from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
 from scaling.models import compiled
 from scaling.models.resnet import ResNet18
-from scaling.registry.recipe import RECIPES
-from scaling.registry.recipes.tuned import Options
+from scaling.registry.engine import ENGINES
+from scaling.registry.engines.resident import Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
@@ -50,7 +48,7 @@ PREPARED_SHARE = 0.05
 """From this share of an epoch's images on, a smaller last batch is prepared as whole ones are."""
 
 
-class Tuned:
+class Resident:
     """Training at the GPUs' pace; see `trainer.Trainer`.
 
     Model and distribution of the augmentation are those of `plain`, the schedule too unless the
@@ -88,7 +86,7 @@ class Tuned:
         model.train()
         batch_size = cell.global_batch_size if replicated else cell.batch_size
         self._sizes = _batch_sizes(self._images.samples, batch_size)
-        own_messages = cell.strategy in RECIPES.find(cell.recipe).sweep_kinds
+        own_messages = cell.strategy in ENGINES.find(spec.engine).sweep_kinds
         self._wrapped: WrappedSGD | None = None
         if rank.processes > 1 and not own_messages:
             self._wrapped = WrappedSGD(spec, rank, model)
@@ -103,6 +101,7 @@ class Tuned:
         self._shares = options.shares(spec.epochs * len(self._sizes))
         self.compiled_batch_sizes = _worth_preparing(self._sizes) if options.compile else []
         self._captured, self._captured_local = options.cuda_graph, False
+        self.sent_share = 1.0
         self.progress: StepProgress | None = None
         if self._captured and rank.processes > 1:
             self.progress = StepProgress(len(self._sizes), rank.device)

@@ -1,0 +1,71 @@
+"""What options of DistributedDataParallel send: by one real process, and by two of the script."""
+
+import json
+from threading import Thread
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from scaling.instruments.messages import Messages, collectives
+from scaling.launch.ranks import Rank
+from scaling.models.resnet import ResNet18
+from scaling.training.distributed_data_parallel import wrap
+from training_runs import run
+
+COMPRESSED = [
+    {},
+    {"bucket_cap_mb": 0.005, "gradient_as_bucket_view": True, "static_graph": True},
+    {"bf16_compression": True},
+    {"powersgd_rank": 1},
+    {"powersgd_rank": 1, "bf16_compression": True},
+]
+
+
+@pytest.fixture
+def group(tmp_path):
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def test_all_reduces_of_every_thread_are_recorded_once(group):
+    messages = Messages()
+    messages.phase = "backward"
+    with collectives(messages):
+        dist.all_reduce(torch.ones(3))
+        other = Thread(target=dist.all_reduce, args=(torch.ones(5),))
+        other.start()
+        other.join()
+    dist.all_reduce(torch.ones(7))
+    assert [row["elements"] for row in messages.rows] == [3, 5]
+
+
+@pytest.mark.parametrize("options", COMPRESSED)
+def test_the_share_that_is_sent_is_what_the_messages_of_a_step_hold(group, options):
+    model, messages = ResNet18(1, 2), Messages()
+    replica = wrap(model, Rank(0, 0, 1, torch.device("cpu")), 1, **options)
+
+    def step():
+        replica.model(torch.ones(2, 3, 32, 32)).sum().backward()
+
+    for _ in range(3):
+        step()
+    with messages.phases_of(replica.model), collectives(messages):
+        step()
+        messages.phase = None
+    sent = sum(row["bytes"] for row in messages.rows if row["phase"] == "backward")
+    whole = sum(parameter.numel() * parameter.itemsize for parameter in model.parameters())
+    assert replica.sent_share == pytest.approx(sent / whole)
+    assert (replica.sent_share < 0.51) == any("bf16" in key or "rank" in key for key in options)
+
+
+def test_a_run_records_which_options_were_applied_and_what_share_was_sent(images, tmp_path):
+    options = {"loader_workers": 0, "bucket_cap_mb": 0.005, "bf16_compression": True}
+    told = {"batch-size": 5, "measured-epochs": 1, "recipe-options": json.dumps(options)}
+    record = run(images, tmp_path / "two.json", gpus=2, **told)
+    assert record["status"] == "ok" and record["communication"]["sent_share"] == 0.5
+    assert len(record["communication"]["bucket_bytes"]) > 1
+    assert record["training"]["recipe_applied"] == options | {"precision": "float32"}
+    alone = run(images, tmp_path / "one.json", gpus=1, **told)
+    assert alone["training"]["recipe_applied"] == {"loader_workers": 0, "precision": "float32"}

@@ -1,0 +1,79 @@
+"""Recipes: an engine with options, or another recipe with some options changed."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import create_model
+
+from scaling.config.key_types import Some, one_of
+from scaling.core.errors import UserError
+from scaling.core.section import Section
+from scaling.registry.engine import ENGINES
+from scaling.registry.strategy import STRATEGIES
+
+RENAMED = {"course": "plain"}
+"""Today's names of recipes, by those of older configurations."""
+
+
+class Recipe(Section):
+    engine: str
+    """What trains: `eager` (the lab's own way, with PyTorch's standard parts), `resident` (images
+    on the GPU, compiled steps, CUDA graphs), or one of yours (docs/extending.md)."""
+    strategies: Some[Annotated[str, one_of(STRATEGIES)]] | None = None
+    """Of `grid.strategies` those that this recipe is for, as `[ddp]`: it has no cells with others.
+    Null: all of them. May be left out."""
+
+
+def resolved(recipes: Any) -> dict[str, dict[str, Any]]:
+    """Return each recipe with its engine and all options that it gives or has from its `base`.
+
+    UserError for a name that is no name, a base that is no recipe, and a recipe without an engine.
+    """
+    if not isinstance(recipes, dict) or not all(isinstance(own, dict) for own in recipes.values()):
+        raise _wrong("recipes should be recipes by their names, as {plain: {engine: eager}}")
+    for name in recipes:
+        if name in RENAMED:
+            raise _wrong(f"recipes.{name} is called recipes.{RENAMED[name]} now")
+        if not re.fullmatch(r"[A-Za-z]\w*", str(name), re.ASCII):
+            raise _wrong(f"recipes has {name!r} (allowed: a letter, then letters, digits and _)")
+    found, known = {name: _with_base(name, recipes, ()) for name in recipes}, ENGINES.names()
+    for name, own in found.items():
+        if (engine := own["engine"]) not in known:
+            raise _wrong(f"recipes.{name}.engine is {engine!r} (allowed: {', '.join(known)})")
+    return found
+
+
+def _with_base(
+    name: str, recipes: Mapping[str, dict[str, Any]], above: tuple[str, ...]
+) -> dict[str, Any]:
+    own = dict(recipes[name])
+    if "base" not in own:
+        if "engine" not in own:
+            raise _wrong(
+                f"recipes.{name} has neither engine nor base (allowed: engine: "
+                f"{' or '.join(ENGINES.names())}, or base: another recipe)"
+            )
+        return own
+    base = own.pop("base")
+    others = [other for other in recipes if other not in (*above, name)]
+    if base not in others or "engine" in own:
+        raise _wrong(
+            f"recipes.{name}.base is {base!r}{' beside an engine' * ('engine' in own)} (allowed: "
+            f"a recipe that has an engine and is not based on this one, here "
+            f"{', '.join(others) or 'none'})"
+        )
+    return _with_base(base, recipes, (*above, name)) | own
+
+
+def _wrong(sentence: str) -> UserError:
+    return UserError(f"the configuration is wrong: {sentence}")
+
+
+def section(recipes: Mapping[str, Mapping[str, Any]]) -> type[Section]:
+    """Return the section of these recipes: each has the keys of its engine and of `Recipe`."""
+    fields: Any = {
+        name: (create_model(name, __base__=(ENGINES.find(own["engine"]).options, Recipe)), ...)
+        for name, own in recipes.items()
+    }
+    return create_model("Recipes", __base__=Section, **fields)

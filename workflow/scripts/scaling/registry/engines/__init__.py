@@ -1,0 +1,1 @@
+"""Engines that train a model."""
