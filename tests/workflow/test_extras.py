@@ -7,7 +7,15 @@ import pytest
 from small_study import ROOT, Study, forked
 
 EXTRAS = "workflow/scripts/extras"
-ASKED = {"bits": {"quantization.peers": ["onnxruntime"]}}
+ASKED = {
+    "bits": {"quantization.peers": ["onnxruntime"]},
+    "kernels": {
+        "grid.recipes": ["tuned"],
+        "recipes.tuned.fused_norms": True,
+        "recipes.tuned.channels_last": True,
+        "device": "cuda",
+    },
+}
 """What an extra measures, and is refused without it."""
 
 
@@ -24,7 +32,7 @@ def test_without_an_extra_the_rest_works(extra, tmp_path):
 
     demo = forked(["-n", "--configfile", "config/demo.yaml"], study.folder)
     assert demo.returncode == 0 and "quantize_evaluate" in demo.stdout, demo.stdout
-    linted = forked(["--lint"], study.folder)
+    linted = forked(["--lint", "--configfile", "config/demo.yaml"], study.folder)
     assert linted.returncode == 0, linted.stdout
 
     replayed = forked(["--cores", "2", "--config", "replay=cpu", "--", "claims"], study.folder)

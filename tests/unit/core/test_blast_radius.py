@@ -90,7 +90,7 @@ def changed(project):
 @pytest.mark.parametrize(
     ("path", "cells"),
     [
-        ("models/norm_kernels.py", {"resident/dp", "resident/ddp"}),
+        ("../extras/kernels/norm_kernels.py", {"resident/dp", "resident/ddp"}),
         ("training/step.py", {"resident/dp", "resident/ddp"}),
         ("training/resident.py", {"resident/dp", "resident/ddp"}),
         ("registry/engines/resident.py", {"resident/dp", "resident/ddp"}),
@@ -140,8 +140,8 @@ STUDIED = PLAIN | RANKS
 LAUNCHED = CELLS | RANKS | LINK | {"machine_check", "peaks_measure"}
 MEASURED = [
     ("models/resnet.py", "stride", "strides", STUDIED | TUNED | LARGE | LINK),
-    ("models/norm_kernels.py", "BLOCKS = ", "BLOCKS = 1 + ", TUNED | RANKS),
-    ("models/fused.py", "SUMS = 4", "SUMS = 5", TUNED | RANKS),
+    ("../extras/kernels/norm_kernels.py", "BLOCKS = ", "BLOCKS = 1 + ", TUNED),
+    ("../extras/kernels/fused.py", "SUMS = 4", "SUMS = 5", TUNED),
     ("data/resident.py", "_flip = padding, flip", "_flip = 1, flip", TUNED | RANKS | LARGE),
     ("data/images.py", "BILINEAR", "NEAREST", {"dataset_prepare"}),
     ("training/eager.py", "shuffle=True, seed", "shuffle=False, seed", STUDIED),

@@ -94,7 +94,7 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
             f"global_batch is {full.global_batch} (allowed: numbers that divide it)"
         )
     if reads_images:
-        yield from extras.missing(config)
+        yield from extras.missing(config, recipes_used)
     if config.quantization.seeds and (config.quantization.variants or reads_images):
         yield from _variants(config.quantization)
     for name in ("peers", "resnet18"):
