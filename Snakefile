@@ -37,6 +37,10 @@ if not REPLAY:
 
         include: "rules/quantize.smk"
 
+        if plugins.has_extra("bits"):
+
+            include: "workflow/scripts/extras/bits/rules.smk"
+
 
 include: "rules/study.smk"
 include: "rules/tables.smk"

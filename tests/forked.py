@@ -31,7 +31,7 @@ LIBRARIES = ["torch", "torchvision", "pandas", "scipy.stats", "matplotlib.figure
 """What jobs of a study import, and takes longest."""
 OF_RANKS = ["scaling.training.worker", "scaling.instruments.communication", "torch._dynamo"]
 OF_RANKS += ["torch.distributed.fsdp", "torch.distributed.optim", "torch.profiler"]
-OF_RANKS += ["scaling.training.plain", "scaling.training.tuned"]
+OF_RANKS += ["scaling.training.eager", "scaling.training.resident"]
 """What ranks import besides: seconds, once for all forks of a process."""
 
 

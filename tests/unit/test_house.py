@@ -12,8 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "workflow/scripts/scaling"
-APART = ["grader"]
-"""Packages beside the library that can be deleted: they import it, and nothing of it them."""
+EXTRAS = LIBRARY.parent / "extras"
+APART = [LIBRARY.parent / "grader", *(path.parent for path in EXTRAS.glob("*/__init__.py"))]
+"""Packages beside the library that can be deleted: it imports none of them, and none another."""
 ORDER = [
     *("core", "registry", "config", "data", "models", "launch", "training", "instruments"),
     *("convergence", "synchronization", "quantization"),
@@ -67,13 +68,17 @@ def test_imports_run_one_way(name):
     assert not wrong
 
 
-def test_the_library_imports_nothing_of_what_can_be_deleted():
-    imports = re.compile(rf"^\s*(?:from|import) (?:{'|'.join(APART)})\b", re.MULTILINE)
-    assert not [path for path in MODULES if imports.search(path.read_text(encoding="utf-8"))]
+def test_what_can_be_deleted_is_imported_by_nothing_else():
+    for path in [*MODULES, *modules(*APART)]:
+        text = path.read_text(encoding="utf-8")
+        used = re.findall(r"^\s*(?:from|import) (grader\b|extras\.\w+)", text, re.MULTILINE)
+        others = {folder for folder in APART if folder not in path.parents}
+        names = {".".join(folder.relative_to(LIBRARY.parent).parts) for folder in others}
+        assert not names & set(used), path
 
 
 def test_no_folder_has_more_than_15_modules_and_no_module_more_than_300_lines():
-    every = modules(LIBRARY, *(LIBRARY.parent / name for name in APART))
+    every = modules(LIBRARY, *APART)
     full = Counter(path.parent for path in every)
     assert not {folder: count for folder, count in full.items() if count > 15}
     scripts = list(LIBRARY.parent.glob("*.py"))
@@ -85,14 +90,14 @@ def test_the_tests_have_the_folders_of_the_library():
     unit = Path(__file__).parent
     folders = {path.relative_to(unit) for path in unit.rglob("*") if path.is_dir()}
     there = {path.relative_to(LIBRARY) for path in LIBRARY.rglob("*") if path.is_dir()}
-    there |= {Path(name) for name in APART}
+    there |= {path.relative_to(LIBRARY.parent) for path in [*APART, EXTRAS]}
     assert {folder for folder in folders if folder.name != "__pycache__"} <= there
 
 
 def test_tests_of_what_tells_import_what_the_small_environment_has():
     unit = Path(__file__).parent
     measuring = run_path(str(unit / "conftest.py"))["MEASURING"]
-    assert set(measuring) == {*ORDER} - {*DERIVING, *SHARED}
+    assert set(measuring) == {*ORDER, "extras"} - {*DERIVING, *SHARED}
     telling = [path for path in unit.rglob("*.py") if package(path, unit) not in measuring]
     code = f"""
 import sys

@@ -7,12 +7,19 @@ import sys
 import pytest
 
 import snapshots
-from small_study import forked
+from small_study import ROOT, forked
 
-APART = [
-    "grader",
-]
-"""Packages below workflow/scripts, without their tests."""
+APART = {
+    "grader": None,
+    "extras/bits": {"quantization.peers": ["onnxruntime"]},
+    "extras/kernels": {
+        "grid.recipes": ["tuned"],
+        "recipes.tuned.fused_norms": True,
+        "recipes.tuned.channels_last": True,
+        "device": "cuda",
+    },
+}
+"""Packages below workflow/scripts, without their tests; what asks for them, and is then refused."""
 STORED = "quantization-resnet18"
 IMPORTS = """
 import importlib, pathlib, sys
@@ -24,11 +31,12 @@ for script in pathlib.Path("workflow/scripts").glob("*.py"):
 
 @pytest.mark.parametrize("package", APART)
 def test_without_a_package_the_rest_works(package, new_study):
-    folder = new_study().folder
+    study = new_study()
+    folder = study.folder
     shutil.rmtree(folder / "workflow/scripts" / package)
     planned = forked(["-n", "--configfile", "config/demo.yaml"], folder)
     assert planned.returncode == 0 and "rule report_render" in planned.stdout, planned.stdout
-    linted = forked(["--lint"], folder)
+    linted = forked(["--lint", "--configfile", "config/demo.yaml"], folder)
     assert linted.returncode == 0, linted.stdout
     imported = subprocess.run(
         [sys.executable, "-c", IMPORTS], cwd=folder, capture_output=True, text=True
@@ -38,3 +46,14 @@ def test_without_a_package_the_rest_works(package, new_study):
     assert replayed.returncode == 0, replayed.stdout
     results = folder / "results/replay" / STORED
     assert snapshots.compare(STORED, snapshots.texts(STORED, results)) == []
+    if APART[package]:
+        study.configure(APART[package])
+        refused = forked(["-n", "--configfile", "tiny.yaml"], folder)
+        assert refused.returncode != 0
+        assert f"needs workflow/scripts/{package}, which is not here" in refused.stdout
+
+
+def test_each_package_beside_the_library_is_tried_without():
+    scripts = ROOT / "workflow/scripts"
+    extras = {f"extras/{path.parent.name}" for path in scripts.glob("extras/*/__init__.py")}
+    assert set(APART) == {"grader", *extras}

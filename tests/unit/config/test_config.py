@@ -10,7 +10,7 @@ import yaml
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import validate
 
-from scaling.config import config, parts, stored
+from scaling.config import config, extras, parts, stored
 from scaling.core.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -216,11 +216,34 @@ def test_a_study_of_accuracy_alone_asks_for_the_gpus_of_its_trainings():
     assert config.asked(document)["grid"]["gpus"] == [1, 2]
 
 
-def test_bit_widths_are_the_variants_that_were_written_one_by_one():
-    before = yaml.safe_load((ROOT / "studies/h200-large-batches/config.yaml").read_text())
-    written = config.asked(shipped("config.yaml"))
-    assert written["quantization"]["variants"] == before["quantization"]["variants"]
-    assert config.asked(written) == written
+@pytest.mark.parametrize(
+    ("key", "asked"),
+    [
+        ("peers", ["onnxruntime"]),
+        ("resnet18", True),
+        ("variants", [{"name": "weights+activations+bias"}, {"name": "a", "rounding": "gptq"}]),
+    ],
+)
+def test_what_an_extra_measures_is_refused_where_it_is_not_here(key, asked, monkeypatch):
+    document = changed(f"quantization.{key}", asked)
+    config.check(document)
+    monkeypatch.setattr(extras, "has_extra", lambda name: name != "bits")
+    with pytest.raises(UserError, match=rf"{key}.* needs workflow/scripts/extras/bits, which is n"):
+        config.check(document)
+    config.check(document, reads_images=False)
+    config.check(document | {"parts": ["proofs"]})
+    config.check(shipped("demo.yaml"))
+    config.check(shipped("config.yaml") | {"dataset": document["dataset"]})
+
+
+def test_our_own_kernels_are_refused_where_they_are_not_here(monkeypatch):
+    document = changed("grid.recipes", ["tuned"]) | {"device": "cuda"}
+    document["recipes"]["tuned"] |= {"fused_norms": True, "channels_last": True}
+    config.check(document)
+    monkeypatch.setattr(extras, "has_extra", lambda name: False)
+    with pytest.raises(UserError, match=r"fused_norms needs workflow/scripts/extras"):
+        config.check(document)
+    config.check(document, reads_images=False)
 
 
 def test_a_plugin_that_is_not_there_or_adds_nothing_is_named(tmp_path):

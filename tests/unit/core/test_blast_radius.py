@@ -11,7 +11,7 @@ from scaling.core import code_digest
 from scaling.registry.dataset import DATASETS
 from scaling.registry.engine import ENGINES
 from scaling.registry.model import MODELS
-from scaling.registry.quantized_model import QUANTIZED_MODELS
+from scaling.registry.quantized_model import BY_MOMENTS, QUANTIZED_MODELS
 from scaling.registry.strategy import STRATEGIES
 
 SCRIPTS = Path(__file__).parents[3] / "workflow/scripts"
@@ -33,7 +33,7 @@ def digests(root):
         "dataset_prepare": DATASETS.modules("images"),
         "interconnect_sweep": model,
         "quantize_train": [part_b.training.module],
-        "quantize_evaluate": [part_b.evaluation.module],
+        "quantize_evaluate": [part_b.evaluation.module, BY_MOMENTS.module],
     }
     for name in MEASURING:
         found[name] = code_digest.measuring_digest(root / f"{name}.py", *chosen.get(name, ()))
@@ -90,7 +90,7 @@ def changed(project):
 @pytest.mark.parametrize(
     ("path", "cells"),
     [
-        ("models/norm_kernels.py", {"resident/dp", "resident/ddp"}),
+        ("../extras/kernels/norm_kernels.py", {"resident/dp", "resident/ddp"}),
         ("training/step.py", {"resident/dp", "resident/ddp"}),
         ("training/resident.py", {"resident/dp", "resident/ddp"}),
         ("registry/engines/resident.py", {"resident/dp", "resident/ddp"}),
@@ -140,8 +140,8 @@ STUDIED = PLAIN | RANKS
 LAUNCHED = CELLS | RANKS | LINK | {"machine_check", "peaks_measure"}
 MEASURED = [
     ("models/resnet.py", "stride", "strides", STUDIED | TUNED | LARGE | LINK),
-    ("models/norm_kernels.py", "BLOCKS = ", "BLOCKS = 1 + ", TUNED | RANKS),
-    ("models/fused.py", "SUMS = 4", "SUMS = 5", TUNED | RANKS),
+    ("../extras/kernels/norm_kernels.py", "BLOCKS = ", "BLOCKS = 1 + ", TUNED),
+    ("../extras/kernels/fused.py", "SUMS = 4", "SUMS = 5", TUNED),
     ("data/resident.py", "_flip = padding, flip", "_flip = 1, flip", TUNED | RANKS | LARGE),
     ("data/images.py", "BILINEAR", "NEAREST", {"dataset_prepare"}),
     ("training/eager.py", "shuffle=True, seed", "shuffle=False, seed", STUDIED),
@@ -160,7 +160,7 @@ MEASURED = [
     ("launch/ranks.py", '"500"', '"5000"', LAUNCHED | LARGE),
     ("launch/measure.py", '"OMP_NUM_THREADS"', '"OMP_THREADS"', LAUNCHED),
     ("convergence/engine.py", "BATCH_SIZE = 2000", "BATCH_SIZE = 200", LARGE),
-    ("quantization/gptq.py", "DAMPING = 0.01", "DAMPING = 0.02", {"quantize_evaluate"}),
+    ("../extras/bits/gptq.py", "DAMPING = 0.01", "DAMPING = 0.02", {"quantize_evaluate"}),
     ("config/technique.py", "math.sqrt(scale)", "scale", LARGE),
 ]
 

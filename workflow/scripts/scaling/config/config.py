@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from scaling.config import devices, parts, recipes, technique
+from scaling.config import devices, extras, parts, recipes, technique
 from scaling.config.bit_widths import BitWidths
 from scaling.config.experiment_keys import Convergence, Quantization
 from scaling.config.keys import Configuration, Dataset, Model
@@ -93,6 +93,8 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
             f"time_to_accuracy.gpus has {', '.join(map(str, uneven))} and time_to_accuracy."
             f"global_batch is {full.global_batch} (allowed: numbers that divide it)"
         )
+    if reads_images:
+        yield from extras.missing(config, recipes_used)
     if config.quantization.seeds and (config.quantization.variants or reads_images):
         yield from _variants(config.quantization)
     for name in ("peers", "resnet18"):

@@ -14,17 +14,20 @@ KEPT = Path(".snakemake/code_digests")
 """Cache of parsed modules, in Snakemake's folder: parsing all of them takes a second."""
 
 
-MEASURES = tuple(
-    f"scaling/{place}"
-    for place in (
-        *("data/", "models/", "training/", "instruments/"),
-        *("convergence/", "synchronization/", "quantization/"),
-        # Data of ranks, meanings of options, counters.
-        *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
-        *("registry/datasets/", "registry/engines/", "registry/update_rule"),
-        *("config/scheme", "config/technique"),
-        *("core/gpu_counters", "core/paired_accuracy", "core/training_options"),
-    )
+MEASURES = (
+    "extras/",
+    *(
+        f"scaling/{place}"
+        for place in (
+            *("data/", "models/", "training/", "instruments/"),
+            *("convergence/", "synchronization/", "quantization/"),
+            # Data of ranks, meanings of options, counters.
+            *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
+            *("registry/datasets/", "registry/engines/", "registry/update_rule"),
+            *("config/scheme", "config/technique"),
+            *("core/gpu_counters", "core/paired_accuracy", "core/training_options"),
+        )
+    ),
 )
 """The modules that decide what is measured. Other imports of a measuring script launch it, check
 its input, word its messages or write its record."""

@@ -1,4 +1,4 @@
-"""Load the user's Python files: models, strategies, recipes, datasets."""
+"""Load Python files beside the library: the user's own (models, strategies, …), and extras'."""
 
 import importlib.util
 import os
@@ -14,9 +14,21 @@ from scaling.core.errors import UserError
 VARIABLE = "SCALING_PLUGINS"
 """Environment variable that lists the plugin files, separated as in PATH."""
 
+EXTRAS = Path(__file__).parents[2] / "extras"
+"""What a study can do without: a package each, with its rules, its scripts and its `entry.py`."""
+
+
+def has_extra(name: str) -> bool:
+    """Whether that extra is here; its folder may be deleted."""
+    return (EXTRAS / name / "__init__.py").exists()
+
 
 def files() -> list[Path]:
-    """Return the plugin files that the environment variable lists."""
+    """Return the entries of extras, and the files that the environment variable lists."""
+    return [*sorted(EXTRAS.glob("*/entry.py")), *_named()]
+
+
+def _named() -> list[Path]:
     return [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 
 

@@ -55,7 +55,7 @@ from scaling.quantization.integers import (
     symmetric_scale,
     to_levels,
 )
-from scaling.quantization.rounding import LayerInputs, RoundedLayer, round_layer
+from scaling.quantization.rounding import Nearest, RoundedLayer
 
 
 class QuantizedImages(nn.Module):
@@ -202,17 +202,17 @@ def quantize(
     network: nn.Sequential,
     scheme: Scheme,
     calibration: Calibration | None = None,
-    inputs: LayerInputs | None = None,
+    rounder: Nearest | None = None,
 ) -> tuple[nn.Sequential, dict[str, RoundedLayer]]:
     """Copy `network` so that it computes on integers from the image to the logits.
 
     Without `scheme.activation_bits` activations stay floats, and weights are rounded to integers
     and divided by their scale again. Returns the rounded layers too, by name. `calibration` holds
-    the float network's ranges, with magnitudes where the scheme clips. `inputs`, not advanced
-    through any module yet, are needed where `scheme.needs_moments`. Raises UserError when a tensor
-    has no scale (all zero), or an accumulator could leave int32.
+    the float network's ranges, with magnitudes where the scheme clips. The `rounder`, not advanced
+    past any module yet, has to look at the inputs where `scheme.needs_moments`. Raises UserError
+    when a tensor has no scale (all zero), or an accumulator could leave int32.
     """
-    rectified, inputs = observer_points(network, after="relu"), inputs or LayerInputs()
+    rectified, rounder = observer_points(network, after="relu"), rounder or Nearest()
     modules, rounded = OrderedDict[str, nn.Module](), dict[str, RoundedLayer]()
     builder, scale, levels = None, 1.0, INT8
     if scheme.activation_bits is not None:
@@ -220,11 +220,11 @@ def quantize(
         builder = Builder(scheme, calibration)
         modules["quantize"] = entrance = builder.images()
         scale, levels = entrance.scale, entrance.levels
-        inputs.advance(nn.Identity(), entrance)
+        rounder.advance(nn.Identity(), entrance)
     for name, module in network.named_children():
         modules[name] = copied = copy.deepcopy(module)
         if isinstance(module, Layer) and isinstance(copied, Layer):
-            rounded[name] = round_layer(name, module, scheme, inputs.moments(module, scale))
+            rounded[name] = rounder.round(name, module, scheme, scale)
             if builder is None:
                 rounded[name].assign_to(copied)
             else:
@@ -232,7 +232,7 @@ def quantize(
                 passed = builder.logits if name == list(rectified)[-1] else after
                 made = builder.layer(name, module, rounded[name], scale, levels, passed)
                 modules[name], scale, levels = made, made.passed_scale, after
-        inputs.advance(module, modules[name])
+        rounder.advance(module, modules[name])
     return nn.Sequential(modules).eval(), rounded
 
 

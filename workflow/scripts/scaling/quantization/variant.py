@@ -32,7 +32,8 @@ from scaling.quantization.layer_statistics import (
     weight_row,
 )
 from scaling.quantization.network import BitExactness, QuantizedImages, QuantizedLayer, quantize
-from scaling.quantization.rounding import WORD_BYTES, LayerInputs, RoundedLayer
+from scaling.quantization.rounding import WORD_BYTES, RoundedLayer
+from scaling.registry.quantized_model import BY_MOMENTS
 
 MOMENT_IMAGES = 10_000
 """Calibration images whose inputs GPTQ and a corrected bias look at: for hundreds of inputs of a
@@ -96,9 +97,10 @@ def make(
 
     Or with those that a mistake of `scheme` takes instead.
     """
-    inputs, calibration, images = LayerInputs(), None, None
+    rounder, calibration, images = None, None, None
     if scheme.needs_moments:
-        inputs = LayerInputs(chosen.sample(min(MOMENT_IMAGES, len(chosen)), seed).batches())
+        seen = chosen.sample(min(MOMENT_IMAGES, len(chosen)), seed)
+        rounder = BY_MOMENTS.load()(seen.batches())
     if scheme.activation_bits is not None:
         mistaken = {"one_image": chosen.sample(1, seed), "test_data": test}
         images = next((mistaken[one] for one in scheme.mistakes if one in mistaken), chosen)
@@ -106,7 +108,7 @@ def make(
         calibration = calibrate(network, images.batches(), points)
         if scheme.activation_range != "max_abs":
             count_magnitudes(network, images.batches(), calibration)
-    made, rounded = quantize(network, scheme, calibration, inputs)
+    made, rounded = quantize(network, scheme, calibration, rounder)
     return Variant(scheme, made, rounded, calibration, images)
 
 

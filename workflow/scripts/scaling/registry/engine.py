@@ -15,7 +15,7 @@ class Engine:
     engine has the keys of `options`; `gpu_options` are switches that a CPU cannot have on, and
     `only_with` names the strategies that an option needs, where it does not go with all. Under a
     strategy in `sweep_kinds` the engine sends messages of its own, which the interconnect sweep
-    knows as that kind.
+    knows as that kind. `kernels` refers to what an extra has for its models, if that is here.
     """
 
     name: str
@@ -24,6 +24,7 @@ class Engine:
     gpu_options: tuple[str, ...] = ()
     only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sweep_kinds: Mapping[str, str] = field(default_factory=dict)
+    kernels: Reference | None = None
 
 
 ENGINES = Registry[Engine]("engine", "scaling.registry.engines", Engine)

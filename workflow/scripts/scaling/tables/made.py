@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config import stored
+from scaling.core import plugins
 from scaling.tables import schema
 
 
@@ -19,7 +20,7 @@ class Made:
         self._folder, self._study = Path(folder), config["study"]
         self._partial = is_stored or config["partial"]
         self._runs, backends = stored.run_records(config), stored.backend_records(config)
-        if is_stored:
+        if is_stored or not plugins.has_extra("bits"):
             backends = [path for path in backends if (self._folder / path).exists()]
         self.records = {
             "runs": self._placed(self._runs),

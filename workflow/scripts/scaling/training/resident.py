@@ -31,7 +31,7 @@ from scaling.launch.stall import StepProgress
 from scaling.models import compiled
 from scaling.models.resnet import ResNet18
 from scaling.registry.engine import ENGINES
-from scaling.registry.engines.resident import Options
+from scaling.registry.engines.resident import KERNELS, Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes
@@ -255,9 +255,8 @@ def _possible(
 def _forward_pass(model: nn.Module, options: Options) -> nn.Module:
     """Return a function equal to `model` in training mode, built as the switches say."""
     if options.fused_norms and isinstance(model, ResNet18):
-        from scaling.models.fused import FusedResNet  # needs Triton, which comes with CUDA
-
-        return FusedResNet(model, options.compile)
+        fused: nn.Module = KERNELS.load()(model, options.compile)
+        return fused
     if not options.compile:
         return model
     if isinstance(model, ResNet18):

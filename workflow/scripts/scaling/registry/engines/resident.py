@@ -38,6 +38,8 @@ class Options(UpdateRule):
 # Sharded strategies update the weights themselves, by plain SGD.
 OF_THE_UPDATE = set(UpdateRule.model_fields) - {"label_smoothing"}
 
+KERNELS = Reference("extras.kernels.fused:FusedResNet")
+
 ENTRY = Engine(
     name="resident",
     trainer=Reference("scaling.training.resident:Resident"),
@@ -45,4 +47,5 @@ ENTRY = Engine(
     gpu_options=("cuda_graph", "fused_norms"),
     only_with=dict.fromkeys(sorted(OF_THE_UPDATE), ("ddp", "dp")),
     sweep_kinds={"ddp": "tuned_bucket"},
+    kernels=KERNELS,
 )

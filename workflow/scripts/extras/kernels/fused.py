@@ -13,7 +13,7 @@ import triton
 from torch import Tensor, nn
 from torch.nn import functional
 
-from scaling.models import norm_kernels as kernels
+from extras.kernels import norm_kernels as kernels
 from scaling.models.resnet import BasicBlock, ResNet18
 
 SUMS = 4

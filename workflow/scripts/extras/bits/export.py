@@ -15,11 +15,11 @@ import onnx
 import torch
 from torch import Tensor, nn
 
+from extras.bits import resnet
+from extras.bits.resnet import QuantizedBlock, QuantizedMean
 from scaling.models.resnet import BasicBlock, ResNet18
-from scaling.quantization import resnet
 from scaling.quantization.integers import Levels, Requantization
 from scaling.quantization.network import QuantizedImages, QuantizedLayer
-from scaling.quantization.resnet import QuantizedBlock, QuantizedMean
 
 OPSET, IR_VERSION = 17, 8  # of ONNX, from 2022
 

@@ -16,11 +16,11 @@ import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional
 
+from extras.bits import engines
+from extras.bits.engines import Batches, Engine, Run
 from scaling.core.environment import installed
 from scaling.core.paired_accuracy import Classes, paired
 from scaling.data.batches import Images
-from scaling.quantization.backends import engines
-from scaling.quantization.backends.engines import Batches, Engine, Run
 
 LATENCY_BATCHES = (1, 256)
 ROUNDS = 15

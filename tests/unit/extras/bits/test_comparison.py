@@ -9,12 +9,11 @@ import pandas as pd
 import pytest
 import torch
 
-import quantize_peers
 import tables_experiments
 from examples.made_here import assert_made_here
+from extras.bits import comparison, quantize_peers
 from scaling.core import environment
 from scaling.data.batches import Images
-from scaling.quantization.backends import comparison
 
 ABSENT = "a-package-that-nobody-has"
 

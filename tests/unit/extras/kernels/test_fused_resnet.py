@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional
 
+from extras.kernels.fused import FusedResNet, stem_convolution
 from fused_kernels import DEVICE
-from scaling.models.fused import FusedResNet, stem_convolution
 from scaling.models.resnet import ResNet18
 from scaling.training.flat_sgd import FlatSGD
 

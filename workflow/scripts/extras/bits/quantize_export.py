@@ -8,15 +8,16 @@ import numpy as np
 import torch
 from torch import nn
 
+from extras.bits import export
+from extras.bits.comparison import compared, interleaved_seconds
+from extras.bits.engines import Run, instructions, onnxruntime_run
 from scaling.config.devices import cores
 from scaling.core import environment
 from scaling.core.errors import program
 from scaling.core.records.quantization import EXPORT
 from scaling.data.batches import Images, read_images
 from scaling.launch import lease
-from scaling.quantization import commands, export
-from scaling.quantization.backends.comparison import compared, interleaved_seconds
-from scaling.quantization.backends.engines import Run, instructions, onnxruntime_run
+from scaling.quantization import commands
 from scaling.quantization.commands import Evaluation
 from scaling.quantization.network import in_integers
 from scaling.quantization.training import predict

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from extras.kernels.fused import SUMS, FusedNorm
 from fused_kernels import DEVICE
-from scaling.models.fused import SUMS, FusedNorm
 
 pytestmark = pytest.mark.usefixtures("interpreter")
 

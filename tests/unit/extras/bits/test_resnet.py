@@ -9,14 +9,8 @@ import torch
 from torch import nn
 
 import tables_experiments
-from scaling.config.scheme import Scheme
-from scaling.core.errors import UserError
-from scaling.core.records.quantization import STAGED
-from scaling.models.resnet import ResNet18
-from scaling.quantization import gpu_speed
-from scaling.quantization.calibration import calibrate
-from scaling.quantization.network import QuantizedLayer, in_integers
-from scaling.quantization.resnet import (
+from extras.bits import gpu_speed
+from extras.bits.resnet import (
     BRANCH,
     QuantizedBlock,
     fold,
@@ -24,9 +18,15 @@ from scaling.quantization.resnet import (
     observer_points,
     quantize,
 )
+from scaling.config.scheme import Scheme
+from scaling.core.errors import UserError
+from scaling.core.records.quantization import STAGED
+from scaling.models.resnet import ResNet18
+from scaling.quantization.calibration import calibrate
+from scaling.quantization.network import QuantizedLayer, in_integers
 from scaling.report.frames_quantization import resnet_gpu
 
-STORED = Path(__file__).parents[3] / "studies/quantization-resnet18"
+STORED = Path(__file__).parents[4] / "studies/quantization-resnet18"
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from extras.bits import comparison
 from scaling.config.scheme import Scheme
 from scaling.core import command_line, environment
 from scaling.core.records.quantization import BACKENDS
@@ -15,7 +16,6 @@ from scaling.data.batches import read_images
 from scaling.launch import lease
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization import variant
-from scaling.quantization.backends import comparison
 from scaling.quantization.rounding import WORD_BYTES
 from scaling.quantization.training import predict
 

@@ -9,16 +9,15 @@ import pandas as pd
 import pytest
 import torch
 
-import quantize_export
 import tables_experiments
 from examples import quantized_digits as examples
 from examples.made_here import assert_made_here
+from extras.bits import quantize_export, resnet
 from scaling.config.scheme import Scheme
 from scaling.core.records.quantization import STAGED
 from scaling.data.batches import read_images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_weights, save_weights
-from scaling.quantization import resnet
 from scaling.quantization.calibration import calibrate
 from scaling.quantization.integers import INT8
 from scaling.quantization.network import in_integers

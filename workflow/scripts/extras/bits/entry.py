@@ -5,6 +5,6 @@ from scaling.registry.registry import Reference
 
 ENTRY = QuantizedModel(
     name="resnet18-cifar",
-    training=Reference("scaling.quantization.resnet_training:ResNetTraining"),
-    evaluation=Reference("scaling.quantization.resnet_stages:StagesEvaluation"),
+    training=Reference("extras.bits.resnet_training:ResNetTraining"),
+    evaluation=Reference("extras.bits.resnet_stages:StagesEvaluation"),
 )

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from extras.bits import gpu_speed
+from extras.bits.resnet import fold, folded_layers, observer_points, quantize
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core.environment import TURING, older_gpu
 from scaling.core.paired_accuracy import paired
@@ -17,12 +19,10 @@ from scaling.core.records.quantization import STAGED
 from scaling.data.batches import Images
 from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_into
-from scaling.quantization import gpu_speed
 from scaling.quantization.calibration import Calibration, Range, calibrate
 from scaling.quantization.commands import Evaluation
 from scaling.quantization.integers import INT8
 from scaling.quantization.network import BitExactness, QuantizedLayer
-from scaling.quantization.resnet import fold, folded_layers, observer_points, quantize
 from scaling.quantization.training import predict
 
 

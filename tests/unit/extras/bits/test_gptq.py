@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from scaling.quantization.gptq import (
+from extras.bits.gptq import (
     InputMoments,
     bias_correction,
     compensate,

@@ -1,0 +1,120 @@
+# Int8 beyond the lab: other backends and ONNX files of its network, and a ResNet-18.
+
+
+use rule quantize_train as quantize_train_resnet with:
+    output:
+        weights="<records>/quantization/seed~{seed}/resnet18.pt",
+        summary="<records>/quantization/seed~{seed}/resnet18_training.json",
+    log:
+        "logs/quantize_train_resnet/seed~{seed}.log",
+    conda:
+        "../../../envs/study.yaml"
+    params:
+        code=code.of_quantized(
+            *("quantize_train", "resnet18-cifar", "training"),
+            *ENGINES.modules(told.quantized_engine(config)),
+        ),
+        model="resnet18-cifar",
+        training=told.quantized_resnet(config),
+
+
+use rule quantize_evaluate as quantize_evaluate_resnet with:
+    input:
+        **IMAGES,
+        weights="<records>/quantization/seed~{seed}/resnet18.pt",
+    output:
+        "<records>/quantization/seed~{seed}/resnet18.json",
+    log:
+        "logs/quantize_evaluate_resnet/seed~{seed}.log",
+    conda:
+        "../../../envs/study.yaml"
+    # Without a GPU each core counts.
+    threads: JOBS.cores
+    params:
+        code=code.of_quantized("quantize_evaluate", "resnet18-cifar", "evaluation"),
+        model="resnet18-cifar",
+        written=lambda wildcards, output: output[0],
+        own=options(TRAINING, "model_width"),
+
+
+# Timed, but on the CPU: it has the machine to itself and takes no GPU.
+rule quantize_peers:
+    input:
+        **IMAGES,
+        weights="<records>/quantization/seed~{seed}/float32.pt",
+    output:
+        "<records>/quantization/seed~{seed}/peers.json",
+    log:
+        "logs/quantize_peers/seed~{seed}.log",
+    conda:
+        "../../../envs/study.yaml"
+    threads: timed_threads
+    resources:
+        **JOBS.timed(gpus=0),
+    params:
+        code=measuring("extras/bits/quantize_peers"),
+        peers=config["quantization"]["peers"],
+        calibration=told.calibration(config),
+        cpu_threads=config["machine"]["cpu_threads"],
+    shell:
+        'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m extras.bits.quantize_peers'
+        " --dataset {input.images:q}"
+        " --manifest {input.manifest:q} --weights {input.weights:q} --seed {wildcards.seed:q}"
+        " {params.calibration} --peers {params.peers}"
+        " --threads {params.cpu_threads} --output {output:q} > {log:q} 2>&1"
+
+
+# Timed on the CPU as well. The files are what there is to take away; a stored study has the record.
+rule quantize_export:
+    input:
+        **IMAGES,
+        weights="<records>/quantization/seed~{seed}/float32.pt",
+    output:
+        record="<records>/quantization/seed~{seed}/export.json",
+        networks=multiext(
+            "<records>/quantization/seed~{seed}/tutorial-cnn-",
+            *("float32.onnx", "int8.onnx", "uint8.onnx"),
+        ),
+    log:
+        "logs/quantize_export/seed~{seed}.log",
+    conda:
+        "../../../envs/study.yaml"
+    threads: timed_threads
+    resources:
+        **JOBS.timed(gpus=0),
+    params:
+        code=code.of_quantized(
+            "extras/bits/quantize_export", "tutorial-cnn", "evaluation"
+        ),
+        model="tutorial-cnn",
+        calibration=told.calibration(config),
+        own="",
+    shell:
+        'PYTHONPATH="${{SCALING_STUDY_HOME:-.}}"/workflow/scripts python -m extras.bits.quantize_export'
+        " --model {params.model} {params.own}"
+        " --dataset {input.images:q} --manifest {input.manifest:q} --weights {input.weights:q}"
+        " --seed {wildcards.seed:q} {params.calibration}"
+        " --output {output.record:q} > {log:q} 2>&1"
+
+
+use rule quantize_export as quantize_export_resnet with:
+    input:
+        **IMAGES,
+        weights="<records>/quantization/seed~{seed}/resnet18.pt",
+        evaluated="<records>/quantization/seed~{seed}/resnet18.json",
+    output:
+        record="<records>/quantization/seed~{seed}/resnet18_export.json",
+        networks=multiext(
+            "<records>/quantization/seed~{seed}/resnet18-cifar-",
+            *("float32.onnx", "int8.onnx", "uint8.onnx"),
+        ),
+    log:
+        "logs/quantize_export_resnet/seed~{seed}.log",
+    params:
+        code=code.of_quantized(
+            "extras/bits/quantize_export", "resnet18-cifar", "evaluation"
+        ),
+        model="resnet18-cifar",
+        own=lambda wildcards, input: options(
+            TRAINING | {"evaluated": input.evaluated}, "model_width", "evaluated"
+        ),

@@ -1,1 +1,0 @@
-"""Quantizers of other engines, measured beside ours."""
