@@ -46,6 +46,27 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
     return found
 
 
+def paired(runs: list[Run]) -> list[Run]:
+    """Return the runs whose times can be compared over numbers of GPUs.
+
+    Without a seed's record on one number of GPUs, that seed's runs of the same recipe, strategy and
+    batch size on all others are left out, unless no seed would remain: machines differ by more than
+    GPUs gain, and seeds of a study may come from several. Numbers of GPUs without any record stay.
+    """
+    recorded: dict[tuple[str, str, int], dict[int, set[int]]] = {}
+    for cell, record in runs:
+        if record:
+            line = recorded.setdefault((cell.recipe, cell.strategy, cell.batch_size), {})
+            line.setdefault(cell.gpus, set()).add(cell.seed)
+    found = []
+    for cell, record in runs:
+        line = recorded.get((cell.recipe, cell.strategy, cell.batch_size), {})
+        common = set.intersection(*line.values()) if line else set()
+        if cell.gpus not in line or not common or cell.seed in common:
+            found.append((cell, record))
+    return found
+
+
 def by_cell(runs: list[Run]) -> dict[tuple[Any, ...], Seeds]:
     """Return the records of each cell, by its values of `CELL_KEYS`."""
     cells: dict[tuple[Any, ...], Seeds] = {}
