@@ -67,7 +67,7 @@ def bandwidth(
     positive = table["communication_seconds"].where(table["communication_seconds"] > 0)
     table["bandwidth_gb_per_s"] = table["bytes_per_epoch"] / positive / GB
     # That of a recipe's other cells where one was not measured.
-    known = costs[costs["engine"].fillna("") != ""]
+    known = costs[costs["engine"].notna() & (costs["engine"] != "")]
     engines = dict(zip(known["recipe"], known["engine"], strict=True))
     table["peak_gb_per_s"] = [
         peak_gb_per_s(interconnect, engines.get(row.recipe, ""), row.strategy, row.gpus)
