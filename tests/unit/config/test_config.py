@@ -57,7 +57,11 @@ def test_the_study_of_large_batches_alone_is_valid():
         ("recipes.mine", {"loader_workers": 2}, "recipes.mine has neither engine nor base"),
         ("recipes.mine", {"engine": "fast"}, "recipes.mine.engine is 'fast' (allowed: eager, res"),
         ("recipes.mine", {"base": "fast"}, "recipes.mine.base is 'fast' (allowed: a recipe that"),
-        ("recipes.plain.base", "plain", "recipes.plain.base is 'plain' beside an engine (allowed"),
+        (
+            "recipes.plain.base",
+            "plain",
+            "recipes.plain has a base and engine eager (allowed: one of",
+        ),
         ("recipes.a-b", {"base": "plain"}, "recipes has 'a-b' (allowed: a letter, then letters"),
         ("recipes", {"a": {"base": "b"}, "b": {"base": "a"}}, "recipes.b.base is 'a' (allowed: a"),
         ("recipes.plain.bucket", 1, "recipes.plain has the unknown key bucket, perhaps bucket_cap"),
@@ -149,6 +153,14 @@ def test_what_needs_a_gpu_or_another_switch_is_refused_without():
 def test_a_study_may_do_without_part_b_and_a_replay_without_variants():
     config.check(changed("quantization.seeds", []))
     config.check(changed("quantization.variants", []), reads_images=False)
+
+
+def test_trainings_to_an_accuracy_need_the_engine_that_has_their_schedule():
+    document = changed("recipes.tuned", {"base": "plain"})
+    config.check(document)
+    document["time_to_accuracy"]["gpus"] = [1]
+    with pytest.raises(UserError, match=r"recipes\.tuned\.engine is eager \(allowed for time"):
+        config.check(document)
 
 
 def test_a_recipe_has_what_its_base_has_but_for_what_it_changes():

@@ -72,6 +72,8 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
         now = f", which is called {recipes.RENAMED[name]} now" if name in recipes.RENAMED else ""
         yield f"{asks} asks for recipe {name}{now} (allowed: those of recipes, {', '.join(known)})"
         return
+    if full.gpus and (engine := known["tuned"]["engine"]) != "resident":
+        yield f"recipes.tuned.engine is {engine} (allowed for time_to_accuracy: resident)"
     recipes_used = {name: known[name] for name in used}
     if max(grid.gpus) > 1:
         yield from devices.need_other_strategies(strategies, recipes_used)

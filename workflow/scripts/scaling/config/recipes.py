@@ -55,13 +55,17 @@ def _with_base(
                 f"{' or '.join(ENGINES.names())}, or base: another recipe)"
             )
         return own
+    if "engine" in own:
+        raise _wrong(
+            f"recipes.{name} has a base and engine {own['engine']} (allowed: one of them; a recipe "
+            "of config/config.yaml keeps its engine, so give yours another name)"
+        )
     base = own.pop("base")
     others = [other for other in recipes if other not in (*above, name)]
-    if base not in others or "engine" in own:
+    if base not in others:
         raise _wrong(
-            f"recipes.{name}.base is {base!r}{' beside an engine' * ('engine' in own)} (allowed: "
-            f"a recipe that has an engine and is not based on this one, here "
-            f"{', '.join(others) or 'none'})"
+            f"recipes.{name}.base is {base!r} (allowed: a recipe that is not based on this one, "
+            f"here {', '.join(others) or 'none'})"
         )
     return _with_base(base, recipes, (*above, name)) | own
 

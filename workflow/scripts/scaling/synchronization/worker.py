@@ -73,9 +73,14 @@ def run(plan: Plan, log_folder: Path) -> None:
         rows = training.distances(plan, rank, dataset)
         _report(log, rank, "agreement", {"rows": rows})
         # Last, as recipe tuned sets precision and algorithms for the whole process.
-        for mode in OF_RANKS:
-            if mode.buffers in plan.kinds:
-                _report(log, rank, "steps", record_steps(plan, mode, rank, dataset))
+        for mode in modes_of(plan):
+            _report(log, rank, "steps", record_steps(plan, mode, rank, dataset))
+
+
+def modes_of(plan: Plan) -> list[ParallelMode]:
+    """Return the modes of `OF_RANKS` that this device and the study's recipes have."""
+    there = [mode for mode in OF_RANKS if mode.buffers in plan.kinds]
+    return [mode for mode in there if mode.recipe != "tuned" or plan.tuned_options]
 
 
 def run_data_parallel(plan: Plan, log_folder: Path) -> None:
