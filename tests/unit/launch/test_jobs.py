@@ -8,8 +8,9 @@ from scaling.core import grid
 from scaling.launch.jobs import Jobs
 
 GRID = {"strategies": ["ddp"], "gpus": [1, 2, 8], "batch_sizes": [32, 64], "seeds": [0]}
-HERE = SimpleNamespace(local_exec=True, cores=1000)
-CLUSTER = SimpleNamespace(local_exec=False, cores=None)
+HERE = SimpleNamespace(local_exec=True, resource_settings=SimpleNamespace(cores=1000))
+CLUSTER = SimpleNamespace(local_exec=False)
+REPORT = SimpleNamespace(local_exec=True, resource_settings=SimpleNamespace(cores=None))
 
 
 def jobs(workflow=CLUSTER, slurm=None, **machine):
@@ -72,6 +73,7 @@ def test_on_this_machine_a_timed_job_has_all_cores_unless_it_may_share_them():
     assert jobs(HERE).threads({"gpus": "1"}) == jobs(HERE).cores({}) == 1000
     assert jobs(HERE, share=True).threads({"gpus": "1"}) == 5
     assert jobs().cores({}) == 1
+    assert jobs(REPORT).cores({}) >= 1  # Snakemake asks without a number of cores.
 
 
 def test_runs_come_in_the_order_of_the_grid_and_others_after_them():
