@@ -52,7 +52,8 @@ if FULL["gpus"]:
             recipe=told.recipe(config, "tuned", **FULL["update"]),
 
 
-# All strategies are the same on one GPU: it is measured once, as ddp if the grid has it.
+# On one GPU all strategies run the same program. One is measured (ddp if the grid has it), and
+# its record is copied for the others.
 MEASURED, *SHARING = sorted(
     config["grid"]["strategies"], key=lambda name: name != "ddp"
 )

@@ -1,21 +1,14 @@
 import copy
-import json
-import re
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
-from runpy import run_path
 
 import pytest
 import yaml
-from snakemake.exceptions import WorkflowError
-from snakemake.utils import validate
 
 from scaling.config import config, extras, parts, stored
 from scaling.core.errors import UserError
 
 ROOT = Path(__file__).parents[3]
-README = run_path(str(ROOT / "docs/config_keys.py"))
-SCHEMA = ROOT / "config/schema.json"
 LARGE_BATCHES = "large-batches.yaml"
 SHIPPED = ["config.yaml", "demo.yaml"]
 
@@ -276,56 +269,3 @@ def test_what_only_the_labs_networks_have_is_left_out_of_other_studies():
     ] == ["techniques for large batches", "Part B"]
     assert document["convergence"]["remedies"] == document["quantization"]["seeds"] == []
     config.check(document)
-
-
-def keys(section, prefix=""):
-    """The dotted names of all values in a configuration."""
-    for key, value in section.items():
-        if isinstance(value, dict) and value:
-            yield from keys(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}"
-
-
-def described():
-    return [key for key, _ in README["rows"]() if "[]" not in key and key != "recipes"]
-
-
-def as_described(section):
-    """The same with `recipes.*` for a recipe of any name."""
-    named = (re.sub(r"^recipes\.\w+", "recipes.*", key) for key in keys(section))
-    return list(dict.fromkeys(named))
-
-
-def test_the_demo_has_exactly_the_keys_that_are_described():
-    assert as_described(shipped("demo.yaml")) == described()
-
-
-def test_the_full_study_has_no_key_at_its_default():
-    written = shipped("config.yaml")
-    assert [key for key in described() if key in as_described(written)] == as_described(written)
-    complete = config.asked(written)
-    assert set(described()) <= set(as_described(complete))
-    for path in keys(written):
-        *parents, last = path.split(".")
-        without = copy.deepcopy(written)
-        section = without
-        for parent in parents:
-            section = section[parent]
-        del section[last]
-        with suppress(UserError):
-            assert config.asked(without) != complete, path
-
-
-def test_the_readme_and_the_schema_have_what_the_keys_say():
-    page = (ROOT / "config/README.md").read_text()
-    assert README["updated"](page) == page
-    assert json.loads(SCHEMA.read_text()) == README["schema"]()
-
-
-def test_the_schema_takes_what_is_a_configuration_and_refuses_an_unknown_key():
-    for path in [*(ROOT / "config").glob("*.yaml"), *(ROOT / "studies").glob("*/config.yaml")]:
-        validate(yaml.safe_load(path.read_text()), SCHEMA, set_default=False)
-    for wrong in ({"grid": {"gpu": [1]}}, {"recipes": {"a": {"loader_workers": -1}}}):
-        with pytest.raises(WorkflowError, match=r"gpu|minimum of 0"):
-            validate(wrong, SCHEMA, set_default=False)

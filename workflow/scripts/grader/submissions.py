@@ -118,7 +118,7 @@ def _lines(judged: Judged) -> list[str]:
 def write(
     submissions: list[Submission], template: Path, index: Path, points: Points | None = None
 ) -> None:
-    """Write the index, and beside it a folder with its name: pages, audit.csv and audit.json."""
+    """Write the index page, and in a folder of its name the pages, audit.csv and audit.json."""
     folder, overview, judged = index.with_suffix(""), [], list[Judged]()
     for number, one in enumerate(submissions, start=1):
         name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"

@@ -1,4 +1,4 @@
-"""Load Python files beside the library: the user's own (models, strategies, …), and extras'."""
+"""Load plugins: Python files of the user (models, strategies, …) and of workflow/scripts/extras."""
 
 import importlib.util
 import os

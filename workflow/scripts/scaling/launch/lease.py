@@ -1,4 +1,4 @@
-"""Leases on GPUs or the CPU, so that timed jobs never share them, whoever started the jobs.
+"""Exclusive locks on GPUs or the CPU: no two timed jobs of any user run on one at a time.
 
 A lease is an abstract socket (`man 7 unix`) named after the GPU's UUID; the kernel gives each name
 once. There is no lock file to find or to leave behind, and users and TMPDIR do not matter.

@@ -1,4 +1,4 @@
-"""Fork safely beside gloo's threads, on Python versions that may leave a lock held in the child.
+"""Fork a process that has gloo threads, without a deadlock in the child (a bug of some Pythons).
 
 When a gloo thread ends a collective it drops Python objects, and for that registers as a Python
 thread, without the GIL, under the lock of the list of threads. It holds the lock for less than a

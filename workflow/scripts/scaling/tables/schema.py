@@ -38,7 +38,7 @@ class Table:
 
 
 def types(columns: str) -> dict[str, Type]:
-    """The types of columns told as `NAME:TYPE …`; a number is told by its name alone."""
+    """Return each column's type, from text such as `gpus:whole seconds`; the default is number."""
     parts = (column.partition(":") for column in columns.split())
     return {name: cast(Type, kind or "number") for name, _, kind in parts}
 
