@@ -44,7 +44,10 @@ class Jobs:
     def cores(self, wildcards: Wildcards) -> int:
         """Return all cores of this machine; on a cluster one."""
         here = self._workflow.local_exec
-        return max(psutil.cpu_count(), self._workflow.resource_settings.cores or 1) if here else 1
+        if not here:
+            return 1
+        given: int = self._workflow.resource_settings.cores or 1
+        return max(psutil.cpu_count() or 1, given)
 
     def threads(self, wildcards: Wildcards) -> int:
         """Return a timed job's cores per node; here all cores, unless jobs may run side by side."""
