@@ -34,7 +34,7 @@ class FaultyStudy(Study):
 
     def processes(self):
         """All that work in the study's folder, whoever their parents are."""
-        found = psutil.process_iter(["cwd"])
+        found = psutil.process_iter(["cwd", "name", "cmdline"], ad_value="")
         return [process for process in found if process.info["cwd"] == str(self.folder)]
 
     def orphans(self):

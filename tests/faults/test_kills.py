@@ -21,7 +21,7 @@ def test_all_processes_of_a_training_end_with(new_study, victim):
     snakemake = study.start(study.target(gpus=2, batch_size=1))
     study.wait_for(lambda: '"startup"' in study.said_by_ranks(), "ranks that train")
     # The oldest Python is the one that started the ranks.
-    found = [process for process in study.processes() if process.name().startswith(victim)]
+    found = [process for process in study.processes() if process.info["name"].startswith(victim)]
     min(found, key=psutil.Process.create_time).kill()
     snakemake.wait()
     assert study.orphans() == []
@@ -33,9 +33,8 @@ def test_a_training_without_ranks_ends_with_its_snakemake(new_study):
     script = "convergence_train.py"
 
     def computes():
-        running = [(process, process.cmdline()[1:2]) for process in study.processes()]
-        found = [process for process, words in running if words and words[0].endswith(script)]
-        return found and found[0].cpu_times().user > 5
+        found = [p for p in study.processes() if "".join(p.info["cmdline"][1:2]).endswith(script)]
+        return any(process.cpu_times().user > 5 for process in found)
 
     study.wait_for(computes, "the training")
     snakemake.kill()
