@@ -110,10 +110,22 @@ def seeds(*accuracies: float | None, **more: Any) -> list[dict[str, Any]]:
     return [run(accuracy, seed, **more) for seed, accuracy in enumerate(accuracies)]
 
 
-def swept(*accuracies: float | None, **more: Any) -> list[dict[str, Any]]:
-    """A sweep of three rates of which the middle one was chosen, and that one's seeds."""
-    others = [run(0.1, factor=factor, chosen=False, **more) for factor in (0.25, 4.0)]
-    return [*others, *seeds(*accuracies, **more)]
+def swept(
+    *accuracies: float | None, held_out: float | None = None, **more: Any
+) -> list[dict[str, Any]]:
+    """A sweep of three rates of which the middle one was chosen, and that one's seeds.
+
+    On held-out images the chosen rate reaches the first seed's accuracy, or `held_out`.
+    """
+    first = accuracies[0] if held_out is None else held_out
+    tried = [run(one, factor=at, chosen=False, **more) for one, at in [(0.1, 0.25), (0.1, 4.0)]]
+    sweep = run(first, chosen=False, **more) | {"held_out": True}
+    sweep["epochs"] = [
+        {key.replace("test", "validation"): value for key, value in row.items()}
+        | {"test_loss": None, "test_accuracy": None}
+        for row in sweep["epochs"]
+    ]
+    return [*tried, sweep, *seeds(*accuracies, **more)]
 
 
 def study() -> list[ConvergenceRecord]:

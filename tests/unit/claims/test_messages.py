@@ -65,7 +65,7 @@ def test_a_network_without_batch_norms_has_no_claims_on_them():
         made.document(model={"parameter_bytes": 1000, "buffer_bytes": 0, "widest_norm": 0})
     )
     ids = {id for id in found if id[:2] in ("Q6", "Q7")}
-    assert not ids & {"Q6-buffers", "Q6-sync-batch-norm", "Q7-statistics"}
+    assert not ids & {"Q6-buffers", "Q6-sync-batch-norm", "Q7-sync-statistics"}
     assert {"Q6-fsdp", "Q7-parameters"} <= ids
 
 

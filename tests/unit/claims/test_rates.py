@@ -45,25 +45,6 @@ def test_the_best_rate_grows_slower_than_the_batch_or_not(best, options, verdict
     assert best_rate(best, **options).verdict == verdict
 
 
-def linear(*accuracies):
-    """The claim where linear scaling ends like this at 8192, beside seeds that learn at 512."""
-    rule = {"scaling": "linear", "factors": [1]}
-    known = [
-        record("none", 128, seeds(0.7, 0.71, 0.72), factors=[1]),
-        *(record("naive", batch, seeds(0.55, 0.56, 0.57), **rule) for batch in (128, 512)),
-    ]
-    return claims([*known, record("naive", 8192, seeds(*accuracies), **rule)])["Q4.2-rule"]
-
-
-def test_linear_scaling_diverges_with_few_updates():
-    found = linear(None, None, None)
-    said = "0 of 3 seeds diverged at batch 512, 3 of 3 at 8192, whose rate is 6.4."
-    assert (found.verdict, found.sentence) == ("supported", said)
-    assert found.evidence[0].figures["diverged_seeds_at_8192"] == 3
-    assert linear(0.3, 0.3, 0.3).verdict == "refuted"
-    assert linear(0.3, 0.3, None).verdict == "unclear"
-
-
 def test_without_runs_nothing_is_known():
     reference = record("none", 128, seeds(0.7, 0.71, 0.72), factors=[1])
     assert {claim.verdict for claim in claims([reference]).values()} == {"not measured"}

@@ -25,21 +25,6 @@ def test_orders_that_come_again_only_without_set_epoch():
 
 
 @pytest.mark.parametrize(
-    ("change", "verdict"),
-    [
-        ({"unseen": 3}, "refuted"),
-        ({"repeated": 2, "overlap": 2}, "refuted"),
-        # One that makes the shares of two ranks equal.
-        ({"repeated": 1, "overlap": 1}, "supported"),
-    ],
-)
-def test_shards_that_overlap_or_leave_images_out_refute(change, verdict):
-    document = made.document()
-    document["trainings"][0]["orders"] = made.orders(True, **change)
-    assert make(document)["Q5-shards"].verdict == verdict
-
-
-@pytest.mark.parametrize(
     ("pairs", "verdict", "words"),
     [
         # Differences of -10, -11 and -12 points: mean -11, and t(2) · 1 / sqrt(3) = 2.48.
@@ -61,11 +46,3 @@ def test_a_seed_that_diverged_and_fewer_than_three_decide_nothing():
     assert make(document)["Q5-accuracy"].verdict == "unclear"
     document["trainings"] = [one for one in document["trainings"] if one["seed"] != 1]
     assert make(document)["Q5-accuracy"].verdict == "not measured"
-
-
-def test_a_random_sampler_that_repeats_itself_refutes():
-    document = made.document()
-    assert make(document)["Q5-data-parallel"].verdict == "supported"
-    document["permutations"][-1]["orders"] = made.orders(False, ranks=1)
-    claim = make(document)["Q5-data-parallel"]
-    assert (claim.verdict, claim.sentence[:13]) == ("refuted", "1 of 3 orders")

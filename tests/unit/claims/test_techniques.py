@@ -9,7 +9,6 @@ from scaling.claims import techniques
 
 WARM = {"scaling": "sqrt", "warmup_epochs": 1}
 EQUAL = {"scaling": "sqrt", "equal_updates": True}
-PRECISE = {"scaling": "sqrt", "precise_batch_norm": True}
 
 
 def claims(records):
@@ -70,38 +69,3 @@ def test_without_a_technique_or_as_many_updates_that_learned_nothing_is_known():
     assert not claims([])
     infeasible = record("none", 2048, []) | {"status": "infeasible", "result": None}
     assert claims(few(infeasible)).keys() == claims(few()).keys()
-
-
-@pytest.mark.parametrize(
-    ("accuracies", "verdict"),
-    [
-        ((0.64, 0.65, 0.66), "supported"),
-        ((0.56, 0.57, 0.58), "refuted"),
-        ((0.51, 0.65, 0.76), "unclear"),
-    ],
-)
-def test_statistics_computed_anew_tell_what_their_start_does(accuracies, verdict):
-    """Plain SGD has 61 % at 512, after 10 updates."""
-    found = claims(few(record("precise", 512, swept(*accuracies), **PRECISE)))
-    claim = found["Q4.2-running-statistics-512"]
-    assert claim.verdict == verdict
-    gain = sum(accuracies) / 3 - 0.61
-    assert figures(claim)["gain_mean"] == pytest.approx(gain)
-    assert figures(claim)["weight_of_start"] == pytest.approx(0.9**10)
-
-
-def test_the_momentum_of_running_statistics_is_that_of_the_model(torch):
-    from scaling.models.resnet import ResNet18
-
-    assert ResNet18(1, 10).stem[1].momentum == techniques.MOMENTUM
-
-
-def test_nothing_is_said_of_statistics_after_many_updates_or_at_other_rates():
-    kind = "Q4.2-running-statistics"
-    other = [each | {"learning_rate": 0.05} for each in swept(0.66, 0.67, 0.68)]
-    records = few(record("precise", 512, other, **PRECISE))
-    assert claims(records)[kind].verdict == "not measured"
-    for each in records:
-        for run in each["result"]["runs"]:
-            run["planned_updates"] = 22
-    assert kind not in claims(records)  # 0.9 ** 22 is 0.098

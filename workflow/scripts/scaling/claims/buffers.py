@@ -17,7 +17,7 @@ Kinds = dict[str, pd.DataFrame]
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Return five claims from buffers.csv, none without it; one for a network without buffers."""
+    """Return four claims from buffers.csv, none without it; one for a network without buffers."""
     table = tables["buffers"]
     ranks = table[table["rank"].notna()]
     kinds = {str(kind): rows for kind, rows in ranks.groupby("buffers", sort=False)}
@@ -28,7 +28,6 @@ def claims(tables: ClaimTables) -> list[Claim]:
         return [alike]
     return [
         alike,
-        _statistics(kinds, tables),
         _synchronized(kinds.get(SYNCHRONIZED), tables),
         _seconds("Q7-broadcast-seconds", "local", "broadcast", kinds, tables),
         _seconds("Q7-sync-seconds", "broadcast", SYNCHRONIZED, kinds, tables),
@@ -48,18 +47,6 @@ def _parameters(kinds: Kinds, tables: ClaimTables) -> Claim:
         apart=[NAMES[kind] for kind in apart],
         kinds=[NAMES[kind] for kind in kinds],
     )
-
-
-def _statistics(kinds: Kinds, tables: ClaimTables) -> Claim:
-    """Claim that running statistics drift apart, also with broadcast buffers."""
-    plain = {kind: kinds[kind] for kind in ("broadcast", "local")}
-    if any(rows["variance_drift_max"].isna().any() for rows in plain.values()):
-        return tables.claim("Q7-statistics", case="diverged")
-    different = [rows["buffers_sha256"].nunique() > 1 for rows in plain.values()]
-    firsts: dict[str, Any] = {kind: next(rows.itertuples()) for kind, rows in plain.items()}
-    ranks = len(plain["local"])
-    holds = all(different)
-    return tables.claim("Q7-statistics", holds=holds, fails=not holds, ranks=ranks, **firsts)
 
 
 def _synchronized(rows: pd.DataFrame | None, tables: ClaimTables) -> Claim:

@@ -1,4 +1,4 @@
-"""Question 4.2: the linear scaling rule, and how the best learning rate grows with the batch."""
+"""Question 4.2: how the best learning rate grows with the batch."""
 
 import math
 from typing import Any
@@ -10,30 +10,9 @@ from scaling.tables.experiments.best_remedy import plain_sweep
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Return two claims from convergence.csv and remedies.csv, none without a reference."""
+    """Return a claim from convergence.csv and remedies.csv, none without a reference."""
     plain = reference(tables)
-    return [_linear_rule(tables), _best_rate(plain.global_batch, tables)] if plain else []
-
-
-def _linear_rule(tables: ClaimTables) -> Claim:
-    """Claim that a k times higher rate diverges for large k and few updates."""
-    runs = tables["convergence"]
-    swept = runs.groupby("remedy")["factor"].transform("nunique") > 1
-    rows = runs[(runs["options"] == "scaling linear") & ~swept]
-    rows = rows[(rows["factor"] == 1) & (rows["global_batch"] > rows["global_batch"].min())]
-    if rows.empty:
-        return tables.missing("Q4.2-rule")
-    found = rows.assign(lost=rows["diverged"] != "").groupby("global_batch")
-    counts = list(found["lost"].agg(["sum", "count"]).itertuples(name=None))
-    figures: dict[str, Any] = {f"diverged_seeds_at_{batch}": lost for batch, lost, _ in counts}
-    return tables.claim(
-        "Q4.2-rule",
-        holds=any(lost == seeds for _, lost, seeds in counts),
-        fails=not any(lost for _, lost, _ in counts),
-        counts=counts,
-        learning_rate=rows["learning_rate"].max(),
-        **figures,
-    )
+    return [_best_rate(plain.global_batch, tables)] if plain else []
 
 
 def _best_rate(size: int, tables: ClaimTables) -> Claim:

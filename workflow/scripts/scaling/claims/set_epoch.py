@@ -1,6 +1,4 @@
-"""Question 5: the effect of set_epoch on image order, shards and accuracy."""
-
-from typing import Any
+"""Question 5: the effect of set_epoch on image order and accuracy."""
 
 import pandas as pd
 
@@ -11,16 +9,14 @@ from scaling.tables.noise import repeats_for_difference
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Return four claims from sampler.csv and sampler_accuracy.csv, none without them."""
+    """Return two claims from sampler.csv and sampler_accuracy.csv, none without them."""
     drawn = tables["sampler"]
     if drawn.empty:
         return []
     distributed = drawn[drawn["sampler"] == "DistributedSampler"]
     return [
         _repeats(distributed, tables),
-        _shards(distributed, tables),
         _accuracy(tables["sampler_accuracy"], tables),
-        _data_parallel(drawn[drawn["sampler"] == "RandomSampler"], tables),
     ]
 
 
@@ -41,14 +37,6 @@ def _repeats(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
         different_without=old,
         gpus=_counts(drawn),
     )
-
-
-def _shards(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """Claim that ranks train on disjoint images, with and without set_epoch."""
-    fine = ((drawn["unseen"] == 0) & (drawn["repeated"] < drawn["gpus"])).all()
-    most = {f"{what}_max": int(drawn[what].max()) for what in ("unseen", "repeated", "overlap")}
-    facts: dict[str, Any] = {"gpus": _counts(drawn), **most}
-    return tables.claim("Q5-shards", holds=fine, fails=not fine, **facts)
 
 
 def _accuracy(table: pd.DataFrame, tables: ClaimTables) -> Claim:
@@ -72,15 +60,6 @@ def _accuracy(table: pd.DataFrame, tables: ClaimTables) -> Claim:
         test_accuracy_without=fixed.mean(),
         difference=found,
     )
-
-
-def _data_parallel(drawn: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """Claim that DataParallel needs no set_epoch."""
-    new = int((drawn["first_epoch"] == drawn["epoch"]).sum())
-    whole = ((drawn["unseen"] == 0) & (drawn["repeated"] == 0)).all()
-    fine, samples = new == len(drawn) and whole, int(drawn["samples"].iloc[0])
-    facts: dict[str, Any] = {"epochs": len(drawn), "different_orders": new, "samples": samples}
-    return tables.claim("Q5-data-parallel", holds=fine, fails=not fine, **facts)
 
 
 def _counts(drawn: pd.DataFrame) -> str:

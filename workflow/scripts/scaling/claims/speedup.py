@@ -1,22 +1,19 @@
-"""Question 2: strong or weak scaling, from the three views of speedup."""
+"""Question 2: strong or weak scaling, from the speedup at one batch per GPU."""
 
 from typing import Any
 
 import pandas as pd
 
 from scaling.claims.claim import Claim
-from scaling.claims.claim_tables import ClaimTables, extremes, row_at
+from scaling.claims.claim_tables import ClaimTables, extremes
 from scaling.core import numbers as fmt
 from scaling.tables import noise
 from scaling.tables.schema import by_configuration, rows_of
 from scaling.tables.speedup import UNLIKE
 
-ALIKE = 0.05
-"""Speedups whose ranges differ by at most this count as equal."""
-
 
 def claims(tables: ClaimTables) -> list[Claim]:
-    """Return three claims for each recipe and strategy on the most GPUs, from speedup.csv.
+    """Return two claims for each recipe and strategy on the most GPUs, from speedup.csv.
 
     None for those without any ratio because one GPU ran another program.
     """
@@ -33,7 +30,6 @@ def claims(tables: ClaimTables) -> list[Claim]:
         about = f"{recipe}/{strategy}, {fmt.gpus(most['gpus'].iloc[0])}"
         made += [
             _faster(about, most, tables),
-            _fixed_global_batch(about, most, tables),
             _larger_batch(about, most, tables),
         ]
     return made
@@ -48,34 +44,6 @@ def _faster(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
         for cell in cells
     ]
     return tables.of_ratios("Q2-faster", about, cells, ratios, least=least, best=best)
-
-
-def _fixed_global_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:
-    """Claim that the speedup at a fixed global batch (equal training) differs."""
-    cells = most.assign(global_batch_size=most["gpus"] * most["batch_size"])
-    sizes = [str(size) for size in cells["global_batch_size"]]
-    cells = cells[cells["fixed_global_batch_speedup"].notna()]
-    if cells.empty:
-        return tables.missing("Q2-global-batch", about, sizes=sizes)
-    # T(N, b) is in both speedups.
-    time = _times(most, tables)
-    ratios = [
-        noise.ratio([time[1, cell.global_batch_size]], [time[1, cell.batch_size]])
-        for cell in rows_of(cells)
-    ]
-    apart = pd.Series([ratio.low > 1 or ratio.high < 1 for ratio in ratios], cells.index)
-    alike = [ratio.low >= 1 - ALIKE and ratio.high <= 1 + ALIKE for ratio in ratios]
-    change = (cells["fixed_global_batch_speedup"] / cells["speedup"] - 1).abs()
-    cell = row_at(cells, change.where(apart | (not apart.any())).idxmax())
-    return tables.claim(
-        "Q2-global-batch",
-        about,
-        parts=zip(cells.itertuples(), apart, alike, strict=True),
-        ratios=ratios,
-        cell=cell,
-        cells_compared=int((cells["count"] > 1).sum()),
-        cells_apart=int(apart.sum()),
-    )
 
 
 def _larger_batch(about: str, most: pd.DataFrame, tables: ClaimTables) -> Claim:

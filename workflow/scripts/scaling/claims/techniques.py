@@ -5,20 +5,12 @@ Each technique's gain and verdict are in remedies.csv.
 
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from scaling.claims.claim import Claim
 from scaling.claims.claim_tables import ClaimTables
-from scaling.core import statistics
 from scaling.core.statistics import Difference
 from scaling.tables.experiments import best_remedy, same_runs
 from scaling.tables.experiments.same_runs import BEHIND, CLOSED, non_inferiority
 from scaling.tables.noise import repeats_for_difference
-
-MOMENTUM = 0.1
-"""torch.nn.BatchNorm2d's momentum: the weight of an update's batch in the running statistics."""
-NOTABLE = 0.1
 
 
 def claims(tables: ClaimTables) -> list[Claim]:
@@ -28,13 +20,15 @@ def claims(tables: ClaimTables) -> list[Claim]:
         return []
     trained = table.loc[table["planned_updates"].notna(), "global_batch"]
     larger = sorted({int(batch) for batch in trained if batch > plain.global_batch})
+    if table["validation_accuracy"].isna().all():
+        return [tables.missing("Q4.2-gap"), *_equal_updates(plain, tables)]
     there = best_remedy.best(table, plain.global_batch)
     sgd = best_remedy.best(table, plain.global_batch, sgd=True)
     best = {batch: best_remedy.best(table, batch) for batch in larger}
     gaps = [_closes("Q4.2-gap", batch, row, there, tables) for batch, row in best.items()]
     if sgd and there and sgd.remedy != there.remedy:
         gaps += [_closes("Q4.2-best-sgd", batch, row, sgd, tables) for batch, row in best.items()]
-    return [*gaps, *_equal_updates(plain, tables), *_running_statistics(larger, tables)]
+    return [*gaps, *_equal_updates(plain, tables)]
 
 
 def reference(tables: ClaimTables) -> Any | None:
@@ -99,36 +93,3 @@ def _equal_updates(plain: Any, tables: ClaimTables) -> list[Claim]:
         for row in rows.drop_duplicates("global_batch").itertuples()
     ]
     return made or [tables.missing(kind)]
-
-
-def _gain_anew(rows: pd.DataFrame, plain: Any, tables: ClaimTables) -> Difference | None:
-    """Return the gain of plain SGD from recomputed statistics, in its own runs or a twin's."""
-    runs = tables["convergence"]
-    own = runs[runs["chosen"].eq(True) & (runs["remedy"] == plain.remedy)]
-    own = own[own["global_batch"] == plain.global_batch]
-    pair = [own[f"{kind}_test_accuracy"].tolist() for kind in ("running", "precise")]
-    if own["precise_test_accuracy"].notna().all() and len(own) > 1:
-        return statistics.difference(np.subtract(*reversed(pair)).tolist())
-    anew: Any = best_remedy.evaluated_best(rows, plain)
-    return None if anew.remedy == plain.remedy else difference(anew, plain, tables)
-
-
-def _running_statistics(larger: list[int], tables: ClaimTables) -> list[Claim]:
-    """Claim that initial running statistics lower test accuracy after few updates."""
-    kind, table = "Q4.2-running-statistics", tables["remedies"]
-    equal = table[table["planned_epochs"] == best_remedy.reference_epochs(table)]
-    made, few = [], False
-    for batch in larger:
-        rows = equal[equal["global_batch"] == batch]
-        updates = int(rows["planned_updates"].max())
-        weight = (1 - MOMENTUM) ** updates
-        if weight <= NOTABLE:
-            continue
-        few, plain = True, best_remedy.plain_sweep(table, batch)
-        gain, about = plain and _gain_anew(rows, plain, tables), f"global batch {batch}"
-        if gain is None:
-            continue
-        facts: dict[str, Any] = {"updates": updates, "weight_of_start": weight, "gain": gain}
-        facts |= {"holds": gain.above, "fails": gain.below, "ratios": repeats_for_difference(gain)}
-        made.append(tables.claim(kind, about, **facts))
-    return made or [tables.missing(kind)] * few

@@ -100,12 +100,12 @@ def _speedup_left(tables: ClaimTables) -> list[Claim]:
     """Claim that part of an epoch's speedup is lost at equal accuracy, in the fastest cell.
 
     One claim for each recipe and strategy with times at such global batches, each with the
-    technique that training accuracy chooses.
+    technique that held-out images choose; none without them.
     """
     plain, table = reference(tables), tables["time_to_accuracy"]
-    if plain is None:
-        return []
     table = table[table["best"].eq(True)]
+    if plain is None or table.empty:
+        return []
     timed = table[table["seconds"].notna() & table["reference_seconds"].notna()]
     larger = timed[timed["global_batch"] > plain.global_batch]
     same = larger[larger["same_split"].eq(True)]

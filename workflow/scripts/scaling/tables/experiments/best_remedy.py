@@ -4,7 +4,6 @@ from typing import Any
 
 import pandas as pd
 
-PRECISE = "precise_batch_norm"
 OTHER_UPDATES = "muon |lars "
 """Options that replace SGD's update."""
 OTHER_STEPS = f"{OTHER_UPDATES}|ghost_batch "
@@ -47,34 +46,17 @@ def reference_epochs(remedies: pd.DataFrame) -> float:
 
 
 def best(remedies: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
-    """Return the row with the highest accuracy at equal epochs, or None.
+    """Return the row with the highest accuracy on held-out images at equal epochs, or None.
 
-    Accuracy is on held-out images if there are any, else on the training images (see
-    `evaluated_best`), so that the test set can judge the choice. Rows have as many epochs as the
-    reference, and no diverged seed. `sgd` excludes Muon and LARS.
+    So the test set can judge the choice. Rows have as many epochs as the reference, and no diverged
+    seed. `sgd` excludes Muon and LARS.
     """
     equal = remedies["planned_epochs"] == reference_epochs(remedies)
-    trained = remedies["train_accuracy"].notna() & (remedies["diverged_seeds"] == 0)
+    trained = remedies["validation_accuracy"].notna() & (remedies["diverged_seeds"] == 0)
     rows = remedies[equal & trained & (remedies["global_batch"] == global_batch)]
     if sgd:
         rows = rows[~rows["options"].str.contains(OTHER_UPDATES)]
-    if rows.empty:
-        return None
-    if rows["validation_accuracy"].notna().any():
-        return next(rows.loc[[rows["validation_accuracy"].idxmax()]].itertuples())
-    return evaluated_best(rows, next(rows.loc[[rows["train_accuracy"].idxmax()]].itertuples()))
-
-
-def evaluated_best(rows: pd.DataFrame, row: Any) -> Any:
-    """Return the row that trained as `row` did, with precise batch norms; `row` if there is none.
-
-    The two differ only in evaluation, so training metrics cannot choose between them.
-    """
-    same = [
-        _parts(options) == [*_parts(row.options), PRECISE] and rate == row.learning_rate
-        for options, rate in zip(rows["options"], rows["learning_rate"], strict=True)
-    ]
-    return next(rows[same].itertuples(), row)
+    return next(rows.nlargest(1, "validation_accuracy").itertuples(), None)
 
 
 def _parts(options: str) -> list[str]:

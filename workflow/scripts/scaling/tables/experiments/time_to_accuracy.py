@@ -7,11 +7,8 @@ import pandas as pd
 
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
-from scaling.tables.experiments.best_remedy import (
-    OTHER_STEPS,
-    OTHER_UPDATES,
-    evaluated_best,
-)
+from scaling.tables.experiments import best_remedy
+from scaling.tables.experiments.best_remedy import OTHER_STEPS, OTHER_UPDATES
 from scaling.tables.experiments.remedies import remedies
 
 _PLACE = ["remedy", "global_batch"]
@@ -29,9 +26,8 @@ def time_to_accuracy(
     `margin`. A seed's epochs are those until its test accuracy first reaches it, else infinite; the
     row has the median over the seeds of the chosen rate, and `…_min`, `…_max`.
 
-    `best` marks, at each global batch, the technique with the fewest epochs (median) until training
-    accuracy reaches the reference's minus `margin`, so that the test set can judge the choice; ties
-    are decided by training accuracy at that epoch, or the last one. No seed of it diverged.
+    `best` marks, at each global batch, the technique that `best_remedy.best` chooses among them;
+    none without held-out images.
 
     `same_split`: the cell has the GPUs and batch per GPU that the convergence was measured with.
     `seconds` and `watt_hours` are the epochs times the cell's values per epoch; `reference_seconds`
@@ -43,22 +39,18 @@ def time_to_accuracy(
     reference = runs[runs["reference"] & runs["chosen"].eq(True)]
     if reference.empty:
         return schema.frame("time_to_accuracy")
-    targets = {split: reference[f"{split}_accuracy"].mean() - margin for split in ("train", "test")}
+    target = reference["test_accuracy"].mean() - margin
     rows = []
     for place, group in epochs[epochs["chosen"].eq(True)].groupby(_PLACE, sort=False):
-        to_train = epochs_to_target(group, "train_accuracy", targets["train"])["epochs"]
-        then = group["epoch"] == min(to_train, group["epoch"].max())
-        own = {
-            "target_accuracy": targets["test"],
-            **epochs_to_target(group, "test_accuracy", targets["test"], "_to_accuracy"),
-            "epochs_to_train_accuracy": to_train,
-            "train_accuracy_then": group.loc[then, "train_accuracy"].mean(),
-        }
-        rows.append(dict(zip(_PLACE, place, strict=True)) | own)
+        own = epochs_to_target(group, "test_accuracy", target, "_to_accuracy")
+        rows.append({**dict(zip(_PLACE, place, strict=True)), "target_accuracy": target, **own})
     known = pd.DataFrame(rows).merge(remedies(runs, margin), on=_PLACE, suffixes=("", "_table"))
     known["as_timed"] = ~known["options"].str.contains(OTHER_STEPS)
     timed_alike = known[known["as_timed"]]
-    best = {batch: _best(own) for batch, own in timed_alike.groupby("global_batch")}
+    best = {
+        batch: row.remedy if (row := best_remedy.best(timed_alike, batch)) else None
+        for batch in set(known["global_batch"])
+    }
     plain, size = reference["remedy"].iloc[0], reference["global_batch"].iloc[0]
 
     timed = timing[timing["epoch_seconds"].notna()]
@@ -109,12 +101,3 @@ def epochs_to_target(
         f"epochs{of}_max": first["epoch"].max(),
         f"updates{of}": middle["updates"],
     }
-
-
-def _best(rows: pd.DataFrame) -> str | None:
-    """Return the technique that training accuracy chooses at a global batch, if any."""
-    rows = rows[(rows["diverged_seeds"] == 0) & rows["train_accuracy_then"].notna()]
-    order = rows.sort_values(
-        ["epochs_to_train_accuracy", "train_accuracy_then"], ascending=[True, False], kind="stable"
-    )
-    return str(evaluated_best(rows, next(order.itertuples())).remedy) if len(rows) else None
