@@ -10,6 +10,7 @@ from scaling.claims import claim
 from scaling.config import stored
 from scaling.config.config_file import read_config
 from scaling.core import command_line, files
+from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.report import frames, overview, page, provenance
 from scaling.report.claims import VERDICTS
@@ -37,7 +38,9 @@ def _row(config: Path, shared: Path) -> dict[str, Any]:
         run, scales, *_ = overview.cards(study, frames.cells(study))
         statuses = study.timing["status"].value_counts(sort=False)
         row |= {"run": run.headline, "scales": f"{scales.headline} {scales.unit}"}
-        row["cells"] = ", ".join(f"{count} {status}" for status, count in statuses.items())
+        row["cells"] = ", ".join(
+            f"{count} {fmt.words(status)}" for status, count in statuses.items()
+        )
         row["measured"] = measured["started"].min()[:10]
     return row
 

@@ -27,7 +27,7 @@ def test_the_preferred_estimate_alone_decides():
     claim = claims(communication.parts, both)["Q3.1-falls-plain-ddp"]
     # At 128 there is the subtraction alone: 13 to 20 %.
     assert claim.verdict == "in part" and told(claim) == "rs"
-    assert claim.evidence[0].figures["large_estimate"] == "without communication"
+    assert claim.evidence[0].figures["large_estimate"] == "steps without exchange"
     assert shares(claim, "large", "communication") == pytest.approx([0.01, 0.03])
     assert shares(claim, "small", "communication") == pytest.approx(
         [0.1 - 0.009 / 3.1, 0.1 + 0.009 / 3.1]

@@ -131,7 +131,7 @@ TELLING = [
     ("tables/speedup.py", "speedup", "acceleration"),
     ("tables/noise.py", "within", "inside"),
     ("claims/speedup.py", "tables", "tablets"),
-    ("report/overview.py", "It scales", "It grows"),
+    ("report/overview.py", "Not always faster", "Rarely faster"),
     ("terminal/estimate.py", "one after another", "in turn"),
 ]
 PLAIN, TUNED = {"eager/dp", "eager/ddp"}, {"resident/dp", "resident/ddp"}

@@ -27,7 +27,7 @@ def test_a_rate_lies_below_its_recipes_peak_and_a_cell_at_the_power_limit_is_ope
     table = TABLES["utilization"]
     chosen = (table["recipe"] == "plain") & (table["gpus"] == 4) & (table["batch_size"] == 512)
     figure = draw_rate(table.assign(power_capped_share=chosen * 1.0))
-    assert "sprint peak, tf32: 417" in words(figure)
+    assert "peak of a cool GPU, tf32: 417" in words(figure)
     # The recipes' panels are in order: fast, plain.
     drawn = [line for line in figure.axes[1].lines if line.get_markerfacecolor() == "white"]
     found = sorted(y for line in drawn for y in line.get_ydata())

@@ -82,7 +82,7 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
     idle = known["idle_share"].mask(known["idle_share"].isna() & known["estimate"].eq(LEFT_OUT), 0)
     rest = 1 - known["data_wait_share"] - idle
     return known.assign(
-        estimate=known["estimate"].map(fmt.estimate),
+        estimate=known["estimate"].map(fmt.words),
         idle_share=idle,
         runs=known["runs"].astype(float).fillna(1),
         computing_share_low=rest - high.max(axis=1).clip(lower=0),

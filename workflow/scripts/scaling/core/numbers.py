@@ -1,7 +1,7 @@
 """Format numbers and names of cells as text."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import pandas as pd
@@ -62,6 +62,11 @@ def percent(share: float) -> str:
     return f"{value:.{decimals}f} %".replace("-", "−")
 
 
+def part(share: float) -> str:
+    """Format a part of a whole as percent; one below 0, which noise makes, as `< noise`."""
+    return "< noise" if share < 0 else percent(share)
+
+
 def points(value: float) -> str:
     """Format a difference of percentages: `+0.20`, `−1.35`."""
     return f"{value:+z.2f}".replace("-", "−")
@@ -118,12 +123,24 @@ def cell_name(row: Any) -> str:
     )
 
 
-def estimate(name: str) -> str:
-    """Return the name of a communication estimate in words."""
-    return name.replace("_", " ")
+WORDS = {
+    "without_communication": "steps without exchange",
+    "profiler": "trace",
+    "ddp_log": "DDP’s log",
+    "infeasible": "cannot run",
+    "oom": "out of memory",
+    "oom_host": "out of host memory",
+    "timeout": "out of time",
+}
+"""Names of communication estimates and statuses as pages write them, where they differ."""
+
+
+def words(name: Hashable) -> str:
+    """Return a name of the tables, as of an estimate or a status, in words."""
+    return WORDS.get(str(name), str(name).replace("_", " "))
 
 
 FILTERS: dict[str, Callable[..., str]] = {
-    write.__name__: write for write in (data, estimate, percent, significant, times)
+    write.__name__: write for write in (data, part, percent, significant, times, words)
 }
 """Jinja filters shared by the templates of claims and tables."""

@@ -28,7 +28,7 @@ def draw_rate(utilization: pd.DataFrame) -> Figure | None:
     per_image = table["flops_per_second_per_gpu"] / table["images_per_second"] / 1e12
     for end in ("", "_min", "_max"):
         table[f"rate{end}"] = per_image * table[f"images_per_second{end}"]
-    table["limit_name"] = "sprint peak, " + table["precision"]
+    table["limit_name"] = "peak of a cool GPU, " + table["precision"]
     table["open"] = table["power_capped_share"] > CAPPED
     return _by_recipe(table, "rate", "utilization", "TFLOP/s a GPU")
 
@@ -124,7 +124,7 @@ def draw_communication(communication: pd.DataFrame) -> Figure | None:
         return None
     known = known[known["gpus"] == known["gpus"].max()]
     share = 100 * known["communication_seconds"] / known["total_seconds"]
-    known = known.assign(share=share, name=known["estimate"].map(fmt.estimate))
+    known = known.assign(share=share, name=known["estimate"].map(fmt.words))
     groups = style.by_configuration(known)
     estimates = list(known["name"].unique())
     x = f"{PER_GPU}, {fmt.gpus(known['gpus'].max())}"

@@ -7,54 +7,67 @@ import pandas as pd
 
 from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
 from scaling.report import frames
+from scaling.report.cell_map import PARTS
 from scaling.report.overview import seeds, speedups, times_span
 from scaling.tables.experiments import best_remedy
 from scaling.tables.experiments.quantization_cost import cost
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 Answer = str | None
+STRONG = "fixed_global_batch_speedup"
 
 
 def batch_size(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """Describe how epoch time depends on the batch on the fewest GPUs, and the worst data wait."""
+    """Compare the time of a step of the two smallest batches, and name the worst data wait."""
     timed = cells[(cells["status"] == "ok") & cells["epoch_seconds"].notna()]
     single = timed[timed["gpus"] == timed["gpus"].min()]
-    if single["batch_size"].nunique() < 2:
-        return None
+    single = single.assign(step=single["epoch_seconds"] / single["iterations"])
     parts = []
     for recipe, rows in single.groupby("recipe", sort=False):
-        rows = rows.set_index("batch_size")["epoch_seconds"]
-        smallest, best = rows.index.min(), rows.idxmin()
-        gain = fmt.times(rows[smallest].max() / rows.min())
-        parts.append(f"{recipe}: {gain} faster at {best} than at {smallest}")
+        steps = rows.groupby("batch_size")["step"].median()
+        if len(steps) > 1:
+            small, next_size, *_ = steps.index
+            parts.append(f"{fmt.times(steps[next_size] / steps[small])} with {recipe}")
+    if not parts:
+        return None
+    said = f"A step of {next_size} images is longer than one of {small}: {', '.join(parts[:3])}"
     waits: Any = next(timed.sort_values("loading_share", ascending=False).itertuples())
-    most = (
-        f"waiting for data takes up to {fmt.percent(waits.loading_share)} ({frames.label(waits)})"
-    )
-    return f"{'; '.join([*parts, most])}."
+    most = f"Waiting for data takes up to {fmt.percent(waits.loading_share)}"
+    return f"{said}. {most} ({frames.label(waits)})."
 
 
 def speedup(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """Return the speedup of each configuration on the most GPUs."""
+    """Return the weak speedup of each configuration, and the strong one of the best."""
     found = speedups(cells)
     if not found:
         return None
-    said = ", ".join(f"{name} {times_span(rows['speedup'])}" for name, rows in found)
-    return f"On {fmt.gpus(found[0][1]['gpus'].iloc[0])}: {said}."
+    said = ", ".join(f"{name} {times_span(rows['speedup'])}" for name, rows in found[:3])
+    weak = "Weak scaling: the batch per GPU is fixed"
+    best = found[0][1].merge(tables.speedup[[*CELL_KEYS, STRONG]], on=CELL_KEYS)[STRONG].dropna()
+    strong = f" At one global batch (strong): {times_span(best)}." if len(best) else ""
+    return f"{weak}. On {fmt.gpus(found[0][1]['gpus'].iloc[0])}: {said}.{strong}"
 
 
 def communication(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """Return the share of exposed communication of each configuration on several GPUs."""
+    """Return the largest part of an epoch and that of communication, on several GPUs."""
     known = cells[cells["communication_share"].notna() & (cells["gpus"] > 1)]
     if known.empty:
         return None
     said = []
     for recipe, strategy, rows in by_configuration(known):
-        ends = rows["communication_share"].clip(lower=0).agg(["min", "max"]).map(fmt.percent)
-        both = " to ".join(ends.unique()).replace(" % to", " to")
-        said.append(f"{recipe}/{strategy} {both}")
-    return f"Exposed communication, of an epoch: {', '.join(said)}."
+        most: Any = rows[list(PARTS)].median().idxmax()
+        said.append(
+            f"{recipe}/{strategy} {PARTS[most]} ({fmt.percent(rows[most].median())}), "
+            f"communication {_ends(rows['communication_share'])}"
+        )
+    return f"Mostly: {'; '.join(said[:3])}."
+
+
+def _ends(shares: pd.Series) -> str:
+    ends = shares.clip(lower=0).agg(["min", "max"]).map(fmt.percent)
+    return "–".join(ends.unique()).replace(" %–", "–")
 
 
 def bandwidth(tables: StudyTables, cells: pd.DataFrame) -> Answer:
@@ -65,7 +78,7 @@ def bandwidth(tables: StudyTables, cells: pd.DataFrame) -> Answer:
         return None
     best: Any = next(known.sort_values("utilization", ascending=False).itertuples())
     link = f"{fmt.percent(best.utilization)} of the link’s {fmt.significant(best.peak_gb_per_s)}"
-    return f"At most {link} GB/s ({frames.label(best)}, by {fmt.estimate(best.estimate)})."
+    return f"At most {link} GB/s ({frames.label(best)}, by {fmt.words(best.estimate)})."
 
 
 def large_batches(tables: StudyTables, cells: pd.DataFrame) -> Answer:
@@ -95,10 +108,12 @@ def _techniques(table: pd.DataFrame) -> Answer:
     if not sgd or not larger:
         return None
     techniques = [
-        f"{row.remedy} at {row.global_batch:.0f} {fmt.percent(row.test_accuracy)}" for row in larger
+        f"{'' if row.remedy == before else row.remedy} at {row.global_batch:.0f} "
+        f"{fmt.percent(row.test_accuracy)}".strip()
+        for row, before in zip(larger, [None, *(row.remedy for row in larger)], strict=False)
     ]
-    best = f"The best SGD at batch {small} reaches {fmt.percent(sgd.test_accuracy)}"
-    return f"{best}; {', '.join(techniques).replace('_', ' ')}."
+    best = f"SGD at {small} reaches {fmt.percent(sgd.test_accuracy)}"
+    return f"{best}; by held-out images {', '.join(techniques).replace('_', ' ')}."
 
 
 def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
@@ -107,7 +122,12 @@ def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     if drawn.empty:
         return None
     said = {called: same["different"].iloc[0] for called, same in drawn.groupby("set_epoch")}
-    epochs = drawn["epochs"].max()
+    epochs = str(drawn["epochs"].max())
+    if said.get(False) == "1" and said.get(True) == epochs:
+        return (
+            "Without set_epoch every epoch repeats the first one’s order: the seed of the shuffle "
+            f"is seed + epoch. With it all {epochs} epochs differ."
+        )
     parts = [
         f"{count} {'with' if called else 'without'} set_epoch"
         for called, count in sorted(said.items(), reverse=True)
@@ -116,25 +136,31 @@ def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 
 def messages(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """Return the bytes that DDP sends in a step, relative to the gradients."""
+    """Return whether DDP sends more than gradients in a step, in bytes."""
     sent = frames.messages(tables)
     ddp = sent[(sent["way"] == "ddp") & (sent["phase"] != "start")]
     if ddp.empty:
         return None
-    size, gradients = ddp["bytes"].sum(), ddp["gradient_bytes"].iloc[0]
-    return (
-        f"A step of DDP hands over {fmt.data(size)} in {int(ddp['messages'].sum())} messages; "
-        f"the gradients are {fmt.data(gradients)}."
-    )
+    others = ddp[ddp["content"] != "gradients"]
+    gradients = fmt.data(ddp.loc[ddp["content"] == "gradients", "bytes"].sum())
+    if others.empty:
+        return f"Yes: DDP sends {gradients} of gradients in a step, and nothing else."
+    contents = " and ".join(dict.fromkeys(others["content"]))
+    return f"No: {contents} too, {fmt.data(others['bytes'].sum())} beside {gradients} of gradients."
 
 
 def buffers(tables: StudyTables, cells: pd.DataFrame) -> Answer:
-    """Describe whether ranks end with equal buffers, by buffer mode."""
+    """Return whether ranks end with equal parameters, and how far their statistics drift apart."""
     found = frames.ranks(tables)
     if found.empty:
         return None
-    said = [f"{row.buffers.replace('_', ' ')} {row.hashes}" for row in rows_of(found)]
-    return f"Parameters end {found['parameters'].iloc[0]}; buffers: {', '.join(said)}."
+    same = found["parameters"].eq(frames.IDENTICAL).all()
+    said = "For parameters yes, bit for bit." if same else "No: parameters differ between ranks."
+    drift = found.set_index("buffers")["variance_drift_max"]
+    if not drift.reindex(["broadcast", "local"]).gt(0).all():
+        return said
+    apart = f"variances end {fmt.percent(drift['broadcast'])} apart"
+    return f"{said} Not for running statistics: {apart}, {fmt.percent(drift['local'])} if not sent."
 
 
 def part_b(tables: StudyTables, cells: pd.DataFrame) -> Answer:

@@ -9,12 +9,12 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.report import frames
-from scaling.report.overview import fastest, recommended
+from scaling.report.overview import fastest
 from scaling.tables.schema import rows_of
 
 PARTS = {
-    "utilization": "arithmetic at sprint peak",
-    "slower_share": "kernels below the peak",
+    "utilization": "arithmetic at peak",
+    "slower_share": "slower kernels",
     "idle_share": "GPU idle",
     "communication_share": "exposed communication",
     "loading_share": "waiting for data",
@@ -39,8 +39,8 @@ METRICS = [
     Metric("seconds", "seconds per epoch", "epoch_seconds", fmt.significant, False, True),
     Metric("efficiency", "efficiency", "efficiency", fmt.percent),
     Metric("waiting", "waiting for data", "loading_share", fmt.percent, False),
-    Metric("communication", "exposed communication", "communication_share", fmt.percent, False),
-    Metric("peak", "share of sprint peak", "utilization", fmt.percent),
+    Metric("communication", "exposed communication", "communication_share", fmt.part, False),
+    Metric("peak", "share of peak", "utilization", fmt.percent),
     Metric("accuracy", "test accuracy", "test_accuracy", fmt.percent),
     Metric("memory", "peak memory", "peak_memory_bytes", fmt.data, False, True),
 ]
@@ -51,13 +51,15 @@ def cell_id(row: Any) -> str:
     return f"cell-{row.recipe}-{row.strategy}-{int(row.gpus)}-{int(row.batch_size)}"
 
 
-def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[dict[str, Any] | None]]]:
+def map_rows(
+    cells: pd.DataFrame, chosen: Any | None = None
+) -> list[tuple[str, list[dict[str, Any] | None]]]:
     """Return the rows of the map: a configuration, with its cell at each batch size or None.
 
-    A cell has its position, its marks, and for each metric a text and a rating.
+    A cell has its position, its marks, and for each metric a text and a rating. The `chosen` one
+    is marked as recommended.
     """
-    quickest, chosen = fastest(cells), recommended(cells)
-    marks = [("recommended", chosen), ("fastest", quickest)]
+    marks = [("recommended", chosen), ("fastest", fastest(cells))]
     shown = {
         metric: _goodness(cells[metric.column], metric)
         for metric in METRICS
@@ -73,7 +75,7 @@ def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[dict[str, Any] | None]
             row.batch_size: {
                 "id": cell_id(row),
                 "name": frames.label(row),
-                "status": row.status,
+                "status": fmt.words(row.status),
                 "detail": _detail(row),
                 "values": {
                     metric.name: (metric.write(value), goodness[row.Index])
@@ -92,7 +94,7 @@ def map_rows(cells: pd.DataFrame) -> list[tuple[str, list[dict[str, Any] | None]
 
 def _detail(row: Any) -> str:
     if pd.isna(row.epoch_seconds):
-        return row.status
+        return fmt.words(row.status)
     low, high, count = row.epoch_seconds_min, row.epoch_seconds_max, row.count
     said = f"{fmt.span(low, high)} s over {fmt.plural(count, 'epoch')}"
     if row.runs > 1:
@@ -116,8 +118,7 @@ def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """
     made = []
     for row in rows_of(frames.shown_once(cells[cells["status"] == "ok"])):
-        shares = [share if (share := getattr(row, part)) > 0 else 0.0 for part in PARTS]
-        parts = [round(100 * share / max(1.0, sum(shares)), 2) for share in shares]
+        parts = [round(100 * max(0.0, np.nan_to_num(getattr(row, part))), 2) for part in PARTS]
         if pd.notna(row.utilization):
             named = zip(parts, PARTS.values(), strict=True)
             texts = [f"{fmt.percent(share / 100)} {name}" for share, name in named]

@@ -40,7 +40,7 @@ def pages(tables: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> l
             {
                 "id": ids[index],
                 "title": label(row),
-                "status": row.status,
+                "status": fmt.words(row.status),
                 "facts": _facts(row, epochs),
                 **_dots(epochs),
                 "parts": shares.get(ids[index], []),

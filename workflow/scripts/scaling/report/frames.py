@@ -7,14 +7,14 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
+from scaling.registry.datasets.synthetic import ENTRY as SYNTHETIC
 from scaling.report import frames_quantization as part_b
 from scaling.tables import accuracy, noise
 from scaling.tables.communication import MOVING, preferred_estimates
 from scaling.tables.schema import StudyTables, rows_of
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
-SECONDS_TO = "seconds_to_accuracy"
-TO_ACCURACY = [SECONDS_TO, "target_accuracy", "remedy", "reached"]
+IDENTICAL = "identical"
 OF_A_RUN = [
     *("recipe", "strategy", "gpus", "batch_size", "seed", "status", "measured_as", "training"),
     *("recipe_options", "compiled_batch_sizes", "cpu_threads", "device_ids", "slurm_job_id"),
@@ -37,9 +37,8 @@ def frame(tables: StudyTables, name: str) -> pd.DataFrame:
 def cells(tables: StudyTables) -> pd.DataFrame:
     """Return one row for each cell of the grid: times, speedup, shares of its epoch, accuracy.
 
-    For accuracies see `accuracy.compare_batches`, for `seconds_to_accuracy` see `time_to_accuracy`,
-    if each of several seeds reached it. `shared` marks a single-GPU cell that uses another
-    strategy's measurement.
+    For accuracies see `accuracy.compare_batches`; there are none for random images. `shared` marks
+    a single-GPU cell that uses another strategy's measurement.
     """
     ratios = ["speedup", "speedup_min", "speedup_max", "efficiency", "within_spread"]
     found = tables.timing.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
@@ -49,15 +48,9 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     odd = odd.assign(communication_note=odd["note"].str.split("; ").str[0])
     found = found.merge(odd[[*CELL_KEYS, "communication_note"]], how="left", on=CELL_KEYS)
     learned = accuracy.compare_batches(tables.timing, tables.accuracy)
-    if len(learned):
+    if len(learned) and tables.manifest["source"] != SYNTHETIC.name:
         learned = learned.rename(columns={"within_spread": "accuracy_within_spread"})
         found = found.merge(learned.drop(columns="status"), how="left", on=CELL_KEYS)
-    reached = tables.time_to_accuracy.rename(columns={"seconds": SECONDS_TO})
-    reached = reached[reached["best"].eq(True) & reached["gpus"].notna() & (reached["seeds"] > 1)]
-    reached = reached[reached["reached"] == reached["seeds"]]
-    same = reached["same_split"].eq(True)
-    reached = (reached[same] if same.any() else reached)[[*CELL_KEYS, *TO_ACCURACY]]
-    found = found.merge(reached.astype({"gpus": int}), how="left", on=CELL_KEYS)
     runs = tables.provenance.drop_duplicates(CELL_KEYS)
     runs = runs.assign(shared=runs["measured_as"].fillna("") != "")
     runs = runs[[*CELL_KEYS, "slurm_job_id", "slurm_gpus", "shared"]]
@@ -136,7 +129,7 @@ def ranks(tables: StudyTables) -> pd.DataFrame:
 
 
 def _alike(hashes: pd.Series) -> str:
-    return "identical" if hashes.nunique() == 1 else f"{hashes.nunique()} different"
+    return IDENTICAL if hashes.nunique() == 1 else f"{hashes.nunique()} different"
 
 
 def shown_once(cells: pd.DataFrame) -> pd.DataFrame:

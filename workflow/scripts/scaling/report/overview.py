@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
 from scaling.report import frames
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
@@ -14,15 +15,19 @@ LEARNS = 0.02
 LIMITS = {
     "loading_share": (
         "waiting for data",
-        "More loader workers, or a recipe that keeps images on the GPU.",
+        "More loader workers help, or a recipe that keeps images on the GPU.",
     ),
-    "communication_share": ("communication", "A larger batch on each GPU sends less often."),
-    "utilization": ("arithmetic at sprint peak", "Only faster GPUs or fewer operations help."),
-    "slower_share": ("kernels below sprint peak", "Larger batches, fewer and larger kernels."),
-    "idle_share": ("an idle GPU", "Larger batches, CUDA graphs: fewer launches an image."),
+    "communication_share": ("communication", "Fewer messages an image help."),
+    "utilization": ("arithmetic at the GPU’s peak", "Only faster GPUs or fewer operations help."),
+    "slower_share": ("kernels below the GPU’s peak", "Fewer and larger kernels help."),
+    "idle_share": ("an idle GPU", "Fewer launches an image help, as CUDA graphs do."),
     "unknown_share": ("not known", "No trace tells whether the GPU computes or idles."),
 }
 """Parts of an epoch by the columns of their shares, and how to reduce each."""
+LARGER_HELP = {"communication_share", "slower_share", "idle_share"}
+"""Those that larger batches reduce."""
+CAPPED = 0.9
+"""The share of the time at its power limit from which a GPU is limited by power."""
 
 
 @dataclass(frozen=True)
@@ -41,44 +46,56 @@ def fastest(cells: pd.DataFrame) -> Any | None:
     return next(timed.sort_values("epoch_seconds").itertuples(), None)
 
 
-def recommended(cells: pd.DataFrame, seeds: int = 2) -> Any | None:
-    """Return the cell with the shortest time to an accuracy that several seeds reached.
+def recommended(tables: StudyTables, cells: pd.DataFrame) -> Any | None:
+    """Return the cell that the first card recommends; None if it recommends none of the map.
 
-    Without such a time it is the fastest one whose mean test accuracy over `seeds` is within
-    `LEARNS` of its reference, or None.
+    It is the cell of the shortest trainings to an accuracy that all seeds reached, or else the
+    fastest whose mean accuracy over several seeds is within `LEARNS` of its reference.
     """
-    timed = cells[(cells["status"] == "ok") & cells[frames.SECONDS_TO].notna()]
-    if len(timed) or "reference" not in cells:
-        return next(timed.sort_values(frames.SECONDS_TO).itertuples(), None)
-    near = cells["reference"].eq(True) | (cells["difference"] >= -LEARNS)
-    return fastest(cells[near & (cells["test_accuracy_count"] >= seeds)])
+    trained = _trained_soonest(tables)
+    if trained is None:
+        return _fastest_that_learned(cells, seeds=2)
+    there = (cells[list(CELL_KEYS)] == [getattr(trained, key) for key in CELL_KEYS]).all(axis=1)
+    return next(cells[there].itertuples(), None)
 
 
-def likely(cells: pd.DataFrame) -> Any | None:
-    """Return the recommended cell, or else the fastest that learned in one seed."""
-    return recommended(cells) or recommended(cells, seeds=1)
+def _learned(cells: pd.DataFrame) -> pd.Series:
+    return cells["reference"].eq(True) | (cells["difference"] >= -LEARNS)
+
+
+def _fastest_that_learned(cells: pd.DataFrame, seeds: int) -> Any | None:
+    if "reference" not in cells:
+        return None
+    return fastest(cells[_learned(cells) & (cells["test_accuracy_count"] >= seeds)])
 
 
 def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return the four cards; none for a study without a timed cell."""
     if fastest(cells) is None:
         return []
-    run_this = _trained_soonest(tables) or _run_this(cells)
-    return [run_this, _it_scales(cells), _the_limit(cells), _trust(tables, cells)]
+    trained = _trained_soonest(tables)
+    chosen = recommended(tables, cells) or _fastest_that_learned(cells, seeds=1)
+    first = _run_this(chosen, cells) if trained is None else _soonest(trained, tables, cells)
+    return [
+        first,
+        _scaling(cells),
+        _the_limit(chosen or fastest(cells), cells),
+        _trust(tables, cells),
+    ]
 
 
 def headline(tables: StudyTables, cells: pd.DataFrame) -> str:
     """Return the cards and what could not be measured, one per line, in ASCII for terminals."""
     lines = [
-        f"{card.title:<13} {card.headline} {card.unit}".rstrip()
+        f"{card.title}: {card.headline} {card.unit}".rstrip()
         + f", {card.text[0].lower()}{card.text[1:].partition('. ')[0]}"
         for card in cards(tables, cells)
     ]
     failed = cells["status"][cells["status"] != "ok"].value_counts()
-    counts = ", ".join(f"{count} {status}" for status, count in failed.items())
-    lines.append(f"{'Not measured':<13} {counts or 'none'} of {fmt.plural(len(cells), 'cell')}")
+    counts = ", ".join(f"{count} {fmt.words(status)}" for status, count in failed.items())
+    lines.append(f"Not measured: {counts or 'none'} of {fmt.plural(len(cells), 'cell')}")
     if pd.notna(share := measured_share(tables.startup)):
-        lines.append(f"{'Time':<13} {fmt.percent(share)} of the runs' GPU time in measured epochs")
+        lines.append(f"Time: {fmt.percent(share)} of the runs' GPU time in measured epochs")
     text = "\n".join(line.removesuffix(".") for line in lines)
     return text.translate(str.maketrans("×–−·’", "x--,'")).encode("ascii", "replace").decode()
 
@@ -97,38 +114,39 @@ def seeds(count: float) -> str:
     return "one seed" if count == 1 else fmt.plural(count, "seed")
 
 
-def _trained_soonest(tables: StudyTables) -> Card | None:
-    """Return the cell with the shortest trainings to an accuracy that all seeds reached."""
+def _trained_soonest(tables: StudyTables) -> Any | None:
+    """Return the row with the shortest trainings to an accuracy that all seeds reached."""
     trained = tables.trained_to_accuracy
     there = trained[(trained["reached"] == trained["seeds"]) & (trained["seeds"] > 1)]
-    best: Any = next(there.sort_values("training_seconds").itertuples(), None)
-    if best is None:
-        return None
+    return next(there.sort_values("training_seconds").itertuples(), None)
+
+
+def _soonest(best: Any, tables: StudyTables, cells: pd.DataFrame) -> Card:
     text = f"{fmt.percent(best.target_accuracy)} test accuracy soonest: "
     text += f"{fmt.span(best.training_seconds_min, best.training_seconds_max)} s of training "
     text += f"in {fmt.plural(best.epochs, 'epoch')}, {seeds(best.seeds)}"
     if pd.notna(best.speedup):
-        text += f"; {fmt.times(best.speedup)} as fast as {fmt.gpus(trained['gpus'].min())}"
+        fewest = tables.trained_to_accuracy["gpus"].min()
+        text += f"; {fmt.times(best.speedup)} as fast as {fmt.gpus(fewest)}"
         text += f" (95 %: {fmt.span(best.speedup_low, best.speedup_high)})"
-    return Card("Run this", frames.label(best), "", f"{text}.")
+    apart = (
+        "" if recommended(tables, cells) else " A training of its own: the map has no such cell."
+    )
+    return Card("Run this", frames.label(best), "", f"{text}.{apart}")
 
 
-def _run_this(cells: pd.DataFrame) -> Card:
+def _run_this(chosen: Any | None, cells: pd.DataFrame) -> Card:
     quickest: Any = fastest(cells)
-    chosen: Any = likely(cells)
-    title = "Run this" if recommended(cells) else "Unproven best"
     if chosen is None:
-        text = f"{fmt.seconds(quickest.epoch_seconds)} an epoch, "
-        text += "by speed alone: no accuracy is known."
-        return Card(title, frames.label(quickest), "", text)
+        known = "reference" in cells and cells["test_accuracy"].notna().any()
+        text = f"{fmt.seconds(quickest.epoch_seconds)} an epoch. "
+        text += "No cell learned as its reference." if known else "No accuracy is known."
+        return Card("Fastest", frames.label(quickest), "", text)
+    several = chosen.test_accuracy_count > 1
+    title = "Run this" if several else "Fastest that learned, one seed"
     text = f"{fmt.seconds(chosen.epoch_seconds)} an epoch: "
-    if pd.notna(chosen.seconds_to_accuracy):
-        soonest = f"{fmt.percent(chosen.target_accuracy)} test accuracy soonest, in "
-        text += soonest + fmt.seconds(chosen.seconds_to_accuracy)
-        text += f" ({chosen.remedy}, {seeds(chosen.reached)})."
-    else:
-        text += f"the fastest that learns ({fmt.percent(chosen.test_accuracy)}, "
-        text += f"{seeds(chosen.test_accuracy_count)})."
+    text += f"the fastest that learns ({fmt.percent(chosen.test_accuracy)}, "
+    text += f"{seeds(chosen.test_accuracy_count)})."
     if chosen.Index != quickest.Index:
         text += f" Fastest of all: {frames.label(quickest)}, {fmt.seconds(quickest.epoch_seconds)}"
         learned = quickest.test_accuracy
@@ -150,19 +168,22 @@ def times_span(values: pd.Series) -> str:
     return high if len(values) == 1 else f"{low}–{high}"
 
 
-def _it_scales(cells: pd.DataFrame) -> Card:
+def _scaling(cells: pd.DataFrame) -> Card:
     found = speedups(cells)
     if not found:
-        return Card("It scales", "not measured", "", "No cell on several GPUs has a speedup.")
+        return Card("Scaling", "not measured", "", "No cell on several GPUs has a speedup.")
     (name, best), *others = found
+    gpus, speedup = int(best["gpus"].iloc[0]), best["speedup"]
+    said = "Faster" if speedup.min() > 1 else "Slower" if speedup.max() < 1 else "Not always faster"
     ends = map(fmt.percent, (best["efficiency"].min(), best["efficiency"].max()))
     text = f"{name}: {' to '.join(dict.fromkeys(ends))} efficient."
+    if speedup.max() > gpus:
+        text += f" Above {gpus}× the GPUs alone cannot be the cause."
     text += "".join(f" {other}: {times_span(rows['speedup'])}." for other, rows in others[:3])
-    return Card("It scales", times_span(best["speedup"]), f"of {int(best['gpus'].iloc[0])}", text)
+    return Card(f"{said} on {fmt.gpus(gpus)}", times_span(speedup), "", text)
 
 
-def _the_limit(cells: pd.DataFrame) -> Card:
-    chosen: Any = likely(cells) or fastest(cells)
+def _the_limit(chosen: Any, cells: pd.DataFrame) -> Card:
     shares = {name: getattr(chosen, name) for name in LIMITS}
     known = {name: share for name, share in shares.items() if pd.notna(share)}
     if not known:
@@ -170,14 +191,32 @@ def _the_limit(cells: pd.DataFrame) -> Card:
     name = max(known, key=lambda one: known[one])
     words, advice = LIMITS[name]
     text = f"{fmt.percent(known[name])} of an epoch of {frames.label(chosen)}. {advice}"
-    capped = chosen.power_capped_share
-    if pd.notna(capped) and capped > 0.05:
+    if name in LARGER_HELP:
+        text += _larger_batches(chosen, cells)
+    if (capped := chosen.power_capped_share) >= CAPPED:
+        text = (
+            f"At its limit {fmt.percent(capped)} of the time. {words[0].upper()}{words[1:]}: {text}"
+        )
+        words = "power"
+    elif capped > 0.05:
         text += f" At the power limit {fmt.percent(capped)} of the time."
     for recipe, rows in cells[cells["status"] == "ok"].groupby("recipe", sort=False):
         worst = rows["loading_share"].max()
         if recipe != chosen.recipe and worst > 0.3:
             text += f" {recipe}: waiting for data, up to {fmt.percent(worst)}."
     return Card("The limit is", words, "", text)
+
+
+def _larger_batches(chosen: Any, cells: pd.DataFrame) -> str:
+    """Return whether larger batches of this configuration help: not where they learn less."""
+    own = cells[(cells["status"] == "ok") & (cells["batch_size"] > chosen.batch_size)]
+    own = own[(own[CELL_KEYS[:3]] == [getattr(chosen, key) for key in CELL_KEYS[:3]]).all(axis=1)]
+    if own.empty:
+        return ""
+    known = own[own["test_accuracy"].notna()] if "reference" in own else own.iloc[:0]
+    if known.empty or _learned(known).any():
+        return " So do larger batches."
+    return " So do larger batches, which learn less here."
 
 
 def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
@@ -194,10 +233,10 @@ def _trust(tables: StudyTables, cells: pd.DataFrame) -> Card:
     more = f" and {len(drifting) - 1} more" if len(drifting) > 1 else ""
     text = (
         f"Worst cell {fmt.percent(spread.max())}. {between}"
-        f"{'One seed: accuracies are single.' if seeds == 1 else fmt.plural(seeds, 'seed') + '.'} "
+        f"{'Accuracies in the map: one seed.' if seeds == 1 else fmt.plural(seeds, 'seed') + '.'} "
         f"Audit: {frames.audit_counts(tables.audit)}."
     )
     for row in rows_of(drifting.head(1)):
         change = f"{100 * abs(row.drift):.0f} % {'slower' if row.drift > 0 else 'faster'}"
-        text += f" Not settled: {fmt.cell_name(row)} (ended {change}){more}."
+        text += f" Still changing: {fmt.cell_name(row)} ended {change}{more}."
     return Card("Trust", fmt.percent(spread.median()), "median spread of an epoch", text)

@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core import numbers as fmt
+from scaling.core.grid import CELL_KEYS
 from scaling.registry import model
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
@@ -27,6 +28,35 @@ def _beside_a_grid(study: StudyTables) -> str:
     }
     found = [words for words, tables in kinds.items() if any(map(len, tables))]
     return (" and ".join(found) or "nothing").capitalize()
+
+
+ENGINES = {
+    "eager": "PyTorch’s standard parts, as in the lab",
+    "resident": "images on the GPU, gradients exchanged by own code, not DistributedDataParallel’s",
+}
+"""What the engines of the project are."""
+
+
+def recipes(study: StudyTables) -> list[tuple[str, str]]:
+    """Return each recipe's name, and its engine and options in words."""
+    runs = _recorded(study).merge(study.costs[[*CELL_KEYS, "engine"]], on=CELL_KEYS)
+    firsts = runs[runs["status"] == "ok"].drop_duplicates("recipe")
+    return [
+        (run.recipe, ": ".join(filter(None, [ENGINES.get(run.engine, run.engine), on])))
+        for run in schema.rows_of(firsts)
+        for on in [_switches(run.recipe_options)]
+    ]
+
+
+def _switches(options: str) -> str:
+    """Return the options of a recipe in words, without those that are off."""
+    said = [option.removesuffix(" True") for option in options.split(", ")]
+    return ", ".join(fmt.words(option) for option in said if not option.endswith(" False"))
+
+
+def of_the_lab(study: StudyTables) -> bool:
+    """Return whether no other network than the lab's was timed."""
+    return all(name.startswith("resnet18-cifar,") for name in _values(_recorded(study), "model"))
 
 
 def machine(provenance: pd.DataFrame) -> str:
@@ -64,7 +94,7 @@ def summary(study: StudyTables, replayed_from: str | None) -> str:
         made = [*_values(part_b, "cpu"), f"commit {commits}" if commits else ""]
         return " · ".join(filter(None, [f"{_beside_a_grid(study)} alone", *made]))
     counts = study.timing["status"].value_counts(sort=False)
-    statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
+    statuses = ", ".join(f"{count} {fmt.words(status)}" for status, count in counts.items())
     epochs = fmt.whole_span(study.timing["count"].dropna())
     started = min(_values(_recorded(study), "started"), default="")
     parts = [

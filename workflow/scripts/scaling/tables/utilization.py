@@ -58,7 +58,8 @@ def utilization(
     table["idle_share"] = table["gap_seconds"].clip(lower=0) * of_a_step
     computing = table["compute_seconds"] * of_a_step
     table["slower_share"] = (computing - table["utilization"]).clip(lower=0)
-    known = table[["loading_share", "communication_share", "idle_share"]].sum(axis=1)
+    parts = ["loading_share", "communication_share", "idle_share"]
+    known = table[parts].clip(lower=0).sum(axis=1)
     known += np.maximum(computing.fillna(0), table["utilization"].fillna(0))
     table["unknown_share"] = (1 - known).clip(lower=0).where(table["epoch_seconds"].notna())
     table["note"] = [_note(row) for row in table.itertuples()]
