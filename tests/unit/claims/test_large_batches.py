@@ -23,16 +23,22 @@ def test_seeds_below_show_it_those_above_refute_it_and_one_decides_nothing(accur
     assert largest(*accuracies).verdict == verdict
 
 
-@pytest.mark.parametrize(("count", "verdict"), [(3, "supported"), (1, "unclear")])
-def test_without_techniques_the_timed_cells_seeds_answer(count, verdict):
+@pytest.mark.parametrize(
+    ("count", "apart", "verdict"),
+    # Of one seed the noise is that between the strategies: a deviation of 0.01 or 0.2, and t(13).
+    [(3, 0.0, "supported"), (1, 0.014, "supported"), (1, 0.28, "unclear")],
+)
+def test_without_techniques_the_timed_cells_seeds_answer(count, apart, verdict):
     timing = report_cells.cells(missing=False)
     accuracy = report_cells.accuracy(timing)
+    other = accuracy["strategy"].eq("dp") & accuracy["gpus"].gt(1)
+    accuracy["test_accuracy"] += apart * other
     tables = {"timing": timing, "accuracy": accuracy[accuracy["seed"] < count]}
     found = large_batches.claims(ClaimTables(report_cells.STUDY, tables))
     assert [one.configuration for one in found] == ["plain/dp", "plain/ddp", "fast/ddp"]
     assert {one.verdict for one in found} == {verdict}
     # 0.1 + (128 / 8192) ** 0.25 · (0.68 − 0.01 for each seed) − 0.02.
-    figures = found[0].evidence[0].figures
+    figures = found[1].evidence[0].figures
     mean = 0.68 - 0.01 * (count - 1) / 2
     assert figures["large_test_accuracy"] == pytest.approx(0.08 + mean / 8**0.5)
-    assert ("one seed" in found[0].sentence) == (count == 1)
+    assert ("(1 seed; noise: of trainings alike)" in found[1].sentence) == (count == 1)

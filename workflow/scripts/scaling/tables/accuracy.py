@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from scaling.core import statistics
 from scaling.core.grid import CELL_KEYS
-from scaling.core.statistics import margin
+from scaling.core.statistics import CONFIDENCE, margin
 from scaling.tables import schema
 from scaling.tables.runs import Run
 
 LEARNING = ["train_loss", "train_accuracy", "test_loss", "test_accuracy"]
 COMPARED = ["train_loss", "train_accuracy", "test_accuracy"]
 REFERENCE_BATCH = 128
+SEEDS = 3
+"""Fewer of them tell too little of their own noise: of two, a 95 % interval is ± 9 deviations."""
 EPOCH = 5
 AGREE = "agree within noise"
 DIFFER = "differ"
@@ -66,12 +69,13 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
     columns: `epoch`, `seeds` (with metrics), `global_batch_size`, `reference` (whether this cell is
     it). `difference` is the difference in mean accuracy, as a fraction: test accuracy where both
     cells have it, else training accuracy (see `difference_of`). `within_spread` tells whether it is
-    within the seeds' `statistics.margin`, None with fewer than 2 seeds. Empty without metrics.
+    within the seeds' `statistics.margin`; where one has fewer than `SEEDS`, within that of the noise
+    of `equal_trainings`, None without any. Empty without metrics.
 
     The reference of a recipe and strategy is batch 128 on 1 GPU if the grid has it, else the
     smallest batch on 1 GPU.
     """
-    rows = []
+    rows, alike = [], {of: equal_trainings(accuracy, of) for of in COMPARED[1:]}
     for _, cells in timing.groupby(_CONFIGURATION, sort=False):
         own = accuracy.merge(cells[_CONFIGURATION].drop_duplicates(), on=_CONFIGURATION)
         epoch = min(EPOCH, own["epoch"].max())
@@ -81,7 +85,7 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
             key=lambda row: (row["batch_size"] != REFERENCE_BATCH, row["batch_size"]),
             default=None,
         )
-        rows += [{**row, **_against(row, reference)} for row in figures]
+        rows += [{**row, **_against(row, reference, alike)} for row in figures]
     return pd.DataFrame(rows)
 
 
@@ -98,7 +102,30 @@ def _seeds_of(cell: Any, accuracy: pd.DataFrame, epoch: float) -> dict[str, Any]
     return {**row, "seeds": max(row["train_accuracy_count"], row["test_accuracy_count"])}
 
 
-def _against(row: dict[str, Any], reference: dict[str, Any] | None) -> dict[str, Any]:
+def equal_trainings(accuracy: pd.DataFrame, quantity: str) -> tuple[float, int]:
+    """Return the standard deviation of a metric between trainings that should agree.
+
+    These have the recipe, the global batch and the number of epochs in common, whatever their seed,
+    strategy and GPUs. It is pooled over all such groups, with its degrees of freedom: NaN and 0 if
+    no two trainings are alike.
+    """
+    ends = accuracy[accuracy[quantity].notna()].drop_duplicates(
+        ["recipe", "gpus", "batch_size", "seed", "epoch", quantity]
+    )
+    ends = ends.groupby([*_CONFIGURATION, "gpus", "batch_size", "seed"]).tail(1)
+    groups = ends.assign(global_batch=ends["gpus"] * ends["batch_size"]).groupby(
+        ["recipe", "global_batch", "epoch"]
+    )[quantity]
+    freedom = int((groups.count() - 1).sum())
+    squares = ((groups.count() - 1) * groups.var()).sum()
+    return (math.sqrt(squares / freedom), freedom) if freedom else (math.nan, 0)
+
+
+def _against(
+    row: dict[str, Any],
+    reference: dict[str, Any] | None,
+    alike: dict[str, tuple[float, int]],
+) -> dict[str, Any]:
     """Return the columns of `compare_batches` that compare a cell with the reference."""
     unknown = {"difference": math.nan, "difference_of": "", "within_spread": None}
     if reference is None or row is reference:
@@ -110,12 +137,16 @@ def _against(row: dict[str, Any], reference: dict[str, Any] | None) -> dict[str,
                 for part in ("std", "count")
             )
             difference = row[quantity] - reference[quantity]
-            within = not abs(difference) > margin(spreads, counts)
+            off = float(margin(spreads, counts))
+            if seeds < SEEDS:
+                spread, freedom = alike[quantity]
+                sides = math.sqrt(sum(1 / count for count in counts))
+                off = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * spread * sides
             return {
                 "reference": False,
                 "difference": difference,
                 "difference_of": quantity,
-                "within_spread": within if seeds > 1 else None,
+                "within_spread": None if math.isnan(off) else bool(abs(difference) <= off),
             }
     return {"reference": False, **unknown}
 
