@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from scaling.figures import style
-from scaling.tables.experiments.quantization_cost import bits, cost, low_bits
+from scaling.tables.experiments.quantization_cost import STANDARD_ERRORS, bits, cost, low_bits
 from scaling.tables.schema import rows_of
 
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
@@ -129,7 +129,10 @@ def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure | None:
 def _point(same: pd.DataFrame) -> dict[str, Any]:
     """Return a variant's activation bits, kB, difference with two standard errors, and bits."""
     found, row = cost(same), next(rows_of(same))
-    loss, error = found.difference_points, 2 * np.nan_to_num(found.standard_error_points)
+    loss, error = (
+        found.difference_points,
+        STANDARD_ERRORS * np.nan_to_num(found.standard_error_points),
+    )
     return {
         "open": row.activation_bits < 8,
         "size": same["packed_bytes"].mean() / 1000,

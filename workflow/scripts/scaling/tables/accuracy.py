@@ -69,8 +69,8 @@ def compare_batches(timing: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFram
     columns: `epoch`, `seeds` (with metrics), `global_batch_size`, `reference` (whether this cell is
     it). `difference` is the difference in mean accuracy, as a fraction: test accuracy where both
     cells have it, else training accuracy (see `difference_of`). `within_spread` tells whether it is
-    within the seeds' `statistics.margin`; where one has fewer than `SEEDS`, within that of the noise
-    of `equal_trainings`, None without any. Empty without metrics.
+    within the seeds' `statistics.margin`; where one has fewer than `SEEDS`, within the noise of
+    `equal_trainings`, None without any. Empty without metrics.
 
     The reference of a recipe and strategy is batch 128 on 1 GPU if the grid has it, else the
     smallest batch on 1 GPU.

@@ -11,7 +11,7 @@ from scaling.core.paired_accuracy import MeanDifference
 from scaling.tables.schema import rows_of
 
 STANDARD_ERRORS = 2.0
-"""A mean difference of up to this many standard errors counts as noise."""
+"""Half the width of a 95 % interval; a mean difference of up to so many counts as noise."""
 PLAIN = "max-abs"
 UNSIGNED = "unsigned activations"
 WORDS: dict[tuple[str, object], str] = {
@@ -57,7 +57,7 @@ class Cost:
 
     @property
     def difference(self) -> str:
-        """Format the difference, `−0.20 ± 0.05`, without the standard error if it is unknown."""
+        """Format the difference and its 95 % interval, `−0.20 ± 0.10`, if that is known."""
         return difference(self.difference_points, self.standard_error_points)
 
     @property
@@ -98,8 +98,8 @@ def between(paired: pd.DataFrame, stage: str, reference: str) -> MeanDifference 
 
 
 def difference(points: float, standard_error: float) -> str:
-    """Format a difference in points, with its standard error if known."""
-    known = "" if pd.isna(standard_error) else f" ± {standard_error:.2f}"
+    """Format a difference in points, with its 95 % interval if known."""
+    known = "" if pd.isna(standard_error) else f" ± {STANDARD_ERRORS * standard_error:.2f}"
     return fmt.points(points) + known
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from scaling.core.paired_accuracy import decode, mean_difference
 from scaling.core.records.quantization import Document
+from scaling.tables.experiments.quantization_cost import STANDARD_ERRORS
 
 SQNR_DROP_DB = 3.0
 """At this drop in SQNR a layer has at least twice the noise of the correct one."""
-STANDARD_ERRORS = 2.0
 HALF_LEVEL = 0.5 + 1e-6
 RELATIVE = 1e-5
 
