@@ -82,7 +82,7 @@ class ColumnSpec:
         value = evaluate(self.value, row)
         if value in (None, ""):
             state = row.get("status", "ok")
-            return TableCell(EMPTY if state in ("ok", None) else str(state))
+            return TableCell(EMPTY if state in ("ok", None) else fmt.words(state))
         detail = evaluate(self.detail, row) if self.detail else None
         flags = tuple(label for label, holds in self.flags.items() if evaluate(holds, row))
         return TableCell(str(value), str(detail or ""), flags, row.get(self.link, ""))
