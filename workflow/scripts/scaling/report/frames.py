@@ -40,15 +40,7 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     For accuracies see `accuracy.compare_batches`; there are none for random images. `shared` marks
     a single-GPU cell that uses another strategy's measurement.
     """
-    ratios = [
-        "speedup",
-        "speedup_min",
-        "speedup_max",
-        "efficiency",
-        "within_spread",
-        "basis",
-        "note",
-    ]
+    ratios = ["speedup", "speedup_min", "speedup_max", "efficiency", "within_spread", "note"]
     found = tables.timing.merge(tables.speedup[[*CELL_KEYS, *ratios]], how="left", on=CELL_KEYS)
     used = tables.utilization.drop(columns=["count", "note"])
     found = found.merge(used, how="left", on=[*CELL_KEYS, "status"])
