@@ -66,4 +66,5 @@ def test_each_method_has_a_line_from_its_smallest_network_to_its_largest(tmp_pat
     # Means of (-3, -3.5, -2.5), (-0.4, -0.6, -0.5), (-9, -8, -10) and (0.1, -0.3, -0.1).
     found = [list(line.get_ydata()) for line in lines]
     assert found == [pytest.approx([-3.0, -0.5]), pytest.approx([-9.0, -0.1])]
-    assert {"max-abs", "GPTQ, ranges by MSE", "W2", "W8"} <= set(words(figure))
+    # The bits of the last line alone are written.
+    assert {"max-abs", "GPTQ, ranges by MSE", "W2", "W4"} <= set(words(figure)) - {"W8"}

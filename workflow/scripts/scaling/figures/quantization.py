@@ -97,7 +97,7 @@ def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure | None:
     """Draw the difference to float32 over the packed size, a line for each method.
 
     A point is a variant's mean over the seeds, its bar two standard errors. The line connects
-    variants with 8-bit activations; open markers have fewer.
+    variants with 8-bit activations; open markers have fewer. The last method's points are labelled.
     """
     low = low_bits(quantization)
     if low.empty:
@@ -113,10 +113,10 @@ def draw_quantization_sizes(quantization: pd.DataFrame) -> Figure | None:
     for index, points in enumerate(groups.values()):
         joined = points if points["open"].all() else points[~points["open"]]
         axes.plot(joined["size"], joined["loss"], color=style.numbered(index)["color"])
-        for row in rows_of(points):
-            words = row.name.split("\u00a0")[int(row.open)]
-            place = (row.size, row.loss)
-            axes.annotate(words, place, (5, 3), textcoords="offset points", fontsize=6)
+    # The bits of one line name the places of all.
+    for row in rows_of(joined):
+        words, place = row.name.split("\u00a0")[0], (row.size, row.loss)
+        axes.annotate(words, place, (0, 9), textcoords="offset points", ha="center", fontsize=7.5)
     axes.axhline(0, color=style.GREY, linewidth=1, linestyle="--")
     axes.set_yscale("symlog", linthresh=1.0)
     axes.yaxis.set_major_locator(FixedLocator(TICKS))

@@ -73,7 +73,8 @@ def _draw_panel(axes: Axes, way: str, rows: pd.DataFrame, k: int) -> None:
         axes.text(middle, -0.04, where, transform=axes.get_xaxis_transform(), va="top", ha="center")
         if len(rows) <= MOST_LABELS:
             for place, size in zip(places, messages["bytes"], strict=True):
-                axes.text(place, size * 1.4, fmt.data(size), ha="center", fontsize=6.5)
+                box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+                axes.text(place, size * 2.4, fmt.data(size), ha="center", fontsize=7.5, bbox=box)
         x = places[-1] + 1
     axes.axhline(k, color=style.GREY, linestyle="--", linewidth=1, zorder=0)
     axes.set(
