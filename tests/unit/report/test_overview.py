@@ -196,3 +196,18 @@ def test_equal_shares_of_communication_are_said_once_and_none_is_below_zero(stud
     assert said and " 0 %" in said and "–" not in said
     two = several.assign(communication_share=[0.1, *[0.2] * (len(several) - 1)])
     assert "10–20 %" in answers.communication(study, two)
+
+
+def test_how_many_gpus_are_worth_it_at_the_batch_that_learns_fastest_on_one(study):
+    found = frames.how_many_gpus(study)
+    fast = found[found["recipe"] == "fast"].set_index("gpus")
+    # 128 is the reference; 1.76, 0.99 and 0.6 s on 1, 2 and 4 GPUs, 2.2 s on 4 with 32 each.
+    assert set(fast["batch_size"]) == {128}
+    assert fast["epoch_seconds"].tolist() == pytest.approx([1.76, 0.99, 0.6, 0.3])
+    assert fast["gpu_seconds"].tolist() == pytest.approx([1.76, 1.98, 2.4, 2.4])
+    assert fast["speedup"].tolist() == pytest.approx([1, 1.76 / 0.99, 1.76 / 0.6, 2 * 1.76 / 0.6])
+    assert fast["efficiency"][8] == fast["efficiency"][4] == pytest.approx(1.76 / 0.6 / 4)
+    assert fast["same_global_seconds"][4] == pytest.approx(2.2)
+    assert fast["extrapolated"].tolist() == [False, False, False, True]
+    # DataParallel takes 5.2 s on 4 GPUs, and 4 s on one.
+    assert set(found["strategy"]) == {"ddp"}

@@ -9,7 +9,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.report import frames
-from scaling.report.overview import fastest
+from scaling.report.frames import fastest
 from scaling.tables.schema import rows_of
 
 PARTS = {

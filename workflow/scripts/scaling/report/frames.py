@@ -8,13 +8,16 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry.datasets.synthetic import ENTRY as SYNTHETIC
+from scaling.report import doubled_gpus
 from scaling.report import frames_quantization as part_b
 from scaling.tables import accuracy, noise
 from scaling.tables.communication import MOVING, preferred_estimates
-from scaling.tables.schema import StudyTables, rows_of
+from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
 IDENTICAL = "identical"
+LEARNS = 0.02
+"""The largest loss in test accuracy to the reference of a cell that learns."""
 OF_A_RUN = [
     *("recipe", "strategy", "gpus", "batch_size", "seed", "status", "measured_as", "training"),
     *("recipe_options", "compiled_batch_sizes", "cpu_threads", "device_ids", "slurm_job_id"),
@@ -59,6 +62,33 @@ def cells(tables: StudyTables) -> pd.DataFrame:
     costs = [*CELL_KEYS, "peak_memory_bytes", "memory_capacity_bytes", "drift", "settled"]
     costs += ["joules_per_image", "money_per_epoch"]
     return found.merge(tables.costs[costs], how="left", on=CELL_KEYS)
+
+
+def fastest(cells: pd.DataFrame) -> Any | None:
+    """Return the cell with the shortest epoch, or None."""
+    timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
+    return next(timed.sort_values("epoch_seconds").itertuples(), None)
+
+
+def learned(cells: pd.DataFrame) -> pd.Series:
+    """Return for each cell whether its mean accuracy is within `LEARNS` of its reference's."""
+    return cells["reference"].eq(True) | (cells["difference"] >= -LEARNS)
+
+
+def how_many_gpus(tables: StudyTables) -> pd.DataFrame:
+    """Return each number of GPUs at the batch size of the fastest cell on one that learned.
+
+    Where no accuracy is known it is the fastest cell on one. See `doubled_gpus.rows`.
+    """
+    found = cells(tables)
+    alone = found[found["gpus"] == 1]
+    good = alone[learned(alone)] if "reference" in found else alone
+    chosen = {
+        (recipe, strategy): row.batch_size
+        for recipe, strategy, own in by_configuration(alone)
+        if (row := fastest(own[own.index.isin(good.index)]) or fastest(own))
+    }
+    return pd.DataFrame(doubled_gpus.rows(found, tables.startup, chosen))
 
 
 def strategies(tables: StudyTables) -> pd.DataFrame:
@@ -185,7 +215,15 @@ def audit_counts(audit: pd.DataFrame) -> str:
 FRAMES: dict[str, Callable[[Any], pd.DataFrame]] = {
     made.__name__: made
     for made in (
-        *(cells, strategies, startup_medians, recipes, remedies, communication_estimates),
+        *(
+            cells,
+            how_many_gpus,
+            strategies,
+            startup_medians,
+            recipes,
+            remedies,
+            communication_estimates,
+        ),
         *(bandwidth_estimates, orders, messages, ranks, findings),
         *(environments, *part_b.FRAMES),
     )

@@ -8,10 +8,9 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report import frames
+from scaling.report.frames import fastest, learned
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
-LEARNS = 0.02
-"""The largest loss in test accuracy to the reference of a cell that learns."""
 LIMITS = {
     "loading_share": (
         "waiting for data",
@@ -40,17 +39,11 @@ class Card:
     text: str
 
 
-def fastest(cells: pd.DataFrame) -> Any | None:
-    """Return the cell with the shortest epoch, or None."""
-    timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
-    return next(timed.sort_values("epoch_seconds").itertuples(), None)
-
-
 def recommended(tables: StudyTables, cells: pd.DataFrame) -> Any | None:
     """Return the cell that the first card recommends; None if it recommends none of the map.
 
     It is the cell of the shortest trainings to an accuracy that all seeds reached, or else the
-    fastest whose mean accuracy over several seeds is within `LEARNS` of its reference.
+    fastest whose mean accuracy over several seeds is within `frames.LEARNS` of its reference.
     """
     trained = _trained_soonest(tables)
     if trained is None:
@@ -59,14 +52,10 @@ def recommended(tables: StudyTables, cells: pd.DataFrame) -> Any | None:
     return next(cells[there].itertuples(), None)
 
 
-def _learned(cells: pd.DataFrame) -> pd.Series:
-    return cells["reference"].eq(True) | (cells["difference"] >= -LEARNS)
-
-
 def _fastest_that_learned(cells: pd.DataFrame, seeds: int) -> Any | None:
     if "reference" not in cells:
         return None
-    return fastest(cells[_learned(cells) & (cells["test_accuracy_count"] >= seeds)])
+    return fastest(cells[learned(cells) & (cells["test_accuracy_count"] >= seeds)])
 
 
 def cards(tables: StudyTables, cells: pd.DataFrame) -> list[Card]:
@@ -149,8 +138,8 @@ def _run_this(chosen: Any | None, cells: pd.DataFrame) -> Card:
     text += f"{seeds(chosen.test_accuracy_count)})."
     if chosen.Index != quickest.Index:
         text += f" Fastest of all: {frames.label(quickest)}, {fmt.seconds(quickest.epoch_seconds)}"
-        learned = quickest.test_accuracy
-        text += ", accuracy unknown." if pd.isna(learned) else f", but {fmt.percent(learned)}."
+        reached = quickest.test_accuracy
+        text += ", accuracy unknown." if pd.isna(reached) else f", but {fmt.percent(reached)}."
     return Card(title, frames.label(chosen), "", text)
 
 
@@ -214,7 +203,7 @@ def _larger_batches(chosen: Any, cells: pd.DataFrame) -> str:
     if own.empty:
         return ""
     known = own[own["test_accuracy"].notna()] if "reference" in own else own.iloc[:0]
-    if known.empty or _learned(known).any():
+    if known.empty or learned(known).any():
         return " So do larger batches."
     return " So do larger batches, which learn less here."
 
