@@ -61,7 +61,7 @@ MAP = {
     "seconds": ("timing", "epoch_seconds", fmt.significant),
     "efficiency": ("speedup", "efficiency", fmt.percent),
     "waiting": ("utilization", "loading_share", fmt.percent),
-    "communication": ("epoch_parts", "share", fmt.percent),
+    "communication": ("epoch_parts", "share", fmt.part),
     "peak": ("utilization", "utilization", fmt.percent),
     "accuracy": ("accuracy", "test_accuracy", fmt.percent),
     "memory": ("costs", "peak_memory_bytes", fmt.data),
