@@ -31,8 +31,8 @@ def _beside_a_grid(study: StudyTables) -> str:
 
 
 ENGINES = {
-    "eager": "PyTorch’s standard parts, as in the lab",
-    "resident": "images on the GPU, gradients exchanged by own code, not DistributedDataParallel’s",
+    "eager": "PyTorch’s standard parts",
+    "resident": "images on the GPU, own exchange of gradients",
 }
 """What the engines of the project are."""
 
