@@ -30,14 +30,15 @@ def _row(config: Path, shared: Path) -> dict[str, Any]:
     measured = study.provenance[study.provenance["status"] != "missing"]
     row = dict(provenance.run_facts(measured)) | {
         "headline": provenance.headline(study),
-        "verdicts": " ".join(
-            f"{VERDICTS[name]} {counts[name]}" for name in VERDICTS if counts[name]
-        ),
+        "verdicts": ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]),
     }
     if len(measured):
         run, scales, *_ = overview.cards(study, frames.cells(study))
         statuses = study.timing["status"].value_counts(sort=False)
-        row |= {"run": run.headline, "scales": f"{scales.headline} {scales.unit}"}
+        row |= {
+            key: f"{card.title}: {card.headline}"
+            for key, card in (("run", run), ("scales", scales))
+        }
         row["cells"] = ", ".join(
             f"{count} {fmt.words(status)}" for status, count in statuses.items()
         )
@@ -59,5 +60,5 @@ def main(folder: Path, results: Path, template: Path) -> None:
         rows.append({"study": config.parent.name, "link": link, **row})
     frame = pd.DataFrame(rows, columns=["study", "link", *COLUMNS])
     shown = tables("studies", lambda _: frame)
-    html = page.render(template, count=len(rows), tables=shown, verdicts=VERDICTS)
+    html = page.render(template, count=len(rows), tables=shown)
     files.write_text(results / "studies.html", html)

@@ -26,5 +26,6 @@ def test_the_index_has_a_row_for_each_study_with_its_report_or_the_command(tmp_p
     )
     assert link == "replay/first/report.html"
     # Of 45 cells one is missing; 1.32 / 0.32 s with b = 512 on four GPUs
-    assert "1 missing" in first[2] and first[3] == "fast, 1 × 128" and "4.12×" in first[4]
+    assert "1 missing" in first[2] and first[3] == "Run this: fast, 1 × 128"
+    assert first[4].startswith("Faster on 4 GPUs") and "4.12×" in first[4]
     assert "cannot be shown" in second[1] and set(second[2:]) == {"–"}
