@@ -36,6 +36,10 @@ def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
     differing = "Machine, versions and keys of the configuration"
     assert page.row(differing, "grid.gpus") == ["[1, 2]", "[1, 2, 4]"]
     assert all(row[1] != row[2] for row in page.rows(differing))
+    names = [row[0] for row in page.rows(differing)]
+    first = next(i for i, name in enumerate(names) if name.startswith("convergence."))
+    assert names.index("grid.gpus") < first
+    assert not any(name.startswith(("recipes", "training", "grid")) for name in names[first:])
     assert "Pass mark 0.75: no cell is clearly below it." in page.text
     worst = r"below 0.95 of the speed of A in tuned, 1 × 32768 \(0.769×\); .* and 3 more$"
     with pytest.raises(UserError, match=worst):

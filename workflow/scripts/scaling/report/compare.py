@@ -10,6 +10,7 @@ import pandas as pd
 
 from scaling.config import stored
 from scaling.config.config_file import read_config
+from scaling.config.parts import EMPTY, PARTS
 from scaling.core import grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -121,9 +122,14 @@ def cells(a: Side, b: Side) -> pd.DataFrame:
 
 
 def differences(a: Side, b: Side) -> pd.DataFrame:
-    """Return what differs: facts that both have, then configuration keys of either."""
+    """Return what differs: facts that both have, then configuration keys of either.
+
+    Keys of other parts than scaling, which no time of a cell depends on, are last.
+    """
     both = {what: (a.facts[what], b.facts[what]) for what in a.facts if what in b.facts}
-    for key in [*a.settings, *b.settings] if a.settings and b.settings else ():
+    apart = {section for part in PARTS if part != "scaling" for section in EMPTY[part]}
+    keys = [*a.settings, *b.settings] if a.settings and b.settings else []
+    for key in sorted(keys, key=lambda key: key.partition(".")[0] in apart):
         both[key] = (a.settings.get(key, "not set"), b.settings.get(key, "not set"))
     rows = [(what, *pair) for what, pair in both.items() if pair[0] != pair[1]]
     return pd.DataFrame(rows, columns=["what", "a", "b"])
