@@ -5,8 +5,11 @@ import signal
 
 import pytest
 
+# Before PyTorch is imported: processes that compile beside the test take seconds to start.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+
 if "PYTEST_XDIST_WORKER" in os.environ:
-    # Before PyTorch is imported: workers that compute with all cores wait for each other.
+    # Workers that compute with all cores wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Tests that run side by side would wait for one another.
