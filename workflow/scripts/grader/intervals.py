@@ -18,22 +18,6 @@ NEARLY = 0.02
 """Relative difference of a figure that is nearly right."""
 
 
-class Converted(Decimal):
-    """A figure in another unit than it was printed in; `unit` is what its last digit counts."""
-
-    unit: float
-
-    @classmethod
-    def of(cls, value: Decimal, factor: Decimal) -> Decimal:
-        """`value` times `factor`, rounded to a hundredth of its last digit."""
-        if factor == 1:
-            return value
-        unit = factor.scaleb(int(value.as_tuple().exponent))
-        found = cls(round(value * factor, 1 - unit.adjusted()).normalize())
-        found.unit = float(unit)
-        return found
-
-
 @dataclass(frozen=True)
 class Interval:
     """Hold the lowest and the highest value of each cell, NaN where a value is unknown.
@@ -123,10 +107,7 @@ def printed(figures: Iterable[Decimal | None], units: float = 0.5) -> Interval:
     ends = [
         (np.nan, np.nan)
         if figure is None
-        else (
-            float(figure),
-            units * getattr(figure, "unit", 10.0 ** int(figure.as_tuple().exponent)),
-        )
+        else (float(figure), units * 10.0 ** int(figure.as_tuple().exponent))
         for figure in figures
     ]
     value, around = np.array(ends, dtype=float).reshape(-1, 2).T

@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.reading.timings import read_rows, read_timings
-from grader.rows import Accuracy, Quantization, Row, Sweep, read_text
+from grader.rows import NOT_STATED, Accuracy, Quantization, Row, Sweep, read_text
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
@@ -242,7 +242,7 @@ def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
     for row in rows[rows.duplicated(["strategy", "gpus", "batch_size"])].itertuples():
         raise UserError(
             f"{path}, line {row.line}: {study} has {row.strategy}, {row.gpus} GPUs, batch "
-            f"{row.batch_size} a second time; keep one"
+            f"{row.batch_size} a second time; keep one".replace(f"{NOT_STATED}, ", "")
         )
     timed, times = rows["status"].isin(TIMED), rows["epoch_seconds"].notna()
     # A study may print no time at all.

@@ -62,7 +62,13 @@ def records(path: Path) -> tuple[str, Records]:
     if len(lines) > MOST_ROWS:
         raise UserError(f"{path}: there are more than {MOST_ROWS:,} lines; hand in fewer")
     if any(("|" in line and RULE.fullmatch(line)) or line.startswith("|") for line in lines):
-        split = [re.split(r"(?<!\\)\|", re.sub(r"^\s*\||\|\s*$", "", line)) for line in lines]
+        bars = any(line.startswith("|") for line in lines)
+        split = [
+            [line]
+            if bars and not line.lstrip().startswith("|")
+            else re.split(r"(?<!\\)\|", re.sub(r"^\s*\||\|\s*$", "", line))
+            for line in lines
+        ]
         return "|", [
             (number, [field.strip(" \t\r\n*`") for field in fields])
             for number, (line, fields) in enumerate(zip(lines, split, strict=True), 1)
@@ -101,26 +107,33 @@ def _grids(path: Path, lines: Records, separator: str, name: str = "") -> Iterat
     for line, fields in [*lines, (0, ["the end"])]:
         heads = any(fields) and (not header or _heads(fields))
         if rows and (heads or (any(fields) and len(fields) == 1)):
-            yield Grid(" ".join(texts[-2:]), first, header, rows, separator)
+            yield Grid(" ".join(filter(None, texts[-2:])), first, header, rows, separator)
             texts, header, rows = [name], [], []
         if sum(map(bool, fields)) == 1 and (len(fields) == 1 or not header):
-            texts += filter(None, fields)
+            texts += [field.strip("# :") for field in fields if field]
         elif heads:
             first = first if header else line
             header.append(fields)
         elif any(fields):
             width = len(header[0])
-            if any(fields[width:]) or (separator in (",", ";") and len(fields) < width):
-                raise UserError(
-                    f"{path}, line {line}: the line has not as many fields as the first one; "
-                    "count its commas"
-                )
+            if separator in (",", ";") or any(fields[width:]):
+                check_width(path, line, fields, header[0])
             rows.append((line, [*fields, *[""] * width][:width]))
+
+
+def check_width(path: Path, line: int, fields: list[str], header: list[str]) -> None:
+    """Refuse a line that has not as many fields as the header."""
+    if len(fields) < len(header) or any(fields[len(header) :]):
+        raise UserError(
+            f"{path}, line {line}: the line has not as many fields as the first one; count its "
+            "commas"
+        )
 
 
 def _heads(fields: list[str]) -> bool:
     """Whether a line has no figure, or names what the whole numbers beside the name are of."""
     first, *others = filter(None, fields)
-    if label(first).field in ("gpus", "batch_size") and not label(first).values and others:
-        return all(other.isdecimal() or label(other).values for other in others)
-    return not any(VALUE.match(f) or f.lower() in MISSING or OOM.fullmatch(f) for f in fields)
+    names = label(first).field in ("gpus", "batch_size") and not label(first).values and others
+    return bool(names and all(other.isdecimal() or label(other).values for other in others)) or (
+        not any(VALUE.match(f) or f.lower() in MISSING or OOM.fullmatch(f) for f in fields)
+    )
