@@ -1,11 +1,13 @@
 """Tables of a published study, as a measured one has."""
 
+import math
 from pathlib import Path
 
 import pandas as pd
 
 from grader import study as published
 from grader.findings import judge
+from grader.rows import NOT_STATED
 from grader.study import CIFAR10_TRAIN_IMAGES, PublishedStudy
 from scaling.audit.derive import tables_of_times
 from scaling.core import command_line
@@ -13,9 +15,16 @@ from scaling.tables import schema
 
 
 def tables_of_published(source: PublishedStudy, train_images: int) -> dict[str, pd.DataFrame]:
-    """The tables `study.TABLES` of a study, for a training set of `train_images`."""
+    """The tables `study.TABLES` of a study, for a training set of `train_images`.
+
+    No bytes are counted for a strategy that is not stated.
+    """
     times = source.timing(train_images)
-    found = tables_of_times(times, source.gradient_bytes, {})
+    if NOT_STATED in source.strategies:
+        tables = tables_of_times(times.assign(strategy="dp"), math.nan, {})
+        found = {name: table.assign(strategy=NOT_STATED) for name, table in tables.items()}
+    else:
+        found = tables_of_times(times, source.gradient_bytes, {})
     judged = judge(source, train_images).rename(columns={"cause": "check", "sentence": "message"})
     expected = (judged["expected_low"] + judged["expected_high"]) / 2
     audit = schema.arrange("audit", judged.assign(recipe=source.model, expected=expected))

@@ -15,12 +15,12 @@ from grader.reading.words import MISSING, OOM, label
 from grader.rows import MOST_BYTES, MOST_ROWS, read_bytes, read_text
 from scaling.core.errors import UserError
 
+MOST_SHEET_ROWS = 2000
+"""Of a workbook, whose columns may be many."""
 Records = list[tuple[int, list[str]]]
 """Lines by their number, as fields."""
 SPACES = [r"\s{2,}", r"\s+"]
 """Separators of last resort."""
-RULE = re.compile(r"[\s|:+=-]*[|+][\s|:+=-]*")
-"""The line below the header of a table in Markdown."""
 VALUE = re.compile(r"[~≈<>(* ]*[-+−]?[.,]?\d")
 
 
@@ -44,9 +44,13 @@ def grids(path: Path) -> list[Grid]:
         return list(_grids(path, lines, separator))
     try:
         with ZipFile(BytesIO(data)) as book:
-            if sum(part.file_size for part in book.infolist()) > 10 * MOST_BYTES:
+            if sum(part.file_size for part in book.infolist()) > MOST_BYTES:
                 raise ValueError("it has too many cells")
-        sheets = pd.read_excel(path, None, header=None, dtype=str, keep_default_na=False)
+        sheets = pd.read_excel(
+            path, None, header=None, dtype=str, keep_default_na=False, nrows=MOST_SHEET_ROWS
+        )
+        if any(len(sheet) == MOST_SHEET_ROWS for sheet in sheets.values()):
+            raise ValueError(f"it has {MOST_SHEET_ROWS:,} lines")
     except Exception as error:  # A reader of workbooks raises whatever it meets.
         raise UserError(f"{path} cannot be read as a workbook ({error}); save it as CSV") from error
     found = list[Grid]()
@@ -61,7 +65,7 @@ def records(path: Path) -> tuple[str, Records]:
     lines = read_text(path).splitlines(keepends=True)
     if len(lines) > MOST_ROWS:
         raise UserError(f"{path}: there are more than {MOST_ROWS:,} lines; hand in fewer")
-    if any(("|" in line and RULE.fullmatch(line)) or line.startswith("|") for line in lines):
+    if any(line.startswith("|") or ("|" in line and _rules(line)) for line in lines):
         bars = any(line.startswith("|") for line in lines)
         split = [
             [line]
@@ -72,7 +76,7 @@ def records(path: Path) -> tuple[str, Records]:
         return "|", [
             (number, [field.strip(" \t\r\n*`") for field in fields])
             for number, (line, fields) in enumerate(zip(lines, split, strict=True), 1)
-            if not RULE.fullmatch(line)
+            if not _rules(line)
         ]
     stated = re.match(r"(?i)\s*\"?sep=(.)", lines[0]) if lines else None
     lines[:1] = ["\n"] if stated else lines[:1]
@@ -87,6 +91,11 @@ def records(path: Path) -> tuple[str, Records]:
             f"{path} cannot be read as a CSV table ({error}); save it as one"
         ) from error
     return best, choices[best]
+
+
+def _rules(line: str) -> bool:
+    """Whether a line is drawn, as the one below the header of a table in Markdown is."""
+    return "-" in line and not line.strip(" \t\r\n|:+=-")
 
 
 def _split(lines: list[str], separator: str) -> Records:

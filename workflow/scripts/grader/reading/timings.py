@@ -49,7 +49,8 @@ def read_timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataF
         raise UserError(f"{path} has no row of a table; write one for each cell of the study")
     for table in tables:
         rows = table.rows()
-        if lacks := [w for w, some in NEEDED.items() if not any(some & row.keys() for row in rows)]:
+        known = {*table.keys, *(field for row in rows for field in row)}
+        if lacks := [words for words, fields in NEEDED.items() if not fields & known]:
             there = ", ".join(f"`{one.text[:40]}`" for one in table.labels[:12] if one.text)
             passed.append(f"{table.where}: there is no column of {', '.join(lacks)} among {there}")
             continue
@@ -106,10 +107,12 @@ def _checked(path: Path, model: type[models.Row], cells: Row) -> dict[str, Any]:
 def _frame(path: Path, study: str, rows: list[Row], images: int) -> pd.DataFrame:
     found = []
     for row in rows:
-        batch, gpus = row["batch_size"], row["gpus"]
-        if batch.label.whole and batch.plain.isdecimal():
-            each = Decimal(batch.plain) / int(gpus.plain)
-            row |= {"batch_size": batch._replace(plain=f"{each:f}")}
+        batch, gpus = row.get("batch_size"), row.get("gpus")
+        if batch and gpus and batch.label.whole and (batch.plain + gpus.plain).isdecimal():
+            each = Decimal(batch.plain) / (Decimal(gpus.plain) or 1)
+            row |= {
+                "batch_size": batch._replace(plain=f"{each:f}", text=f"{batch.text} / {gpus.text}")
+            }
         values = _checked(path, models.Timing, row) | {"study": study}
         for field in row.keys() & {*FIGURES}:
             one, value = row[field].label, values[field]

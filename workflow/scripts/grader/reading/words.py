@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import cache
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -79,12 +79,12 @@ class Label(NamedTuple):
     whole: bool = False
 
 
-@cache
+@lru_cache(10_000)
 def label(text: str) -> Label:
     """What the label `text` says."""
     if text.strip().lower() in Timing.model_fields:
         return Label(text, text.strip().lower(), factor=Decimal(1))
-    raw = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=\w)\(s\)|[\s_#*`$-]+", " ", text).strip()
+    raw = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=\w)\(s\)|[\s_#*`$-]+", " ", text[:200]).strip()
     if cell := re.fullmatch(r"(\d+) ?[x×] ?(\d+)", raw):
         return Label(text, "", {"gpus": cell[1], "batch_size": cell[2]})
     plain, values = raw.lower(), dict[str, str]()
@@ -124,6 +124,6 @@ def decimal_comma(cells: list[str]) -> bool | None:
     """Whether numbers of these cells have a decimal comma; None where that cannot be told."""
     figures = [found[1] for cell in cells if (found := NUMBER.fullmatch(cell.strip("* `$")))]
     commas = [one for one in figures if "," in one]
-    if not commas or any(re.search(r"^[^,]*\.(?!\d{3}$)\d|,\d+[.,]", one) for one in figures):
+    if not commas or any(re.search(r"^[^,]*\.(?!\d{3}(?:,|$))\d|,\d+[.,]", one) for one in figures):
         return False
     return True if any(re.search(r"^\D?0,|,(?!\d{3}$)|\.", one) for one in commas) else None
