@@ -142,7 +142,7 @@ def check_width(path: Path, line: int, fields: list[str], header: list[str]) -> 
 def _heads(fields: list[str]) -> bool:
     """Whether a line has no figure, or names what the whole numbers beside the name are of."""
     first, *others = filter(None, fields)
-    names = label(first).field in ("gpus", "batch_size") and not label(first).values and others
-    return bool(names and all(other.isdecimal() or label(other).values for other in others)) or (
-        not any(VALUE.match(f) or f.lower() in MISSING or OOM.fullmatch(f) for f in fields)
-    )
+    if not any(VALUE.match(f) or f.lower() in MISSING or OOM.fullmatch(f) for f in fields):
+        return True
+    names = not VALUE.match(first) and label(first).field in ("gpus", "batch_size") and others
+    return bool(names and all(other.isdecimal() or label(other).values for other in others))
