@@ -1,9 +1,10 @@
 """The cells of a table by what they hold, whether its columns or its rows say so."""
 
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from grader.reading.grids import Grid
 from grader.reading.words import MISSING, OOM, Label, decimal_comma, label, number
@@ -19,33 +20,21 @@ FIGURES = [name for name in Timing.model_fields if name not in IDENTITY]
 WHOLE, WITHOUT = "epoch_seconds", "epoch_seconds_without_loading"
 TIMES = [WHOLE, "time", "throughput"]
 QUANTITIES = [*FIGURES, *TIMES]
-LOWER = ["strategy", "status"]
-WORDS = [*LOWER, "study", "model"]
 EXACT = {*Timing.model_fields} - {"count", "epoch_seconds_min", "epoch_seconds_max"}
 """The columns of timings.csv: what has them all is read as it stands."""
-
-
-class Cell(NamedTuple):
-    """What stands in a table, as `Timing` has it, and what says what it is, `source` in words."""
-
-    text: str
-    plain: str
-    line: int
-    source: str
-    label: Label
-
-
-Row = dict[str, Cell]
+Row = dict[str, str]
+"""The fields of a cell as texts, and the `line` of the file it stands in."""
 
 
 class Table:
     """Hold the table `grid` of the file at `path`, with what each column is.
 
-    Raises UserError where a column or its numbers may be read in two ways.
+    A rate of `images` becomes the seconds of an epoch. Raises UserError where a column or its
+    numbers may be read in two ways.
     """
 
-    def __init__(self, path: Path, grid: Grid) -> None:
-        self.where, self.grid = f"{path}, line {grid.line}", grid
+    def __init__(self, path: Path, grid: Grid, images: int) -> None:
+        self.where, self.grid, self.images = f"{path}, line {grid.line}", grid, images
         self.heads = _heads(grid.header)
         self.bare = [next(filter(str.isdecimal, parts), "") for parts in self.heads]
         words = [" ".join(p for p in dict.fromkeys(h) if not p.isdecimal()) for h in self.heads]
@@ -56,13 +45,7 @@ class Table:
         self.exact = {one.field for one in self.labels} >= EXACT
         self.ours = grid.separator == "," and {parts[0] for parts in self.heads} >= EXACT
         self.comma = self._decimal_comma()
-        self.told = [
-            j
-            for j, cells in enumerate(self.cells)
-            if cells
-            and self.labels[j].field not in IDENTITY
-            and all(label(c).values for c in cells)
-        ]
+        self.told = [j for j, cells in enumerate(self.cells) if self._tells(j, cells)]
         self.keys = self._keys()
         self.fields = self._fields()
         read = {*self.told, *self.keys.values(), *self.fields}
@@ -81,24 +64,29 @@ class Table:
             )
         return comma is not False
 
+    def _tells(self, j: int, cells: list[str]) -> bool:
+        """Whether the cells of a column are labels, as `1-GPU` is."""
+        told = self.labels[j].field not in IDENTITY and bool(cells)
+        return told and all(label(cell).values for cell in cells)
+
     def _keys(self) -> dict[str, int]:
         """The columns of what a row is about: of two batch sizes that of each GPU."""
         found = dict[str, int]()
         for j, one in sorted(enumerate(self.labels), key=lambda pair: pair[1].whole):
-            axis = (
-                self.exact
-                or one.field not in AXES
-                or all(_count(text, one.field, self.comma) for text in self.cells[j])
-            )
-            if one.field in IDENTITY and not one.values and axis:
+            if one.field in IDENTITY and not one.values and self._counts(j):
                 found.setdefault(one.field, j)
         if not self.labels[0].text and 0 not in self.told:
             across = {axis for one in self.labels for axis in one.values}
             found.setdefault("gpus" if "batch_size" in {*across, *found} else "batch_size", 0)
         return found
 
-    def _fields(self) -> dict[int, str]:
-        """What each column of figures holds, "" where the text beside or above says it."""
+    def _counts(self, j: int) -> bool:
+        """Whether a column that is called by an axis has whole numbers."""
+        axis = self.labels[j].field
+        return self.exact or axis not in AXES or all(self._count(f, axis) for f in self.cells[j])
+
+    def _fields(self) -> dict[int, tuple[str, Label]]:
+        """The field of each column of figures, and the words that say what they are."""
         alike = dict[tuple[str, str], list[int]]()
         for j, one in enumerate(self.labels):
             if j in {*self.told, *self.keys.values()} or not (self.cells[j] or self.exact):
@@ -106,8 +94,8 @@ class Table:
             if one.field.startswith("?"):
                 raise UserError(f"{self.where}: `{one.text}` may be {one.field[1:]}; say which")
             if one.field in QUANTITIES or self.bare[j] or one.values:
-                field = WHOLE if one.field in TIMES else one.field
-                field = "" if field not in FIGURES else field
+                quantity = self._quantity(j)
+                field = WHOLE if quantity.field in TIMES else quantity.field
                 alike.setdefault((field, f"{one.values} {self.bare[j]}"), []).append(j)
         found = dict[int, str]()
         for (field, where), same in alike.items():
@@ -123,7 +111,20 @@ class Table:
                     "write how they differ"
                 )
             found[same[0]] = field
-        return found
+        return {j: (field, self._quantity(j)) for j, field in found.items()}
+
+    def _quantity(self, j: int) -> Label:
+        """What a column's figures are, by its header or else by the corner or the text above."""
+        own, others = self.labels[j], [self.labels[0], label(self.grid.caption)]
+        known = [one for one in others if one.field in QUANTITIES]
+        if own.field not in QUANTITIES and not known:
+            raise UserError(
+                f"{self.where}: nothing says what the figures of `{self.heads[j][-1]}` are; "
+                "write seconds, speedup or another quantity above them"
+            )
+        field = own.field if own.field in QUANTITIES else known[0].field
+        unit = next((one.factor for one in known if one.field == field), None)
+        return own._replace(field=field, factor=own.factor or unit)
 
     def _shorter(self, a: int, b: int) -> tuple[list[int], list[int]]:
         """Of two times the one that is no total, else is never longer; then the other or both."""
@@ -138,54 +139,103 @@ class Table:
 
     def rows(self) -> list[Row]:
         """The cells of the table, one for each of what its rows and columns are about."""
-        found, above, caption = list[Row](), Row(), label(self.grid.caption)
-        told = {axis for j in self.told for text in self.cells[j] for axis in label(text).values}
-        across = AXES["batch_size" if "batch_size" in {*self.keys, *told} else "gpus"]
+        found, above = list[Row](), Row()
         for line, fields in self.grid.rows:
             for field, j in self.keys.items():
                 if fields[j] or self.exact or field not in REPEATED:
-                    above[field] = self._cell(field, fields[j], line, j, self.labels[j])
-            about = _fixed(caption, line, caption.text)
-            about |= {field: cell for field, cell in above.items() if cell.text or self.exact}
+                    above[field] = self._plain(field, fields[j])
+            about = {"line": str(line), **label(self.grid.caption).values}
+            about |= {field: text for field, text in above.items() if text or self.exact}
             for j in self.told:
-                about |= _fixed(label(fields[j]), line, fields[j])
+                about |= label(fields[j]).values
             by = dict[str, Row]()
-            for j, text in ((j, fields[j]) for j in self.fields):
-                where = about | _fixed(self.labels[j], line, self.heads[j][0])
-                if bare := self.bare[j]:
-                    where |= _fixed(Label(bare, "", {across: bare}), line, bare)
-                row = by.setdefault(str([where[a].plain for a in REPEATED if a in where]), where)
+            for j, (field, one) in self.fields.items():
+                bare = {self._across: self.bare[j]} if self.bare[j] else {}
+                where = {**about, **one.values, **bare}
+                row = by.setdefault(str([where.get(name) for name in REPEATED]), where)
+                text = fields[j]
                 if text.lower() in get_args(Status) or OOM.fullmatch(text):
-                    row.setdefault("status", self._cell("status", text, line, j, self.labels[j]))
+                    row.setdefault("status", self._plain("status", text))
                 elif self.exact or (text and text.lower() not in MISSING):
-                    field, one = self._quantity(j, caption)
-                    row[field] = self._cell(field, text, line, j, one)
+                    row[field] = self._figure(text, one, row)
             found += [r for r in by.values() if self.exact or r.keys() & {*FIGURES, "status"}]
-        return found
+        return [self._of_each_gpu(row) for row in found]
 
-    def _quantity(self, j: int, caption: Label) -> tuple[str, Label]:
-        """What a column's figures are, by its header or else by the corner or the text above."""
-        own, known = self.labels[j], [x for x in (self.labels[0], caption) if x.field in QUANTITIES]
-        if own.field not in QUANTITIES:
-            if not known:
-                raise UserError(
-                    f"{self.where}: nothing says what the figures of `{self.heads[j][-1]}` are; "
-                    "write seconds, speedup or another quantity above them"
-                )
-            own = known[0]
-        unit = next((one.factor for one in known if one.field == own.field), None)
-        field = self.fields[j] or (WHOLE if own.field in TIMES else own.field)
-        return field, own._replace(factor=own.factor or unit)
+    @property
+    def _across(self) -> str:
+        """What a header is that is a number alone."""
+        told = {axis for j in self.told for text in self.cells[j] for axis in label(text).values}
+        return AXES["batch_size" if "batch_size" in {*self.keys, *told} else "gpus"]
 
-    def _cell(self, field: str, text: str, line: int, j: int, one: Label) -> Cell:
-        source = self.heads[j][-1] or one.text or said(field)
-        if field in WORDS:
-            plain = "oom" if OOM.fullmatch(text) else re.sub(r"\s+", "-", text)
-            plain = label(text).values.get(field, plain.lower()) if field in LOWER else plain
-            return Cell(text, plain, line, source, one)
-        digits, factor = number(text, self.comma) or (text, None)
-        plain = (field in AXES and _count(text, field, self.comma)) or digits
-        return Cell(text, plain, line, source, one._replace(factor=factor or one.factor))
+    def sources(self) -> Iterator[tuple[str, str, str]]:
+        """Each field that was found, the words that say so, and what its figures are of."""
+        caption = label(self.grid.caption)
+        found = [(axis, caption.text) for axis in caption.values]
+        found += [
+            (field, self.heads[j][-1] or self.labels[j].text or field)
+            for field, j in self.keys.items()
+        ]
+        found += [
+            (x, text) for j in self.told for text in self.cells[j] for x in label(text).values
+        ]
+        for j, (field, _) in self.fields.items():
+            found += [(axis, self.heads[j][0]) for axis in self.labels[j].values]
+            found += [(self._across, self.bare[j])] if self.bare[j] else []
+            found += [(field, self.heads[j][-1] or self.labels[j].text)]
+        notes = {field: _note(field, one) for field, one in self.fields.values()}
+        notes["batch_size"] = ", of all GPUs" if self._of_all else ", per GPU"
+        yield from ((field, words, notes.get(field, "")) for field, words in found)
+
+    @property
+    def _of_all(self) -> bool:
+        return "batch_size" in self.keys and self.labels[self.keys["batch_size"]].whole
+
+    def _of_each_gpu(self, row: Row) -> Row:
+        batch, gpus = row.get("batch_size", ""), row.get("gpus", "")
+        if self._of_all and (batch + gpus).isdecimal() and batch and int(gpus or 0):
+            each, rest = divmod(int(batch), int(gpus))
+            row["batch_size"] = f"{batch} / {gpus}" if rest else str(each)
+        return row
+
+    def _plain(self, field: str, text: str) -> str:
+        """A cell of a field that is no figure, as `Timing` has it."""
+        if field in ("strategy", "status"):
+            return label(text).values.get(field, "oom" if OOM.fullmatch(text) else text.lower())
+        if field in ("study", "model"):
+            return re.sub(r"\s+", "-", text)
+        return self._count(text, field) or text
+
+    def _count(self, text: str, axis: str) -> str:
+        """The whole number in a cell, "" if there is none."""
+        digits, _ = number(text, self.comma) or ("", None)
+        found = re.fullmatch(r"(\d+)(?:\.0+)?", digits)
+        return found[1] if found else label(text).values.get(axis, "")
+
+    def _figure(self, text: str, one: Label, row: Row) -> str:
+        """A figure in seconds, GB/s, percent or times; as it stands where it is none."""
+        if not (found := number(text, self.comma)):
+            return text
+        digits, unit = found
+        factor = unit or one.factor or Decimal(1)
+        if factor == 1 and one.field != "throughput":
+            return digits
+        value = Decimal(digits)
+        if not (value and abs(value.adjusted()) < 15):
+            return digits
+        if one.field == "throughput":
+            gpus = self._count(row.get("gpus", ""), "gpus") if one.per_gpu else ""
+            factor = self.images / value / value / int(gpus or 1)
+        last = factor.scaleb(int(value.as_tuple().exponent))
+        power = factor.normalize().as_tuple().digits == (1,)
+        return str(value * factor if power else round(value * factor, -last.adjusted() - 1))
+
+
+def _note(field: str, one: Label) -> str:
+    if one.field == "throughput":
+        return ", images per second" + (" of each GPU" if one.per_gpu else "")
+    if field == WITHOUT and one.field == "time":
+        return ", the shorter time"
+    return f" x {one.factor}" if one.factor not in (None, 1) else ""
 
 
 def _heads(header: list[list[str]]) -> list[list[str]]:
@@ -197,18 +247,6 @@ def _heads(header: list[list[str]]) -> list[list[str]]:
             filled.append(part or (filled[-1] if filled and above else ""))
         lines.append(filled)
     return [list(parts) for parts in zip(*lines, strict=True)]
-
-
-def _fixed(one: Label, line: int, source: str) -> Row:
-    """What a label fixes, as cells."""
-    return {axis: Cell(text, text, line, source, one) for axis, text in one.values.items()}
-
-
-def _count(text: str, axis: str, comma: bool) -> str:
-    """The whole number in a cell of an axis, "" if there is none."""
-    digits, _ = number(text, comma) or ("", None)
-    found = re.fullmatch(r"(\d+)(?:\.0+)?", digits)
-    return found[1] if found else label(text).values.get(axis, "")
 
 
 def said(field: str) -> str:
