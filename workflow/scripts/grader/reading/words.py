@@ -13,10 +13,10 @@ GPU = r"(?:\w*gpus?|devices?|cards?|ranks?|world size|n?procs?|processes)"
 IMAGE = r"(?:im(?:age|g)s?|samples?|examples?)"
 STEP = r"(?:it|iter|iterations?|steps?|batch(?:es)?)"
 FIELDS = {
-    "printed_utilization_percent": r"\butil",
+    "printed_utilization_percent": r"\butil(?!.*\b[kmg]i?b)",
     "throughput": rf"throughput|\b{IMAGE} ?(?:per|/) ?s(?:ec(?:ond)?)?\b",
     "printed_bandwidth_gb_per_s": r"bandwidth|\bbw\b|\b[kmgt](?:i?b|bit)(?:/| per )s|[kmgt]bps",
-    "printed_speedup": r"speed ?up|\bspeed\b",
+    "printed_speedup": r"speed ?up|\bspeed\b|\bsu\b|beschleunig",
     "printed_compute_seconds": r"\bcomp(?:ut|\b)",
     "epoch_seconds_without_loading": r"\b(?:w/?o|without|excl\w*|no)\b.*(?:load|data|\bi/?o\b)",
     "without another part": r"\b(?:w/?o|without|excl\w*)\b",
