@@ -27,8 +27,8 @@ def paths(names: list[str]) -> list[Path]:
         for part in [name] if Path(name).exists() else shlex.split(name):
             path = Path(part)
             matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-            there = [path] if path.exists() else matches or [path]
-            found += [one for path in there if wanted(path) for one in _inside(path) or [path]]
+            there = [path] if path.exists() else list(filter(wanted, matches)) or [path]
+            found += [one for path in there for one in _inside(path) or [path]]
     return found
 
 

@@ -191,10 +191,9 @@ class Table:
         return "batch_size" in self.keys and self.labels[self.keys["batch_size"]].whole
 
     def _of_each_gpu(self, row: Row) -> Row:
-        batch, gpus = row.get("batch_size", ""), row.get("gpus", "")
-        if self._of_all and (batch + gpus).isdecimal() and batch and int(gpus or 0):
-            each, rest = divmod(int(batch), int(gpus))
-            row["batch_size"] = f"{batch} / {gpus}" if rest else str(each)
+        batch, gpus = _small(row.get("batch_size", "")), _small(row.get("gpus", ""))
+        if self._of_all and batch and gpus:
+            row["batch_size"] = f"{batch} / {gpus}" if batch % gpus else str(batch // gpus)
         return row
 
     def _plain(self, field: str, text: str) -> str:
@@ -223,11 +222,12 @@ class Table:
         if not (value and abs(value.adjusted()) < 15):
             return digits
         if one.field == "throughput":
-            gpus = self._count(row.get("gpus", ""), "gpus") if one.per_gpu else ""
-            factor = self.images / value / value / int(gpus or 1)
-        last = factor.scaleb(int(value.as_tuple().exponent))
-        power = factor.normalize().as_tuple().digits == (1,)
-        return str(value * factor if power else round(value * factor, -last.adjusted() - 1))
+            gpus = _small(row.get("gpus", "")) if one.per_gpu else 1
+            factor = self.images / value / value / (gpus or 1)
+        product, last = value * factor, factor.scaleb(int(value.as_tuple().exponent))
+        if factor.normalize().as_tuple().digits == (1,):
+            return str(product)
+        return str(round(product, min(-last.adjusted() - 1, 25 - product.adjusted())))
 
 
 def _note(field: str, one: Label) -> str:
@@ -236,6 +236,11 @@ def _note(field: str, one: Label) -> str:
     if field == WITHOUT and one.field == "time":
         return ", the shorter time"
     return f" x {one.factor}" if one.factor not in (None, 1) else ""
+
+
+def _small(text: str) -> int:
+    """A number that a batch or GPUs may have, else 0."""
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 def _heads(header: list[list[str]]) -> list[list[str]]:
