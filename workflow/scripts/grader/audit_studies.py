@@ -1,4 +1,4 @@
-"""Audit submitted studies: folders with a timings.csv, or such files.
+"""Audit submitted studies: folders with a timings.csv, or any tables of times.
 
 Prints a line for every finding and one for each study. Exits with 1 if a study has an error or
 cannot be read (make turns this into 2). studies/README.md describes timings.csv.
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from grader import submissions as report_submissions
-from grader.study import CIFAR10_TRAIN_IMAGES
+from grader.study import CIFAR10_TRAIN_IMAGES, tables, timings, wanted
 from scaling.config.config_file import read_config
 from scaling.core import files
 from scaling.core.errors import UserError, program
@@ -27,8 +27,17 @@ def paths(names: list[str]) -> list[Path]:
         for part in [name] if Path(name).exists() else shlex.split(name):
             path = Path(part)
             matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-            found += [path] if path.exists() else matches or [path]
+            there = [path] if path.exists() else list(filter(wanted, matches)) or [path]
+            found += [one for path in there for one in _inside(path) or [path]]
     return found
+
+
+def _inside(path: Path) -> list[Path]:
+    """A file, a folder with its times, or else the tables in a folder or in those below it."""
+    if not path.is_dir() or timings(path).exists() or timings(path).is_symlink():
+        return [path]
+    folders = sorted(one for one in path.iterdir() if one.is_dir() and wanted(one))
+    return tables(path) + [one for folder in folders for one in _inside(folder)]
 
 
 @program
@@ -37,7 +46,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folders", nargs="+", help="folders with a timings.csv, or files")
+    parser.add_argument("folders", nargs="+", help="folders, or files with tables")
     parser.add_argument(
         "--train-images",
         type=int,

@@ -58,7 +58,9 @@ class Cells:
         """What the names in formulas.yaml stand for."""
         n, b = self.gpus.astype(float), self.batch.astype(float)
         first, size = self.of_batch(1), self.gradient_bytes
-        own, ring = (STRATEGIES.find(name).busiest_bytes for name in (self.strategy, "ddp"))
+        # Of a strategy that nobody states either may be meant.
+        known = "ddp" if self.strategy == "ddp" else "dp"
+        own, ring = (STRATEGIES.find(name).busiest_bytes for name in (known, "ddp"))
         arrays = {
             **{"N": n, "b": b, "K": 1.0 if np.isnan(size) else size, "count": self.count},
             **{"images": np.full_like(n, self.images), "one": np.ones_like(n)},

@@ -1,13 +1,11 @@
 """CSV files that people write by hand: a typed model for a row of each, checked field by field."""
 
-import csv
 import stat
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from scaling.core.errors import UserError
 from scaling.core.records.fields import Status
@@ -44,22 +42,25 @@ class Row(BaseModel):
     study: Name
 
 
+NOT_STATED: Literal["not stated"] = "not stated"
+
+
 class Timing(Row):
-    """A row of timings.csv. A study may leave out `count` and the range of its epochs' seconds."""
+    """A row of timings.csv. `status` is None where a table has no such column."""
 
     gpus: Gpus
     batch_size: Count
-    strategy: Literal["dp", "ddp"]
-    model: Name
-    parameters: MaybeCount
-    status: Status
-    epoch_seconds: Seconds
-    epoch_seconds_without_loading: Seconds
-    printed_speedup: Figure
-    printed_compute_seconds: Figure
-    printed_communication_seconds: Figure
-    printed_bandwidth_gb_per_s: Figure
-    printed_utilization_percent: Figure
+    strategy: Literal["dp", "ddp", "not stated"] = NOT_STATED
+    model: Name = NOT_STATED
+    parameters: MaybeCount = None
+    status: Status | None = None
+    epoch_seconds: Seconds = None
+    epoch_seconds_without_loading: Seconds = None
+    printed_speedup: Figure = None
+    printed_compute_seconds: Figure = None
+    printed_communication_seconds: Figure = None
+    printed_bandwidth_gb_per_s: Figure = None
+    printed_utilization_percent: Figure = None
     count: MaybeCount = None
     epoch_seconds_min: Seconds = None
     epoch_seconds_max: Seconds = None
@@ -92,49 +93,11 @@ class Quantization(Row):
     where: str
 
 
-def read_rows(path: Path, model: type[Row]) -> Iterator[dict[str, Any]]:
-    """Yield every row of the CSV file at `path` as fields of `model`, and its number as `line`.
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+    """What is in a file that somebody handed in.
 
-    Raises UserError, which names file, line and column, when the file is no CSV, a column is
-    missing, a row has too few or too many fields, or a field is not what it should be.
-    """
-    lines = read_text(path).splitlines(keepends=True)
-    if len(lines) > MOST_ROWS:
-        raise UserError(f"{path}: there are more than {MOST_ROWS:,} lines; hand in fewer")
-    reader = csv.reader(lines)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        for name, field in model.model_fields.items():
-            if field.is_required() and name not in header:
-                raise UserError(
-                    f"{path}, line 1: there is no column {name} (columns are separated by "
-                    "commas); add it"
-                )
-        for fields in reader:
-            where = f"{path}, line {reader.line_num}"
-            if not any(field.strip() for field in fields):
-                continue
-            if len(fields) != len(header):
-                raise UserError(
-                    f"{where}: the line has not as many fields as the first one; count its commas"
-                )
-            row = dict(zip(header, map(str.strip, fields), strict=True))
-            yield {"line": reader.line_num, **model.model_validate(row).model_dump()}
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        column = str(wrong["loc"][0])
-        raise UserError(f"{where}, column {column}: {row[column]!r}: {wrong['msg']}") from error
-    except csv.Error as error:
-        raise UserError(
-            f"{path} cannot be read as a CSV table ({error}); save it as one"
-        ) from error
-
-
-def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """The text of a file that somebody handed in, without a byte order mark.
-
-    Raises UserError for what is no regular file of UTF-8 text within its folder and `most` bytes:
-    what a link leads to elsewhere is not theirs, and nobody writes the other end of a pipe.
+    Raises UserError for what is no regular file within its folder and `most` bytes: what a link
+    leads to elsewhere is not theirs, and nobody writes the other end of a pipe.
     """
     try:
         if not path.resolve(strict=True).is_relative_to(path.parent.resolve()):
@@ -144,8 +107,25 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
             raise UserError(f"{path} is no regular file; hand in a file")
         if status.st_size > most:
             raise UserError(f"{path} has more than {most / 1e6:g} MB; hand in the times")
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_bytes()
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; make it, or name another folder") from error
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(f"{path} cannot be read ({error}); save it as UTF-8 text") from error
+
+
+def read_text(path: Path, most: int = MOST_BYTES) -> str:
+    """The text of a file, without a byte order mark: UTF-8, UTF-16, or else Windows' Latin-1.
+
+    Raises UserError as `read_bytes` does, and for what is no text.
+    """
+    data = read_bytes(path, most)
+    codec = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    for choice in (codec, "cp1252"):
+        try:
+            text = data.decode(choice)
+        except UnicodeError:
+            continue
+        if "\0" not in text:
+            return text
+    raise UserError(f"{path} cannot be read as text; save it as UTF-8 text")

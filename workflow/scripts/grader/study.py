@@ -1,6 +1,7 @@
 """Published studies: the times and the derived figures that someone printed, as data."""
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,8 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from grader.rows import Accuracy, Quantization, Row, Sweep, Timing, read_rows, read_text
+from grader.reading.timings import read_rows, read_timings
+from grader.rows import NOT_STATED, Accuracy, Quantization, Row, Sweep, read_text
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
@@ -21,6 +23,8 @@ BYTES_PER_PARAMETER = 4
 """Gradients are taken as float32, which every study of this lab used."""
 
 TIMINGS = "timings.csv"
+KINDS = [".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"]
+"""Endings of files that may hold a table."""
 TABLES = ["timing", "speedup", "communication", "bandwidth", "audit"]
 """Of a published study, of those that a measured one has."""
 MOST_STUDIES = 100
@@ -78,7 +82,8 @@ class PublishedStudy:
 
     `rows` has the fields of `Timing`, printed figures as Decimal with the digits they were printed
     with (None: not printed); `sweep` more single-GPU times, which may repeat a cell of `rows`;
-    `accuracy` and `quantization` the fields of their models.
+    `accuracy` and `quantization` the fields of their models. `reading` says which words of a table
+    were taken for what, "" for one of our own columns.
     """
 
     name: str
@@ -87,6 +92,7 @@ class PublishedStudy:
     sweep: pd.DataFrame
     accuracy: pd.DataFrame
     quantization: pd.DataFrame
+    reading: str = ""
 
     @property
     def model(self) -> str:
@@ -151,41 +157,50 @@ def _timing(cell: Any, train_images: int) -> dict[str, Any]:
     }
 
 
-def read_folder(path: Path) -> list[PublishedStudy]:
+def read_folder(path: Path, train_images: int = CIFAR10_TRAIN_IMAGES) -> list[PublishedStudy]:
     """The studies of a folder's timings.csv, in its order, with what lies beside it.
 
-    Or of one file of the columns of timings.csv, whatever its name, without more. Raises UserError,
-    naming file, line and column, for what is missing or cannot be.
+    Or of one file, whatever its name, without more. Times that a table gives as images per second
+    are those of an epoch of `train_images`. Raises UserError, naming file, line and column, for
+    what is missing or cannot be.
     """
     folder = None if path.is_file() else path
-    path = folder / TIMINGS if folder else path
-    rows = _table(path, Timing)
-    if rows.empty:
-        raise UserError(f"{path} has no row; write one for each cell of the study")
-    names = list(rows["study"].unique())
-    if len(names) > MOST_STUDIES:
+    path = timings(folder) if folder else path
+    name = re.sub(r"[^\w.-]+", "-", path.parent.name if folder else path.stem).strip("-.")
+    found = read_timings(path, name or "study", train_images)
+    if len(found) > MOST_STUDIES:
         raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; hand in fewer")
-    for study, own in rows.groupby("study", sort=False):
-        _check(path, str(study), own)
-    tables = {"rows": rows}
-    for name, (file, model) in BESIDE.items():
-        beside = folder / file if folder and (folder / file).exists() else None
-        tables[name] = _table(beside, model)
-        for row in tables[name][~tables[name]["study"].isin(names)].itertuples():
-            raise UserError(
-                f"{beside}, line {row.line}, column study: timings.csv has no study {row.study}; "
-                "name one it has"
-            )
+    for study, (rows, _) in found.items():
+        _check(path, study, rows)
+    beside = {name: _beside(folder, *what, list(found)) for name, what in BESIDE.items()}
     descriptions = _descriptions(folder / "studies.yaml") if folder else {}
-    parts = {name: dict(iter(table.groupby("study"))) for name, table in tables.items()}
     return [
         PublishedStudy(
             name=study,
-            description=descriptions.get(study, Description()),
-            **{name: parts[name].get(study, table[:0]) for name, table in tables.items()},
+            description=descriptions.get(study, Description(units=reading or "not stated")),
+            rows=rows.fillna({"status": "ok"}),
+            **{name: table[table["study"] == study] for name, table in beside.items()},
+            reading=reading,
         )
-        for study in names
+        for study, (rows, reading) in found.items()
     ]
+
+
+def timings(folder: Path) -> Path:
+    """The file of a folder's times: timings.csv, or a table of another kind of that name."""
+    names = [path for path in tables(folder) if path.stem.lower() == Path(TIMINGS).stem]
+    return next(iter(names), folder / TIMINGS)
+
+
+def tables(folder: Path) -> list[Path]:
+    """The files of a folder that may hold a table."""
+    there = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in there if path.suffix.lower() in KINDS and wanted(path)]
+
+
+def wanted(path: Path) -> bool:
+    """Whether a person made a file or folder, and not a file manager or an open editor."""
+    return not path.name.startswith((".", "~$", "__MACOSX"))
 
 
 def folders(studies: Path) -> list[Path]:
@@ -210,8 +225,15 @@ def by_name(
     return found
 
 
-def _table(path: Path | None, model: type[Row]) -> pd.DataFrame:
-    rows = list(read_rows(path, model)) if path else []
+def _beside(folder: Path | None, file: str, model: type[Row], studies: list[str]) -> pd.DataFrame:
+    path = folder / file if folder else None
+    rows = list(read_rows(path, model)) if path and path.exists() else []
+    for row in rows:
+        if row["study"] not in studies:
+            raise UserError(
+                f"{path}, line {row['line']}, column study: timings.csv has no study "
+                f"{row['study']}; name one it has"
+            )
     return pd.DataFrame(rows, columns=["line", *model.model_fields])
 
 
@@ -220,9 +242,14 @@ def _check(path: Path, study: str, rows: pd.DataFrame) -> None:
     for row in rows[rows.duplicated(["strategy", "gpus", "batch_size"])].itertuples():
         raise UserError(
             f"{path}, line {row.line}: {study} has {row.strategy}, {row.gpus} GPUs, batch "
-            f"{row.batch_size} a second time; keep one"
+            f"{row.batch_size} a second time; keep one".replace(f"{NOT_STATED}, ", "")
         )
-    for row in rows[rows["status"].isin(TIMED) == rows["epoch_seconds"].isna()].itertuples():
+    timed, times = rows["status"].isin(TIMED), rows["epoch_seconds"].notna()
+    # A study may print no time at all.
+    figures = rows[[TIMES[1], *PRINTED.values()]].notna().any(axis=1)
+    figures &= not times.any()
+    wrong = (timed & ~times & ~figures) | (~timed & times & rows["status"].notna())
+    for row in rows[wrong].itertuples():
         wanted = "needs a time; write it" if row.status in TIMED else "has no time; empty it"
         raise UserError(
             f"{path}, line {row.line}, column epoch_seconds: status {row.status} {wanted}"

@@ -14,6 +14,7 @@ from grader import judged as report
 from grader import study as published
 from grader.findings import COLUMNS, judge
 from grader.judged import Judged
+from grader.rows import NOT_STATED
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -51,15 +52,22 @@ class Submission:
 def read(folders: Iterable[Path], train_images: int, ring: bool = False) -> list[Submission]:
     """Return every folder's studies, judged; an unreadable folder does not affect others.
 
-    A folder may also be a single CSV file. Duplicates are read once.
+    A folder may also be a single file. Duplicates are read once. A text without a table of times is
+    passed over beside a file that has one.
     """
-    return [_read(folder, train_images, ring) for folder in dict.fromkeys(folders)]
+    found = {folder: _read(folder, train_images, ring) for folder in dict.fromkeys(folders)}
+    read = {folder.parent for folder, one in found.items() if one.studies}
+    return [
+        one
+        for folder, one in found.items()
+        if one.studies or folder.suffix not in (".md", ".txt") or folder.parent not in read
+    ]
 
 
 def _read(folder: Path, train_images: int, ring: bool) -> Submission:
     name = _plain(str(folder))
     try:
-        studies = published.read_folder(folder)
+        studies = published.read_folder(folder, train_images)
         judged = [Judged(one, name, judge(one, train_images, ring)) for one in studies]
         return Submission(name, judged)
     except UserError as error:
@@ -102,9 +110,11 @@ def as_text(submissions: list[Submission]) -> str:
 
 
 def _lines(judged: Judged) -> list[str]:
-    lines = []
+    study = judged.study
+    lines = [f"{judged.folder}: {study.name}: read: {study.reading}"] if study.reading else []
     for one in rows_of(judged.findings):
-        where = ": ".join(filter(None, (one.strategy, one.places)))
+        strategy = one.strategy.replace(NOT_STATED, "")
+        where = ": ".join(filter(None, (strategy, one.places)))
         explains = f", {one.explains} figures" if one.explains else ""
         first = "" if one.found == "–" else f"; found {one.found}, expected {one.expected}"
         advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""

@@ -1,0 +1,148 @@
+"""The tables of a file as texts: of CSV by any separator, Markdown, aligned columns, a workbook."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+from zipfile import ZipFile
+
+import pandas as pd
+
+from grader.reading.words import MISSING, OOM, label
+from grader.rows import MOST_BYTES, MOST_ROWS, read_bytes, read_text
+from scaling.core.errors import UserError
+
+MOST_SHEET_ROWS = 2000
+"""Of a workbook, whose columns may be many."""
+Records = list[tuple[int, list[str]]]
+"""Lines by their number, as fields."""
+SPACES = [r"\s{2,}", r"\s+"]
+"""Separators of last resort."""
+VALUE = re.compile(r"[~≈<>(* ]*[-+−]?[.,]?\d")
+
+
+class Grid(NamedTuple):
+    """A table: the text before it, its first line, its header, its rows, what separates fields."""
+
+    caption: str
+    line: int
+    header: list[list[str]]
+    rows: Records
+    separator: str
+
+
+def grids(path: Path) -> list[Grid]:
+    """The tables of the file at `path`, whatever its kind.
+
+    Raises UserError for a file that cannot be read, and for a row with too few or many fields.
+    """
+    if not (data := read_bytes(path)).startswith(b"PK"):
+        separator, lines = records(path)
+        return list(_grids(path, lines, separator))
+    try:
+        with ZipFile(BytesIO(data)) as book:
+            if sum(part.file_size for part in book.infolist()) > MOST_BYTES:
+                raise ValueError("it has too many cells")
+        sheets = pd.read_excel(
+            path, None, header=None, dtype=str, keep_default_na=False, nrows=MOST_SHEET_ROWS
+        )
+        if any(len(sheet) == MOST_SHEET_ROWS for sheet in sheets.values()):
+            raise ValueError(f"it has {MOST_SHEET_ROWS:,} lines")
+    except Exception as error:  # A reader of workbooks raises whatever it meets.
+        raise UserError(f"{path} cannot be read as a workbook ({error}); save it as CSV") from error
+    found = list[Grid]()
+    for name, sheet in sheets.items():
+        cells = sheet.fillna("").map(lambda cell: str(cell).strip()).to_numpy().tolist()
+        found += _grids(path, list(enumerate(cells, 1)), "sheet", str(name))
+    return found
+
+
+def records(path: Path) -> tuple[str, Records]:
+    """What separates the fields of a text file, and its lines as fields."""
+    lines = read_text(path).splitlines(keepends=True)
+    if len(lines) > MOST_ROWS:
+        raise UserError(f"{path}: there are more than {MOST_ROWS:,} lines; hand in fewer")
+    if any(line.startswith("|") or ("|" in line and _rules(line)) for line in lines):
+        bars = any(line.startswith("|") for line in lines)
+        split = [
+            [line]
+            if bars and not line.lstrip().startswith("|")
+            else re.split(r"(?<!\\)\|", re.sub(r"^\s*\||\|\s*$", "", line))
+            for line in lines
+        ]
+        return "|", [
+            (number, [field.strip(" \t\r\n*`") for field in fields])
+            for number, (line, fields) in enumerate(zip(lines, split, strict=True), 1)
+            if not _rules(line)
+        ]
+    stated = re.match(r"(?i)\s*\"?sep=(.)", lines[0]) if lines else None
+    lines[:1] = ["\n"] if stated else lines[:1]
+    try:
+        for separators in ([stated[1]] if stated else ["\t", ";", ",", "|"], SPACES):
+            choices = {one: _split(lines, one) for one in separators}
+            best = max(choices, key=lambda one: _alike(choices[one]))
+            if _alike(choices[best]):
+                break
+    except csv.Error as error:
+        raise UserError(
+            f"{path} cannot be read as a CSV table ({error}); save it as one"
+        ) from error
+    return best, choices[best]
+
+
+def _rules(line: str) -> bool:
+    """Whether a line is drawn, as the one below the header of a table in Markdown is."""
+    return "-" in line and not line.strip(" \t\r\n|:+=-")
+
+
+def _split(lines: list[str], separator: str) -> Records:
+    if separator in SPACES:
+        return [(n, re.split(separator, line.strip())) for n, line in enumerate(lines, 1)]
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=separator != "\t")
+    return [(reader.line_num, [field.strip() for field in fields]) for fields in reader]
+
+
+def _alike(lines: Records) -> int:
+    """How many lines have the commonest number of fields above one."""
+    return max(Counter(len(fields) for _, fields in lines if len(fields) > 1).values(), default=0)
+
+
+def _grids(path: Path, lines: Records, separator: str, name: str = "") -> Iterator[Grid]:
+    """A table begins with a header, after lines of text; the next header begins another one."""
+    texts, header, rows, first = [name], list[list[str]](), Records(), 0
+    for line, fields in [*lines, (0, ["the end"])]:
+        heads = any(fields) and (not header or _heads(fields))
+        if rows and (heads or (any(fields) and len(fields) == 1)):
+            yield Grid(" ".join(filter(None, texts[-2:])), first, header, rows, separator)
+            texts, header, rows = [name], [], []
+        if sum(map(bool, fields)) == 1 and (len(fields) == 1 or not header):
+            texts += [field.strip("# :") for field in fields if field]
+        elif heads:
+            first = first if header else line
+            header.append(fields)
+        elif any(fields):
+            width = len(header[0])
+            if separator in (",", ";") or any(fields[width:]):
+                check_width(path, line, fields, header[0])
+            rows.append((line, [*fields, *[""] * width][:width]))
+
+
+def check_width(path: Path, line: int, fields: list[str], header: list[str]) -> None:
+    """Refuse a line that has not as many fields as the header."""
+    if len(fields) < len(header) or any(fields[len(header) :]):
+        raise UserError(
+            f"{path}, line {line}: the line has not as many fields as the first one; count its "
+            "commas"
+        )
+
+
+def _heads(fields: list[str]) -> bool:
+    """Whether a line has no figure, or names what the whole numbers beside the name are of."""
+    first, *others = filter(None, fields)
+    if not any(VALUE.match(f) or f.lower() in MISSING or OOM.fullmatch(f) for f in fields):
+        return True
+    names = not VALUE.match(first) and label(first).field in ("gpus", "batch_size") and others
+    return bool(names and all(other.isdecimal() or label(other).values for other in others))

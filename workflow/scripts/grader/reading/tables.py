@@ -1,0 +1,260 @@
+"""The cells of a table by what they hold, whether its columns or its rows say so."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import get_args
+
+from grader.reading.grids import Grid
+from grader.reading.words import MISSING, OOM, Label, decimal_comma, label, number
+from grader.rows import Timing
+from scaling.core.errors import UserError
+from scaling.core.records.fields import Status
+
+AXES = {"gpus": "batch_size", "batch_size": "gpus"}
+REPEATED = [*AXES, "study", "strategy", "model"]
+"""What may stand in the first of several rows alone."""
+IDENTITY = [*REPEATED, "parameters", "status", "count"]
+FIGURES = [name for name in Timing.model_fields if name not in IDENTITY]
+WHOLE, WITHOUT = "epoch_seconds", "epoch_seconds_without_loading"
+TIMES = [WHOLE, "time", "throughput"]
+QUANTITIES = [*FIGURES, *TIMES]
+EXACT = {*Timing.model_fields} - {"count", "epoch_seconds_min", "epoch_seconds_max"}
+"""The columns of timings.csv: what has them all is read as it stands."""
+Row = dict[str, str]
+"""The fields of a cell as texts, and the `line` of the file it stands in."""
+
+
+class Table:
+    """Hold the table `grid` of the file at `path`, with what each column is.
+
+    A rate of `images` becomes the seconds of an epoch. Raises UserError where a column or its
+    numbers may be read in two ways.
+    """
+
+    def __init__(self, path: Path, grid: Grid, images: int) -> None:
+        self.where, self.grid, self.images = f"{path}, line {grid.line}", grid, images
+        self.heads = _heads(grid.header)
+        self.bare = [next(filter(str.isdecimal, parts), "") for parts in self.heads]
+        words = [" ".join(p for p in dict.fromkeys(h) if not p.isdecimal()) for h in self.heads]
+        corner = re.split(r"[\\/|]", words[0])[0] if any(self.bare) else words[0]
+        self.labels = [label(text.strip()) for text in [corner, *words[1:]]]
+        columns = zip(*(fields for _, fields in grid.rows), strict=True)
+        self.cells = [[text for text in column if text] for column in columns]
+        self.exact = {one.field for one in self.labels} >= EXACT
+        self.ours = grid.separator == "," and {parts[0] for parts in self.heads} >= EXACT
+        self.comma = self._decimal_comma()
+        self.told = [j for j, cells in enumerate(self.cells) if self._tells(j, cells)]
+        self.keys = self._keys()
+        self.fields = self._fields()
+        read = {*self.told, *self.keys.values(), *self.fields}
+        left = [j for j, cells in enumerate(self.cells) if cells and j not in read]
+        self.passed = [self.labels[j].text for j in left if self.labels[j].text]
+
+    def _decimal_comma(self) -> bool:
+        cells = [text for column in self.cells for text in column]
+        if self.exact and self.grid.separator == ",":
+            return False
+        if (comma := decimal_comma(cells)) is None and self.grid.separator != ";":
+            one = next(text for text in cells if re.search(r"\d,\d", text))
+            raise UserError(
+                f"{self.where}: {one} may have a decimal comma or separate thousands; write it "
+                "with a decimal point, or without a comma"
+            )
+        return comma is not False
+
+    def _tells(self, j: int, cells: list[str]) -> bool:
+        """Whether the cells of a column are labels, as `1-GPU` is."""
+        told = self.labels[j].field not in IDENTITY and bool(cells)
+        return told and all(label(cell).values for cell in cells)
+
+    def _keys(self) -> dict[str, int]:
+        """The columns of what a row is about: of two batch sizes that of each GPU."""
+        found = dict[str, int]()
+        for j, one in sorted(enumerate(self.labels), key=lambda pair: pair[1].whole):
+            if one.field in IDENTITY and not one.values and self._counts(j):
+                found.setdefault(one.field, j)
+        if not self.labels[0].text and 0 not in self.told:
+            across = {axis for one in self.labels for axis in one.values}
+            found.setdefault("gpus" if "batch_size" in {*across, *found} else "batch_size", 0)
+        return found
+
+    def _counts(self, j: int) -> bool:
+        """Whether a column that is called by an axis has whole numbers."""
+        axis = self.labels[j].field
+        return self.exact or axis not in AXES or all(self._count(f, axis) for f in self.cells[j])
+
+    def _fields(self) -> dict[int, tuple[str, Label]]:
+        """The field of each column of figures, and the words that say what they are."""
+        alike = dict[tuple[str, str], list[int]]()
+        for j, one in enumerate(self.labels):
+            if j in {*self.told, *self.keys.values()} or not (self.cells[j] or self.exact):
+                continue
+            if one.field.startswith("?"):
+                raise UserError(f"{self.where}: `{one.text}` may be {one.field[1:]}; say which")
+            if one.field in QUANTITIES or self.bare[j] or one.values:
+                quantity = self._quantity(j)
+                field = WHOLE if quantity.field in TIMES else quantity.field
+                alike.setdefault((field, f"{one.values} {self.bare[j]}"), []).append(j)
+        found = dict[int, str]()
+        for (field, where), same in alike.items():
+            if field == WHOLE:
+                same = [j for j in same if self.labels[j].field != "throughput"] or same
+                if len(same) == 2 and (WITHOUT, where) not in alike:
+                    shorter, same = self._shorter(*same)
+                    found |= dict.fromkeys(shorter, WITHOUT)
+            if len(same) > 1:
+                names = " and ".join(f"`{self.labels[j].text}`" for j in same[:4])
+                raise UserError(
+                    f"{self.where}: {names} may each be the {said(field)}; keep one of them, or "
+                    "write how they differ"
+                )
+            found[same[0]] = field
+        return {j: (field, self._quantity(j)) for j, field in found.items()}
+
+    def _quantity(self, j: int) -> Label:
+        """What a column's figures are, by its header or else by the corner or the text above."""
+        own, others = self.labels[j], [self.labels[0], label(self.grid.caption)]
+        known = [one for one in others if one.field in QUANTITIES]
+        if own.field not in QUANTITIES and not known:
+            raise UserError(
+                f"{self.where}: nothing says what the figures of `{self.heads[j][-1]}` are; "
+                "write seconds, speedup or another quantity above them"
+            )
+        field = own.field if own.field in QUANTITIES else known[0].field
+        unit = next((one.factor for one in known if one.field == field), None)
+        return own._replace(field=field, factor=own.factor or unit)
+
+    def _shorter(self, a: int, b: int) -> tuple[list[int], list[int]]:
+        """Of two times the one that is no total, else is never longer; then the other or both."""
+        one, other = self.labels[a], self.labels[b]
+        pairs = [[number(fields[j], self.comma) for j in (a, b)] for _, fields in self.grid.rows]
+        less = {Decimal(x[0]) < Decimal(y[0]) for x, y in pairs if x and y and x[0] != y[0]}
+        if one.whole != other.whole:
+            less = {other.whole}
+        if len(less) != 1 or one.text == other.text:
+            return [], [a, b]
+        return ([a], [b]) if less.pop() else ([b], [a])
+
+    def rows(self) -> list[Row]:
+        """The cells of the table, one for each of what its rows and columns are about."""
+        found, above = list[Row](), Row()
+        for line, fields in self.grid.rows:
+            for field, j in self.keys.items():
+                if fields[j] or self.exact or field not in REPEATED:
+                    above[field] = self._plain(field, fields[j])
+            about = {"line": str(line), **label(self.grid.caption).values}
+            about |= {field: text for field, text in above.items() if text or self.exact}
+            for j in self.told:
+                about |= label(fields[j]).values
+            by = dict[str, Row]()
+            for j, (field, one) in self.fields.items():
+                bare = {self._across: self.bare[j]} if self.bare[j] else {}
+                where = {**about, **one.values, **bare}
+                row = by.setdefault(str([where.get(name) for name in REPEATED]), where)
+                text = fields[j]
+                if text.lower() in get_args(Status) or OOM.fullmatch(text):
+                    row.setdefault("status", self._plain("status", text))
+                elif self.exact or (text and text.lower() not in MISSING):
+                    row[field] = self._figure(text, one, row)
+            found += [r for r in by.values() if self.exact or r.keys() & {*FIGURES, "status"}]
+        return [self._of_each_gpu(row) for row in found]
+
+    @property
+    def _across(self) -> str:
+        """What a header is that is a number alone."""
+        told = {axis for j in self.told for text in self.cells[j] for axis in label(text).values}
+        return AXES["batch_size" if "batch_size" in {*self.keys, *told} else "gpus"]
+
+    def sources(self) -> Iterator[tuple[str, str, str]]:
+        """Each field that was found, the words that say so, and what its figures are of."""
+        caption = label(self.grid.caption)
+        found = [(axis, caption.text) for axis in caption.values]
+        found += [
+            (field, self.heads[j][-1] or self.labels[j].text or field)
+            for field, j in self.keys.items()
+        ]
+        found += [
+            (x, text) for j in self.told for text in self.cells[j] for x in label(text).values
+        ]
+        for j, (field, _) in self.fields.items():
+            found += [(axis, self.heads[j][0]) for axis in self.labels[j].values]
+            found += [(self._across, self.bare[j])] if self.bare[j] else []
+            found += [(field, self.heads[j][-1] or self.labels[j].text)]
+        notes = {field: _note(field, one) for field, one in self.fields.values()}
+        notes["batch_size"] = ", of all GPUs" if self._of_all else ", per GPU"
+        yield from ((field, words, notes.get(field, "")) for field, words in found)
+
+    @property
+    def _of_all(self) -> bool:
+        return "batch_size" in self.keys and self.labels[self.keys["batch_size"]].whole
+
+    def _of_each_gpu(self, row: Row) -> Row:
+        batch, gpus = _small(row.get("batch_size", "")), _small(row.get("gpus", ""))
+        if self._of_all and batch and gpus:
+            row["batch_size"] = f"{batch} / {gpus}" if batch % gpus else str(batch // gpus)
+        return row
+
+    def _plain(self, field: str, text: str) -> str:
+        """A cell of a field that is no figure, as `Timing` has it."""
+        if field in ("strategy", "status"):
+            return label(text).values.get(field, "oom" if OOM.fullmatch(text) else text.lower())
+        if field in ("study", "model"):
+            return re.sub(r"\s+", "-", text)
+        return self._count(text, field) or text
+
+    def _count(self, text: str, axis: str) -> str:
+        """The whole number in a cell, "" if there is none."""
+        digits, _ = number(text, self.comma) or ("", None)
+        found = re.fullmatch(r"(\d+)(?:\.0+)?", digits)
+        return found[1] if found else label(text).values.get(axis, "")
+
+    def _figure(self, text: str, one: Label, row: Row) -> str:
+        """A figure in seconds, GB/s, percent or times; as it stands where it is none."""
+        if not (found := number(text, self.comma)):
+            return text
+        digits, unit = found
+        factor = unit or one.factor or Decimal(1)
+        if factor == 1 and one.field != "throughput":
+            return digits
+        value = Decimal(digits)
+        if not (value and abs(value.adjusted()) < 15):
+            return digits
+        if one.field == "throughput":
+            gpus = _small(row.get("gpus", "")) if one.per_gpu else 1
+            factor = self.images / value / value / (gpus or 1)
+        product, last = value * factor, factor.scaleb(int(value.as_tuple().exponent))
+        if factor.normalize().as_tuple().digits == (1,):
+            return str(product)
+        return str(round(product, min(-last.adjusted() - 1, 25 - product.adjusted())))
+
+
+def _note(field: str, one: Label) -> str:
+    if one.field == "throughput":
+        return ", images per second" + (" of each GPU" if one.per_gpu else "")
+    if field == WITHOUT and one.field == "time":
+        return ", the shorter time"
+    return f" x {one.factor}" if one.factor not in (None, 1) else ""
+
+
+def _small(text: str) -> int:
+    """A number that a batch or GPUs may have, else 0."""
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
+
+
+def _heads(header: list[list[str]]) -> list[list[str]]:
+    """The parts of each column's header; an empty one above others continues the one before."""
+    width, lines = len(header[0]), list[list[str]]()
+    for above, line in enumerate(header, 1 - len(header)):
+        filled = list[str]()
+        for part in [*line, *[""] * width][:width]:
+            filled.append(part or (filled[-1] if filled and above else ""))
+        lines.append(filled)
+    return [list(parts) for parts in zip(*lines, strict=True)]
+
+
+def said(field: str) -> str:
+    """A field of `Timing` in words."""
+    words = {"gpus": "GPUs", "batch_size": "batch"}
+    return words.get(field, field.removeprefix("printed_").replace("epoch_", "").replace("_", " "))

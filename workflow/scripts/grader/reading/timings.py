@@ -1,0 +1,118 @@
+"""The studies of a file of times, whatever its columns are called, and how they were read."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pandas as pd
+from pydantic import ValidationError
+
+from grader import rows as models
+from grader.reading.grids import check_width, grids, records
+from grader.reading.tables import FIGURES, IDENTITY, Row, Table, said
+from scaling.core.errors import UserError
+
+NEEDED = {"GPUs": {"gpus"}, "batch size": {"batch_size"}, "time or speedup": {*FIGURES}}
+KEY = ["strategy", "gpus", "batch_size"]
+
+
+def read_rows(path: Path, model: type[models.Row]) -> Iterator[dict[str, Any]]:
+    """Yield every row of the table at `path` as fields of `model`, and its number as `line`.
+
+    Raises UserError, which names file, line and column, when the file is no table, columns are
+    missing, a row has too few or too many fields, or a field is not what it should be.
+    """
+    (_, header), *lines = records(path)[1] or [(1, list[str]())]
+    names = list(map(str.lower, header))
+    required = [name for name, field in model.model_fields.items() if field.is_required()]
+    if lacks := [name for name in required if name not in names]:
+        raise UserError(f"{path}, line 1: there is no column {', '.join(lacks)}; add it")
+    for line, fields in lines:
+        if any(fields):
+            check_width(path, line, fields, names)
+            yield _checked(path, model, dict(zip(names, fields, strict=True)) | {"line": str(line)})
+
+
+def read_timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame, str]]:
+    """The rows of each study in the file at `path`, and in words how they were read.
+
+    A table that goes on with the cells of the one before is a part of its study. `name` is that of
+    a study that states none; a rate of `images` becomes the time of an epoch. The words are empty
+    for a file of exactly our columns.
+    """
+    found, passed, ours = dict[str, list[Row]](), list[str](), True
+    sources = dict[str, dict[str, str]]()
+    tables = [Table(path, grid, images) for grid in grids(path)]
+    if not tables:
+        raise UserError(f"{path} has no row of a table; write one for each cell of the study")
+    for table in tables:
+        rows = table.rows()
+        known = {field for row in rows for field in row} | {*table.keys}
+        if lacks := [words for words, fields in NEEDED.items() if not fields & known]:
+            there = ", ".join(f"`{one.text[:40]}`" for one in table.labels[:12] if one.text)
+            passed.append(f"{table.where}: there is no column of {', '.join(lacks)} among {there}")
+            continue
+        ours = ours and table.ours
+        passed += [f"`{text}`" for text in table.passed]
+        for field, words, note in table.sources():
+            sources.setdefault(field, {}).setdefault(words, note)
+        for study in dict.fromkeys(row.setdefault("study", name) for row in rows):
+            _add(found, study, [row for row in rows if row["study"] == study])
+    if not found:
+        raise UserError(f"{passed[0]}; add what is missing")
+    reading = "" if ours else _words(sources, passed)
+    heads = {field: next(iter(words)) for field, words in sources.items()}
+    return {study: (_frame(path, study, rows, heads), reading) for study, rows in found.items()}
+
+
+def _add(found: dict[str, list[Row]], study: str, rows: list[Row]) -> None:
+    """Add the cells of a table to a study, or to a new one where they contradict it."""
+    for name in [study, *(f"{study}-{number}" for number in range(2, 1000))]:
+        known = {_key(row): row for row in found.get(name, [])}
+        pairs = [(row, known.get(_key(row), row)) for row in rows]
+        if all(a[f] == b[f] for a, b in pairs for f in a.keys() & b.keys() & {*FIGURES}):
+            break
+    for row, other in pairs:
+        if other is row:
+            found.setdefault(name, []).append(row)
+        else:
+            other |= row | {"line": other["line"]}
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return tuple(row.get(field, "") for field in KEY)
+
+
+def _checked(
+    path: Path, model: type[models.Row], row: Row, heads: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    try:
+        return {"line": int(row["line"]), **model.model_validate(row).model_dump()}
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        column = str(wrong["loc"][0])
+        where = f"{path}, line {row['line']}"
+        if column not in row:
+            raise UserError(f"{where}: there is no {said(column)}; write it") from error
+        raise UserError(
+            f"{where}, column {heads.get(column, column)}: {row[column]!r}: {wrong['msg']}"
+        ) from error
+
+
+def _frame(path: Path, study: str, rows: list[Row], heads: dict[str, str]) -> pd.DataFrame:
+    found = [_checked(path, models.Timing, row, heads) | {"study": study} for row in rows]
+    return pd.DataFrame(found, columns=["line", *models.Timing.model_fields])
+
+
+def _words(sources: dict[str, dict[str, str]], passed: list[str]) -> str:
+    """Which words of the tables were taken for what, what is not there and what was not read."""
+    parts = [
+        f"{said(field)} = `{words}`{' etc.' if len(sources[field]) > 1 else ''}{note}"
+        for field in [*IDENTITY, *FIGURES]
+        for words, note in list(sources.get(field, {}).items())[:1]
+    ]
+    lacks = ", ".join(name for name in ("strategy", "model") if name not in sources)
+    parts += [f"not stated: {lacks}"] if lacks else []
+    parts += [f"not read: {', '.join(dict.fromkeys(passed))}"] if passed else []
+    return "; ".join(parts)

@@ -1,0 +1,129 @@
+"""What the words of a table mean: labels of its rows and columns, and figures with their units."""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from grader.rows import Timing
+
+GPU = r"(?:\w*gpus?|devices?|cards?|ranks?|world size|n?procs?|processes)"
+IMAGE = r"(?:im(?:age|g)s?|samples?|examples?)"
+STEP = r"(?:it|iter|iterations?|steps?|batch(?:es)?)"
+FIELDS = {
+    "printed_utilization_percent": r"\butil(?!.*\b[kmg]i?b)",
+    "throughput": rf"throughput|\b{IMAGE} ?(?:per|/) ?s(?:ec(?:ond)?)?\b",
+    "printed_bandwidth_gb_per_s": r"bandwidth|\bbw\b|\b[kmgt](?:i?b|bit)(?:/| per )s|[kmgt]bps",
+    "printed_speedup": r"speed ?up|\bspeed\b|\bsu\b|beschleunig",
+    "printed_compute_seconds": r"\bcomp(?:ut|\b)",
+    "epoch_seconds_without_loading": r"\b(?:w/?o|without|excl\w*|no)\b.*(?:load|data|\bi/?o\b)",
+    "without another part": r"\b(?:w/?o|without|excl\w*)\b",
+    "printed_communication_seconds": r"\bcomm|all ?reduce|exchange",
+    "epoch_seconds": r"\b(?:incl\w*|with|w/)\b.*load",
+    "?seconds or the speedup": r"^s$",
+    "": r"\bstd|deviat|varian|error|loss|\bacc|\blr\b|memory|worker|effic|load|per node|epochs$",
+    "of a step": rf"(?:per|/) ?{STEP}\b|\b{STEP} (?:time|ms)|\b{STEP} ?/ ?s",
+    "?minutes or the minimum": r"(?:time|epoch) min$|^min$",
+    "epoch_seconds_max": r"\bmax(?:imum)? |slowest|(?:time|epoch).* max\b",
+    "epoch_seconds_min": r"^min(?:imum)? |fastest|(?:time|epoch) s\w* min\b",
+    "time": r"time|second|\b(?:secs?|m?s|t|min|minutes|hours|h|total(?! batch))\b|durat|elaps|zeit",
+    "batch_size": rf"batch|\bbs\b|^b$|^{IMAGE}$",
+    "gpus": rf"\b{GPU}\b|^[np]$",
+    "parameters": r"\bparam",
+    "model": r"\bmodel|network|architect",
+    "strategy": r"strateg|method|parallel|\bmode\b",
+    "status": r"status|\bstate\b|outcome",
+    "study": r"\bstudy|experiment|\bgroup\b|\bteam\b|author|student",
+    "count": r"^(?:n )?(?:count|runs|repeats)$",
+}
+"""What a label is called by, the first that is found; "" for what is passed over."""
+VALUES = {
+    "batch_size": rf"(?:batch(?: ?size)?|\bbs|\bb)(?: ?(?:per|/) ?{GPU})?(?: of)? ?[=:]? ?(\d+)"
+    rf"|(\d+) ?(?:{IMAGE})? ?(?:per|/) ?{GPU}|(\d+) batch",
+    "gpus": rf"(\d+) ?[x×]? ?{GPU}\b|\b{GPU} ?[=:]? ?(\d+)|\bn ?[=:]? ?(\d+)"
+    r"|^(\d+) ?[x×]? ?(?:[avhptl]\d|rtx|gtx|tesla|nvidia)",
+}
+"""What a label fixes, as `Batch size 32 per GPU` does."""
+STRATEGIES = {"ddp": r"\bddp\b|distributed(?: data parallel)?", "dp": r"\bdp\b|data ?parallel"}
+UNITS = {
+    "60": r"[(\[/ ]min\w*[)\]]|\bin min|minutes|mins\b",
+    "0.001": r"\bms\w*\b|milli|\bmb(?:/| per|ps)",
+    "3600": r"\b(?:h|hrs?|hours?)\b",
+    "0.125": r"[gG]bit|Gb(?:/|ps)",
+    "1.073741824": r"\bgib",
+    "0.001048576": r"\bmib",
+    "1": r"\bs(?:ecs?)?\b|second|\bgb",
+}
+"""What a unit is worth, in seconds or GB/s."""
+MISSING = {"-", "–", "—", "--", "---", "−", "n/a", "na", "nan", "none", "null", "/", "?", "#n/a"}
+OOM = re.compile(r"(?i)(?:cuda |gpu )?(?:oom|out.of.memory)(?: error)?")
+NUMBER = re.compile(
+    r"[~≈ ]*([-+−]?\d[\d.,' \u00a0\u202f]*(?:[eE][-+]?\d+)?) ?(?:±.*|\(.*\))? ?([%x×]|[a-zA-Zµ/]*)"
+)
+
+
+class Label(NamedTuple):
+    """What a label says: a `field` of `Timing` or `FIELDS`, and the `values` that it fixes.
+
+    A number counts `factor` seconds or GB/s, None where no unit is named. A rate may be that
+    `per_gpu`, a batch or a time the `whole`.
+    """
+
+    text: str
+    field: str
+    values: Mapping[str, str] = MappingProxyType({})
+    factor: Decimal | None = None
+    per_gpu: bool = False
+    whole: bool = False
+
+
+@lru_cache(10_000)
+def label(text: str) -> Label:
+    """What the label `text` says."""
+    if text.strip().lower() in Timing.model_fields:
+        return Label(text, text.strip().lower(), factor=Decimal(1))
+    raw = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=\w)\(s\)|[\s_#*`$-]+", " ", text[:200]).strip()
+    if cell := re.fullmatch(r"(\d+) ?[x×] ?(\d+)", raw):
+        return Label(text, "", {"gpus": cell[1], "batch_size": cell[2]})
+    plain, values = raw.lower(), dict[str, str]()
+    for field, pattern in VALUES.items():
+        if found := re.search(pattern, plain):
+            values[field] = next(filter(None, found.groups()))
+            plain = plain.replace(found[0], " ", 1)
+    for strategy, pattern in STRATEGIES.items():
+        if re.search(pattern, plain):
+            values["strategy"], plain = strategy, re.sub(pattern, " ", plain)
+    rest = re.sub(rf"(?:per|/) ?{GPU}", " ", plain).strip()
+    units = (x for x, pattern in UNITS.items() if re.search(pattern, f"{raw} {rest}"))
+    return Label(
+        text,
+        next((field for field, pattern in FIELDS.items() if re.search(pattern, rest)), ""),
+        values,
+        next(map(Decimal, units), None),
+        per_gpu=rest != plain,
+        whole=bool(re.search(r"global|total|effective|overall|full|wall", rest)),
+    )
+
+
+def number(text: str, comma: bool) -> tuple[str, Decimal | None] | None:
+    """The digits of a number and what its unit is worth, with `comma` for a decimal comma."""
+    found = NUMBER.fullmatch(text.strip("* `$"))
+    if not found or (found[2].isalpha() and found[2] != "x" and not label(f"({found[2]})").field):
+        return None
+    digits = re.sub(r"[ '\u00a0\u202f]", "", found[1]).replace("−", "-")
+    if comma:
+        digits = digits.replace(".", "").replace(",", ".")
+    elif re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?", digits):
+        digits = digits.replace(",", "")
+    return (digits, label(f"({found[2]})").factor) if "," not in digits else None
+
+
+def decimal_comma(cells: list[str]) -> bool | None:
+    """Whether numbers of these cells have a decimal comma; None where that cannot be told."""
+    figures = [found[1] for cell in cells if (found := NUMBER.fullmatch(cell.strip("* `$")))]
+    commas = [one for one in figures if "," in one]
+    if not commas or any(re.search(r"^[^,]*\.(?!\d{3}(?:,|$))\d|,\d+[.,]", one) for one in figures):
+        return False
+    return True if any(re.search(r"^\D?0,|,(?!\d{3}$)|\.", one) for one in commas) else None
