@@ -34,8 +34,9 @@ class Mistake(BaseModel):
 
 
 MISTAKES = {
-    name: Mistake(**entry)
-    for name, entry in yaml.safe_load(MISTAKES_FILE.read_text(encoding="utf-8")).items()
+    name: Mistake(severity=severity, **entry)
+    for severity, found in yaml.safe_load(MISTAKES_FILE.read_text(encoding="utf-8")).items()
+    for name, entry in found.items()
 }
 
 
@@ -56,13 +57,13 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
     rows: list[dict[str, Any]] = []
     with np.errstate(all="ignore"):
         for strategy in study.strategies:
-            cells = of_strategy(study, strategy, train_images)
+            cells, named = plausibility.as_seconds(of_strategy(study, strategy, train_images))
             verdict = verdicts(cells, stated, ring)
-            named = causes(cells, verdict)
-            for cause in named:
+            for cause in (explained := causes(cells, verdict)):
                 # What a wrong time implies is no finding of its own.
                 for index in np.flatnonzero(cause.cells) if cause.quantity in TIMES else ():
                     cells = cells.with_time(cause.quantity, int(index), of(np.nan))
+            named += explained
             named += [c for check in plausibility.CHECKS for c in check(cells, verdict)]
             rows += [row for one in named for row in _rows(cells, one, id(one))]
             gaps = plausibility.missing(cells)
