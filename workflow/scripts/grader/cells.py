@@ -74,7 +74,10 @@ class Cells:
         }
         whole, without, lowest, highest = (self.columns[name] for name in TIMES)
         found = {name: of(array) for name, array in arrays.items()} | self.columns
-        found |= {"T": whole, "W": without, "T1": whole.take(first), "W1": without.take(first)}
+        compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
+        # One GPU computes all the time that it does not load.
+        single = without.where(without.known, compute).take(first)
+        found |= {"T": whole, "W": without, "T1": whole.take(first), "W1": single}
         together = self.of_batch(1, self.gpus * self.batch)
         found |= {"TNb": whole.take(together), "WNb": without.take(together)}
         least = min(self.batch[self.gpus == 1], default=0)
@@ -86,9 +89,9 @@ class Cells:
             "highest": highest,
             "range": Interval(lowest.low, highest.high),
         }
-        compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
         fits, unknown = compute.low <= whole.high, whole * np.nan
-        found["fitting"] = compute.where(fits, unknown)
+        sound = compute.meets(found["T1"] / n) | compute.meets(found["W1"] / n)
+        found["fitting"] = compute.where(fits & ~sound, unknown)
         found["exceeding"] = compute.where(~fits, unknown)
         votes = []
         for time in ("T", "W"):

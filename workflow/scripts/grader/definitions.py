@@ -216,4 +216,4 @@ def _of_others(cells: Cells, one: Verdict) -> Iterator[Slip]:
     if one.quantity == "compute_seconds" and len(there) > 1:
         few, more = (one.said.take(cells.of_batch(n)) for n in there[:2])
         other = few.where(cells.gpus != there[0], more)
-        yield Slip("same_for_all", other * AROUND)
+        yield Slip("same_for_all", (other * AROUND).where(cells.gpus > 1, other * np.nan))

@@ -18,7 +18,7 @@ from grader.study import TIMES
 
 COMMUNICATION_FACTOR = 2.0
 """Largest over smallest communication of an iteration that is worth no remark."""
-FIXED, TIGHT = 0.03, 0.1
+FIXED, TIGHT = 0.03, 0.25
 """A part of T(1,b) that is worth a remark, and how much of it the fit may be off."""
 COINCIDENCE = 0.001
 """How many pairs of equal times chance may be expected to give before a pair is no remark."""
