@@ -15,6 +15,7 @@ from grader.study import PRINTED, TIMES, PublishedStudy
 from scaling.registry.strategy import STRATEGIES
 
 FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
+PARAMETERS: dict[str, int] = FORMULAS["parameters"]
 
 
 @dataclass(frozen=True)
@@ -136,12 +137,12 @@ def _every(holds: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def _peak(study: PublishedStudy) -> tuple[str, float]:
-    """The GPU that a study names and the FLOP/s of its peak."""
+    """The GPU that a study names and the TFLOP/s of its peak."""
     text = re.sub(r"[^a-z0-9]+", " ", f"{study.name} {study.description.hardware}".lower())
     for name, peak in sorted(FORMULAS["peaks"].items(), key=lambda one: -len(one[0])):
         if re.search(rf"(?<![a-wyz0-9]){name.lower().replace(' ', ' ?')}(?![a-z0-9])", text):
-            return f"{name}, {peak:g} TFLOP/s", peak * 1e12
-    return "H100, 495 TFLOP/s", 495e12
+            return name, peak
+    return "H100", FORMULAS["peaks"]["H100"]
 
 
 def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cells:
@@ -161,7 +162,9 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
         columns[name] = printed((row.get(column) for row in every), units=1)
         columns[name].low[len(own) :] = columns[name].high[len(own) :] = np.nan
     gpu, peak = _peak(study)
-    gflop = FORMULAS["gflop_of_image"].get(study.parameters, np.nan)
+    # A network that nobody describes is the lab's.
+    parameters = study.parameters or PARAMETERS["resnet18-cifar"]
+    gflop = FORMULAS["gflop_of_image"].get(parameters, np.nan)
     return Cells(
         strategy,
         np.array([row["gpus"] for row in every]),
@@ -171,6 +174,6 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
         count=np.array([row.get("count") or np.nan for row in every], dtype=float),
         images=train_images,
         gradient_bytes=study.gradient_bytes,
-        gpu=gpu,
-        arithmetic=train_images * gflop * 1e9 / peak,
+        gpu=f"{gpu}, {peak:g} TFLOP/s; {gflop:g} GFLOP an image",
+        arithmetic=train_images * gflop / peak / 1e3,
     )

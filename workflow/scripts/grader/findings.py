@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from grader import plausibility
 from grader.causes import Cause, causes
-from grader.cells import FORMULAS, Cells, of_strategy
+from grader.cells import FORMULAS, PARAMETERS, Cells, of_strategy
 from grader.definitions import verdicts
 from grader.intervals import of
 from grader.study import TIMES, PublishedStudy
@@ -19,7 +19,6 @@ from grader.study import TIMES, PublishedStudy
 MISTAKES_FILE = Path(__file__).with_name("mistakes.yaml")
 SEVERITIES = ["error", "warning", "info"]
 WORDS: dict[str, str] = FORMULAS["words"]
-PARAMETERS: dict[str, int] = FORMULAS["parameters"]
 
 
 class Mistake(BaseModel):
