@@ -1,6 +1,5 @@
 """What a page says of a published study: findings by cause, and its figures with the wrong ones."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -94,16 +93,13 @@ class Judged:
         """A row for each cell: times and figures as printed, and the findings each is one of."""
         columns = ["epoch_seconds", "epoch_seconds_without_loading", *PRINTED]
         marks: dict[tuple[Any, ...], list[str]] = {}
-        rights: dict[tuple[Any, ...], dict[float, str]] = {}
+        rights: dict[tuple[Any, ...], str] = {}
         for one in self.rows[self.rows["severity"] != "info"].itertuples():
             column = one.quantity if one.quantity in columns else "cell"
             key = (one.strategy, one.gpus, one.batch_size)
-            right = (
-                {}
-                if math.isnan(one.expected_low)
-                else {round(float(one.found), 9): _figures(one)[1]}
-            )
-            rights.setdefault((*key, column), right)
+            if not pd.isna(one.expected_low):
+                said = round(float(str(one.found)), 9)
+                rights.setdefault((*key, column, said), _figures(one)[1])
             marks.setdefault((*key, column), []).append(f"finding {one.number}")
         marked, rows, table = {key[:3] for key in marks}, list[dict[Any, Any]](), self.study.rows
         if len(table) > SHOWN_ROWS:
@@ -116,8 +112,8 @@ class Judged:
                 row[column] = "" if value is None or pd.isna(value) else f"{value:f}"
             for column in (*columns, "cell"):
                 # What a finding found may be another figure than the one it is marked at.
-                said = round(float(row.get(column) or "nan"), 9)
-                right = rights.get((*key, column), {}).get(said)
+                found = round(float(row.get(column) or "nan"), 9)
+                right = rights.get((*key, column, found))
                 expected = [f"expected {right}"] if right else []
                 row[f"{column}_marks"] = ", ".join(expected + marks.get((*key, column), []))
             rows.append(row)
