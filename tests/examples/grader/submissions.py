@@ -125,7 +125,9 @@ def honest(seed: int, plain: bool = False, noisy: bool = False) -> Submission:
         utilization = 100 * rate / (fastest * peaks[n])
         figures = [speedup, compute, communication, bandwidth, utilization]
         made.values[n, b] = dict(zip(FIGURES, figures, strict=True))
-        made.values[n, b] |= {"seconds": seconds, "without": without}
+        made.values[n, b] |= {"seconds": seconds, "without": without, "single": times[1, b][1]}
+        part = not whole["parts"]
+        made.values[n, b] |= {"own": times[n, b][part], "own single": singles[part]}
         for name, value in made.values[n, b].items():
             if name in FIGURES and math.isfinite(value) and (plain or chance(0.97)):
                 made.put((n, b), name, value)

@@ -1,13 +1,13 @@
 """What is to be said of a study: a finding for each cause, with its cells and what to do."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import yaml
-from pydantic import BaseModel
 
 from grader import plausibility
 from grader.causes import Cause, causes
@@ -21,7 +21,8 @@ SEVERITIES = ["error", "warning", "info"]
 WORDS: dict[str, str] = FORMULAS["words"]
 
 
-class Mistake(BaseModel):
+@dataclass(frozen=True)
+class Mistake:
     """How grave a cause is, what happened, and what to do about it, for mistakes.yaml.
 
     A sentence on a figure follows "the printed speedup …".
@@ -33,9 +34,9 @@ class Mistake(BaseModel):
 
 
 MISTAKES = {
-    name: Mistake(severity=severity, **entry)
+    name: Mistake(severity, *text.split(". ", maxsplit=1))
     for severity, found in yaml.safe_load(MISTAKES_FILE.read_text(encoding="utf-8")).items()
-    for name, entry in found.items()
+    for name, text in found.items()
 }
 
 

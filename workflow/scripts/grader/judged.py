@@ -16,6 +16,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.report import compare
 from scaling.report.frames import SEVERITIES, audit_counts
 from scaling.report.table import Table, tables
+from scaling.tables.schema import rows_of
 
 SPECS = Path(__file__).with_name("tables.yaml")
 SHOWN_ROWS = 200
@@ -94,12 +95,11 @@ class Judged:
         columns = ["epoch_seconds", "epoch_seconds_without_loading", *PRINTED]
         marks: dict[tuple[Any, ...], list[str]] = {}
         rights: dict[tuple[Any, ...], str] = {}
-        for one in self.rows[self.rows["severity"] != "info"].itertuples():
+        for one in rows_of(self.rows[self.rows["severity"] != "info"]):
             column = one.quantity if one.quantity in columns else "cell"
             key = (one.strategy, one.gpus, one.batch_size)
             if not pd.isna(one.expected_low):
-                said = round(float(str(one.found)), 9)
-                rights.setdefault((*key, column, said), _figures(one)[1])
+                rights.setdefault((*key, column, round(one.found, 9)), _figures(one)[1])
             marks.setdefault((*key, column), []).append(f"finding {one.number}")
         marked, rows, table = {key[:3] for key in marks}, list[dict[Any, Any]](), self.study.rows
         if len(table) > SHOWN_ROWS:
