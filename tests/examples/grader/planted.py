@@ -94,7 +94,7 @@ SAME = {
     "numbers": {"over_gpus"},
     "eight_bytes": {"times_gpus"},
     "ring_factor_twice": {"broadcast_for_ring"},
-    "no_ring_factor": {"ring_for_dp"},
+    "no_ring_factor": {"ring_for_dp", "one_way"},
     "batch_as_bandwidth": {"copied"},
     "wrong_column": {"copied"},
     "total_as_compute": {"copied", "mixed_times"},

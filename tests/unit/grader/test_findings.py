@@ -29,8 +29,12 @@ SLOW_LOADER = edited(
 """A second more on 2 GPUs, all of it loading: communication without loading stays as it was."""
 NO_PARAMETERS = CLEAN.replace("11173962", "")
 DP = CLEAN.replace(",ddp,", ",dp,")
+FIGURES = [SPEEDUP, COMPUTE, COMMUNICATION, BANDWIDTH, SHARE]
 RANGE = ["epoch_seconds", "count", "epoch_seconds_min", "epoch_seconds_max"]
 NO_512 = [(2, 512), (4, 512)]
+WHOLE = edited({cell: {WITHOUT: "", BANDWIDTH: "", SHARE: ""} for cell in CELLS})
+"""Times without loading on one GPU alone."""
+SLOWER = {"epoch_seconds": "11.000", WITHOUT: "10.900", BANDWIDTH: "", SHARE: ""}
 
 
 def held(folder, text=CLEAN):
@@ -52,6 +56,48 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
     [
         # 18/9.784, 18/8.696, 18/4.892, 18/4.35: right only where b is the smallest batch
         (CLEAN, column(SPEEDUP, "1.840", "2.070", "3.679", "4.138"), {"one_baseline": NO_512}),
+        # 17/9.784, 17/4.892: right only where b is the largest batch
+        (
+            CLEAN,
+            column(SPEEDUP, "1.738", "1.955", "3.475", "3.908"),
+            {"one_baseline": [(2, 128), (4, 128)]},
+        ),
+        # 100 · 1.840 - 100, 1 - 1/1.840
+        (CLEAN, column(SPEEDUP, "83.97", "95.49", "267.9", "290.8"), {"gained": CELLS}),
+        (CLEAN, column(SPEEDUP, "0.456", "0.488", "0.728", "0.744"), {"saved": CELLS}),
+        # T(2,128) = 11.0 and 10.9 without loading, where 18/1.840 = 9.78 and 8.9 + 0.784 = 9.68
+        (CLEAN, {(2, 128): SLOWER}, {"time_contradicted": [(2, 128), (2, 128)]}),
+        # T(N,b) - 17.8/N, T(N,b) - 16.8/N: no other time without loading is there
+        (
+            WHOLE,
+            column(COMMUNICATION, "0.884", "0.296", "0.442", "0.150"),
+            {"loading_counted": CELLS},
+        ),
+        # 18.0 and 17.0 undivided, in all cells and in all but one
+        (
+            WHOLE.replace(",17.800,", ",,").replace(",16.800,", ",,"),
+            {
+                (n, b): {COMPUTE: f"{t}.000", COMMUNICATION: f"{rest:.3f}"}
+                for (n, b), t, rest in zip(
+                    CELLS, (18, 17, 18, 17), (0.784, 0.196, 0.392, 0.1), strict=True
+                )
+            },
+            {"not_divided": CELLS},
+        ),
+        # 15.0 and 15.1 s, whatever N is
+        (
+            CLEAN,
+            column(COMPUTE, "15.000", "14.200", "15.100", "14.300"),
+            {"same_for_all": CELLS},
+        ),
+        # N times 11.17 and 16.76
+        (CLEAN, column(BANDWIDTH, "22.35", "22.35", "67.04", "67.04"), {"gpus_times": CELLS}),
+        # K once, 11.17 at 4 GPUs too
+        (
+            DP,
+            column(BANDWIDTH, "11.17", "11.17", "11.17", "11.17"),
+            {"one_way": [(4, 128), (4, 512)]},
+        ),
         # 1.840/2 = 0.9200, 0.9775, 0.9199, 0.9770
         (CLEAN, column(SPEEDUP, "0.920", "0.978", "0.920", "0.977"), {"efficiency": CELLS}),
         (CLEAN, column(SPEEDUP, "2.000", "2.000", "4.000", "4.000"), {"ideal": CELLS}),
@@ -173,7 +219,63 @@ def test_a_cell_whose_batch_is_larger_than_the_training_set_is_not_missing(tmp_p
     assert said(study(tmp_path, f"{CLEAN}{row}\n"), "info").get("missing_cell") == gaps
 
 
+SINGLE = [(1, 128), (1, 512)]
+BARE = edited({cell: dict.fromkeys(FIGURES, "") for cell in [*SINGLE, *CELLS]})
+"""Times without a figure."""
+
+
+def timed(times, without=None):
+    """`BARE` with other times, and with none without loading unless they are given."""
+    rows = {
+        cell: dict.fromkeys(RANGE, "") | {"epoch_seconds": f"{t:.4f}", WITHOUT: w}
+        for cell, t, w in zip([*SINGLE, *CELLS], times, without or [""] * 6, strict=True)
+    }
+    return edited(rows, BARE)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # Images per second: 50,000 / 18.0 and so on, without loading a little more
+        (
+            timed(
+                (2778, 2941, 5110, 5750, 10221, 11494),
+                ["2809", "2976", "5163", "5817", "10326", "11628"],
+            ),
+            {"throughput_as_time": [*SINGLE, *CELLS] * 2},
+        ),
+        # 9.784 / 2 and so on: of a throughput that counts each GPU twice
+        (timed((18, 17, 4.892, 4.348, 1.223, 1.088)), {"ranks_twice": CELLS}),
+        # 5 % more than N times as fast
+        (timed((18, 17, 8.55, 8.1, 4.3, 4.1)), {}),
+        (timed((0.3, 0.28, 0.16, 0.145, 0.08, 0.07)), {"in_minutes": [*SINGLE, *CELLS]}),
+    ],
+)
+def test_times_that_stand_for_something_else_are_told_without_any_figure(tmp_path, text, found):
+    assert said(study(tmp_path, text)) == found
+
+
+@pytest.mark.parametrize(
+    ("hardware", "cells"),
+    [("2 x Quadro RTX 8000", [(1, 128), (2, 128)]), ("A100", []), ("unknown", [])],
+)
+def test_no_gpu_computes_faster_than_at_its_peak(tmp_path, hardware, cells):
+    # 50,000 · 3.33 GFLOP / 16.3 TFLOP/s = 10.2 s on one RTX 8000, 1.07 s on an A100
+    (tmp_path / "studies.yaml").write_text(f"clean: {{hardware: {hardware}}}")
+    text = timed((18, 17, 12, 11, 6, 5), ["9.5", "16", "5.0", "10", "5.8", "4.8"])
+    assert said(study(tmp_path, text)).get("launch_times", []) == cells
+
+
+def test_a_part_that_is_as_long_on_several_gpus_as_on_one_is_a_remark(tmp_path):
+    # 1.2 s of evaluation on each GPU and (18 - 1.2)/N, with 10 ms for each of 196 to 25 iterations
+    times = (18, 17, 11.56, 9.59, 6.38, 5.40)
+    assert "fixed_part" in said(study(tmp_path, timed(times)), "info")
+
+
 def test_a_stated_definition_is_tested_first(tmp_path):
+    (tmp_path / "studies.yaml").write_text("clean: {definitions: {utilization_percent: 5000}}")
+    small = column(SHARE, "0.22", "0.22", "0.34", "0.34")
+    assert said(study(tmp_path, edited(small))) == {}
     (tmp_path / "studies.yaml").write_text(
         "clean: {definitions: {utilization_percent: {2: 50, 4: 60}}}"
     )

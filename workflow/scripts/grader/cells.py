@@ -131,9 +131,9 @@ def _compiled(formula: str) -> CodeType:
     return compile(formula, formula, "eval")
 
 
-def _every(holds: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """What is known, where several are and `holds` is true of each of them."""
-    return known & bool(known.sum() > 1 and holds[known].all())
+def _every(holds: np.ndarray, known: np.ndarray, share: float = 1.0) -> np.ndarray:
+    """What is known, where several are and `holds` is true of such a share of them."""
+    return known & bool(known.sum() > 1 and holds[known].mean() >= share)
 
 
 def _peak(study: PublishedStudy) -> tuple[str, float]:

@@ -43,25 +43,25 @@ def as_seconds(cells: Cells) -> tuple[Cells, list[Cause]]:
     """The cells with seconds where they have a throughput in the place of a time, and where."""
     named = []
     for column, when in FORMULAS["throughput"].items():
-        place, printed = cells.evaluate(when), cells.columns
-        if place.any():
+        printed = cells.columns
+        if cells.evaluate(when).any():
             names = [TIMES[0], TIMES[2], TIMES[3]] if column == TIMES[0] else [column]
             names_of = zip(names, [names[0], *reversed(names[1:])], strict=True)
             seconds = {name: cells.names["images"] / printed[other] for name, other in names_of}
             cells = replace(cells, columns=printed | seconds)
             found = {"found": printed[column], "expected": seconds[column]}
-            named.append(Cause("throughput_as_time", place, column, **found))
+            named.append(Cause("throughput_as_time", printed[column].known, column, **found))
     return cells, named
 
 
 def fixed_part(cells: Cells, _: dict[str, Verdict]) -> Iterator[Cause]:
-    """What of an epoch neither falls with N nor with the bytes, where that fits all its times."""
-    n, sent = cells.gpus, cells.evaluate("own * steps").low
+    """What of an epoch neither falls with N nor with the iterations, where that fits all its times."""
+    n, steps = cells.gpus, cells.names["steps"].low
     for column, rest in (("T", "T - T1 / N"), ("W", "W - W1 / N")):
         seconds, single = cells.evaluate(rest).middle, cells.names[f"{column}1"].middle
         place = np.isfinite(seconds) & (n > 1)
         if place.sum() > 3 and min(len(set(each[place])) for each in (n, cells.batch)) > 1:
-            shares = np.column_stack([1 - 1 / n, sent])[place]
+            shares = np.column_stack([1 - 1 / n, steps])[place]
             fit = np.linalg.lstsq(shares, seconds[place], rcond=None)[0]
             fixed, off = fit[0], np.abs(seconds[place] - shares @ fit)
             if fixed > FIXED * single[place].max() and off.max() < TIGHT * fixed:
