@@ -83,7 +83,6 @@ class Cells:
         found |= {"TNb": whole.take(together), "WNb": without.take(together)}
         least = min(self.batch[self.gpus == 1], default=0)
         found |= {"T0": whole.take(self.of_batch(1, np.full_like(self.batch, least)))}
-        found |= {"T2": whole.take(self.of_batch(2))}
         found |= {
             "lowest1": lowest.take(first),
             "lowest": lowest,

@@ -207,6 +207,9 @@ def _of_others(cells: Cells, one: Verdict) -> Iterator[Slip]:
         yield Slip("other_gpus", one.values[0].take(cells.of_batch(m)), f"{m} GPUs")
         for formula in FORMULAS["other_share"].get(one.quantity, ()):
             yield Slip("other_share", cells.evaluate(formula, M=m), f"T(1,b) / {m}")
+        if one.quantity == "speedup":
+            own = cells.names["T"]
+            yield Slip("two_gpu_baseline", own.take(cells.of_batch(m)) / own, f"T({m},b)")
     if one.quantity == "speedup":
         for b in np.unique(cells.batch[cells.gpus == 1])[:SUSPECTS].tolist():
             single = cells.of_batch(1, np.full_like(cells.batch, b))

@@ -55,7 +55,7 @@ def as_seconds(cells: Cells) -> tuple[Cells, list[Cause]]:
 
 
 def fixed_part(cells: Cells, _: dict[str, Verdict]) -> Iterator[Cause]:
-    """What of an epoch neither falls with N nor with the iterations, where that fits all its times."""
+    """What of an epoch falls neither with N nor with the iterations, where that fits its times."""
     n, steps = cells.gpus, cells.names["steps"].low
     for column, rest in (("T", "T - T1 / N"), ("W", "W - W1 / N")):
         seconds, single = cells.evaluate(rest).middle, cells.names[f"{column}1"].middle
