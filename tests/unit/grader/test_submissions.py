@@ -27,4 +27,4 @@ def test_noise_alone_is_hardly_ever_a_warning():
 
 def test_planted_errors_are_found_in_the_right_cell_and_named():
     share = rates(range(len(KINDS)), seed=1)
-    assert share["found"] >= 0.97 and share["placed"] >= 0.9 and share["named"] >= 0.8
+    assert share["found"] >= 0.97 and share["placed"] >= 0.97 and share["named"] >= 0.9

@@ -197,7 +197,7 @@ def _of_formulas(cells: Cells, one: Verdict, own: dict[str, Interval]) -> Iterat
     every = [(x, way) for x, *ways in special for way in ways if "value" in way]
     factors = [(x, cells.evaluate(way, value=cells.names["one"])) for x, way in every]
     for (x, first), (y, second) in combinations(factors, 2):
-        for base in own.values() if one.quantity == BANDWIDTH else ():
+        for base in own.values() if one.quantity == BANDWIDTH and x != y else ():
             yield Slip(f"{x};{y}", base * first * second)
 
 
