@@ -179,21 +179,12 @@ def slips(cells: Cells, one: Verdict) -> Iterator[Slip]:
         if formula != one.source:
             own[formula] = cells.evaluate(formula) * one.constant
             yield Slip(names.get(name, "other_times"), own[formula], formula)
-    yield from _of_formulas(cells, one, own)
-    yield from _of_others(cells, one)
-
-
-def _of_formulas(cells: Cells, one: Verdict, own: dict[str, Interval]) -> Iterator[Slip]:
     special, common = FORMULAS["slips"][one.quantity], FORMULAS["slips"]["any"]
     if one.quantity not in DEFINITIONS:
         common = common + FORMULAS["slips"][BANDWIDTH]
-    for key, formula in ((key, each) for key, *ways in [*special, *common] for each in ways):
-        name, _, rule = key.partition(" of ")
-        if cells.strategy == "dp" and name == "no_ring_factor":
-            name = "one_way"
-        if formula != one.quantity:
-            for base in own.values() if "value" in formula else [own[one.source]]:
-                yield Slip(name, cells.evaluate(formula, value=base), rule)
+    yield from _of_formulas(cells, one, own, special)
+    yield from _of_others(cells, one)
+    yield from _of_formulas(cells, one, own, common)
     every = [(x, way) for x, *ways in special for way in ways if "value" in way]
     factors = [(x, cells.evaluate(way, value=cells.names["one"])) for x, way in every]
     for (x, first), (y, second) in combinations(factors, 2):
@@ -201,12 +192,25 @@ def _of_formulas(cells: Cells, one: Verdict, own: dict[str, Interval]) -> Iterat
             yield Slip(f"{x};{y}", base * first * second)
 
 
+def _of_formulas(
+    cells: Cells, one: Verdict, own: dict[str, Interval], rows: list[list[str]]
+) -> Iterator[Slip]:
+    for key, formula in ((key, each) for key, *ways in rows for each in ways):
+        name, _, rule = key.partition(" of ")
+        if cells.strategy == "dp" and name == "no_ring_factor":
+            name = "one_way"
+        if formula != one.quantity:
+            for base in own.values() if "value" in formula else [own[one.source]]:
+                yield Slip(name, cells.evaluate(formula, value=base), rule)
+
+
 def _of_others(cells: Cells, one: Verdict) -> Iterator[Slip]:
     """What a figure is of other cells: of their N, batch size or share of T(1,b)."""
     for m in sorted(set(cells.gpus.tolist()) - {1})[:SUSPECTS]:
         yield Slip("other_gpus", one.values[0].take(cells.of_batch(m)), f"{m} GPUs")
         for formula in FORMULAS["other_share"].get(one.quantity, ()):
-            yield Slip("other_share", cells.evaluate(formula, M=m), f"T(1,b) / {m}")
+            other = cells.evaluate(formula, M=m, value=one.values[0])
+            yield Slip("other_share", other, f"T(1,b) / {m}")
         if one.quantity == "speedup":
             own = cells.names["T"]
             yield Slip("two_gpu_baseline", own.take(cells.of_batch(m)) / own, f"T({m},b)")
@@ -219,4 +223,5 @@ def _of_others(cells: Cells, one: Verdict) -> Iterator[Slip]:
     if one.quantity == "compute_seconds" and len(there) > 1:
         few, more = (one.said.take(cells.of_batch(n)) for n in there[:2])
         other = few.where(cells.gpus != there[0], more)
-        yield Slip("same_for_all", (other * AROUND).where(cells.gpus > 1, other * np.nan))
+        large = (cells.gpus > 1) & (one.said.low > one.values[0].high)
+        yield Slip("same_for_all", (other * AROUND).where(large, other * np.nan))
