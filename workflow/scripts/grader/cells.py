@@ -138,9 +138,11 @@ def _every(holds: np.ndarray, known: np.ndarray, share: float = 1.0) -> np.ndarr
 
 def _peak(study: PublishedStudy) -> tuple[str, float]:
     """The GPU that a study names and the TFLOP/s of its peak."""
-    text = re.sub(r"[^a-z0-9]+", " ", f"{study.name} {study.description.hardware}".lower())
     for name, peak in sorted(FORMULAS["peaks"].items(), key=lambda one: -len(one[0])):
-        if re.search(rf"(?<![a-wyz0-9]){name.lower().replace(' ', ' ?')}(?![a-z0-9])", text):
+        # A study called t4 or a10 may be that of a group.
+        text = f"{study.name if len(name) > 3 else ''} {study.description.hardware}".lower()
+        words = name.lower().replace(" ", "[ _-]?")
+        if re.search(rf"(?<![a-wyz0-9]){words}(?![a-z0-9])", text):
             return name, peak
     return "H100", FORMULAS["peaks"]["H100"]
 
