@@ -57,12 +57,12 @@ class Judged:
             more = f" and {rest} more" if (rest := one["cells"] - len(first)) > 0 else ""
             places = [f"{n:.0f} x {b:.0f}" for n, b in first[["gpus", "batch_size"]].to_numpy()]
             pairs = zip(places, map(_figures, first.itertuples()), strict=True)
-            values = [f"{place}: {a}, expected {b}" if a != b else place for place, (a, b) in pairs]
+            values = [f"{place}{_told(*both)}" for place, both in pairs]
             explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
             told = {
                 **{"found": found, "expected": expected, "name": SEVERITIES[one["severity"]]},
                 "places": ", ".join(places) + more,
-                "values": ("; " if found != expected else ", ").join(values) + more,
+                "values": ("; " if found != "–" else ", ").join(values) + more,
                 "explains": explains if one["suspects"] > 0 else "",
             }
             rows.append({**one, **told})
@@ -159,6 +159,11 @@ def shared(submissions: Sequence[Sequence[Judged]]) -> list[str]:
         for same in groups
         if len(same) > 1
     ]
+
+
+def _told(found: str, expected: str) -> str:
+    right = "" if expected == "–" else f", expected {expected}"
+    return "" if found == "–" else f": {found}{right}"
 
 
 def _figures(finding: Any) -> tuple[str, str]:
