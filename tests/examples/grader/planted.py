@@ -28,6 +28,14 @@ def _peers(n: int) -> float:
     return 2 * (n - 1) / n
 
 
+def _rest(v: dict[str, float], m: int) -> float:
+    return (v["own"] - v["own single"] / m) / v["communication"]
+
+
+def _waited(n: int, v: dict[str, float]) -> float:
+    return v["seconds"] - v["single"] / n
+
+
 Factor = Callable[[int, int, dict[str, float]], float]
 RATIOS: list[tuple[str, str, Factor]] = [
     ("speedup", "times_gpus", lambda n, b, v: n),
@@ -59,17 +67,44 @@ RATIOS: list[tuple[str, str, Factor]] = [
     ("bandwidth", "over_total", lambda n, b, v: v["communication"] / v["compute"]),
     ("bandwidth", "batch_as_bandwidth", lambda n, b, v: b / v["bandwidth"]),
     ("utilization", "fraction", lambda n, b, v: 1 / 100),
+    ("speedup", "gained", lambda n, b, v: 100 - 100 / v["speedup"]),
+    ("speedup", "gained", lambda n, b, v: 1 - 1 / v["speedup"]),
+    ("speedup", "saved", lambda n, b, v: (1 - 1 / v["speedup"]) / v["speedup"]),
+    ("speedup", "saved", lambda n, b, v: (100 - 100 / v["speedup"]) / v["speedup"]),
+    ("speedup", "efficiency", lambda n, b, v: 100 / n),
+    ("compute", "minutes", lambda n, b, v: 1 / 60),
+    ("compute", "epochs", lambda n, b, v: 5),
+    ("compute", "share", lambda n, b, v: 100 / v["own"]),
+    ("compute", "other_gpus", lambda n, b, v: n / 2),
+    ("communication", "minutes", lambda n, b, v: 1 / 60),
+    ("communication", "epochs", lambda n, b, v: 5),
+    ("communication", "share", lambda n, b, v: 100 / v["seconds"]),
+    ("communication", "share", lambda n, b, v: 1 / v["own"]),
+    ("communication", "not_divided", lambda n, b, v: _rest(v, 1)),
+    ("communication", "other_share", lambda n, b, v: _rest(v, 2)),
+    ("bandwidth", "over_loading", lambda n, b, v: v["communication"] / _waited(n, v)),
+    ("bandwidth", "over_undivided", lambda n, b, v: 1 / _rest(v, 1)),
+    ("bandwidth", "over_epoch", lambda n, b, v: v["communication"] / v["without"]),
+    ("bandwidth", "undivided_iterations", lambda n, b, v: _steps(1, b) / _steps(n, b)),
+    ("bandwidth", "gpus_times", lambda n, b, v: n),
+    ("bandwidth", "epochs", lambda n, b, v: 1 / 5),
+    ("utilization", "above_all", lambda n, b, v: 130 / v["utilization"]),
 ]
 SAME = {
     "numbers": {"over_gpus"},
     "eight_bytes": {"times_gpus"},
     "ring_factor_twice": {"broadcast_for_ring"},
-    "no_ring_factor": {"ring_for_dp"},
+    "no_ring_factor": {"ring_for_dp", "one_way"},
     "batch_as_bandwidth": {"copied"},
     "wrong_column": {"copied"},
     "total_as_compute": {"copied", "mixed_times"},
     "not_divided": {"copied", "times_gpus"},
     "divided_twice": {"over_gpus"},
+    "other_gpus": {"divided_twice", "not_divided", "same_for_all"},
+    "other_share": {"not_divided"},
+    "gpus_times": {"eight_bytes", "broadcast_for_ring", "ring_factor_twice"},
+    "undivided_iterations": {"gpus_times", "eight_bytes"},
+    "over_epoch": {"over_total"},
     "fraction": {"hundredth", "all_below_one", "above_any_link"},
 }
 """Other names for the same: one factor of 4 is as good as another on 4 GPUs."""
@@ -80,9 +115,7 @@ def planted(number: int, seed: int) -> Planted:
     rng = np.random.default_rng([seed, number])
     made = honest(int(rng.integers(2**31)), plain=True)
     several = [key for key in made.rows if key[0] > 1]
-    kinds = [*[("column", ratio) for ratio in RATIOS], *[("cell", ratio) for ratio in RATIOS]]
-    kinds += [(kind, None) for kind in OTHER]
-    kind, ratio = kinds[number % len(kinds)]
+    kind, ratio = KINDS[number % len(KINDS)]
     if ratio is not None:
         quantity, name, factor = ratio
         change = {key: abs(factor(*key, made.values[key]) - 1) for key in several}
@@ -192,6 +225,50 @@ def _all_in_ms(made: Submission, rng: Generator, several: list[Key]) -> Found:
     return list(made.rows), ["in_milliseconds"]
 
 
+def _of_one(pick: Callable[[Submission, int, int], Key]) -> Plant:
+    """Speedups against the time of another cell of one GPU, where there is one."""
+
+    def plant(made: Submission, rng: Generator, several: list[Key]) -> Found:
+        there = [key for key in several if pick(made, *key) in made.rows]
+        for key in there:
+            single = made.values[pick(made, *key)]["seconds"]
+            made.put(key, "speedup", single / made.values[key]["seconds"])
+        return several, ["fixed_global_batch", "one_baseline"]
+
+    return plant
+
+
+def _quickest(made: Submission, n: int, b: int) -> Key:
+    return min(
+        (key for key in made.rows if key[0] == 1), key=lambda key: made.values[key]["seconds"]
+    )
+
+
+def _of_epochs(made: Submission, rng: Generator, several: list[Key]) -> Found:
+    _scale(made, list(made.rows), TIMES, 5)
+    return list(made.rows), ["epochs"]
+
+
+def _throughput(made: Submission, rng: Generator, several: list[Key]) -> Found:
+    for row in made.rows.values():
+        row |= {name: f"{TRAIN_IMAGES / float(row[name]):.2f}" for name in TIMES[:2]}
+        row |= dict.fromkeys(["count", *TIMES[2:]], "")
+    return list(made.rows), ["throughput_as_time"]
+
+
+def _ranks_twice(made: Submission, rng: Generator, several: list[Key]) -> Found:
+    for key in several:
+        _scale(made, [key], TIMES, 1 / key[0])
+        made.rows[key] |= dict.fromkeys(FIGURES.values(), "")
+    return several, ["ranks_twice", "faster_than_gpus"]
+
+
+def _never_divided(made: Submission, rng: Generator, several: list[Key]) -> Found:
+    for key in several:
+        made.put(key, "compute", made.values[key]["compute"] * key[0] * (0.85 + 0.003 * key[0]))
+    return several, ["same_for_all"]
+
+
 _ALL = list(FIGURES.values())
 OTHER: dict[str, Plant] = {
     "figures of two rows": _rows_swapped(_ALL, "figures_swapped"),
@@ -221,5 +298,22 @@ OTHER: dict[str, Plant] = {
     "time copied": _copied_time,
     "speedup of one GPU": _first_speedup,
     "all in ms": _all_in_ms,
+    "baseline of N times the batch": _of_one(lambda made, n, b: (1, n * b)),
+    "baseline of the largest batch": _of_one(
+        lambda made, n, b: max(k for k in made.rows if k[0] == 1)
+    ),
+    "the quickest baseline": _of_one(_quickest),
+    "times of five epochs": _of_epochs,
+    "throughput for time": _throughput,
+    "throughput of ranks twice": _ranks_twice,
+    "compute that nobody divided": _never_divided,
+    "both times of several GPUs": _scaled(
+        TIMES, 1.4, ["time_contradicted", "time_of_another"], False
+    ),
+    "time of one GPU in minutes": _scaled(TIMES, 1 / 60, ["time_in_minutes"]),
+    "time of five epochs": _scaled(TIMES, 5, ["time_of_epochs"]),
 }
 """Kinds that are no factor of a figure; a kind without names cannot be named."""
+KINDS = [(kind, ratio) for kind in ("column", "cell") for ratio in RATIOS]
+KINDS += [(kind, None) for kind in OTHER]
+"""A column or a cell that is off by a ratio, or a kind of its own."""

@@ -1,7 +1,7 @@
 """Honest submissions made by a seed, of every definition we accept."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class Submission:
     rows: dict[Key, dict[str, str]]
     values: dict[Key, dict[str, float]]
     digits: dict[str, int]
+    peaks: dict[int, float] = field(default_factory=dict)
+    """GB/s for each number of GPUs, where the submission states them."""
 
     @property
     def text(self) -> str:
@@ -37,8 +39,11 @@ class Submission:
         self.rows[key][FIGURES[quantity]] = f"{value:.{self.digits[quantity]}f}"
 
 
-def honest(seed: int, plain: bool = False) -> Submission:
+def honest(seed: int, plain: bool = False, noisy: bool = False) -> Submission:
     """A submission without an error; a `plain` one has every cell and enough digits for any slip.
+
+    A `noisy` one has times that differ by up to 4 % and now and then by 8 % more, hardly any
+    communication, so that some are faster than N times one GPU, and states its peaks.
 
     Figures are derived before or after rounding, each from the times or from the figure before.
     """
@@ -60,7 +65,7 @@ def honest(seed: int, plain: bool = False) -> Submission:
     whole = {"speedup": chance(0.7), "parts": chance(0.5)}
     ring = strategy == "ddp" or chance(0.5)
     early, chained = chance(0.5), chance(0.5)
-    per_step, base = rng.uniform(0.002, 0.02), rng.uniform(8, 60)
+    per_step, base = rng.uniform(0.002, 0.02) * (0.1 if noisy else 1), rng.uniform(8, 60)
     peaks = dict.fromkeys(gpus, 1.0) if chance(0.5) else {n: rng.uniform(1, 2) for n in gpus}
     fastest = IMAGENET * 8 / per_step / 1e9 * rng.uniform(1.6, 8)
     count = int(rng.integers(2, 6)) if chance(0.5) else 1 if chance(0.5) else 0
@@ -72,10 +77,18 @@ def honest(seed: int, plain: bool = False) -> Submission:
             moved = 0.0 if n == 1 else steps * per_step * rng.uniform(0.7, 1.3)
             without = work / n + moved
             times[n, b] = without + loading / n * (1 if n == 1 else rng.uniform(1, 1.3)), without
+    if noisy:
+        sigma = rng.uniform(0, 0.04)
+        for key, pair in times.items():
+            slow = (1 + rng.uniform(0, 0.08) * chance(0.05)) * math.exp(rng.normal(0, sigma))
+            times[key] = pair[0] * slow, pair[1] * slow
+        fastest = min(450.0, fastest * math.exp(rng.uniform(0, 6)))
     if early:
         times = {key: (round(t, decimals), round(w, decimals)) for key, (t, w) in times.items()}
     separate = plain or chance(0.8) or not all(whole.values())
     made = Submission({}, {}, digits)
+    if noisy and chance(0.7):
+        made.peaks = {int(n): fastest * peak for n, peak in peaks.items()}
     for (n, b), (seconds, without) in times.items():
         if not plain and (n, b) != (1, int(batches[0])) and chance(0.05):
             continue
@@ -112,7 +125,9 @@ def honest(seed: int, plain: bool = False) -> Submission:
         utilization = 100 * rate / (fastest * peaks[n])
         figures = [speedup, compute, communication, bandwidth, utilization]
         made.values[n, b] = dict(zip(FIGURES, figures, strict=True))
-        made.values[n, b] |= {"seconds": seconds, "without": without}
+        made.values[n, b] |= {"seconds": seconds, "without": without, "single": times[1, b][1]}
+        part = not whole["parts"]
+        made.values[n, b] |= {"own": times[n, b][part], "own single": singles[part]}
         for name, value in made.values[n, b].items():
             if name in FIGURES and math.isfinite(value) and (plain or chance(0.97)):
                 made.put((n, b), name, value)

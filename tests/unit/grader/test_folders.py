@@ -21,8 +21,9 @@ def test_a_study_is_found_by_the_name_that_its_times_have():
         assert set(folders.sources({"study": name})) <= set(folders.files())
 
 
-def test_a_study_that_is_called_as_the_configurations_is_refused():
+def test_a_study_that_is_called_as_the_configurations_is_refused(capsys):
     folders = Folders(STUDIES, reserved="mine")
     taken = Path(folders.tables("results", "timing")({})[0]).parent.name
-    with pytest.raises(SystemExit, match=f"both have a study {taken}"):
+    with pytest.raises(SystemExit):
         Folders(STUDIES, reserved=taken).of({"study": taken})
+    assert f"both have a study {taken}" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import zipfile
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -44,9 +45,9 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     lines = capsys.readouterr().out.splitlines()
     assert (
         f"{pile[1]}: bobs: error: times_gpus: the printed speedup is N times T(1,b) / T(N,b), and "
-        "counts the GPUs twice (ddp: 2 x 128, 2 x 512, 4 x 128, 4 x 512, 4 of 4 figures; found "
-        "3.68, expected 1.84); An epoch on N GPUs already has N times fewer steps; leave the "
-        "factor N away."
+        "counts the GPUs twice (ddp: 2 x 128: 3.68, expected 1.84; 2 x 512: 3.91, expected 1.95; "
+        "4 x 128: 14.7, expected 3.68; 4 x 512: 15.6, expected 3.91, 4 of 4 figures); An "
+        "epoch on N GPUs already has N times fewer steps; leave the factor N away."
     ) in lines
     ann, bob, cem = lines[-5:-2]
     assert ann == f"{pile[0]}  clean  no findings"
@@ -71,6 +72,25 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     document = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
     assert [one["cause"] for one in document["findings"]] == ["times_gpus"] * 4
     assert len(document["submissions"]) == 3
+
+
+def test_a_class_has_a_line_for_what_several_share_and_a_status_of_its_own(pile, capsys):
+    write(Path(pile[0]), edited(TIMES_GPUS))
+    with pytest.raises(audit_studies.ErrorsFound) as failed:
+        audit_studies.main(pile)
+    assert failed.value.status == 3
+    shared = "the printed speedup is N times T(1,b) / T(N,b), and counts the GPUs twice"
+    assert capsys.readouterr().out.splitlines()[-1] == f"2 of 3: {shared}"
+
+
+def test_the_right_figure_stands_beside_each_wrong_one(pile, tmp_path, capsys):
+    with pytest.raises(UserError):
+        audit_studies.main([pile[1], "--output", str(tmp_path / "audit.html")])
+    page = Page((tmp_path / "audit/001-bob.html").read_text(encoding="utf-8"))
+    rows = {
+        row[0]: row for row in page.rows("As printed, with the findings that a figure is one of")
+    }
+    assert "3.910 expected 1.95, finding 1" in rows["ddp, 2 × 512"]
 
 
 def test_points_are_what_a_scheme_says(pile, tmp_path, capsys):

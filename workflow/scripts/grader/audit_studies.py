@@ -1,7 +1,7 @@
 """Audit submitted studies: folders with a timings.csv, or any tables of times.
 
-Prints a line for every finding and one for each study. Exits with 1 if a study has an error or
-cannot be read (make turns this into 2). studies/README.md describes timings.csv.
+Prints a line for every finding, one for each study, and what several have in common. Exits with 3
+if a study has an error or cannot be read. studies/README.md describes timings.csv.
 """
 
 import argparse
@@ -18,6 +18,12 @@ from scaling.core.errors import UserError, program
 TEMPLATE = Path(__file__).with_name("published.html.j2")
 EMPTY = Path(__file__).parents[3] / "studies/template.csv"
 ASCII = str.maketrans("–−·×…\u00a0", "--*x. ")
+
+
+class ErrorsFound(UserError):
+    """The audit is made, and not every study is right."""
+
+    status = 3
 
 
 def paths(names: list[str]) -> list[Path]:
@@ -84,7 +90,7 @@ def main(argv: list[str] | None = None) -> None:
     if args.output:
         print(f"\nThe page is {args.output}")
     if failed := report_submissions.failed(submissions):
-        raise UserError(
+        raise ErrorsFound(
             f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}; "
             "see the findings above"
         )

@@ -3,23 +3,23 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
 from grader.cells import FORMULAS, Cells
-from grader.definitions import BANDWIDTH, DEFINITIONS, Verdict
-from grader.intervals import FUZZ, Interval
+from grader.definitions import AROUND, BANDWIDTH, SUSPECTS, Slip, Verdict, slips
+from grader.intervals import FUZZ, Interval, of
 from grader.study import PRINTED, TIMES
 
 CHANCE = 0.05
 """A cause is named that explains figures which luck would explain more seldom than this."""
 SPREAD = 4.0
 """A figure that is wrong for no known reason may be anywhere within a factor of e⁴."""
-SUSPECTS = 40
-"""Cells or numbers of GPUs beyond these are not tried as causes: a study has a few dozen."""
 LARGE = 1000
 """Of a study with more cells none are tried as exchanged, nor a time of one as wrong."""
+BOTH = [("epoch_seconds", "T", "W"), ("epoch_seconds_without_loading", "W", "T")]
+"""Each time, its name in formulas.yaml, and that of the other one."""
 FROM_TIMES = list(FORMULAS["implied"])
 Wrong = dict[str, np.ndarray]
 
@@ -49,39 +49,6 @@ class Cause:
     suspects: int = 0
     resolved: Wrong = field(default_factory=dict)
     weight: float = 0.0
-
-
-@dataclass(frozen=True)
-class Slip:
-    """A mistake of mistakes.yaml, and what it makes of each figure."""
-
-    name: str
-    values: Interval
-    rule: str = ""
-
-
-def slips(cells: Cells, one: Verdict) -> Iterator[Slip]:
-    """Every slip of a quantity, by the definition that the study follows and then by others."""
-    own = {one.source: one.values[0]}
-    names = {"ring": "ring_for_dp", "strategy": "broadcast_for_ring"}
-    for name, formula in DEFINITIONS.get(one.quantity, {}).items():
-        if formula != one.source:
-            own[formula] = cells.evaluate(formula) * one.constant
-            yield Slip(names.get(name, "other_times"), own[formula], formula)
-    special, common = FORMULAS["slips"][one.quantity], FORMULAS["slips"]["any"]
-    if one.quantity not in DEFINITIONS:
-        common = common + FORMULAS["slips"][BANDWIDTH]
-    for key, formula in [*special, *common]:
-        name, _, rule = key.partition(" of ")
-        if formula != one.quantity:
-            for base in own.values() if "value" in formula else [own[one.source]]:
-                yield Slip(name, cells.evaluate(formula, value=base), rule)
-    for m in sorted(set(cells.gpus.tolist()) - {1})[:SUSPECTS]:
-        yield Slip("other_gpus", one.values[0].take(cells.of_batch(m)), f"{m} GPUs")
-    factors = {x: cells.evaluate(f, value=cells.names["one"]) for x, f in special if "value" in f}
-    for (x, first), (y, second) in combinations(factors.items(), 2):
-        for base in own.values() if one.quantity == BANDWIDTH else ():
-            yield Slip(f"{x};{y}", base * first * second)
 
 
 def causes(cells: Cells, found: dict[str, Verdict]) -> list[Cause]:
@@ -117,7 +84,14 @@ def causes(cells: Cells, found: dict[str, Verdict]) -> list[Cause]:
             blank[name] &= ~resolved
     for name, one in found.items():
         near = one.said.near(one.values[0])
-        for words, rest in (("unexplained", wrong[name] & ~near), ("nearly", wrong[name] & near)):
+        beyond = {
+            f"unexplained;{words}": cells.evaluate(formula)
+            for words, formula in FORMULAS["impossible"].get(name, {}).items()
+        }
+        left = {**beyond, "nearly": near, "unexplained": ~near}
+        for words, place in left.items():
+            rest = wrong[name] & place
+            wrong[name] &= ~place
             if rest.any():
                 named.append(_explained(cells, Slip(words, one.values[0]), rest, one, rest))
     return named
@@ -236,39 +210,75 @@ def _resolved(changed: Cells, found: dict[str, Verdict], wrong: Wrong) -> Wrong:
 
 
 def _of_times(cells: Cells, found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
-    """A time that at least two figures contradict, and agree on what it was."""
+    """A time that at least two figures contradict, and agree on what it was.
+
+    As good as a second figure are the range of the cell's epochs, and that its other time is wrong
+    by the same factor.
+    """
     total = sum(int(each.sum()) for each in wrong.values())
-    suspects = _suspects(cells, wrong)
-    for column, letter in (("epoch_seconds", "T"), ("epoch_seconds_without_loading", "W")):
-        single, own = cells.names[f"{letter}1"], cells.names[letter]
-        n, implied = cells.gpus, {"T1": list[Interval](), "T": list[Interval]()}
-        for name, formulas in FORMULAS["implied"].items():
-            said = found[name].said.where(wrong[name], found[name].said * np.nan)
-            for time, formula in formulas.items() if letter in found[name].source else ():
-                implied[time].append(cells.evaluate(formula, value=said, T=own, T1=single))
-        for index in suspects if implied["T1"] else ():
-            same, values = np.arange(len(n)) == index, implied["T"]
-            if n[index] == 1:
-                same, values = (cells.batch == cells.batch[index]) & (n > 1), implied["T1"]
-            lows = np.concatenate([[np.nan], *(each.low[same] for each in values)])
-            highs = np.concatenate([[np.nan], *(each.high[same] for each in values)])
-            known = ~np.isnan(lows)
-            if known.sum() < 2 or lows[known].max() > highs[known].min():
-                continue
-            time = Interval(lows[known].max(), highs[known].min())
-            changed = cells.with_time(column, index, time)
+    suspects, n, spread = _suspects(cells, wrong), cells.gpus, cells.names["range"]
+    implied = {letter: _implied(cells, found, letter, wrong) for letter in "TW"}
+    every = {letter: _implied(cells, found, letter) for letter in "TW"} if suspects else {}
+    for index, (column, letter, other) in product(suspects, BOTH):
+        own, place, time = cells.names[letter], np.arange(len(n)) == index, "T"
+        same = place
+        if n[index] == 1:
+            same, time = (cells.batch == cells.batch[index]) & (n > 1), "T1"
+        evidence = [(each, same) for each in implied[letter][time]]
+        beside = _agreed([(each, same) for each in every[other][time]])
+        if beside.known.all():
+            evidence.append((own * (beside / cells.names[other]) * AROUND, place))
+        if letter == "T":
+            evidence.append((spread, place & ~spread.meets(own)))
+        agreed = _agreed(evidence, least=2)
+        if agreed.known.all():
+            changed = cells.with_time(column, index, agreed)
             resolved = _resolved(changed, found, wrong)
-            count = sum(int(each.sum()) for each in resolved.values())
-            if count >= 2:
-                name, rule = _time_slip(cells, own, index, time)
-                place, to = np.arange(len(n)) == index, changed.columns[column]
+            if count := sum(int(each.sum()) for each in resolved.values()):
+                name, rule = _time_slip(cells, own, index, agreed)
+                to = changed.columns[column]
                 yield Cause(name, place, column, rule, own, to, total, resolved, count - 0.5)
 
 
+def _implied(
+    cells: Cells, found: dict[str, Verdict], letter: str, wrong: Wrong | None = None
+) -> dict[str, list[Interval]]:
+    """What the wrong figures by times of one kind say of T(1,b) and T(N,b).
+
+    A bandwidth that goes on from a wrong communication says it again.
+    """
+    implied = {"T1": list[Interval](), "T": list[Interval]()}
+    rates, moved = found[BANDWIDTH], found["communication_seconds"]
+    again = cells.evaluate(rates.source, moving=rates.said) * rates.constant
+    again = again.where(rates.agrees, again * np.nan)
+    for name, formulas in FORMULAS["implied"].items() if cells.names[letter].known.any() else ():
+        one = found[name]
+        place = one.wrong if wrong is None else wrong[name]
+        for said, (time, formula) in product([one.said, again], formulas.items()):
+            if letter in one.source and (said is one.said or one is moved):
+                value = said.where(place, said * np.nan)
+                times = {"T": cells.names[letter], "T1": cells.names[f"{letter}1"]}
+                implied[time].append(cells.evaluate(formula, value=value, **times))
+    return implied
+
+
+def _agreed(evidence: list[tuple[Interval, np.ndarray]], least: int = 1) -> Interval:
+    """What intervals have in common in these places; unknown where fewer than `least` are known."""
+    lows, highs = (
+        np.concatenate([[np.nan], *(getattr(each, end)[place] for each, place in evidence)])
+        for end in ("low", "high")
+    )
+    known = ~np.isnan(lows)
+    if known.sum() < least or lows[known].max() > highs[known].min():
+        return of(np.nan)
+    return Interval(lows[known].max(), highs[known].min())
+
+
 def _time_slip(cells: Cells, times: Interval, index: int, time: Interval) -> tuple[str, str]:
-    for name, factor in (("time_in_ms", 1e-3), ("time_in_minutes", 60.0)):
-        if (times * factor).meets(time)[index]:
-            return name, ""
+    for name, factors in FORMULAS["time_slips"].items():
+        for factor in factors:
+            if (times * factor).meets(time)[index]:
+                return name, f"{1 / factor:.0f}"
     for other in np.flatnonzero(times.meets(time)):
         same = cells.gpus[other] == cells.gpus[index] or cells.batch[other] == cells.batch[index]
         if other != index and same:

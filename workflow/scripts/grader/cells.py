@@ -1,5 +1,6 @@
 """What a document prints of one strategy: times and figures as intervals, a place for each cell."""
 
+import re
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from pathlib import Path
@@ -14,6 +15,7 @@ from grader.study import PRINTED, TIMES, PublishedStudy
 from scaling.registry.strategy import STRATEGIES
 
 FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
+PARAMETERS: dict[str, int] = FORMULAS["parameters"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class Cells:
 
     `images` are those of an epoch, `gradient_bytes` is K, NaN where nobody states it. Times on one
     GPU that stand elsewhere in the study, in another strategy or a sweep, are cells too; the first
-    `own` cells are the rows of the strategy.
+    `own` cells are the rows of the strategy. An epoch's `arithmetic` takes one GPU at its peak,
+    `gpu` says which, so many seconds, NaN for an unknown model.
     """
 
     strategy: str
@@ -33,17 +36,19 @@ class Cells:
     count: np.ndarray
     images: int
     gradient_bytes: float
+    gpu: str
+    arithmetic: float
 
-    def of_batch(self, gpus: int, smallest: bool = False) -> np.ndarray:
+    def of_batch(self, gpus: int, wanted: np.ndarray | None = None) -> np.ndarray:
         """For each cell the index of that on `gpus` GPUs of its batch size, -1 for none.
 
-        Or of the smallest batch size.
+        Or of the batch size in `wanted`.
         """
+        wanted = self.batch if wanted is None else wanted
         there = np.flatnonzero(self.gpus == gpus)
         if not len(there):
             return np.full(len(self.gpus), -1)
         batches, first = np.unique(self.batch[there], return_index=True)
-        wanted = np.full_like(self.batch, batches[0]) if smallest else self.batch
         at = np.minimum(np.searchsorted(batches, wanted), len(batches) - 1)
         return np.where(batches[at] == wanted, there[first[at]], -1)
 
@@ -65,21 +70,32 @@ class Cells:
             **{"N": n, "b": b, "K": 1.0 if np.isnan(size) else size, "count": self.count},
             **{"images": np.full_like(n, self.images), "one": np.ones_like(n)},
             **{"steps": np.ceil(self.images / (n * b)), "full_steps": self.images // (n * b)},
-            **{"steps_of_60000": np.ceil(60_000 / (n * b))},
+            **{f"steps_of_{d}": np.ceil(d / (n * b)) for d in (10_000, 60_000)},
+            **{"floor": self.arithmetic / n},
+            **{"single_steps": np.ceil(self.images / b), "full_single": self.images // b},
             "own": np.array([own(gpus, 1.0) for gpus in self.gpus.tolist()]),
             "ring": np.array([ring(gpus, 1.0) for gpus in self.gpus.tolist()]),
         }
         whole, without, lowest, highest = (self.columns[name] for name in TIMES)
         found = {name: of(array) for name, array in arrays.items()} | self.columns
-        found |= {"T": whole, "W": without, "T1": whole.take(first), "W1": without.take(first)}
-        found |= {"T2": whole.take(self.of_batch(2)), "T0": whole.take(self.of_batch(1, True))}
+        compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
+        # One GPU computes all the time that it does not load.
+        single = without.where(without.known, compute).take(first)
+        found |= {"T": whole, "W": without, "T1": whole.take(first), "W1": single}
+        together = self.of_batch(1, self.gpus * self.batch)
+        found |= {"TNb": whole.take(together), "WNb": without.take(together)}
+        least = min(self.batch[self.gpus == 1], default=0)
+        found |= {"T0": whole.take(self.of_batch(1, np.full_like(self.batch, least)))}
         found |= {
             "lowest1": lowest.take(first),
             "lowest": lowest,
             "highest": highest,
             "range": Interval(lowest.low, highest.high),
         }
-        compute, moving = (self.columns[f"{name}_seconds"] for name in ("compute", "communication"))
+        fits, unknown = compute.low <= whole.high, whole * np.nan
+        sound = compute.meets(found["T1"] / n) | compute.meets(found["W1"] / n)
+        found["fitting"] = compute.where(fits & ~sound, unknown)
+        found["exceeding"] = compute.where(~fits, unknown)
         votes = []
         for time in ("T", "W"):
             # The share as printed, where that is the same to its last digit or all there is.
@@ -117,9 +133,20 @@ def _compiled(formula: str) -> CodeType:
     return compile(formula, formula, "eval")
 
 
-def _every(holds: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """What is known, where several are and `holds` is true of each of them."""
-    return known & bool(known.sum() > 1 and holds[known].all())
+def _every(holds: np.ndarray, known: np.ndarray, share: float = 1.0) -> np.ndarray:
+    """What is known, where several are and `holds` is true of such a share of them."""
+    return known & bool(known.sum() > 1 and holds[known].mean() >= share)
+
+
+def _peak(study: PublishedStudy) -> tuple[str, float]:
+    """The GPU that a study names and the TFLOP/s of its peak."""
+    for name, peak in sorted(FORMULAS["peaks"].items(), key=lambda one: -len(one[0])):
+        # A study called t4 or a10 may be that of a group.
+        text = f"{study.name if len(name) > 3 else ''} {study.description.hardware}".lower()
+        words = name.lower().replace(" ", "[ _-]?")
+        if re.search(rf"(?<![a-wyz0-9]){words}(?![a-z0-9])", text):
+            return name, peak
+    return "H100", FORMULAS["peaks"]["H100"]
 
 
 def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cells:
@@ -138,6 +165,10 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
         # Documents truncate what they derive as often as they round it.
         columns[name] = printed((row.get(column) for row in every), units=1)
         columns[name].low[len(own) :] = columns[name].high[len(own) :] = np.nan
+    gpu, peak = _peak(study)
+    # A network that nobody describes is the lab's.
+    parameters = study.parameters or PARAMETERS["resnet18-cifar"]
+    gflop = FORMULAS["gflop_of_image"].get(parameters, np.nan)
     return Cells(
         strategy,
         np.array([row["gpus"] for row in every]),
@@ -147,4 +178,6 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
         count=np.array([row.get("count") or np.nan for row in every], dtype=float),
         images=train_images,
         gradient_bytes=study.gradient_bytes,
+        gpu=f"{gpu}, {peak:g} TFLOP/s; {gflop:g} GFLOP an image",
+        arithmetic=train_images * gflop / peak / 1e3,
     )

@@ -1,16 +1,23 @@
-"""Which sound definition of each printed quantity a study follows, and where it does not."""
+"""Which definition of each printed quantity a study follows, where not, and what slips give."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from grader.cells import FORMULAS, Cells
-from grader.intervals import Interval, of
+from grader.cells import FORMULAS, PARAMETERS, Cells
+from grader.intervals import NEARLY, Interval, of
 
 BANDWIDTH, UTILIZATION = "bandwidth_gb_per_s", "utilization_percent"
+STATED_PEAK = "bandwidth / the stated peak"
 ONE = of(1.0)
+AROUND = Interval(np.array(1 - NEARLY), np.array(1 + NEARLY))
+"""A factor of hardly more or less than 1."""
+SUSPECTS = 40
+"""Cells or numbers of GPUs beyond these are not tried as causes: a study has a few dozen."""
 DEFINITIONS: dict[str, dict[str, str]] = FORMULAS["definitions"]
 
 
@@ -87,7 +94,8 @@ def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[s
     found, peak = {}, stated.get(UTILIZATION)
 
     def gives(one: Verdict) -> Any:
-        return one.votes, one.quantity == BANDWIDTH and _utilization(cells, one, peak).votes
+        rates = one.quantity == BANDWIDTH and _utilization(cells, one, peak).votes
+        return one.votes, rates, int(one.wrong.any())
 
     for quantity, choices in DEFINITIONS.items():
         order = list(reversed(choices)) if ring and "ring" in choices else list(choices)
@@ -112,7 +120,7 @@ def _utilization(cells: Cells, rates: Verdict, peak: Any) -> Verdict:
     if peak is not None:
         each = peak if isinstance(peak, dict) else dict.fromkeys(gpus, peak)
         share = of(1 / np.array([each.get(n, np.nan) for n in gpus]))
-        return Verdict(cells, UTILIZATION, "bandwidth / the stated peak", share, source, scale)
+        return Verdict(cells, UTILIZATION, STATED_PEAK, share, source, scale)
     one, each_n = (_constant(cells, UTILIZATION, source, scale, by) for by in (False, True))
     name = f"bandwidth / {np.nanmin(1 / one.middle, initial=np.inf):.3g} GB/s"
     options = [
@@ -152,3 +160,72 @@ def _constant(
         elif by_gpus:
             low[place] = high[place] = np.inf
     return Interval(low, high) if np.isfinite(low).any() else Interval(low * np.nan, high * np.nan)
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A mistake of mistakes.yaml, and what it makes of each figure."""
+
+    name: str
+    values: Interval
+    rule: str = ""
+
+
+def slips(cells: Cells, one: Verdict) -> Iterator[Slip]:
+    """Every slip of a quantity, by the definition that the study follows and then by others."""
+    own, size = {one.source: one.values[0]}, one.constant
+    if one.unchecked == "no_parameters":
+        # Slips that no other number explains are tried with that of the lab's network.
+        size = of(4.0 * PARAMETERS["resnet18-cifar"])
+        own = {one.source: cells.evaluate(one.source) * size}
+    names = {"ring": "ring_for_dp", "strategy": "broadcast_for_ring"}
+    for name, formula in DEFINITIONS.get(one.quantity, {}).items():
+        if formula != one.source:
+            own[formula] = cells.evaluate(formula) * size
+            yield Slip(names.get(name, "other_times"), own[formula], formula)
+    special, common = FORMULAS["slips"][one.quantity], FORMULAS["slips"]["any"]
+    if one.quantity not in DEFINITIONS:
+        common = common + FORMULAS["slips"][BANDWIDTH]
+    yield from _of_formulas(cells, one, own, special)
+    yield from _of_others(cells, one)
+    yield from _of_formulas(cells, one, own, common)
+    every = [(x, way) for x, *ways in special for way in ways if "value" in way]
+    factors = [(x, cells.evaluate(way, value=cells.names["one"])) for x, way in every]
+    for (x, first), (y, second) in combinations(factors, 2):
+        for base in own.values() if one.quantity == BANDWIDTH and x != y else ():
+            yield Slip(f"{x};{y}", base * first * second)
+
+
+def _of_formulas(
+    cells: Cells, one: Verdict, own: dict[str, Interval], rows: list[list[str]]
+) -> Iterator[Slip]:
+    for key, formula in ((key, each) for key, *ways in rows for each in ways):
+        name, _, rule = key.partition(" of ")
+        if cells.strategy == "dp" and name == "no_ring_factor":
+            name = "one_way"
+        if formula != one.quantity:
+            for base in own.values() if "value" in formula else [own[one.source]]:
+                yield Slip(name, cells.evaluate(formula, value=base), rule)
+
+
+def _of_others(cells: Cells, one: Verdict) -> Iterator[Slip]:
+    """What a figure is of other cells: of their N, batch size or share of T(1,b)."""
+    for m in sorted(set(cells.gpus.tolist()) - {1})[:SUSPECTS]:
+        yield Slip("other_gpus", one.values[0].take(cells.of_batch(m)), f"{m} GPUs")
+        for formula in FORMULAS["other_share"].get(one.quantity, ()):
+            other = cells.evaluate(formula, M=m, value=one.values[0])
+            yield Slip("other_share", other, f"T(1,b) / {m}")
+        if one.quantity == "speedup":
+            own = cells.names["T"]
+            yield Slip("two_gpu_baseline", own.take(cells.of_batch(m)) / own, f"T({m},b)")
+    if one.quantity == "speedup":
+        for b in np.unique(cells.batch[cells.gpus == 1])[:SUSPECTS].tolist():
+            single = cells.of_batch(1, np.full_like(cells.batch, b))
+            for times in (cells.names["T"], cells.names["W"]):
+                yield Slip("one_baseline", times.take(single) / times, f"T(1,{b})")
+    there = np.unique(cells.gpus[one.said.known])
+    if one.quantity == "compute_seconds" and len(there) > 1:
+        few, more = (one.said.take(cells.of_batch(n)) for n in there[:2])
+        other = few.where(cells.gpus != there[0], more)
+        large = (cells.gpus > 1) & (one.said.low > one.values[0].high)
+        yield Slip("same_for_all", (other * AROUND).where(large, other * np.nan))

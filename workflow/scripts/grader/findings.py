@@ -1,17 +1,17 @@
 """What is to be said of a study: a finding for each cause, with its cells and what to do."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import yaml
-from pydantic import BaseModel
 
 from grader import plausibility
 from grader.causes import Cause, causes
-from grader.cells import FORMULAS, Cells, of_strategy
+from grader.cells import FORMULAS, PARAMETERS, Cells, of_strategy
 from grader.definitions import verdicts
 from grader.intervals import of
 from grader.study import TIMES, PublishedStudy
@@ -19,10 +19,10 @@ from grader.study import TIMES, PublishedStudy
 MISTAKES_FILE = Path(__file__).with_name("mistakes.yaml")
 SEVERITIES = ["error", "warning", "info"]
 WORDS: dict[str, str] = FORMULAS["words"]
-PARAMETERS: dict[str, int] = FORMULAS["parameters"]
 
 
-class Mistake(BaseModel):
+@dataclass(frozen=True)
+class Mistake:
     """How grave a cause is, what happened, and what to do about it, for mistakes.yaml.
 
     A sentence on a figure follows "the printed speedup …".
@@ -34,8 +34,9 @@ class Mistake(BaseModel):
 
 
 MISTAKES = {
-    name: Mistake(**entry)
-    for name, entry in yaml.safe_load(MISTAKES_FILE.read_text(encoding="utf-8")).items()
+    name: Mistake(severity, *text.split(". ", maxsplit=1))
+    for severity, found in yaml.safe_load(MISTAKES_FILE.read_text(encoding="utf-8")).items()
+    for name, text in found.items()
 }
 
 
@@ -56,13 +57,13 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
     rows: list[dict[str, Any]] = []
     with np.errstate(all="ignore"):
         for strategy in study.strategies:
-            cells = of_strategy(study, strategy, train_images)
+            cells, named = plausibility.as_seconds(of_strategy(study, strategy, train_images))
             verdict = verdicts(cells, stated, ring)
-            named = causes(cells, verdict)
-            for cause in named:
+            for cause in (explained := causes(cells, verdict)):
                 # What a wrong time implies is no finding of its own.
                 for index in np.flatnonzero(cause.cells) if cause.quantity in TIMES else ():
                     cells = cells.with_time(cause.quantity, int(index), of(np.nan))
+            named += explained
             named += [c for check in plausibility.CHECKS for c in check(cells, verdict)]
             rows += [row for one in named for row in _rows(cells, one, id(one))]
             gaps = plausibility.missing(cells)

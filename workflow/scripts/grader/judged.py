@@ -16,6 +16,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.report import compare
 from scaling.report.frames import SEVERITIES, audit_counts
 from scaling.report.table import Table, tables
+from scaling.tables.schema import rows_of
 
 SPECS = Path(__file__).with_name("tables.yaml")
 SHOWN_ROWS = 200
@@ -24,6 +25,7 @@ SHOWN_CELLS = 12
 NETWORKS = ["biases", "seed", "stage", "mistake", "accuracy_percent"]
 """Of studies/published/lab_networks.csv: a row for each training and what was made of it."""
 SOUND = "no mistake"
+SHARED = ["cause", "quantity"]
 OVERVIEW = ["study", "folder", "link", "points", "cells", *SEVERITIES, "causes"]
 
 
@@ -50,19 +52,21 @@ class Judged:
         rows = []
         for _, same in self.rows.groupby("number"):
             one = same.iloc[0]
-            expected = (one["expected_low"] + one["expected_high"]) / 2
-            found, expected = fmt.distinguishable(one["found"], expected)
-            first = same[["gpus", "batch_size"]].dropna().to_numpy()[:SHOWN_CELLS]
-            more = one["cells"] - len(first)
-            places = ", ".join(f"{n:.0f} x {b:.0f}" for n, b in first)
+            found, expected = _figures(one)
+            first = same.dropna(subset=["gpus", "batch_size"])[:SHOWN_CELLS]
+            more = f" and {rest} more" if (rest := one["cells"] - len(first)) > 0 else ""
+            places = [f"{n:.0f} x {b:.0f}" for n, b in first[["gpus", "batch_size"]].to_numpy()]
+            pairs = zip(places, map(_figures, first.itertuples()), strict=True)
+            values = [f"{place}{_told(*both)}" for place, both in pairs]
             explains = f"{one['explains']:.0f} of {one['suspects']:.0f}"
             told = {
                 **{"found": found, "expected": expected, "name": SEVERITIES[one["severity"]]},
-                "places": f"{places} and {more} more" if more > 0 else places,
+                "places": ", ".join(places) + more,
+                "values": ("; " if found != "–" else ", ").join(values) + more,
                 "explains": explains if one["suspects"] > 0 else "",
             }
             rows.append({**one, **told})
-        return pd.DataFrame(rows, columns=[*self.rows, "places", "expected", "name"])
+        return pd.DataFrame(rows, columns=[*self.rows, "places", "values", "expected", "name"])
 
     @property
     def counts(self) -> str:
@@ -90,10 +94,13 @@ class Judged:
         """A row for each cell: times and figures as printed, and the findings each is one of."""
         columns = ["epoch_seconds", "epoch_seconds_without_loading", *PRINTED]
         marks: dict[tuple[Any, ...], list[str]] = {}
-        for one in self.rows[self.rows["severity"] != "info"].itertuples():
+        rights: dict[tuple[Any, ...], str] = {}
+        for one in rows_of(self.rows[self.rows["severity"] != "info"]):
             column = one.quantity if one.quantity in columns else "cell"
             key = (one.strategy, one.gpus, one.batch_size)
-            marks.setdefault((*key, column), []).append(str(one.number))
+            if not pd.isna(one.expected_low):
+                rights.setdefault((*key, column, round(one.found, 9)), _figures(one)[1])
+            marks.setdefault((*key, column), []).append(f"finding {one.number}")
         marked, rows, table = {key[:3] for key in marks}, list[dict[Any, Any]](), self.study.rows
         if len(table) > SHOWN_ROWS:
             cells = table[CELL_KEYS[1:]].itertuples(index=False, name=None)
@@ -104,7 +111,11 @@ class Judged:
                 value = row[PRINTED.get(column, column)]
                 row[column] = "" if value is None or pd.isna(value) else f"{value:f}"
             for column in (*columns, "cell"):
-                row[f"{column}_marks"] = ", ".join(marks.get((*key, column), []))
+                # What a finding found may be another figure than the one it is marked at.
+                found = round(float(row.get(column) or "nan"), 9)
+                right = rights.get((*key, column, found))
+                expected = [f"expected {right}"] if right else []
+                row[f"{column}_marks"] = ", ".join(expected + marks.get((*key, column), []))
             rows.append(row)
         return pd.DataFrame(rows)
 
@@ -135,6 +146,30 @@ def index(rows: Iterable[dict[str, Any]], studies: Sequence[Judged]) -> list[Tab
     ]
     frames = {"overview": pd.DataFrame(rows, columns=OVERVIEW), "mistakes": pd.DataFrame(occurring)}
     return tables("published-all", frames.__getitem__, SPECS)
+
+
+def shared(submissions: Sequence[Sequence[Judged]]) -> list[str]:
+    """`2 of 3: the printed … counts …` for each error or warning that several submissions have."""
+    every = [one.rows.assign(of=i) for i, studies in enumerate(submissions) for one in studies]
+    found = pd.concat(every) if every else pd.DataFrame(columns=["severity", *SHARED, "of"])
+    grave = found[found["severity"] != "info"].drop_duplicates([*SHARED, "of"])
+    groups = sorted((same for _, same in grave.groupby(SHARED)), key=len, reverse=True)
+    return [
+        f"{len(same)} of {len(submissions)}: {same['sentence'].iloc[0]}"
+        for same in groups
+        if len(same) > 1
+    ]
+
+
+def _told(found: str, expected: str) -> str:
+    right = "" if expected == "–" else f", expected {expected}"
+    return "" if found == "–" else f": {found}{right}"
+
+
+def _figures(finding: Any) -> tuple[str, str]:
+    """What stands in the cell of a finding's row, and what is expected there."""
+    expected = (finding.expected_low + finding.expected_high) / 2
+    return fmt.distinguishable(finding.found, expected)
 
 
 def source_facts(source: PublishedStudy) -> list[tuple[str, str]]:

@@ -5,31 +5,69 @@ A check that is a formula stands in formulas.yaml; another one goes into `CHECKS
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from grader.causes import FROM_TIMES, Cause
 from grader.cells import FORMULAS, Cells
-from grader.definitions import Verdict
+from grader.definitions import STATED_PEAK, Verdict
 from grader.intervals import of
+from grader.study import TIMES
 
 COMMUNICATION_FACTOR = 2.0
 """Largest over smallest communication of an iteration that is worth no remark."""
+FIXED, TIGHT = 0.03, 0.25
+"""A part of T(1,b) that is worth a remark, and how much of it the fit may be off."""
 COINCIDENCE = 0.001
 """How many pairs of equal times chance may be expected to give before a pair is no remark."""
 
 
 def by_formula(cells: Cells, found: dict[str, Verdict]) -> Iterator[Cause]:
     """The checks of formulas.yaml; figures that contradict their times are named already."""
+    names: dict[str, Any] = {"own_row": np.arange(len(cells.gpus)) < cells.own}
     for name, check in FORMULAS["checks"].items():
-        names = {"own_row": np.arange(len(cells.gpus)) < cells.own}
         one = found.get(check["column"])
         if one:
-            least = np.fmin.reduce([value.low for value in one.values])
-            names |= {"least": least, "unchecked": one.open}
+            names["least"] = np.fmin.reduce([value.low for value in one.values])
+            names |= {"unchecked": one.open, "agrees": one.agrees, "constant": one.constant}
+            names["stated"] = one.formula == STATED_PEAK
         place = cells.evaluate(check["when"], **names) & ~(one.wrong if one else False)
+        names[f"is_{name}"] = place
         values = {key: cells.evaluate(check[key]) for key in ("found", "expected") if key in check}
-        yield Cause(name, place, check["column"], **values)
+        yield Cause(name, place, check["column"], cells.gpu, **values)
+
+
+def as_seconds(cells: Cells) -> tuple[Cells, list[Cause]]:
+    """The cells with seconds where they have a throughput in the place of a time, and where."""
+    named = []
+    for column, when in FORMULAS["throughput"].items():
+        printed = cells.columns
+        if cells.evaluate(when).any():
+            names = [TIMES[0], TIMES[2], TIMES[3]] if column == TIMES[0] else [column]
+            names_of = zip(names, [names[0], *reversed(names[1:])], strict=True)
+            seconds = {name: cells.names["images"] / printed[other] for name, other in names_of}
+            cells = replace(cells, columns=printed | seconds)
+            found = {"found": printed[column], "expected": seconds[column]}
+            named.append(Cause("throughput_as_time", printed[column].known, column, **found))
+    return cells, named
+
+
+def fixed_part(cells: Cells, _: dict[str, Verdict]) -> Iterator[Cause]:
+    """What of an epoch falls neither with N nor with the iterations, where that fits its times."""
+    n, steps = cells.gpus, cells.names["steps"].low
+    for column, rest in (("T", "T - T1 / N"), ("W", "W - W1 / N")):
+        seconds, single = cells.evaluate(rest).middle, cells.names[f"{column}1"].middle
+        place = np.isfinite(seconds) & (n > 1)
+        if place.sum() > 3 and min(len(set(each[place])) for each in (n, cells.batch)) > 1:
+            shares = np.column_stack([1 - 1 / n, steps])[place]
+            fit = np.linalg.lstsq(shares, seconds[place], rcond=None)[0]
+            fixed, off = fit[0], np.abs(seconds[place] - shares @ fit)
+            if fixed > FIXED * single[place].max() and off.max() < TIGHT * fixed:
+                found, rule = cells.names[column], f"{fixed:.2g} s"
+                name = dict(zip("TW", TIMES, strict=False))[column]
+                yield Cause("fixed_part", place, name, rule, found, found - fixed)
 
 
 def identical(cells: Cells, _: dict[str, Verdict]) -> Iterator[Cause]:
@@ -91,4 +129,4 @@ def missing(cells: Cells) -> list[tuple[int, int]]:
     ]
 
 
-CHECKS = [by_formula, identical, communication, gaps]
+CHECKS = [by_formula, identical, communication, fixed_part, gaps]

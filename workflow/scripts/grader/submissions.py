@@ -96,7 +96,7 @@ def failed(submissions: list[Submission]) -> list[str]:
 
 
 def as_text(submissions: list[Submission]) -> str:
-    """Return a line for each finding, prefixed by its study, then a line for each study."""
+    """Return a line for each finding, for each study, and for what several submissions share."""
     lines, summary = [], []
     for one in submissions:
         if one.refusal:
@@ -106,7 +106,8 @@ def as_text(submissions: list[Submission]) -> str:
             summary.append((one.folder, judged.study.name, judged.counts))
     widths = [max(len(row[column]) for row in summary) for column in (0, 1)]
     table = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {verdict}" for a, b, verdict in summary]
-    return "\n".join([*lines, *[""] * bool(lines), *table])
+    shared = report.shared([one.studies for one in submissions])
+    return "\n".join([*lines, *[""] * bool(lines), *table, *[""] * bool(shared), *shared])
 
 
 def _lines(judged: Judged) -> list[str]:
@@ -114,13 +115,12 @@ def _lines(judged: Judged) -> list[str]:
     lines = [f"{judged.folder}: {study.name}: read: {study.reading}"] if study.reading else []
     for one in rows_of(judged.findings):
         strategy = one.strategy.replace(NOT_STATED, "")
-        where = ": ".join(filter(None, (strategy, one.places)))
+        where = ": ".join(filter(None, (strategy, one.values)))
         explains = f", {one.explains} figures" if one.explains else ""
-        first = "" if one.found == "–" else f"; found {one.found}, expected {one.expected}"
         advice = f"; {one.advice}" if one.advice and one.severity != "info" else ""
         lines.append(
-            f"{judged.folder}: {judged.study.name}: {one.name}: {one.cause}: {one.sentence} "
-            f"({where}{explains}{first}){advice}"
+            f"{judged.folder}: {study.name}: {one.name}: {one.cause}: {one.sentence} "
+            f"({where}{explains}){advice}"
         )
     return lines
 

@@ -19,22 +19,26 @@ SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
 class UserError(Exception):
     """An error that the user can fix. Its message is one sentence: what, where, what to do."""
 
+    status = 1
+    """With which a script exits."""
+
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """Within the block, a UserError ends this process with its message."""
+    """Within the block, a UserError ends this process with its message and status."""
     try:
         yield
     except UserError as error:
-        sys.exit(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.status)
 
 
 def program(main: Main) -> Main:
     """Decorate a script's main(), the last function of its module: it runs if the file is started.
 
-    A UserError ends the script with its message and exit status 1. The end of its Snakemake, or of
-    the shell between them, ends it as SIGTERM does: a killed Snakemake does not end its jobs
-    itself.
+    A UserError ends the script with its message and exit status, mostly 1. The end of its
+    Snakemake, or of the shell between them, ends it as SIGTERM does: a killed Snakemake does not
+    end its jobs itself.
     """
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):
