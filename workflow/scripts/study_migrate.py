@@ -13,7 +13,6 @@ from typing import Any
 import yaml
 
 from scaling.config import stored
-from scaling.config.config_file import read_config
 from scaling.config.recipes import RENAMED
 from scaling.config.scheme import Scheme
 from scaling.config.technique import Technique
@@ -202,7 +201,7 @@ def rewrite_record(path: Path) -> bool:
 
 def rewrite_config(path: Path) -> bool:
     """Add missing keys to a configuration; return whether it changed."""
-    config = read_config(path)
+    config = stored.read(path.parent)
     completed = upgraded(stored.CONFIG, config)
     if completed == config:
         return False

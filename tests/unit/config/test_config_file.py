@@ -43,6 +43,9 @@ def test_damaged_text_is_refused_in_a_sentence_or_read(tmp_path):
 
 
 BOMB = "a0: &a0 [1, 2]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+MERGES = "a0: &a0 {k: 1}\n" + "".join(
+    f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 40)
+)
 
 
 @pytest.mark.parametrize(
@@ -54,10 +57,16 @@ BOMB = "a0: &a0 [1, 2]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for 
         ("a: &a [*a]\n", r"more than 100,000 values"),
         ("a: " + "[" * 5000, r"is no configuration"),
         ("a: 0x" + "f" * 5000 + "\nb: [", r"is no configuration"),
-        ("a: 2026-13-45\n", r"is no configuration"),
         ("- a\n", r"has no keys"),
         ("", r"has no keys"),
-        ("x" * 2_000_000, r"is no file of at most 1,000,000 bytes"),
+        ("x" * 200_000, r"is no file of at most 100,000 bytes"),
+        (MERGES, r"more than 100,000 values"),
+        ("a: " + "[" * 90_000, r"is no configuration"),
+        ("a: 0x" + "f" * 5000, r"line 1 has a number of more than 100 digits"),
+        ("a: 1" + ":1" * 40_000, r"line 1 has a number of more than 100 digits"),
+        ("a: 2026-01-01\n", r"line 1 has a value of the kind timestamp"),
+        ("a: !!set {b}\n", r"line 1 has a value of the kind set"),
+        ("a: !mine 1\n", r"line 1 has a value of the kind !mine"),
     ],
 )
 def test_what_is_no_configuration_is_one_sentence(tmp_path, text, sentence):
