@@ -51,7 +51,7 @@ def test_a_results_folder_is_a_study_too(compare, tmp_path):
     assert "range over 3 epochs of a cell, from 3 runs" in page.text
     for text in ("grid: 3", "["):
         (folder / "config.yaml").write_text(text)
-        with pytest.raises(UserError, match=r"results/config.yaml is no configuration of a study"):
+        with pytest.raises(UserError, match=r"results/config.yaml is no configuration"):
             compare("h200x2", str(folder))
 
 
