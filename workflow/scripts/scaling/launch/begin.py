@@ -1,7 +1,9 @@
 """Checks before the first job: the configuration, the machine, the files of finished runs."""
 
 import os
+import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from snakemake.logging import logger
 
 from scaling.config import config as configuration
 from scaling.config import stored
+from scaling.core import files
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch.lease import SHARE_VARIABLE
 
@@ -59,9 +62,45 @@ def begin(
                 f"{' and '.join(missing)} is gone, and all would be measured again: make that "
                 f"alone first (snakemake {' '.join(missing)}), then nothing is"
             )
+        if manifest.exists():
+            keep_dates(Path(records), manifest)
     for sentence in sentences:
         logger.info(sentence)
     return True
+
+
+def keep_dates(records: Path, manifest: Path) -> None:
+    """Date the manifest before every record that names its images, and the others before it.
+
+    Snakemake goes by dates, which copies and clocks change: a record counts for what it was
+    measured on. One that names no images keeps its place before or after the manifest, unless all
+    others name these.
+    """
+    own, dated = _images(manifest), manifest.stat().st_mtime
+    paths = [records / path for path in stored.own_files(records) if path.suffix == ".json"]
+    named = {path: (_images(path), path.stat().st_mtime) for path in paths}
+    if own not in (images := {images for images, _ in named.values()}):
+        return
+    others = bool(images - {own, None})
+    stale = {
+        path
+        for path, (images_of, date) in named.items()
+        if images_of != own and (images_of or (others and date < dated))
+    }
+    before = min([dated, *(named[path][1] for path in named if path not in stale)])
+    if before < dated:
+        os.utime(manifest, (before, before))
+    for path in stale:
+        if named[path][1] >= before:
+            os.utime(path, (before - 1, before - 1))
+
+
+def _images(path: Path) -> str | None:
+    """Return the checksum of the images that a record names, or a manifest."""
+    with suppress(UserError):
+        found = re.search(r'"checksum": *"(\w+)"', files.read_text(path))
+        return found and found[1]
+    return None
 
 
 def _look_at_model(config: dict[str, Any], manifest: Path) -> None:
