@@ -1,5 +1,6 @@
 """Checks before the first job: the configuration, the machine, the files of finished runs."""
 
+import math
 import os
 import re
 import sys
@@ -74,33 +75,47 @@ def keep_dates(records: Path, manifest: Path) -> None:
 
     Snakemake goes by dates, which copies and clocks change: a record counts for what it was
     measured on. One that names no images keeps its place before or after the manifest, unless all
-    others name these.
+    others name these. Weights are dated before what says that it began when they were trained.
     """
-    own, dated = _images(manifest), manifest.stat().st_mtime
-    paths = [records / path for path in stored.own_files(records) if path.suffix == ".json"]
-    named = {path: (_images(path), path.stat().st_mtime) for path in paths}
-    if own not in (images := {images for images, _ in named.values()}):
+    dates = {path: path.stat().st_mtime for path in _records(records)}
+    named, own = {path: _said(path, "checksum") for path in dates}, _said(manifest, "checksum")
+    if own not in named.values():
         return
-    others = bool(images - {own, None})
-    stale = {
+    dated, others = manifest.stat().st_mtime, bool(set(named.values()) - {own, ""})
+    stale = [
         path
-        for path, (images_of, date) in named.items()
-        if images_of != own and (images_of or (others and date < dated))
-    }
-    before = min([dated, *(named[path][1] for path in named if path not in stale)])
-    if before < dated:
-        os.utime(manifest, (before, before))
+        for path, images in named.items()
+        if images != own and (images or (others and dates[path] < dated))
+    ]
+    _date(manifest, *(date for path, date in dates.items() if path not in stale))
     for path in stale:
-        if named[path][1] >= before:
-            os.utime(path, (before - 1, before - 1))
+        _date(path, manifest.stat().st_mtime - 1)
+    for name, prefix in (("float32.pt", ""), ("resnet18.pt", "resnet18_")):
+        for weights in records.glob(f"quantization/seed~*/{name}"):
+            trained = _said(weights.with_name(f"{prefix}training.json"), "ended")
+            made = [path for path in dates if weights.parent in path.parents]
+            made = [path for path in made if path.name.startswith("resnet18") == bool(prefix)]
+            if trained and all(_said(path, "started") >= trained for path in made):
+                _date(weights, *(dates[path] for path in made))
 
 
-def _images(path: Path) -> str | None:
-    """Return the checksum of the images that a record names, or a manifest."""
+def _records(folder: Path) -> list[Path]:
+    found = [folder / path for path in stored.own_files(folder) if path.suffix == ".json"]
+    return [path for path in found if not path.name.endswith("training.json")]
+
+
+def _date(path: Path, *latest: float) -> None:
+    """Date a file no later than any of these."""
+    if min(latest, default=math.inf) < path.stat().st_mtime:
+        os.utime(path, (min(latest), min(latest)))
+
+
+def _said(path: Path, key: str) -> str:
+    """Return the first text with this key in a JSON file: the checksum of images, a time."""
     with suppress(UserError):
-        found = re.search(r'"checksum": *"(\w+)"', files.read_text(path))
-        return found and found[1]
-    return None
+        found = re.search(rf'"{key}": *"([^"]+)"', files.read_text(path))
+        return found[1] if found else ""
+    return ""
 
 
 def _look_at_model(config: dict[str, Any], manifest: Path) -> None:

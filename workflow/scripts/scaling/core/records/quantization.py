@@ -145,6 +145,14 @@ class ResNetStage(Accuracy, Stage):
     exactness: NotRequired[Exactness]
 
 
+class LeftOut(TypedDict):
+    """A stage of ResNet-18 that cannot be made, and why."""
+
+    stage: str
+    weight_scales: Literal["tensor", "channel"]
+    reason: str
+
+
 class StagesRecord(OfSeed):
     """All stages of a seed's ResNet-18, `resnet18.json`; see `quantization.resnet_stages`.
 
@@ -158,6 +166,7 @@ class StagesRecord(OfSeed):
     layers: list[ResNetLayer]
     ranges: dict[str, Pair] | None
     gpu_speed: list[GpuSpeed]
+    left_out: NotRequired[list[LeftOut]]
 
 
 class Network(Accuracy):
