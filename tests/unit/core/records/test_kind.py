@@ -114,7 +114,7 @@ IMPOSSIBLE = {
     "epochs that take longer than the run": lambda record: record.update(run_seconds=0.1),
     "another settling than": lambda record: record["settling"].update(drift=0.5),
     "a start that is not its phases": lambda record: record["startup"].update(total=0.5),
-    "other numbers of epochs": lambda record: record["training"].update(measured_epochs=99),
+    "fewer epochs than asked for": lambda record: record["training"].update(measured_epochs=99),
     "gradients not as many as parameters": lambda record: record["model"].update(parameters=10),
     "not every rank's weights": lambda record: record["model"]["parameters_sha256"].pop(),
     "instruments of other ranks": lambda record: record["in_memory"].pop(),
