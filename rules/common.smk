@@ -19,6 +19,7 @@ REPLAY = None
 if "replay" in config:
     with refused():
         REPLAY = stored.find(Path(f"{OURS}studies"), str(config["replay"] or ""))
+        stored.read(REPLAY)
 
     configfile: REPLAY / stored.CONFIG
 

@@ -54,7 +54,7 @@ def make(folder: Path, **changes: Any) -> None:
     config = copy.deepcopy(CONFIG) | changes
     results = folder / "results"
     for cell in grid.of(config):
-        made = records.record(cell, records.epochs(cell, 2.5))
+        made = records.record(cell, records.epochs(cell, 2.5, 2.5, 2.5))
         made["dataset"]["checksum"] = CHECKSUM
         records.save(results / "runs", made)
     others = {

@@ -12,10 +12,13 @@ import pandas as pd
 import pytest
 
 from scaling.core.code_digest import files_of
+from scaling.core.records.run import RUN
 from scaling.figures.registry import FIGURES
 from small_study import JOB
 
 MODULES = {figure.module for figure in FIGURES.values()}
+MEASURING = {"train_run", "convergence_train", "interconnect_sweep", "synchronization_measure"}
+MEASURING |= {"peaks_measure", "quantize_train", "quantize_evaluate", "quantize_export"}
 CONVERGENCE = {"convergence_train", "tables_experiments", "figures_draw"}
 PAGE = {"claims_evaluate", "report_render"}
 # Planned for the tables that theirs follow from; not made again where those stay as they were.
@@ -63,6 +66,22 @@ def test_a_look_that_is_lost_is_taken_again_alone(study):
     assert refused.returncode == 1 and f"(snakemake {look})" in refused.stdout
     assert study.snakemake(look).returncode == 0
     assert not study.planned().keys() & {"train_run", "convergence_train", "peaks_measure"}
+
+
+def test_what_counts_is_the_checksum_that_a_record_names_and_no_date(study):
+    folder = next((study.folder / "resources/dataset").iterdir())
+    shutil.rmtree(study.folder / ".snakemake")
+    for path in (*folder.iterdir(), *study.folder.glob("results/quantization/*/*.pt")):
+        os.utime(path)
+    assert not study.planned().keys() & MEASURING
+    # A clock set back, and a record of other images that is newer than they are.
+    first, second = (study.record(batch_size=size) for size in (10, 20))
+    os.utime(first, (1e9, 1e9))
+    record = RUN.read(second)
+    record["dataset"]["checksum"] = "other"
+    RUN.write(second, record)
+    planned = study.planned()
+    assert planned["train_run"] == 1 and not planned.keys() & (MEASURING - {"train_run"})
 
 
 def test_images_that_are_lost_are_made_again_alone(study):

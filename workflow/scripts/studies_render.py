@@ -8,7 +8,6 @@ import pandas as pd
 
 from scaling.claims import claim
 from scaling.config import stored
-from scaling.config.config_file import read_config
 from scaling.core import command_line, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -23,7 +22,7 @@ COLUMNS = ["headline", "cells", "run", "scales", "verdicts", "CPU", "Commit", "m
 def _row(config: Path, shared: Path) -> dict[str, Any]:
     """Return a study's row of the index, from its tables and claims."""
     counts = Counter(claim.verdict for claim in claim.read(shared / "claims.json"))
-    name = read_config(config)["study"]
+    name = stored.read(config.parent)["study"]
     there = (table.path(shared, name) for table in schema.TABLES.values())
     made = [path for path in there if path.exists()]
     study = schema.read_study(name, made, shared / "topology.txt", config.parent / stored.MANIFEST)

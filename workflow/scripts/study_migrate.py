@@ -13,7 +13,6 @@ from typing import Any
 import yaml
 
 from scaling.config import stored
-from scaling.config.config_file import read_config
 from scaling.config.recipes import RENAMED
 from scaling.config.scheme import Scheme
 from scaling.config.technique import Technique
@@ -183,9 +182,24 @@ def rename_folders(study: Path) -> None:
                 folder.rename(target)
 
 
-def rewrite_record(path: Path) -> bool:
-    """Convert a record of an older version; return whether it changed."""
-    kind, (record, signed) = KINDS[path.name], opened(path)
+def records(paths: list[Path], is_stored: bool) -> dict[Path, Any]:
+    """Return those of the records at `paths` that older code wrote, converted, by their paths.
+
+    In a stored study, which was packed when all were signed, one that is not is a UserError.
+    """
+    opens = {path: opened(path) for path in paths}
+    unsigned = [path for path, (_, signed) in opens.items() if not signed]
+    if is_stored and 0 < len(unsigned) < len(paths):
+        raise UserError(
+            f"{unsigned[0]} has no version and sha256, and other records of its study have: {TO_DO}"
+        )
+    made = {path: _converted(path, *found) for path, found in opens.items()}
+    return {path: record for path, record in made.items() if record}
+
+
+def _converted(path: Path, record: Any, signed: bool) -> Any:
+    """Return a record as it is to be written, None where it is so."""
+    kind = KINDS[path.name]
     try:
         made = upgraded(path.name, record)
     except (AttributeError, LookupError, TypeError, ValueError, UserError) as error:
@@ -194,15 +208,13 @@ def rewrite_record(path: Path) -> bool:
         ) from error
     if signed and made == record:
         kind.read(path)
-        return False
-    with files.same_times(path):
-        kind.write(path, made)
-    return True
+        return None
+    return kind.signed(path, made)
 
 
 def rewrite_config(path: Path) -> bool:
     """Add missing keys to a configuration; return whether it changed."""
-    config = read_config(path)
+    config = stored.read(path.parent)
     completed = upgraded(stored.CONFIG, config)
     if completed == config:
         return False
@@ -218,6 +230,10 @@ def main(study: str) -> None:
     folder = there[0] if there else stored.find(STUDIES, study)
     rename_folders(folder)
     paths = sorted(folder / path for path in stored.own_files(folder))
-    rewritten = [path for path in paths if path.name in KINDS and rewrite_record(path)]
-    rewritten += [path for path in paths if path.name == stored.CONFIG and rewrite_config(path)]
-    print(f"{folder}: {len(rewritten)} of {len(paths)} files are rewritten")
+    is_stored = (folder / stored.MANIFEST).exists()
+    rewritten = records([path for path in paths if path.name in KINDS], is_stored)
+    for path, record in rewritten.items():
+        with files.same_times(path):
+            files.write_json(path, record)
+    others = [path for path in paths if path.name == stored.CONFIG and rewrite_config(path)]
+    print(f"{folder}: {len(rewritten) + len(others)} of {len(paths)} files are rewritten")

@@ -114,4 +114,7 @@ def main(
         if paths:
             measured = read(kind, paths)
             found |= {name: make(measured) for name, make in makers.items()}
+    if variants:
+        documents = [VARIANT.read(path) for path in variants] + [STAGED.read(one) for one in stages]
+        found["quantization_refused"] = quantization.refused(documents)
     schema.write_all(found, tables)

@@ -38,9 +38,9 @@ def older(record, path):
             del record[key]
         del record["cell"]["repeat"], record["memory"]["capacity_bytes"]
         del record["training"]["compiled_graphs"], record["dataset"]["image_shape"]
-        timed = {"rank": 0, "estimate": "without_communication", "iterations": 10}
+        timed = {"estimate": "without_communication", "iterations": 10}
         timed |= {"seconds": [2.0], "seconds_without": [1.5]}
-        record["communication"]["readings"].append(timed)
+        record["communication"]["readings"] += [timed | {"rank": rank} for rank in (0, 1)]
         del record["device_time"][1]["compute_seconds"]
         record["cell"]["recipe"] = "course"
         del record["training"]["engine"], record["communication"]["sent_share"]
@@ -119,6 +119,18 @@ def test_what_older_code_wrote_becomes_todays_once(study, capsys):
 def test_what_cannot_be_read_is_one_sentence(study, content, said):
     (study / COURSE).write_text(content)
     with pytest.raises(UserError, match=rf"run\.json {said}|run\.json .*{said}"):
+        study_migrate.main(["--study", "old"])
+
+
+def test_an_unsigned_record_among_signed_ones_was_edited(study):
+    study_migrate.main(["--study", "old"])
+    record = json.loads((study / SWEEP).read_text())
+    del record["version"], record["sha256"]
+    record["rows"][0]["seconds"] = [seconds * 10 for seconds in record["rows"][0]["seconds"]]
+    (study / SWEEP).write_text(json.dumps(record))
+    with pytest.raises(
+        UserError, match=r"sweep\.json has no version and sha256, and other records"
+    ):
         study_migrate.main(["--study", "old"])
 
 

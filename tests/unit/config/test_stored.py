@@ -1,10 +1,13 @@
 import copy
+import os
 
 import pytest
 
 from examples import finished_study
 from scaling.config import stored
 from scaling.core.errors import UserError
+
+LOG = "logs/train_run/recipe~plain/strategy~ddp/gpus~1/batch_size~128/seed~0.log"
 
 
 @pytest.fixture
@@ -28,6 +31,25 @@ def test_a_wrong_name_is_answered_with_the_studies_there_are(study):
         with pytest.raises(UserError, match=f"has no study '{name}': there are mine, second$"):
             stored.find(study.parent, name)
     assert stored.find(study.parent, "mine") == study
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "device"])
+def test_what_is_no_file_of_the_study_is_neither_waited_for_nor_shown(study, kind, tmp_path):
+    (tmp_path / "secret").write_text("secret: [")
+    for name in ("config.yaml", LOG):
+        place = study / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        if kind == "fifo":
+            os.mkfifo(place)
+        else:
+            place.symlink_to({"link": tmp_path / "secret", "device": "/dev/zero"}[kind])
+    with pytest.raises(UserError, match=r"config.yaml is (no file|a link out of its folder)"):
+        stored.read(study)
+    (study / "config.yaml").unlink()
+    (study / "config.yaml").write_text("{}")
+    with pytest.raises(UserError, match=r"seed~0.log is (no file|a link out of its folder)"):
+        stored.check(study, config())
 
 
 def test_a_study_is_fine_beside_a_page_written_by_hand(study):

@@ -132,6 +132,29 @@ def test_an_archive_cut_off_is_named(folder, suffix):
             read(path)
 
 
+def test_an_archive_cut_off_within_or_before_a_header_is_named(folder):
+    path = archive_of(folder, "tar")
+    with tarfile.open(path) as tar:
+        starts = [member.offset for member in tar if member.isfile()]
+    content = path.read_bytes()
+    cut = [content[: start + more] for start in starts[1:] for more in (0, 100, 511)]
+    damaged = content[: starts[-1]] + b"x" + content[starts[-1] + 1 :]
+    for kept in (*cut, damaged, content.rstrip(b"\0")):
+        path.write_bytes(kept)
+        with pytest.raises(UserError, match=r"unpacked \((it is cut off|unexpected end)"):
+            read(path)
+
+
+def test_a_small_archive_of_much_is_not_unpacked(folder):
+    for number in range(30):
+        with (folder / f"train/cat/a{number}.png").open("wb") as file:
+            file.truncate(9_000_000)
+    path = archive_of(folder, "tar.xz")
+    assert path.stat().st_size < 100_000
+    with pytest.raises(UserError, match="it unpacks to more than 100,000,000 bytes"):
+        read(path)
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("../train/cat/9.png", tarfile.REGTYPE), ("train/cat/9.png", tarfile.FIFOTYPE)],
@@ -143,6 +166,14 @@ def test_an_archive_writes_nowhere_else_and_no_devices(folder, name, kind):
         member.type = kind
         tar.addfile(member)
     with pytest.raises(UserError, match="is not a tar archive that can be unpacked"):
+        read(path)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+def test_a_path_that_is_neither_folder_nor_file_is_not_waited_for(tmp_path, kind):
+    os.mkfifo(tmp_path / "fifo")
+    path = {"fifo": tmp_path / "fifo", "device": Path("/dev/zero")}[kind]
+    with pytest.raises(UserError, match="does not exist; give a folder or tar of"):
         read(path)
 
 
@@ -180,9 +211,12 @@ def gray(value):
     [
         (gray(40_000), "has more than 8 bits per channel"),
         (png(8, 16, (b"\0" + b"\x12\x34" * 24) * 8), "has more than 8 bits per channel"),
+        (b"P6 8 8 65535\n" + b"\x12\x34" * 192, "has more than 8 bits per channel"),
+        (b"P6 8 8 1023\n" + b"\x01\x34" * 192, "has more than 8 bits per channel"),
+        (b"P3 1 1 65535\n65535 3 4\n", "has more than 8 bits per channel"),
         (png(20_000, 8, b""), ".*more than 50,000,000 pixels; save it smaller"),
     ],
-    ids=["gray", "colours", "pixels"],
+    ids=["gray", "colours", "P6", "10 bits", "P3", "pixels"],
 )
 def test_sixteen_bits_are_refused_rather_than_clipped_and_too_many_pixels(
     folder, content, complaint

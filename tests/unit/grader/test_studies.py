@@ -145,6 +145,14 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
         assert words in said[name], said[name]
 
 
+def test_a_description_of_merge_keys_without_end_ends(tmp_path, capsys):
+    merges = "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 40))
+    (write(tmp_path / "ann") / "studies.yaml").write_text(f"a0: &a0 {{title: x}}\n{merges}")
+    with pytest.raises(UserError):
+        audit_studies.main([str(tmp_path / "ann")])
+    assert "does not describe studies (more than 100,000 values" in capsys.readouterr().out
+
+
 def test_a_name_that_is_no_text_is_told_all_the_same(tmp_path, capsys):
     folder = write(tmp_path / os.fsdecode(b"\xff\n"))
     audit_studies.main([str(folder), "--output", str(tmp_path / "audit.html")])

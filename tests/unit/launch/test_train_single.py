@@ -17,9 +17,10 @@ def measured(tmp_path, gpus):
     """The spec of a run by ddp, and its record."""
     argv = arguments(tmp_path, tmp_path / "run.json", gpus=gpus)
     spec = spec_of(argv)
-    record = records.record(
-        spec.cell, records.epochs(spec.cell, 2.5), environment={"config_digest": spec.digest()}
-    )
+    epochs = records.epochs(spec.cell, *[2.5] * (spec.warmup_epochs + spec.measured_epochs))
+    for row in epochs[: spec.warmup_epochs * gpus]:
+        row["role"] = "warmup"
+    record = records.record(spec.cell, epochs, environment={"config_digest": spec.digest()})
     return spec, {**record, "training": {**spec.parameters(), **NOT_KNOWN}}
 
 

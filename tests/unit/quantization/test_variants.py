@@ -16,6 +16,7 @@ from scaling.core.records.quantization import VARIANT, read
 from scaling.data.batches import read_images
 from scaling.models.tutorial_cnn import load_weights, save_weights
 from scaling.quantization.variant import make, measure
+from scaling.tables.experiments import quantization
 from scaling.tables.experiments.quantization_diagnostics import DIAGNOSTICS, revealed_by
 
 Records = dict[str, dict[str, Any]]
@@ -83,15 +84,29 @@ def test_what_cannot_be_evaluated_is_refused(quantized_digits):
             evaluate(quantized_digits, "never", **changes)
 
 
-def test_one_that_cannot_be_made_is_refused_and_the_others_are_measured(quantized_digits):
+@pytest.mark.parametrize(
+    ("layer", "value", "measured", "reason"),
+    [
+        ("fc3.bias", 1e9, ["weights"], "more than an int32 holds"),
+        ("conv1.weight", 1e30, [], "it cannot be computed (Out of range float values"),
+    ],
+)
+def test_one_that_cannot_be_made_is_refused_and_the_others_are_measured(
+    quantized_digits, layer, value, measured, reason
+):
     network, folder = load_weights(quantized_digits / "weights.pt"), quantized_digits / "wild"
-    network.get_submodule("fc3").bias.data.fill_(1e9)
+    network.get_parameter(layer).data[0] = value
     save_weights(network, quantized_digits / "wild.pt")
     variants = {"plain": {}, "weights": {"activation_bits": None}}
     evaluate(quantized_digits, "wild", weights=quantized_digits / "wild.pt", variants=variants)
-    assert "more than an int32 holds" in record_of(folder, "plain")["refused"]
+    made = VARIANT.read(record_path(folder, "plain"))
+    assert reason in made["refused"]
     found = read(VARIANT, [record_path(folder, name) for name in variants])
-    assert [record["variant"] for record in found] == ["weights"]
+    assert [record["variant"] for record in found] == measured
+    left_out = [{"stage": "weights", "weight_scales": "tensor", "reason": "so"}]
+    table = quantization.refused([made, *found, {"seed": 1, "left_out": left_out}])
+    assert table["stage"].tolist() == ["plain", "weights"]
+    assert table["reason"].tolist() == [made["refused"], "so"]
 
 
 def test_the_sound_variant_keeps_every_invariant(records):

@@ -52,10 +52,10 @@ def test_a_results_folder_is_a_study_too(compare, tmp_path):
     folder = tmp_path / "mine/results"
     page, _ = compare("h200x2", str(folder))
     assert page.row(TABLE, "plain")[:4] == ["1", "128", "4.19 4.08–4.89", "2.50"]
-    assert "range over 3 epochs of a cell, from 3 runs" in page.text
+    assert "range over 9 epochs of a cell, from 3 runs" in page.text
     for text in ("grid: 3", "["):
         (folder / "config.yaml").write_text(text)
-        with pytest.raises(UserError, match=r"results/config.yaml is no configuration of a study"):
+        with pytest.raises(UserError, match=r"results/config.yaml is no configuration"):
             compare("h200x2", str(folder))
 
 

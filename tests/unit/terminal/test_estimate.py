@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
+from scaling.core import environment
 from scaling.core.grid import Cell
 from scaling.terminal import estimate
 
+ROOT = Path(__file__).parents[3]
 CONFIG = {
     "training": {"warmup_epochs": 1, "measured_epochs": 3},
     "time_to_accuracy": {"epochs": 10},
@@ -43,6 +46,29 @@ def test_a_cell_takes_what_it_took_from_another_seed_with_the_epochs_that_are_as
     more = {estimate.HERE: estimate.Durations(tmp_path, CONFIG | longer)}
     assert estimate.seconds(place(32), more)[0] == 20 + 2 * 2 + 3
     assert estimate.seconds(Path("peaks/peaks.json"), known)[0] == estimate.GUESSED_SECONDS
+
+
+def test_a_clock_that_was_set_back_makes_no_duration_negative(tmp_path):
+    back = tmp_path / place(32)
+    known = {estimate.HERE: durations(tmp_path, (place(32), 500, 20, [2.0] * 4))}
+    assert estimate.seconds(place(32), known)[0] == estimate.GUESSED_SECONDS
+    back.write_text(json.dumps(json.loads(back.read_text()) | {"run_seconds": 12.0}))
+    known = {estimate.HERE: estimate.Durations(tmp_path, CONFIG)}
+    assert estimate.seconds(place(32), known) == (12, estimate.HERE)
+    assert environment.now() <= environment.now()
+
+
+NEIGHBOURS = ["", "[", "device: cpu\n", "a: !mine 1\n", "model: []\ndevice: cpu\n", "<<: 1\n"]
+
+
+@pytest.mark.parametrize("text", NEIGHBOURS)
+def test_another_study_that_cannot_be_read_is_left_out(text, tmp_path):
+    config = yaml.safe_load((ROOT / "config/demo.yaml").read_text())
+    for name, written in (("bad", text), ("good", yaml.safe_dump(config))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.yaml").write_text(written)
+    found = estimate.sources(config, tmp_path / "records", tmp_path, on_cpu=True)
+    assert list(found) == [estimate.HERE, f"as in {tmp_path / 'good'}"]
 
 
 def test_what_is_left_follows_what_was_measured_on_the_way(tmp_path):

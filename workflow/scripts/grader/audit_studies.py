@@ -76,8 +76,8 @@ def main(argv: list[str] | None = None) -> None:
             files.write_text(path, EMPTY.read_text(encoding="utf-8"))
             print(f"Fill in {path}")
         return
-    if args.train_images < 1:
-        raise UserError(f"--train-images {args.train_images} is no training set; give 1 or more")
+    if not 1 <= args.train_images <= 10**12:
+        raise UserError(f"--train-images {args.train_images} is no training set; give 1 to 10^12")
     points = None
     if args.points:
         scheme = f"the points scheme {args.points}"

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pandas as pd
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.reading.timings import read_rows, read_timings
 from grader.rows import NOT_STATED, Accuracy, Quantization, Row, Sweep, read_text
+from scaling.config.config_file import MOST_BYTES, parsed
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import schema
@@ -29,8 +29,6 @@ TABLES = ["timing", "speedup", "communication", "bandwidth", "audit"]
 """Of a published study, of those that a measured one has."""
 MOST_STUDIES = 100
 """Of a folder: each is judged for itself."""
-MOST_YAML = 100_000
-"""Bytes of a studies.yaml, which takes longer to read than a table."""
 
 PRINTED = {
     "speedup": "printed_speedup",
@@ -267,11 +265,11 @@ def _descriptions(path: Path) -> dict[str, Description]:
     if not path.exists():
         return {}
     try:
-        entries = yaml.safe_load(read_text(path, MOST_YAML)) or {}
+        entries = parsed(read_text(path, MOST_BYTES)) or {}
         return TypeAdapter(dict[str, Description]).validate_python(entries)
-    except (yaml.YAMLError, ValidationError, ValueError, RecursionError) as error:
+    except ValueError as error:
         wrong = error.errors()[0] if isinstance(error, ValidationError) else None
-        told = f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" if wrong else repr(error)
+        told = f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" if wrong else str(error)
         raise UserError(
             f"{path} does not describe studies ({told}); write title, hardware, units, doubts and "
             "definitions for each"

@@ -13,6 +13,7 @@ from extras.bits import gpu_speed
 from extras.bits.resnet import fold, folded_layers, observer_points, quantize
 from scaling.config.scheme import STAGES, Scheme
 from scaling.core.environment import TURING, older_gpu
+from scaling.core.errors import UserError
 from scaling.core.paired_accuracy import paired
 from scaling.core.records.dataset import DATASET
 from scaling.core.records.quantization import STAGED
@@ -83,9 +84,14 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
     sizes = [each.weight.numel() + len(each.weight) for each in folded_layers(folded).values()]
     size = {"float32_bytes": 4 * sum(sizes)}
     rows: list[Any] = [{"stage": STAGES[0], **size, **paired(test.labels, reference, reference)}]
-    layers = []
+    layers, left_out = [], []
     for kind, (stage, options) in product(("tensor", "channel"), SCHEMES.items()):
-        made = quantize(folded, Scheme.of({"weight_scales": kind, **options}), calibration)
+        scheme, made = Scheme.of({"weight_scales": kind, **options}), None
+        try:
+            made = quantize(folded, scheme, calibration)
+        except UserError as error:
+            left_out.append({"stage": stage, "weight_scales": kind, "reason": str(error)})
+            continue
         row = {"stage": stage, "weight_scales": kind, **size}
         found = [
             {"layer": one.name, **one.bounds(), "packed_bytes": one.rounded.packed_bytes(8)}
@@ -103,6 +109,7 @@ def measure_stages(network: ResNet18, chosen: Images, test: Images) -> dict[str,
             layers += [{"weight_scales": kind, **each} for each in found]
         rows.append(row | paired(test.labels, reference, predict(made, test)))
     images = test.normalised(slice(gpu_speed.BATCH))
-    speed = gpu_speed.measure(folded, made, images) if on_gpu else []
+    speed = gpu_speed.measure(folded, made, images) if on_gpu and made else []
     ranges = {name: astuple(seen) for name, seen in calibration.ranges.items()}
-    return {"stages": rows, "layers": layers, "ranges": ranges, "gpu_speed": speed}
+    refused = {"left_out": left_out} if left_out else {}
+    return {"stages": rows, "layers": layers, "ranges": ranges, "gpu_speed": speed, **refused}

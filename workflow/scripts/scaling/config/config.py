@@ -1,7 +1,9 @@
 """The configuration, checked before anything runs."""
 
+import json
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,13 +12,13 @@ from scaling.config import devices, extras, parts, recipes, technique
 from scaling.config.bit_widths import BitWidths
 from scaling.config.experiment_keys import Convergence, Quantization
 from scaling.config.keys import Configuration, Dataset, Model
+from scaling.config.recipes import wrong
 from scaling.config.scheme import STAGES
 from scaling.core import plugins
-from scaling.core.errors import UserError
 from scaling.core.grid import repeats_of
 from scaling.registry.dataset import DATASETS
 
-LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
+LAB_MODEL, LAB_SIDE, MOST_RUNS = "resnet18-cifar", 32, 100_000
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
@@ -27,7 +29,17 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
     values = asked(config)
     sentences = list(_across_keys(Configuration.of(values), values, reads_images))
     if sentences:
-        raise UserError(f"the configuration is wrong: {'; '.join(sentences)}")
+        raise wrong("; ".join(sentences))
+
+
+def _can_be_written(config: dict[str, Any]) -> None:
+    """Raise UserError for a section that no message and no file could hold."""
+    for section, values in config.items():
+        try:
+            json.dumps(values)
+        except (RecursionError, TypeError, ValueError) as error:
+            said = "has a number of thousands of digits, or is nested too deeply"
+            raise wrong(f"{section} {said}") from error
 
 
 def asked(config: dict[str, Any]) -> dict[str, Any]:
@@ -35,10 +47,11 @@ def asked(config: dict[str, Any]) -> dict[str, Any]:
 
     Bits are variants.
     """
+    _can_be_written(config)
     if "knobs" in config:
-        raise UserError(
-            "the configuration is wrong: knobs is no section any more: each of its variants is a "
-            "recipe, as {bucket100: {base: plain, bucket_cap_mb: 100}}"
+        raise wrong(
+            "knobs is no section any more: each of its variants is a recipe, as {bucket100: "
+            "{base: plain, bucket_cap_mb: 100}}"
         )
     if "recipes" in config:
         config = config | {"recipes": recipes.resolved(config["recipes"])}
@@ -147,6 +160,13 @@ def _path(dataset: Dataset, reads_images: bool) -> Iterator[str]:
 def _cells(config: Configuration) -> Iterator[str]:
     """What is wrong with the cells of the grid."""
     grid = config.grid
+    lists: list[Sized] = [grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes, grid.seeds]
+    runs = math.prod(len(values) for values in lists) * max(
+        [1, *(wanted.repeats for wanted in grid.repeats)]
+    )
+    if runs > MOST_RUNS:
+        yield f"grid asks for {runs:,} runs (allowed: at most {MOST_RUNS:,})"
+        return
     for name in grid.recipes:
         limits = getattr(config.recipes, name).strategies or grid.strategies
         if not set(limits) & set(grid.strategies):

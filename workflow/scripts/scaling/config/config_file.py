@@ -10,27 +10,47 @@ import yaml
 from scaling.core import files
 from scaling.core.errors import UserError
 
-MOST_BYTES, MOST_VALUES = 1_000_000, 100_000
+MOST_BYTES, MOST_VALUES, MOST_DIGITS = 100_000, 100_000, 100
+PLAIN = {"null", "bool", "int", "float", "str", "seq", "map", "merge"}
+"""The tags of YAML whose values are JSON's too."""
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """Return the configuration in `path`; UserError for ambiguous YAML."""
+def read_config(path: Path, *, linked: bool = True) -> dict[str, Any]:
+    """Return the configuration in `path`; UserError for ambiguous YAML.
+
+    One of others should not be `linked`, see `files.read_text`.
+    """
     try:
-        loader = yaml.SafeLoader(files.read_text(path, MOST_BYTES))
-        node = loader.get_single_node()
-        if _values(node, {}) > MOST_VALUES:
-            raise ValueError(f"more than {MOST_VALUES:,} values: write fewer aliases")
-        config = loader.construct_document(node) if node else None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        raise UserError(f"{path} is no configuration ({said[:200]})") from error
+        config = parsed(files.read_text(path, MOST_BYTES, linked=linked))
+    except ValueError as error:
+        raise UserError(f"{path} is no configuration ({error})") from error
     if not isinstance(config, dict):
         raise UserError(f"{path} has no keys: write them as config/README.md says")
     return config
 
 
+def parsed(text: str) -> Any:
+    """Return the document in a YAML `text`; ValueError unless it is plain, small and unambiguous.
+
+    The error is on one line. In C, PyYAML would be faster, and crash on deep nesting.
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node and _values(node, {}) > MOST_VALUES:
+            raise ValueError(f"more than {MOST_VALUES:,} values: write fewer aliases")
+        return loader.construct_document(node) if node else None
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())[:200]) from error
+
+
 def _values(node: Any, known: dict[Any, float]) -> float:
-    """Count the values below `node`, aliases expanded; ValueError for a duplicate key."""
+    """Count the values below `node`, aliases expanded; ValueError for what is not plain."""
+    tag, line = node.tag.rpartition(":")[2], node.start_mark.line + 1
+    if tag not in PLAIN:
+        raise ValueError(f"line {line} has a value of the kind {tag}: write it as text, in quotes")
+    if tag in ("int", "float") and len(node.value) > MOST_DIGITS:
+        raise ValueError(f"line {line} has a number of more than {MOST_DIGITS} digits")
     if isinstance(node, yaml.CollectionNode) and node not in known:
         known[node] = math.inf  # a recursive alias
         inside = node.value

@@ -139,8 +139,8 @@ class Quantization(Section):
     """Training images that set the activation scales; 0 means all."""
     variants: list[Variant]
     """Quantized copies of each seed's network, in one job: a new or changed one repeats all of a
-    network. A variant whose sums could exceed an int32 is refused in its record and its job's
-    log, and is in no table. Options default to plain int8. The report's stages are `weights`,
+    network. One that cannot be made, as its sums could exceed an int32, is refused in its record,
+    and the report says why. Options default to plain int8. The report's stages are `weights`,
     `weights+activations` and `weights+activations+bias`."""
     bit_widths: BitWidths = Field(default_factory=BitWidths)
     histograms: str

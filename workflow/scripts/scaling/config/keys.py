@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le, MinLen, MultipleOf
-from pydantic import BeforeValidator, Field, StringConstraints, create_model
+from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, create_model
 
 from scaling.config import recipes as recipes_section
 from scaling.config.experiment_keys import (
@@ -41,9 +41,9 @@ class Dataset(Section):
     """For `cifar10`: another address of `cifar-10-python.tar.gz`; the checksum is the same."""
     download_attempts: Positive
     """For `cifar10`: how often the download is tried."""
-    train_images: Annotated[int, Ge(10)]
+    train_images: Annotated[Positive, Ge(10)]
     """For `synthetic`: number of training images."""
-    test_images: Annotated[int, Ge(10)]
+    test_images: Annotated[Positive, Ge(10)]
     """For `synthetic`: number of test images."""
     seed: Count
     """For `synthetic`: seed of the images."""
@@ -59,14 +59,14 @@ class Model(Section):
     width: Few = 64
     """For `resnet18-cifar`: channels of its first stage. 64 is the model of the literature with
     11,173,962 parameters."""
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, JsonValue] = Field(default_factory=dict)
     """For the others: arguments of the function, as `{width_per_group: 128}`."""
 
 
 class Repeats(Section):
     """Of some cells; of all that are not named by a key that is left out."""
 
-    repeats: Positive
+    repeats: Few
     recipes: Some[str] | None = None
     strategies: Some[str] | None = None
     gpus: Some[Few] | None = None

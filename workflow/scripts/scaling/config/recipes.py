@@ -1,6 +1,7 @@
 """Recipes: an engine with options, or another recipe with some options changed."""
 
 import re
+import textwrap
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -31,16 +32,16 @@ def resolved(recipes: Any) -> dict[str, dict[str, Any]]:
     UserError for a name that is no name, a base that is no recipe, and a recipe without an engine.
     """
     if not isinstance(recipes, dict) or not all(isinstance(own, dict) for own in recipes.values()):
-        raise _wrong("recipes should be recipes by their names, as {plain: {engine: eager}}")
+        raise wrong("recipes should be recipes by their names, as {plain: {engine: eager}}")
     for name in recipes:
         if name in RENAMED:
-            raise _wrong(f"recipes.{name} is called recipes.{RENAMED[name]} now")
+            raise wrong(f"recipes.{name} is called recipes.{RENAMED[name]} now")
         if not re.fullmatch(r"[A-Za-z]\w*", str(name), re.ASCII):
-            raise _wrong(f"recipes has {name!r} (allowed: a letter, then letters, digits and _)")
+            raise wrong(f"recipes has {name!r} (allowed: a letter, then letters, digits and _)")
     found, known = {name: _with_base(name, recipes, ()) for name in recipes}, ENGINES.names()
     for name, own in found.items():
         if (engine := own["engine"]) not in known:
-            raise _wrong(f"recipes.{name}.engine is {engine!r} (allowed: {', '.join(known)})")
+            raise wrong(f"recipes.{name}.engine is {engine!r} (allowed: {', '.join(known)})")
     return found
 
 
@@ -50,28 +51,29 @@ def _with_base(
     own = dict(recipes[name])
     if "base" not in own:
         if "engine" not in own:
-            raise _wrong(
+            raise wrong(
                 f"recipes.{name} has neither engine nor base (allowed: engine: "
                 f"{' or '.join(ENGINES.names())}, or base: another recipe)"
             )
         return own
     if "engine" in own:
-        raise _wrong(
+        raise wrong(
             f"recipes.{name} has a base and engine {own['engine']} (allowed: one of them; a recipe "
             "of config/config.yaml keeps its engine, so give yours another name)"
         )
     base = own.pop("base")
     others = [other for other in recipes if other not in (*above, name)]
     if base not in others:
-        raise _wrong(
+        raise wrong(
             f"recipes.{name}.base is {base!r} (allowed: a recipe that is not based on this one, "
             f"here {', '.join(others) or 'none'})"
         )
     return _with_base(base, recipes, (*above, name)) | own
 
 
-def _wrong(sentence: str) -> UserError:
-    return UserError(f"the configuration is wrong: {sentence}")
+def wrong(sentence: str) -> UserError:
+    """Return the error of a configuration, on one line of at most 1,000 characters."""
+    return UserError(textwrap.shorten(f"the configuration is wrong: {sentence}", 1000))
 
 
 def section(recipes: Mapping[str, Mapping[str, Any]]) -> type[Section]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config.config_file import read_config
-from scaling.core import grid
+from scaling.core import files, grid
 from scaling.core.errors import UserError
 from scaling.core.records.convergence import convergence_path
 from scaling.core.records.quantization import VARIANT_PATTERN
@@ -33,6 +33,11 @@ def find(studies: Path, name: str) -> Path:
     return studies / name
 
 
+def read(folder: Path) -> dict[str, Any]:
+    """Return the configuration of the study in `folder`; UserError for a link to elsewhere."""
+    return read_config(folder / CONFIG, linked=False)
+
+
 def dataset_folder(config: dict[str, Any]) -> Path:
     """Return the folder of a study's prepared images, below the folder of all datasets."""
     section = config["dataset"]
@@ -48,7 +53,7 @@ def missing_inputs(results: Path, config: dict[str, Any], needed: list[str]) -> 
     if not any((results / "runs").rglob("run.json")):
         return []
     before = results / CONFIG
-    same = before.exists() and read_config(before)["dataset"] == config["dataset"]
+    same = before.exists() and read_config(before).get("dataset") == config["dataset"]
     return [path for path in (needed if same else needed[:-1]) if not Path(path).exists()]
 
 
@@ -172,6 +177,9 @@ def check(folder: Path, config: dict[str, Any]) -> None:
             f"{folder} lacks {len(missing)} of the {len(needed)} files its {CONFIG} asks for, the "
             f"first is {missing[0]}: restore them{partial}"
         )
+    for log in run_logs(config):
+        if (folder / log).is_symlink() or (folder / log).exists():
+            files.regular(folder / log, linked=False)
     asked = {*runs, *others, *backend_records(config), *run_logs(config)}
     unknown = sorted(there - asked)
     if unknown:

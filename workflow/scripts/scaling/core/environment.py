@@ -5,8 +5,9 @@ import platform
 import re
 import runpy
 import subprocess
+import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import chain, takewhile
@@ -23,12 +24,18 @@ Device = Literal["auto", "cpu", "cuda"]
 OLDEST_TORCH = (2, 11)
 TURING, AMPERE = (7, 5), (8, 0)
 """Minimum compute capabilities: for CUDA 13, and for TF32 and bf16."""
+_BEGAN = datetime.now(UTC), time.monotonic()
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def now() -> str:
-    """Return the current time in UTC, ISO 8601, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    """Return the current time in UTC, ISO 8601, to the millisecond.
+
+    Within a process it never goes back, as its clock may: it is when the process began and the
+    seconds since.
+    """
+    passed = timedelta(seconds=time.monotonic() - _BEGAN[1])
+    return (_BEGAN[0] + passed).isoformat(timespec="milliseconds")
 
 
 def describe(device: Device) -> dict[str, Any]:

@@ -61,15 +61,28 @@ def write_json(target: Path, document: Any) -> None:
     write_text(target, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
-def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
-    """Return the text of a file; UserError if it is missing, not a file, too large or not UTF-8."""
+def regular(source: Path, most_bytes: int = 50_000_000, *, linked: bool = True) -> Path:
+    """Return `source`; UserError if it is missing, not a file or too large.
+
+    Unless it may be `linked`, a link out of its folder is refused too: what is there is another's.
+    """
     try:
+        if not (linked or source.resolve().is_relative_to(source.parent.resolve())):
+            raise UserError(f"{source} is a link out of its folder; put the file itself there")
         found = source.stat()
-        if not S_ISREG(found.st_mode) or found.st_size > most_bytes:
-            raise UserError(f"{source} is no file of at most {most_bytes:,} bytes; give one")
-        return source.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise UserError(f"{source} does not exist") from error
+    except (OSError, RuntimeError) as error:
+        raise UserError(f"{source} cannot be read ({error})") from error
+    if not S_ISREG(found.st_mode) or found.st_size > most_bytes:
+        raise UserError(f"{source} is no file of at most {most_bytes:,} bytes; give one")
+    return source
+
+
+def read_text(source: Path, most_bytes: int = 50_000_000, *, linked: bool = True) -> str:
+    """Return the text of a file; UserError as `regular`, and if it is not UTF-8."""
+    try:
+        return regular(source, most_bytes, linked=linked).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{source} cannot be read as UTF-8 text ({error})") from error
 

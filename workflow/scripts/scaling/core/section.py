@@ -57,10 +57,7 @@ class Section(BaseModel):
             return said
         if error["type"].startswith("float") and isinstance(error["input"], str):
             said += ", with a decimal point: YAML reads 5e-4 as text, and 5.0e-4 as a number"
-        try:
-            shown = repr(error["input"])
-        except ValueError:  # Python refuses to format integers of more than 4,300 digits.
-            shown = "a number of thousands of digits"
+        shown = repr(error["input"])
         shown = shown[:LONGEST_SHOWN] + "…" if len(shown) > LONGEST_SHOWN else shown
         return f"{key_name(error['loc'])} is {shown}: {said}"
 

@@ -19,6 +19,7 @@ from scaling.data.dataset import ImageDataset, Request
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
 MOST_BYTES, MOST_PIXELS = 100_000_000, 50_000_000  # of one image
+MOST_TIMES = 100  # its own size is what an archive may unpack to, or to MOST_BYTES
 Image.MAX_IMAGE_PIXELS = None  # Pillow would warn of some of them.
 TO_DO = f"save it smaller, or raise the limits in {Path(__file__).name}"
 
@@ -32,7 +33,7 @@ def read(request: Request) -> tuple[ImageDataset, str]:
     unreadable image, a split without images of a class, another layout, and a damaged archive.
     """
     path = request.path.expanduser() if request.path else None
-    if path is None or not path.exists():
+    if path is None or not (path.is_dir() or path.is_file()):
         raise UserError(f"{path or '--path'} does not exist; give a folder or tar of {LAYOUT}")
     if path.is_dir():
         data, resized = _read(path, path, request.image_size)
@@ -51,12 +52,29 @@ def read(request: Request) -> tuple[ImageDataset, str]:
 def _unpack(path: Path, folder: str) -> None:
     try:
         with tarfile.open(path) as archive:
-            archive.extractall(folder, filter=_image)
+            _extract(archive, folder, max(MOST_BYTES, MOST_TIMES * path.stat().st_size))
     except (tarfile.TarError, OSError, EOFError, zlib.error, LZMAError) as error:
         raise UserError(
             f"{path} is not a tar archive that can be unpacked ({error}); fetch it again, or make "
             "it of the files themselves (tar --dereference --hard-dereference)"
         ) from error
+
+
+def _extract(archive: tarfile.TarFile, folder: str, most: int) -> None:
+    """Unpack the images; ReadError if the archive is cut off, or its members exceed `most` bytes.
+
+    At what is no header tarfile itself ends as at the block of zeros that ends an archive.
+    """
+    total = 0
+    for member in archive:
+        archive.extract(member, folder, filter=_image)
+        total += member.size + tarfile.BLOCKSIZE
+        if total > most:
+            raise tarfile.ReadError(f"it unpacks to more than {most:,} bytes")
+    stream: Any = archive.fileobj
+    stream.seek(archive.offset)
+    if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+        raise tarfile.ReadError("it is cut off or damaged")
 
 
 def _image(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
@@ -114,8 +132,7 @@ def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:
             if math.prod(image.size) > MOST_PIXELS:
                 raise ValueError(f"more than {MOST_PIXELS:,} pixels; {TO_DO}")
             # Pillow reads 16-bit colours as 8 bits; only this shows it.
-            codings = [str(tile[3]) for tile in image.tile]
-            deep = any(";16" in coding and "BGR" not in coding for coding in codings)
+            deep = any(map(_deep, image.tile))
             mode, pixels = image.mode, image.convert("RGB")
     except Exception as error:  # Pillow's readers raise nearly anything for a damaged file.
         raise UserError(f"{name} cannot be read as an image ({error}): fix or remove it") from error
@@ -123,3 +140,11 @@ def _decode(file: Path, name: str, side: int) -> tuple[NDArray[np.uint8], bool]:
         raise UserError(f"{name} has more than 8 bits per channel; save it with 8 bits")
     resized = pixels.size != (side, side)
     return np.asarray(pixels.resize((side, side), Image.Resampling.BILINEAR)), resized
+
+
+def _deep(tile: Any) -> bool:
+    """Whether a part of an image has more than 8 bits per channel, by how Pillow decodes it."""
+    codec, _, _, how = tile
+    if codec.startswith("ppm"):
+        return bool(how[1] > 255)
+    return codec == "SGI16" or (";16" in str(how) and "BGR" not in str(how))

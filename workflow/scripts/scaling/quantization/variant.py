@@ -1,8 +1,10 @@
 """Makes variants of the trained tutorial CNN (calibrated, quantized) and measures them."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -57,17 +59,21 @@ class VariantEvaluation(Evaluation):
         schemes = {name: Scheme.of(own, f"variant {name}") for name, own in self.variants.items()}
         network = load_weights(self.weights).to(device)
         for name, scheme in schemes.items():
-            record: dict[str, Any] = {"variant": name, "scheme": scheme.model_dump()}
             try:
                 variant = make(network, scheme, chosen, test, self.seed)
-            except UserError as error:
-                record["refused"] = str(error)
-            else:
-                record |= measure(network, variant, chosen, test)
+                found = measure(network, variant, chosen, test)
                 if name == self.histograms:
                     counted = distributions(network, variant.network, test.batches())
-                    record["histograms"] = counted
-            yield self.output / VARIANT_PATTERN.format(variant=name), record
+                    found["histograms"] = counted
+                json.dumps(found, allow_nan=False)
+            except UserError as error:
+                found = {"refused": str(error)}
+            except torch.OutOfMemoryError:
+                raise
+            except (ArithmeticError, RuntimeError, ValueError) as error:
+                found = {"refused": shorten(f"it cannot be computed ({error})", 300)}
+            about = {"variant": name, "scheme": scheme.model_dump()}
+            yield self.output / VARIANT_PATTERN.format(variant=name), about | found
 
     def networks(self, chosen: Images, test: Images) -> dict[str, nn.Module]:
         network, made = load_weights(self.weights), {}

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from scaling.config import stored
-from scaling.config.config_file import read_config
 from scaling.config.parts import EMPTY, PARTS
 from scaling.core import grid
 from scaling.core import numbers as fmt
@@ -77,10 +76,10 @@ def _measured(name: str, folder: Path) -> Side:
     """Return the study in `folder`, from its records or, without any, from its tables."""
     path = folder / stored.CONFIG
     try:
-        config = read_config(path)
+        config = stored.read(folder)
         cells, data, study = grid.of(config), config["dataset"], config["study"]
         keys = pd.json_normalize(config | {"study": ""}).iloc[0]
-    except (UserError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is no configuration of a study ({error!r})") from error
     runs = read_runs(cells, folder / "runs", partial=True)
     if recorded := [record for _, record in runs if record]:

@@ -148,6 +148,7 @@ MADE_BY: dict[tuple[str, Scope, Records | None], dict[str, str]] = {
             largest_bias bias_steps""",
         "quantization_histograms": """seed:whole stage:text layer:text quantity:text values:text
             scale lowest:whole highest:whole bin_low bin_high count:whole""",
+        "quantization_refused": "seed:whole network:text stage:text weight_scales:text reason:text",
         "quantization_paired": """stage:text reference_stage:text seeds:whole test_images:whole
             difference_points standard_error_points""",
     },

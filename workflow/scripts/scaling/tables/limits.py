@@ -121,6 +121,6 @@ def peaks(document: dict[str, Any]) -> pd.DataFrame:
 
 def topology(document: dict[str, Any]) -> str:
     """Return the output of `nvidia-smi topo -m` without styling; "" if it was not recorded."""
-    printed = (document["environment"]["topology"] or "").strip()
+    printed = (document["environment"].get("topology") or "").strip()
     # Records lack leading blanks; without the tab the header is shifted by a column.
     return f"\t{printed}\n" if printed else ""

@@ -4,13 +4,11 @@ import math
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
-
-import yaml
 
 from scaling.config import stored
 from scaling.config.config import model_options
@@ -46,9 +44,14 @@ class Durations:
         try:
             found = files.read_json(self._folder / record)
             ends = found["environment"]
-            start, end = (datetime.fromisoformat(ends[key]) for key in ("started", "ended"))
-            seconds = (end - start).total_seconds() + self._more(record, found)
-        except (UserError, KeyError, TypeError, ValueError):
+            start, end = (
+                datetime.fromisoformat(ends[key]).astimezone(UTC) for key in ("started", "ended")
+            )
+            took = found.get("run_seconds") or (end - start).total_seconds()
+            seconds = float(took + self._more(record, found))
+        except (UserError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            return
+        if not 0 < seconds < math.inf:
             return
         self._ends.append((start, end))
         for key in likes(record):
@@ -106,9 +109,13 @@ def sources(config: dict[str, Any], records: Path, studies: Path, on_cpu: bool) 
     """Return the durations of all records that help to estimate the measurements of `config`."""
     found = {HERE: Durations(records, config)}
     for path in sorted(studies.glob(f"*/{stored.CONFIG}")):
-        other = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
-        alike = model_options(other) == model_options(config)
-        if alike and (other["device"] == "cpu") == on_cpu:
+        try:
+            other = stored.read(path.parent)
+            alike = model_options(other) == model_options(config)
+            alike = alike and (other["device"] == "cpu") == on_cpu
+        except (UserError, LookupError):
+            continue  # Another's study; its own start tells what is wrong.
+        if alike:
             found[f"as in {path.parent}"] = Durations(path.parent, config)
     return found
 

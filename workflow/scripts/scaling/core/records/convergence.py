@@ -1,5 +1,6 @@
 """The record of one large-batch technique at one global batch."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, NotRequired
@@ -132,11 +133,23 @@ def convergence_path(records: Path, remedy: str, global_batch: int) -> Path:
 
 
 def _contradictions(record: ConvergenceRecord) -> Iterator[str]:
-    """Yield where epochs are missing or out of order."""
-    for run in record["result"]["runs"] if record["result"] else ():
-        numbers = [row["epoch"] for row in run["epochs"]]
+    """Yield where epochs are missing or out of order, or not as planned."""
+    result = record["result"]
+    if not result:
+        return
+    for run in [*result["runs"], *result["longer"]]:
+        where = f"of factor {run['factor']}, seed {run['seed']}"
+        numbers, updates = [row["epoch"] for row in run["epochs"]], run["updates"]
         if not numbers or numbers != list(range(1, len(numbers) + 1)):
-            yield f"epochs of factor {run['factor']}, seed {run['seed']} are missing, or twice"
+            yield f"epochs {where} are missing, or twice"
+        whole = run["planned_epochs"], run["planned_updates"]
+        points = math.ceil(updates / run["updates_per_point"])
+        if (numbers[-1], updates) != whole and not run["diverged"]:
+            yield f"epochs or updates {where} are not as planned"
+        if (run["epochs"][-1]["updates"], len(run["losses"])) != (updates, points):
+            yield f"updates or losses {where} are missing, or twice"
+        if not math.isclose(run["learning_rate"], run["factor"] * result["rule_rate"]):
+            yield f"the learning rate {where} is not that of its factor"
 
 
 TRAINING = Kind[Row]("a training that was kept", KeptTraining)

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Ge, Gt, Interval, Len
-from pydantic import ConfigDict, GetCoreSchemaHandler, with_config
+from pydantic import AwareDatetime, ConfigDict, GetCoreSchemaHandler, with_config
 from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
 
@@ -58,8 +58,8 @@ class Environment(TypedDict):
     cpu_count: NotRequired[Whole]
     topology: NotRequired[str | None]
     commit: NotRequired[str | None]
-    started: NotRequired[str | None]
-    ended: NotRequired[str | None]
+    started: NotRequired[AwareDatetime | None]
+    ended: NotRequired[AwareDatetime | None]
 
 
 @closed

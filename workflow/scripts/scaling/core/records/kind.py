@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,11 +48,15 @@ class Kind(Generic[Record]):
 
     def write(self, path: Path, record: Record) -> None:
         """Write `record` with version and checksum, after the same checks as `read`."""
+        files.write_json(path, self.signed(path, record))
+
+    def signed(self, path: Path, record: Record) -> dict[str, Any]:
+        """Return what `write` writes, after its checks."""
         content: Any = record
         if said := self._wrong(content, path):
             raise UserError(f"{path} is not written, as no record of {self.what} is so: {said}")
         content = content | {"version": VERSION}
-        files.write_json(path, content | {"sha256": _checksum(content)})
+        return dict(content | {"sha256": _checksum(content)})
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Any]:
@@ -65,7 +70,7 @@ class Kind(Generic[Record]):
         except ValidationError as error:
             first = error.errors()[0]
             return f"{key_name(first['loc'])}: {first['msg']}"
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except (ArithmeticError, LookupError, TypeError, ValueError, zlib.error) as error:
             return f"a value is impossible: {error!r}"
 
 

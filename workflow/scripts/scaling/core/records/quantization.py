@@ -1,6 +1,7 @@
 """The records of Part B (quantization)."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
@@ -9,6 +10,7 @@ from annotated_types import Len
 from pydantic import Discriminator, Tag
 from typing_extensions import TypedDict
 
+from scaling.core import paired_accuracy
 from scaling.core.records.dataset import Images
 from scaling.core.records.fields import (
     Amount,
@@ -143,6 +145,14 @@ class ResNetStage(Accuracy, Stage):
     exactness: NotRequired[Exactness]
 
 
+class LeftOut(TypedDict):
+    """A stage of ResNet-18 that cannot be made, and why."""
+
+    stage: str
+    weight_scales: Literal["tensor", "channel"]
+    reason: str
+
+
 class StagesRecord(OfSeed):
     """All stages of a seed's ResNet-18, `resnet18.json`; see `quantization.resnet_stages`.
 
@@ -156,6 +166,7 @@ class StagesRecord(OfSeed):
     layers: list[ResNetLayer]
     ranges: dict[str, Pair] | None
     gpu_speed: list[GpuSpeed]
+    left_out: NotRequired[list[LeftOut]]
 
 
 class Network(Accuracy):
@@ -207,10 +218,44 @@ class ExportRecord(OfSeed):
     networks: Annotated[dict[Literal["float32", "int8", "uint8"], ExportedNetwork], Len(3, 3)]
 
 
-VARIANT = Kind[Row]("quantize_evaluate.py, of the tutorial CNN", TutorialCnn)
-STAGED = Kind[Row]("quantize_evaluate.py, of a ResNet-18", StagesRecord)
-BACKENDS = Kind[Row]("quantize_peers.py", PeersRecord)
-EXPORT = Kind[Row]("quantize_export.py", ExportRecord)
+def _contradictions(record: Row) -> Iterator[str]:
+    """Yield what is not as a record's own classes, layers and numbers of images make it."""
+    layers = record.get("layers", [])
+    for one in _within(record):
+        points = 100 * (one.get("gained", 0) - one.get("lost", 0)) / one.get("test_images", 1)
+        if "gained" in one and not math.isclose(one["difference_points"], points):
+            yield "a difference is not that of the images gained and lost"
+        if "bin_edges" in one and len(one["bin_edges"]) != len(one["counts"]) + 1:
+            yield "a histogram has not one edge more than bins"
+        if "quantity" in one and one["layer"] not in [layer["layer"] for layer in layers]:
+            yield f"a histogram is of layer {one['layer']}, which is not there"
+    if "classes" not in record:
+        return
+    of = {name: paired_accuracy.decode(text) for name, text in record["classes"].items()}
+    right = int((of["float32"] == of["labels"]).sum())
+    wanted = paired_accuracy.paired(of["labels"], of["float32"], of["variant"]) | {
+        "float32": {"accuracy_percent": 100 * right / len(of["labels"])},
+        "float32_bytes": sum(layer["float32_bytes"] for layer in layers),
+        "packed_bytes": sum(layer["packed_bytes"] for layer in layers) + 4 * bool(record["input"]),
+    }
+    yield from (
+        f"{key} is not as its parts make it" for key in wanted if record[key] != wanted[key]
+    )
+
+
+def _within(part: Any) -> Iterator[Row]:
+    """Yield each dictionary in `part`."""
+    if isinstance(part, dict):
+        yield part
+    for inner in part.values() if isinstance(part, dict) else part:
+        if isinstance(inner, dict | list):
+            yield from _within(inner)
+
+
+VARIANT = Kind[Row]("quantize_evaluate.py, of the tutorial CNN", TutorialCnn, _contradictions)
+STAGED = Kind[Row]("quantize_evaluate.py, of a ResNet-18", StagesRecord, _contradictions)
+BACKENDS = Kind[Row]("quantize_peers.py", PeersRecord, _contradictions)
+EXPORT = Kind[Row]("quantize_export.py", ExportRecord, _contradictions)
 
 
 def read(kind: Kind[Row], paths: Iterable[Path]) -> list[Document]:

@@ -88,7 +88,7 @@ def _options(record: ConvergenceRecord) -> str:
     return ", ".join(
         (name if value else f"no {name}")
         if isinstance(value, bool)
-        else f"{name} {value if isinstance(value, str) else format(value, 'g')}"
+        else f"{name} {format(value, 'g') if isinstance(value, float) else value}"
         for name, value in changed.items()
         if value != plain[name] and value is not None
     )

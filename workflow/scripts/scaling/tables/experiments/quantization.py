@@ -1,6 +1,6 @@
 """Tables of quantization: variants, pairs of variants, and layers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pandas as pd
@@ -41,6 +41,18 @@ def variants(documents: list[Document]) -> pd.DataFrame:
             row = _variant(document, newer) | {"mean_seeds": len(same)}
             rows.append(row | {"mean_standard_error_points": found.standard_error_points})
     return schema.frame("quantization", rows)
+
+
+def refused(documents: Iterable[Document]) -> pd.DataFrame:
+    """Return a row per seed and variant, or stage of ResNet-18, that could not be made, and why."""
+    rows = []
+    for document in documents:
+        seed = {"seed": document["seed"], "network": "ResNet-18"}
+        if "refused" in document:
+            own = {"network": "tutorial CNN", "stage": document["variant"]}
+            rows.append(seed | own | {"reason": document["refused"]})
+        rows += [seed | one for one in document.get("left_out", [])]
+    return schema.frame("quantization_refused", rows)
 
 
 def _by_variant(documents: list[Document]) -> dict[str, dict[int, Document]]:

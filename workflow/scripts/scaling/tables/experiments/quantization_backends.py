@@ -82,7 +82,7 @@ def gpu(documents: list[Document]) -> pd.DataFrame:
 def _backend_rows(document: Document) -> list[dict[str, Any]]:
     ours = {
         "peer": OURS,
-        "versions": {OURS: document["environment"]["torch"]},
+        "versions": {OURS: document["environment"].get("torch")},
         "status": "measured",
         "networks": document["ours"],
     }
