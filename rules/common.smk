@@ -103,6 +103,10 @@ with refused():
         logger.addHandler(PROGRESS)
 
 
+onstart:
+    begin.relay_signals()
+
+
 onsuccess:
     PROGRESS.end(Path(LOGS, "report_render.log"))
 

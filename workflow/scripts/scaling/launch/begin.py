@@ -1,8 +1,11 @@
 """Checks before the first job: the configuration, the machine, the files of finished runs."""
 
 import os
+import signal
 import sys
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from snakemake.logging import logger
@@ -50,6 +53,7 @@ def begin(
     and then repeat every measurement that depends on it.
     """
     if not workflow.is_main_process:
+        _end_at_sigterm()
         return False
     if manifest:
         _look_at_model(config, manifest)
@@ -62,6 +66,39 @@ def begin(
     for sentence in sentences:
         logger.info(sentence)
     return True
+
+
+def relay_signals() -> None:
+    """Run the scheduler's handler of SIGTERM in another thread, and when the terminal is closed.
+
+    In the main thread it can wait for ever for a lock that this thread holds
+    (docs/snakemake_sigterm.md). To be called once the scheduler is made.
+    """
+    theirs: Any = signal.getsignal(signal.SIGTERM)
+    told = SimpleQueue[Any]()
+
+    def tell(*signal_and_frame: Any) -> None:
+        theirs.__self__._user_kill = "graceful"  # No job starts before the thread has run.
+        told.put(signal_and_frame)
+
+    Thread(target=lambda: theirs(*told.get()), daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # As under nohup.
+            signal.signal(number, tell)
+
+
+def _end_at_sigterm() -> None:
+    """End this process, the Snakemake of one job, by SIGTERM, whatever handler is set later."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    signal.set_wakeup_fd(writes)
+
+    def wait() -> None:
+        while os.read(reads, 1)[0] != signal.SIGTERM:
+            pass
+        os._exit(128 + signal.SIGTERM)
+
+    Thread(target=wait, daemon=True).start()
 
 
 def _look_at_model(config: dict[str, Any], manifest: Path) -> None:
