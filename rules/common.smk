@@ -19,9 +19,12 @@ REPLAY = None
 if "replay" in config:
     with refused():
         REPLAY = stored.find(Path(f"{OURS}studies"), str(config["replay"] or ""))
+    own = config.get("plugins") or []
 
     configfile: REPLAY / stored.CONFIG
 
+    # A stored study is data, perhaps somebody else's, and brings no code.
+    config["plugins"] = own
     del config["replay"]
 
 

@@ -123,3 +123,50 @@ def test_a_stored_study_that_lacks_a_run_is_replayed_only_as_a_partial_report(cl
     partial = clone.snakemake("partial=true", "--", timing)
     assert partial.returncode == 0, partial.stdout
     assert pd.read_csv(clone.folder / timing)["status"].tolist() == ["ok", "missing"]
+
+
+@pytest.fixture
+def foreign(new_study):
+    """A stored study that names code, which leaves a file where it runs."""
+    study = new_study()
+    study.command = lambda *more: ["snakemake", "-nc1", "--config", "replay=h200x2", *more]
+    study.code = study.folder / "studies/h200x2/theirs.py"
+    study.code.write_text(f"open({str(study.folder / 'ran')!r}, 'w')\n{ENTRY}")
+    path = study.folder / "studies/h200x2/config.yaml"
+
+    def configure(change):
+        config = yaml.safe_load(path.read_text()) | {"plugins": [str(study.code)]}
+        change(config)
+        path.write_text(yaml.safe_dump(config))
+
+    study.configure = configure
+    return study
+
+
+ENTRY = """
+from dataclasses import replace
+from scaling.registry.strategies.ddp import ENTRY as DDP
+ENTRY = replace(DDP, name="theirs")
+"""
+
+
+def test_a_stored_study_brings_no_code(foreign):
+    foreign.configure(
+        lambda config: (
+            config["model"].update(name=f"{foreign.code}:net")
+            or config["dataset"].update(source="their_images")
+        )
+    )
+    replayed = foreign.snakemake()
+    assert replayed.returncode == 0 and "rule claims_evaluate" in replayed.stdout, replayed.stdout
+    assert not (foreign.folder / "ran").exists()
+
+
+def test_a_plugin_that_telling_needs_is_the_callers_own(foreign):
+    foreign.configure(lambda config: config["grid"].update(strategies=["ddp", "dp", "theirs"]))
+    refused = foreign.snakemake()
+    assert refused.returncode != 0 and not (foreign.folder / "ran").exists()
+    assert "a stored study brings no code: name the same files of yours" in refused.stdout
+    given = foreign.snakemake(f"plugins=[{foreign.code}]", "partial=true")
+    assert given.returncode == 0, given.stdout
+    assert (foreign.folder / "ran").exists()

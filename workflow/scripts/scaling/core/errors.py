@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
@@ -20,13 +21,25 @@ class UserError(Exception):
     """An error that the user can fix. Its message is one sentence: what, where, what to do."""
 
 
+def printable(text: str) -> str:
+    """Return `text` with escapes in the place of characters that steer a terminal or a page.
+
+    These are control and formatting characters and halves of some, but not tabs and ends of lines.
+    """
+    steering = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    return "".join(
+        ascii(one)[1:-1] if unicodedata.category(one) in steering and one not in "\t\n" else one
+        for one in text
+    )
+
+
 @contextmanager
 def refused() -> Iterator[None]:
     """Within the block, a UserError ends this process with its message."""
     try:
         yield
     except UserError as error:
-        sys.exit(f"error: {error}")
+        sys.exit(f"error: {printable(str(error))}")
 
 
 def program(main: Main) -> Main:

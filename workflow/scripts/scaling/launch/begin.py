@@ -12,6 +12,7 @@ from snakemake.logging import logger
 
 from scaling.config import config as configuration
 from scaling.config import stored
+from scaling.config.config_file import read_config
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch.lease import SHARE_VARIABLE
 
@@ -27,7 +28,15 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
     # `--config partial=true` is a string: Snakemake only parses Python's True and False.
     if isinstance(partial := config.get("partial"), str):
         config["partial"] = WORDS.get(partial, partial)
-    configuration.check(config, reads_images=not replayed)
+    try:
+        configuration.check(config, reads_images=not replayed)
+    except UserError as error:
+        if not (replayed and (used := read_config(replayed / stored.CONFIG).get("plugins"))):
+            raise
+        raise UserError(
+            f"{error}; it was measured with plugins ({used}), and a stored study brings no code: "
+            "name the same files of yours, as --config 'plugins=[my_strategy.py]'"
+        ) from error
     said = configuration.leave_out(config)
     if replayed:
         stored.check(replayed, config)
