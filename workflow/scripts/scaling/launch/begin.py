@@ -23,7 +23,7 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
     """Report and leave out what this study cannot have; UserError if `config` is wrong.
 
     `replayed` is the folder of the stored study to replay. Also sets the environment variables that
-    tell jobs their Snakemake and whether CPU jobs may overlap.
+    tell jobs their Snakemake, where compiled code is kept, and whether CPU jobs may overlap.
     """
     # `--config partial=true` is a string: Snakemake only parses Python's True and False.
     if isinstance(partial := config.get("partial"), str):
@@ -43,6 +43,8 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
     os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
     if config["machine"]["share"]:
         os.environ[SHARE_VARIABLE] = "1"
+    # PyTorch's default is a folder in /tmp that anyone can make before, with code of theirs.
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path("resources/compiled").absolute()))
     return said
 
 
