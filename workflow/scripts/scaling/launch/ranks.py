@@ -114,8 +114,6 @@ def _run_as_rank(
     names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", STORE_VARIABLE)
     values = (index, index, processes, *store.getsockname(), store.detach())
     os.environ.update(zip(names, map(str, values), strict=True))
-    # Without it gloo listens on the address of the host's name.
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
     run(*arguments)
 
 
