@@ -3,10 +3,7 @@ VENV ?= .venv
 LOCK ?= requirements.lock
 CORES ?= all
 # Paths and names, which may be somebody else's, reach a recipe by its environment, never as its text.
-override STUDY := $(value STUDY)
-override CONFIG := $(value CONFIG)
-override A := $(value A)
-override B := $(value B)
+$(foreach name,STUDY CONFIG A B,$(eval override $(name) := $$(value $(name))))
 BIN := $(abspath $(VENV))/bin
 export STUDY CONFIG A B BIN VENV LOCK
 export PATH := $(BIN):$(PATH)
@@ -39,10 +36,9 @@ small-env:
 # Before an environment is made.
 demo study replay answers studies published: writable
 writable:
-	@cache="$${XDG_CACHE_HOME:-$$HOME/.cache}"; \
-	  for folder in "$$PWD" "$$cache"; do { mkdir -p "$$folder" && [ -w "$$folder" ]; } 2> /dev/null || { \
-	  echo "error: $$folder cannot be written, where Snakemake keeps notes: clone into a folder of yours, or" \
-	  "set XDG_CACHE_HOME to one"; exit 1; }; done
+	@for folder in "$$PWD" "$${XDG_CACHE_HOME:-$$HOME/.cache}"; do \
+	  { mkdir -p "$$folder" && [ -w "$$folder" ]; } 2> /dev/null || { echo "error: $$folder cannot be written:" \
+	  "clone into a folder of yours, or set XDG_CACHE_HOME to one"; exit 1; }; done
 
 pack migrate replay audit: named
 named:

@@ -74,19 +74,18 @@ class Executor(slurm.Executor):
         for log in map(Path, job.log):
             log.parent.mkdir(parents=True, exist_ok=True)
             log.write_text("Slurm has not begun this job's script.\n")
-        wanted = [job_name(job), str(Path.cwd())]
         try:
-            there = queue("%j|%Z")
+            queued = queue("%j|%Z").items()
         except WorkflowError as error:
             self._submit_again(job, str(error))
             return
-        for number, (state, *found) in there.items():
-            if found == wanted and state not in ENDED:
-                log = self.slurm_logdir / f"rule_{job.name}" / get_job_wildcards(job)
-                aux = {"slurm_logfile": log / f"{number}.log"}
-                self._report_job_submission_threadsafe(slurm.SubmittedJobInfo(job, number, aux))
-                return
-        super().run_job(job)
+        alive = {tuple(own): number for number, (state, *own) in queued if state not in ENDED}
+        if number := alive.get((job_name(job), str(Path.cwd()))):
+            log = self.slurm_logdir / f"rule_{job.name}" / get_job_wildcards(job) / f"{number}.log"
+            taken = slurm.SubmittedJobInfo(job, number, {"slurm_logfile": log})
+            self._report_job_submission_threadsafe(taken)
+        else:
+            super().run_job(job)
 
     def _submit_again(self, job: Any, why: str) -> None:
         self.logger.warning(f"{job_name(job)} is submitted again: {why.splitlines()[0]}")

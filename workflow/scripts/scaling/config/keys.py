@@ -28,7 +28,6 @@ from scaling.core.section import Section
 from scaling.registry.strategy import STRATEGIES
 
 NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"
-"""Of a study."""
 
 
 class Dataset(Section):

@@ -15,6 +15,8 @@ import psutil
 Main = TypeVar("Main", bound=Callable[[], None])
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
 """The process id of the Snakemake whose end also ends a script; empty for none."""
+STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Unicode's categories of control and formatting characters, and of halves of characters."""
 
 
 class UserError(Exception):
@@ -22,15 +24,9 @@ class UserError(Exception):
 
 
 def printable(text: str) -> str:
-    """Return `text` with escapes in the place of characters that steer a terminal or a page.
-
-    These are control and formatting characters and halves of some, but not tabs and ends of lines.
-    """
-    steering = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-    return "".join(
-        ascii(one)[1:-1] if unicodedata.category(one) in steering and one not in "\t\n" else one
-        for one in text
-    )
+    """Return `text` with escapes for what steers a terminal or page, but tabs and ends of lines."""
+    steering = {one for one in text if unicodedata.category(one) in STEERING} - {"\t", "\n"}
+    return text.translate({ord(one): ascii(one)[1:-1] for one in steering})
 
 
 @contextmanager

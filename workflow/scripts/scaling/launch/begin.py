@@ -31,12 +31,9 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
     try:
         configuration.check(config, reads_images=not replayed)
     except UserError as error:
-        if not (replayed and (used := read_config(replayed / stored.CONFIG).get("plugins"))):
-            raise
-        raise UserError(
-            f"{error}; it was measured with plugins ({used}), and a stored study brings no code: "
-            "name the same files of yours, as --config 'plugins=[my_strategy.py]'"
-        ) from error
+        used = replayed and read_config(replayed / stored.CONFIG).get("plugins")
+        advice = f"; a stored study brings no code: give its plugins {used}, --config 'plugins=[…]'"
+        raise UserError(f"{error}{advice if used else ''}") from error
     said = configuration.leave_out(config)
     if replayed:
         stored.check(replayed, config)
@@ -80,10 +77,9 @@ def begin(
 
 
 def relay_signals() -> None:
-    """Run the scheduler's handler of SIGTERM in another thread, and when the terminal is closed.
+    """Run the scheduler's handler of SIGTERM in a thread, and also when the terminal is closed.
 
-    In the main thread it can wait for ever for a lock that this thread holds
-    (docs/snakemake_sigterm.md). To be called once the scheduler is made.
+    In the main thread it may wait for a lock that this has: see docs/snakemake_sigterm.md.
     """
     theirs: Any = signal.getsignal(signal.SIGTERM)
     told = SimpleQueue[Any]()
