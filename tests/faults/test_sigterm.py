@@ -11,15 +11,12 @@ PATIENCE_SECONDS = 15
 LONG = {"dataset__train_images": 6000, "grid__batch_sizes": [1]}
 MANIFEST = "resources/dataset/synthetic/manifest.json"
 AT_THE_MOMENT = """
-
 import logging, signal
-
 
 class Sender(logging.Handler):
     def emit(self, record):
         if getattr(getattr(record, "event", None), "name", "") == "JOB_FINISHED":
             os.kill(os.getpid(), signal.SIGTERM)
-
 
 logger.addHandler(Sender())
 """
@@ -51,16 +48,15 @@ def test_a_closed_terminal_ends_it_without_a_lock(new_study):
     study = new_study(**LONG)
     ours, its = pty.openpty()
     options = [study.target(batch_size=1), "--configfile", "tiny.yaml"]
-    snakemake = subprocess.Popen(
+    study.process = subprocess.Popen(
         ["snakemake", "--profile", "profiles/local", *options],
         **{"cwd": study.folder, "stdin": its, "stdout": its, "stderr": its},
         start_new_session=True,
     )
-    study.process = snakemake
     os.close(its)
     study.wait_for(lambda: '"startup"' in study.said_by_ranks(), "a training")
     os.close(ours)
-    os.killpg(snakemake.pid, signal.SIGHUP)  # As a shell does.
-    assert snakemake.wait(PATIENCE_SECONDS) == 1
+    os.killpg(study.process.pid, signal.SIGHUP)  # As a shell does.
+    assert study.process.wait(PATIENCE_SECONDS) == 1
     assert study.orphans() == []
     study.finish(MANIFEST)

@@ -125,48 +125,27 @@ def test_a_stored_study_that_lacks_a_run_is_replayed_only_as_a_partial_report(cl
     assert pd.read_csv(clone.folder / timing)["status"].tolist() == ["ok", "missing"]
 
 
-@pytest.fixture
-def foreign(new_study):
-    """A stored study that names code, which leaves a file where it runs."""
-    study = new_study()
-    study.command = lambda *more: ["snakemake", "-nc1", "--config", "replay=h200x2", *more]
-    study.code = study.folder / "studies/h200x2/theirs.py"
-    study.code.write_text(f"open({str(study.folder / 'ran')!r}, 'w')\n{ENTRY}")
-    path = study.folder / "studies/h200x2/config.yaml"
-
-    def configure(change):
-        config = yaml.safe_load(path.read_text()) | {"plugins": [str(study.code)]}
-        change(config)
-        path.write_text(yaml.safe_dump(config))
-
-    study.configure = configure
-    return study
-
-
-ENTRY = """
+CODE = """
 from dataclasses import replace
 from scaling.registry.strategies.ddp import ENTRY as DDP
 ENTRY = replace(DDP, name="theirs")
+open("ran", "w")
 """
 
 
-def test_a_stored_study_brings_no_code(foreign):
-    foreign.configure(
-        lambda config: (
-            config["model"].update(name=f"{foreign.code}:net")
-            or config["dataset"].update(source="their_images")
-        )
-    )
-    replayed = foreign.snakemake()
-    assert replayed.returncode == 0 and "rule claims_evaluate" in replayed.stdout, replayed.stdout
-    assert not (foreign.folder / "ran").exists()
-
-
-def test_a_plugin_that_telling_needs_is_the_callers_own(foreign):
-    foreign.configure(lambda config: config["grid"].update(strategies=["ddp", "dp", "theirs"]))
-    refused = foreign.snakemake()
-    assert refused.returncode != 0 and not (foreign.folder / "ran").exists()
-    assert "a stored study brings no code: name the same files of yours" in refused.stdout
-    given = foreign.snakemake(f"plugins=[{foreign.code}]", "partial=true")
-    assert given.returncode == 0, given.stdout
-    assert (foreign.folder / "ran").exists()
+def test_a_stored_study_brings_no_code_and_its_caller_may(new_study):
+    study = new_study()
+    study.command = lambda *more: ["snakemake", "-nc1", "--config", "replay=h200x2", *more]
+    (study.folder / "theirs.py").write_text(CODE)
+    path = study.folder / "studies/h200x2/config.yaml"
+    config = yaml.safe_load(path.read_text()) | {"plugins": ["theirs.py"]}
+    config["model"]["name"], config["dataset"]["source"] = "theirs.py:net", "their_images"
+    path.write_text(yaml.safe_dump(config))
+    assert study.planned()["claims_evaluate"] == 1
+    config["grid"]["strategies"].append("theirs")
+    path.write_text(yaml.safe_dump(config))
+    refused = study.snakemake()
+    assert "a stored study brings no code: give its plugins ['theirs.py']" in refused.stdout
+    assert refused.returncode != 0 and not (study.folder / "ran").exists()
+    given = study.snakemake("plugins=[theirs.py]", "partial=true")
+    assert given.returncode == 0 and (study.folder / "ran").exists(), given.stdout
