@@ -71,9 +71,6 @@ class Executor(slurm.Executor):
 
     def run_job(self, job: Any) -> None:
         """Submit a job, once Slurm answers; one that sbatch submitted unheard is taken over."""
-        for log in map(Path, job.log):
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.write_text("Slurm has not begun this job's script.\n")
         try:
             queued = queue("%j|%Z").items()
         except WorkflowError as error:
@@ -84,8 +81,11 @@ class Executor(slurm.Executor):
             log = self.slurm_logdir / f"rule_{job.name}" / get_job_wildcards(job) / f"{number}.log"
             taken = slurm.SubmittedJobInfo(job, number, {"slurm_logfile": log})
             self._report_job_submission_threadsafe(taken)
-        else:
-            super().run_job(job)
+            return
+        for log in map(Path, job.log):
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text("Slurm has not begun this job's script.\n")
+        super().run_job(job)
 
     def _submit_again(self, job: Any, why: str) -> None:
         self.logger.warning(f"{job_name(job)} is submitted again: {why.splitlines()[0]}")
