@@ -2,12 +2,15 @@ PYTHON ?= python3
 VENV ?= .venv
 LOCK ?= requirements.lock
 CORES ?= all
+# Paths and names, which may be somebody else's, reach a recipe by its environment, never as its text.
+$(foreach name,STUDY CONFIG A B,$(eval override $(name) := $$(value $(name))))
 BIN := $(abspath $(VENV))/bin
+export STUDY CONFIG A B BIN VENV LOCK
 export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env named demo study status cancel pack migrate replay answers compare studies published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-plain lock clean
+.PHONY: help env small-env writable named demo study status cancel pack migrate replay answers compare studies published audit test test-light test-slurm test-faults test-browser lint format docs example bench bench-plain lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -16,11 +19,11 @@ help: ## list the targets
 env: ## make the environment in .venv; one that matches the lock file is reused
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4))' \
 	  || { echo "error: $(PYTHON) is older than Python 3.11.4: name a newer one, make env PYTHON=python3.12"; exit 1; }
-	@cmp -s $(LOCK) $(VENV)/requirements.lock || { \
-	  { [ -x $(BIN)/python ] || $(PYTHON) -m venv --upgrade-deps $(VENV); } \
-	  && $(BIN)/python -m pip install --quiet --no-deps --disable-pip-version-check --require-hashes -r $(LOCK) \
-	  && cp $(LOCK) $(VENV)/requirements.lock; }
-	@cd $(VENV)/lib/python3*/site-packages && [ ! -d snakemake_executor_plugin_slurm ] \
+	@cmp -s "$$LOCK" "$$VENV/requirements.lock" || { \
+	  { [ -x "$$BIN/python" ] || $(PYTHON) -m venv --upgrade-deps "$$VENV"; } \
+	  && "$$BIN/python" -m pip install --quiet --no-deps --disable-pip-version-check --require-hashes -r "$$LOCK" \
+	  && cp "$$LOCK" "$$VENV/requirements.lock"; }
+	@cd "$$VENV"/lib/python3*/site-packages && [ ! -d snakemake_executor_plugin_slurm ] \
 	  || echo ../../../../workflow/plugins > slurm_study.pth
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
@@ -31,9 +34,15 @@ small-env:
 	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
 
 # Before an environment is made.
+demo study replay answers studies published: writable
+writable:
+	@for folder in "$$PWD" "$${XDG_CACHE_HOME:-$$HOME/.cache}"; do \
+	  { mkdir -p "$$folder" && [ -w "$$folder" ]; } 2> /dev/null || { echo "error: $$folder cannot be written:" \
+	  "clone into a folder of yours, or set XDG_CACHE_HOME to one"; exit 1; }; done
+
 pack migrate replay audit: named
 named:
-	@[ -n "$(STUDY)" ] || { echo 'error: $(MAKECMDGOALS) takes a study: make $(MAKECMDGOALS)' \
+	@[ -n "$$STUDY" ] || { echo 'error: $(MAKECMDGOALS) takes a study: make $(MAKECMDGOALS)' \
 	  'STUDY=$(if $(filter audit,$(MAKECMDGOALS)),"folder ...",name), see make help'; exit 1; }
 
 demo: env ## the whole study in small, on the CPU: results/report.html in minutes
@@ -43,36 +52,36 @@ study: env ## the study of config/config.yaml on this machine
 	$(SNAKEMAKE)
 
 status: small-env ## the state of each cell of the study in results/, while it runs or after
-	@python workflow/scripts/study_status.py $(CONFIG:%=--config %)
+	@python workflow/scripts/study_status.py $${CONFIG:+--config "$$CONFIG"}
 
 cancel: ## end the Slurm jobs of this study, whoever submitted them, and no others
 	@squeue --noheader --user="$$(id -u)" --format='%i|%Z' \
-	  | awk -F'|' -v here="$$(pwd -P)" '$$2 == here { print $$1 }' | xargs -r scancel
+	  | HERE="$$(pwd -P)" awk -F'|' '$$2 == ENVIRON["HERE"] { print $$1 }' | xargs -r scancel
 
 pack: env ## keep the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
-	python workflow/scripts/study_pack.py --study "$(STUDY)" $(if $(FORCE),--force)
+	python workflow/scripts/study_pack.py --study "$$STUDY" $(if $(FORCE),--force)
 
 migrate: small-env ## bring what older code stored to today's schema: make migrate STUDY=name (or a folder)
-	@python workflow/scripts/study_migrate.py --study "$(STUDY)"
+	@python workflow/scripts/study_migrate.py --study "$$STUDY"
 
 replay: small-env ## tables and report of a stored study, without a GPU: make replay STUDY=name
-	$(SNAKEMAKE) --config replay="$(STUDY)"
+	$(SNAKEMAKE) --config replay="$$STUDY"
 
 answers: small-env ## the lab's answers as Markdown, for your own document: make answers STUDY=name
 ifdef STUDY
-	$(SNAKEMAKE) --config replay="$(STUDY)" -- results/replay/$(STUDY)/answers.md
+	$(SNAKEMAKE) --config replay="$$STUDY" -- "results/replay/$$STUDY/answers.md"
 endif
-	@[ -f results/$(STUDY:%=replay/%/)answers.md ] \
+	@[ -f "results/$${STUDY:+replay/$$STUDY/}answers.md" ] \
 	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
-	@echo "The answers are results/$(STUDY:%=replay/%/)answers.md"
+	@echo "The answers are results/$${STUDY:+replay/$$STUDY/}answers.md"
 
 compare: small-env ## two studies cell by cell: make compare A=name B=name (OPTIONS="--fail-below 0.95")
-	@[ -n "$(A)" -a -n "$(B)" ] || { echo "error: compare takes two studies: make compare A=name B=name"; exit 1; }
-	@python workflow/scripts/compare_studies.py --a "$(A)" --b "$(B)" $(OPTIONS)
+	@[ -n "$$A" ] && [ -n "$$B" ] || { echo "error: compare takes two studies: make compare A=name B=name"; exit 1; }
+	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B" $(OPTIONS)
 
 studies: small-env ## an index of all stored studies: results/studies.html
-	@for name in $(patsubst studies/%/config.yaml,%,$(wildcard studies/*/config.yaml)); do \
-	  echo "Tables and claims of $$name"; $(SNAKEMAKE) --quiet --config replay=$$name -- claims; done; true
+	@for stored in studies/*/config.yaml; do name=$$(basename "$$(dirname "$$stored")"); \
+	  echo "Tables and claims of $$name"; $(SNAKEMAKE) --quiet --config replay="$$name" -- claims; done; true
 	@python workflow/scripts/studies_render.py --folder studies --results results \
 	  --template report/studies.html.j2
 	@echo "The page is results/studies.html"

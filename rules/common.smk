@@ -20,9 +20,12 @@ if "replay" in config:
     with refused():
         REPLAY = stored.find(Path(f"{OURS}studies"), str(config["replay"] or ""))
         stored.read(REPLAY)
+    own = config.get("plugins") or []
 
     configfile: REPLAY / stored.CONFIG
 
+    # A stored study is data, perhaps somebody else's, and brings no code.
+    config["plugins"] = own
     del config["replay"]
 
 
@@ -102,6 +105,10 @@ with refused():
     ):
         PROGRESS = Progress(workflow, config, RECORDS, RESULTS)
         logger.addHandler(PROGRESS)
+
+
+onstart:
+    begin.relay_signals()
 
 
 onsuccess:

@@ -90,6 +90,7 @@ def test_a_failed_job_is_named_with_its_rule_cell_slurm_job_and_log(study, cell)
     log = f"logs/train_run/recipe~plain/strategy~ddp/gpus~{cell[0]}/batch_size~{cell[1]}/seed~0.log"
     assert log in report
     assert f"{job['JobId']}.log" in report
+    assert "\nFor further error details" in report and "--wrap" not in report
 
 
 def test_what_the_failed_job_said_is_shown(study):

@@ -1,6 +1,8 @@
 """Snakemake and Slurm lose sight of one another, and no job is lost, doubled or waited for."""
 
+import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -37,6 +39,32 @@ def test_an_outage_of_the_controller_loses_no_job(study):
     assert study.record(batch_size=QUICK).exists()
 
 
+@pytest.mark.parametrize("program", ["sbatch", "srun"])
+def test_an_outage_at_the_submission_loses_and_doubles_no_job(
+    study, program, tmp_path, monkeypatch
+):
+    """The controller is suspended when the program is called for the first time."""
+    (pid,) = cluster.running("slurmctld")
+    stand_in = tmp_path / program
+    once = f"mkdir {tmp_path}/once 2> /dev/null && kill -STOP {pid}"
+    stand_in.write_text(f'#!/bin/sh\n{once}\nexec {shutil.which(program)} "$@"\n')
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    snakemake = study.start(study.target(batch_size=QUICK))
+    logs = study.folder / ".snakemake/slurm_logs"
+    refused = {
+        "sbatch": lambda: "is submitted again" in study.output(),
+        "srun": lambda: any("Unable to" in path.read_text() for path in logs.rglob("*.log")),
+    }
+    try:
+        cluster.wait_for(refused[program], "a refusal")
+    finally:
+        psutil.Process(pid).resume()
+    assert snakemake.wait() == 0, study.output()
+    states = [job["JobState"] for job in study.jobs()]
+    assert states == {"sbatch": ["COMPLETED"], "srun": ["FAILED", "COMPLETED"]}[program]
+
+
 def test_a_job_that_slurm_has_forgotten_is_done_where_its_record_is_and_else_failed(study, slurm):
     text = slurm.joinpath("slurm.conf").read_text()
     slurm.joinpath("slurm.conf").write_text(text.replace("MinJobAge=900", "MinJobAge=2"))
@@ -71,11 +99,16 @@ def test_a_job_that_is_preempted_has_failed(study):
 def test_the_reason_of_a_wait_is_said_and_the_jobs_name_is_its_cell(study):
     for node in cluster.NODES:
         scontrol("update", f"nodename={node}", "state=drain", "reason=test")
+    log = study.folder / "logs/train_run/recipe~plain/strategy~ddp/gpus~1"
+    log = log / f"batch_size~{QUICK}/seed~0.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("of an earlier run: ok\n")
     try:
         snakemake = study.start(study.target(batch_size=QUICK))
         said = r"Slurm lets jobs wait: .+ \(job \d+\)"
         cluster.wait_for(lambda: re.search(said, study.output()), "the reason")
         job = study.cell_job(1, QUICK)
+        assert log.read_text() == "Slurm has not begun this job's script.\n"
         assert job["JobName"] == f"train_run_plain_ddp_1_{QUICK}_0_"
         scontrol("hold", job["JobId"])
         cluster.wait_for(lambda: "JobHeld" in study.output(), "that the job is held")

@@ -123,3 +123,29 @@ def test_a_stored_study_that_lacks_a_run_is_replayed_only_as_a_partial_report(cl
     partial = clone.snakemake("partial=true", "--", timing)
     assert partial.returncode == 0, partial.stdout
     assert pd.read_csv(clone.folder / timing)["status"].tolist() == ["ok", "missing"]
+
+
+CODE = """
+from dataclasses import replace
+from scaling.registry.strategies.ddp import ENTRY as DDP
+ENTRY = replace(DDP, name="theirs")
+open("ran", "w")
+"""
+
+
+def test_a_stored_study_brings_no_code_and_its_caller_may(new_study):
+    study = new_study()
+    study.command = lambda *more: ["snakemake", "-nc1", "--config", "replay=h200x2", *more]
+    (study.folder / "theirs.py").write_text(CODE)
+    path = study.folder / "studies/h200x2/config.yaml"
+    config = yaml.safe_load(path.read_text()) | {"plugins": ["theirs.py"]}
+    config["model"]["name"], config["dataset"]["source"] = "theirs.py:net", "their_images"
+    path.write_text(yaml.safe_dump(config))
+    assert study.planned()["claims_evaluate"] == 1
+    config["grid"]["strategies"].append("theirs")
+    path.write_text(yaml.safe_dump(config))
+    refused = study.snakemake()
+    assert "a stored study brings no code: give its plugins ['theirs.py']" in refused.stdout
+    assert refused.returncode != 0 and not (study.folder / "ran").exists()
+    given = study.snakemake("plugins=[theirs.py]", "partial=true")
+    assert given.returncode == 0 and (study.folder / "ran").exists(), given.stdout

@@ -21,6 +21,7 @@ from scaling.core import command_line, files
 from scaling.core.errors import UserError
 from scaling.report import compare, page
 from scaling.report.cells import download
+from scaling.tables.schema import as_csv
 
 TEMPLATE = Path(__file__).parents[2] / "report/compare.html.j2"
 
@@ -45,7 +46,7 @@ def main(
     found = compare.cells(*sides)
     name = "-".join(re.sub(r"[^\w.]+", "-", side).strip("-.") for side in (a, b))
     table, target = output / f"{name}.csv", output / f"{name}.html"
-    files.write_text(table, found.to_csv(index=False, lineterminator="\n"))
+    files.write_text(table, as_csv(found))
     refusal = compare.refusal(found, fail_below) if fail_below else ""
     html = page.render(
         TEMPLATE,

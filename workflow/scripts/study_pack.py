@@ -1,10 +1,12 @@
 """Pack the study in results/: its configuration and raw records, without weights."""
 
 import argparse
+import re
 from pathlib import Path
 
 from scaling.config import packing
 from scaling.config.config_file import read_config
+from scaling.config.keys import NAME
 from scaling.config.stored import CONFIG
 from scaling.core.errors import UserError, program
 
@@ -18,6 +20,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--study", required=True, help="name of the study (safety check)")
     parser.add_argument("--force", action="store_true", help="replace a stored one that differs")
     args = parser.parse_args(argv)
+    if not re.fullmatch(NAME, args.study):
+        raise UserError(f"study {args.study!r} is no name (allowed: letters, digits, _, . and -)")
     config = read_config(RESULTS / CONFIG)
     if config["study"] != args.study:
         raise UserError(

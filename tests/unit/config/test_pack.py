@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 import study_pack
 from examples import convergence_records, finished_study, manifests
@@ -35,6 +36,16 @@ def test_a_packed_study_is_its_records_byte_for_byte_without_weights(folder, cap
         if path == "manifest.json":
             source = folder / "resources/dataset/digits" / path
         assert (folder / "studies/mine" / path).read_bytes() == source.read_bytes(), path
+
+
+@pytest.mark.parametrize("name", ["../../x", "..", "", "a/b", "--help", "mine\n"])
+def test_a_study_is_packed_below_studies_alone(folder, name):
+    config = read_config(Path("results/config.yaml")) | {"study": name}
+    Path("results/config.yaml").write_text(yaml.safe_dump(config))
+    before = set(folder.parent.rglob("*"))
+    with pytest.raises(UserError, match=r"is no name \(allowed: letters"):
+        study_pack.main([f"--study={name}", "--force"])
+    assert set(folder.parent.rglob("*")) == before
 
 
 def test_the_end_of_a_runs_log_is_packed_and_packed_again_the_same(folder, capsys):

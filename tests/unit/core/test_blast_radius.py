@@ -115,7 +115,7 @@ def test_a_table_a_claim_or_a_section_of_the_report_changes_no_measurement(chang
 
 TELLING = [
     ("core/numbers.py", "–", "-"),
-    ("core/errors.py", "error: {error}", "refused: {error}"),
+    ("core/errors.py", "error: {printable", "refused: {printable"),
     ("core/files.py", "ensure_ascii", "indent"),
     ("core/environment.py", "run where there is one", "take a machine with one"),
     ("core/section.py", "perhaps", "maybe"),

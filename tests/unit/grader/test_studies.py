@@ -160,6 +160,19 @@ def test_a_name_that_is_no_text_is_told_all_the_same(tmp_path, capsys):
     assert Page((tmp_path / "audit.html").read_text()).rows("All studies")[0][0] == "clean"
 
 
+def test_a_name_steers_no_terminal_page_or_spreadsheet(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = edited(TIMES_GPUS, CLEAN.replace("clean,", "bobs,"))
+    write(tmp_path / "=1+1\x1b[2J\u202e", text)
+    with pytest.raises(UserError):
+        audit_studies.main(["=*", "--output", "audit.html"])
+    pages = [path.read_text() for path in (*tmp_path.glob("*.html"), *tmp_path.glob("*/*.html"))]
+    for said in (capsys.readouterr().out, *pages):
+        assert "=1+1\\x1b[2J" in said and not {"\x1b", "\u202e"} & set(said)
+    with (tmp_path / "audit/audit.csv").open(newline="") as file:
+        assert {row["folder"][:5] for row in csv.DictReader(file)} == {"'=1+1"}
+
+
 def test_folder_names_with_spaces_and_patterns_come_as_make_gives_them(tmp_path):
     folders = [write(tmp_path / name) for name in ("ann b", "bob")]
     assert audit_studies.paths([str(folders[0])]) == folders[:1]

@@ -210,6 +210,13 @@ def test_the_line_that_says_what_was_asked_for_is_kept():
     assert first_sentence(MemoryError()) == "MemoryError"
 
 
+@pytest.mark.parametrize("what", ["[Errno 28]", "In\nE: unable to map file </torch_7>:"])
+def test_full_shared_memory_is_named_and_not_taken_for_a_disk(what):
+    said = f"{what} No space left on device"
+    assert first_sentence(OSError(said)).startswith("/dev/shm is full")
+    assert first_sentence(OSError(f"{said}: 'resources/x.py'")) != first_sentence(OSError(said))
+
+
 def test_an_error_that_came_from_a_lack_of_memory_is_one():
     full = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
     error = RuntimeError("capture was invalidated")

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -26,7 +27,7 @@ class Executor(plugin.Executor):
     def __init__(self):
         self.logger, self.status_rate_limiter = logging.getLogger("slurm"), NoLimit()
         self.reported, self.submitted = {}, []
-        self._begun, self._wait, self._over_limit, self._waits = 0.0, 10, [], set()
+        self._begun, self._wait, self._again, self._waits = 0.0, 10, [], set()
         settings = SimpleNamespace(keep_successful_logs=False, init_seconds_before_status_checks=5)
         self.workflow = SimpleNamespace(executor_settings=settings)
 
@@ -51,7 +52,7 @@ class Executor(plugin.Executor):
 
 def submitted(number, output):
     log = output.with_name(f"{number}.log")
-    job = SimpleNamespace(output=[output])
+    job = SimpleNamespace(output=[output], name=number, wildcards=None)
     return SimpleNamespace(job=job, external_jobid=number, aux={"slurm_logfile": log})
 
 
@@ -73,6 +74,7 @@ def executor(monkeypatch):
         self.print_job_error(job_info, msg)
 
     monkeypatch.setattr(plugin.slurm.Executor, "report_job_error", report)
+    monkeypatch.setattr(plugin, "SETTLING_SECONDS", 0)
     return Executor()
 
 
@@ -90,8 +92,8 @@ def test_a_job_is_done_where_its_record_is_and_failed_where_it_is_not(program, t
     assert executor.look(j1=record, j2=none, j3=none, j4=record, j5=none) == ["3"]
     assert executor.reported == {
         **{"1": "done", "4": "done"},
-        "2": "Slurm's job 2 failed: PREEMPTED (None)\nslurmstepd: error: too much",
-        "5": "Slurm's job 5 failed: CANCELLED (not in the queue any more)",
+        "2": "Slurm's job 2 failed: PREEMPTED (None)\nslurmstepd: error: too much\n",
+        "5": "Slurm's job 5 failed: CANCELLED (not in the queue any more)\n",
     }
 
 
@@ -124,16 +126,17 @@ def test_a_reason_to_wait_is_said_once(program, tmp_path, executor, caplog):
     assert caplog.text.count("Slurm lets jobs wait") == 1 and "Resources (job 1)" in caplog.text
 
 
-def test_a_job_over_the_limit_on_submitted_jobs_is_submitted_at_the_next_look(executor):
-    refused = SimpleNamespace(job="a job", external_jobid=None)
-    executor.report_job_error(refused, msg="sbatch: error: AssocMaxSubmitJobLimit")
+@pytest.mark.parametrize("passes", ["AssocMaxSubmitJobLimit", "Unable to contact slurm controller"])
+def test_a_submission_that_fails_for_now_is_tried_at_the_next_look(program, executor, passes):
+    program("squeue", "")
+    refused = submitted(None, Path("none"))
+    executor.report_job_error(refused, msg=f"sbatch: error: {passes}")
     assert (executor.submitted, executor.reported) == ([], {})
     executor.look()
-    assert executor.submitted == ["a job"]
-    executor.report_job_error(refused, msg="sbatch: error: invalid partition")
-    assert executor.reported == {None: "sbatch: error: invalid partition"}
-    executor.look()
-    assert executor.submitted == ["a job"]
+    assert executor.submitted == [refused.job]
+    said = "sbatch: error: invalid partition"
+    executor.report_job_error(refused, msg=f'{said}\n    sbatch call:\n  sbatch --wrap="timed out"')
+    assert executor.reported == {None: f"{said}\n"}
 
 
 def test_a_run_beside_jobs_of_an_earlier_one_is_refused(program, tmp_path):

@@ -1,5 +1,6 @@
 """What scripts are told is what the configuration says."""
 
+import os
 import shlex
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 import yaml
 
 from scaling.config.config import asked
-from scaling.launch import told
+from scaling.core.errors import SNAKEMAKE_VARIABLE
+from scaling.launch import begin, told
 
 ROOT = Path(__file__).parents[3]
 
@@ -62,3 +64,12 @@ def test_the_resnet_that_is_quantized_is_trained_for_speed_where_the_study_is(co
     assert value(told.quantized_resnet(config), "--recipe") == ["plain"]
     config["grid"]["recipes"] = ["plain", "tuned"]
     assert value(told.quantized_resnet(config), "--recipe") == ["tuned"]
+
+
+def test_jobs_keep_compiled_code_in_the_studys_folder_and_not_in_tmp(config, monkeypatch, tmp_path):
+    for name in ("TORCHINDUCTOR_CACHE_DIR", SNAKEMAKE_VARIABLE):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    begin.accept(config, None)
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == f"{tmp_path}/resources/compiled"

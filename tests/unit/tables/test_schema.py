@@ -51,6 +51,9 @@ def test_no_text_is_a_formula_of_a_spreadsheet_and_each_is_read_as_it_was(tmp_pa
     written = pd.read_csv(path)["status"].tolist()
     assert written == [*(f"'{text}" for text in FORMULAS), "a=1", "'quoted'"]
     assert schema.read("timing", path)["status"].tolist() == texts
+    assert schema.as_csv(pd.DataFrame({"a": [*FORMULAS[:2], 3], "b": -1})) == (
+        "a,b\n'=1+1,-1\n'@now,-1\n3,-1\n"
+    )
 
 
 def test_what_is_written_is_read_as_it_was(tmp_path):

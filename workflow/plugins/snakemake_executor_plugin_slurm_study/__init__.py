@@ -4,6 +4,7 @@ Written for snakemake-executor-plugin-slurm 2.8.0; docs/slurm_executor.md has wh
 Imports nothing of the study's own, as Snakemake imports it before it reads a Snakefile.
 """
 
+import asyncio
 import os
 import re
 import shlex
@@ -27,6 +28,10 @@ FAILED = {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_M
 FAILED |= {"PREEMPTED", "TIMEOUT"}
 ENDED = FAILED | {"COMPLETED"}
 FORGOTTEN = ["CANCELLED", "not in the queue any more"]
+PASSES = re.compile("SubmitJob|slurm controller|timed out|temporarily|Zero Bytes")
+"""In what Slurm says where it could not submit or begin a job, and soon can."""
+SETTLING_SECONDS = 5
+"""After an outage the controller books what it got before: until then no job is submitted again."""
 LONGEST_WAIT_SECONDS = 30
 """Between two looks at the queue; Slurm's executor has 180, in which nodes are without work."""
 
@@ -54,37 +59,61 @@ class Executor(slurm.Executor):
         except WorkflowError as error:
             sys.exit(f"error: {error}")
         self._begun, self._wait = time.time(), 0
-        self._over_limit: list[Any] = []
+        self._again: list[Any] = []
+        self._begun_again: set[Any] = set()
         self._waits: set[str] = set()
         super().__init__(workflow, logger)
 
     def get_partition_arg(self, job: Any) -> str:
         """Return sbatch's options for the partition, the job's name and what else is configured."""
-        name = "_".join(filter(None, [job.name, get_job_wildcards(job)]))
         extra = self.workflow.config.get("slurm", {}).get("extra", "")
-        return f"{super().get_partition_arg(job)} --job-name={shlex.quote(name)} {extra}"
+        return f"{super().get_partition_arg(job)} --job-name={shlex.quote(job_name(job))} {extra}"
+
+    def run_job(self, job: Any) -> None:
+        """Submit a job, once Slurm answers; one that sbatch submitted unheard is taken over."""
+        try:
+            queued = queue("%j|%Z").items()
+        except WorkflowError as error:
+            self._submit_again(job, str(error))
+            return
+        alive = {tuple(own): number for number, (state, *own) in queued if state not in ENDED}
+        if number := alive.get((job_name(job), str(Path.cwd()))):
+            log = self.slurm_logdir / f"rule_{job.name}" / get_job_wildcards(job) / f"{number}.log"
+            taken = slurm.SubmittedJobInfo(job, number, {"slurm_logfile": log})
+            self._report_job_submission_threadsafe(taken)
+            return
+        for log in map(Path, job.log):
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text("Slurm has not begun this job's script.\n")
+        super().run_job(job)
+
+    def _submit_again(self, job: Any, why: str) -> None:
+        self.logger.warning(f"{job_name(job)} is submitted again: {why.splitlines()[0]}")
+        self._again.append(job)
 
     def report_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
-        """Report a failed job; one over the limit on submitted jobs is submitted again instead."""
-        if job_info.external_jobid is None and "SubmitJob" in (msg or ""):
-            self.logger.warning(f"sbatch is tried again: {(msg or '').splitlines()[0]}")
-            self._over_limit.append(job_info.job)
+        """Report a failed job; one whose submission failed for now is submitted again instead."""
+        said = (msg or "").partition("\n    sbatch call:")[0]
+        if job_info.external_jobid is None and PASSES.search(said):
+            self._submit_again(job_info.job, said)
         else:
-            super().report_job_error(job_info, msg=msg, **more)
+            super().report_job_error(job_info, msg=f"{said}\n", **more)
 
     async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
         """Report the jobs that have ended, and yield the others: all of them without an answer."""
-        refused, self._over_limit = self._over_limit, []
-        for job in refused:
-            self.run_job(job)
-        queue = {}
+        found: dict[str, list[str]] | None = {}
         # Without jobs nothing is asked: the first call can come before the limiter is made.
-        if active_jobs:
+        if active_jobs or self._again:
             async with self.status_rate_limiter:
-                queue = self._look(active_jobs)
+                found = self._look(active_jobs)
+        if self._again and found is not None:
+            await asyncio.sleep(SETTLING_SECONDS)
+            again, self._again = self._again, []
+            for job in again:
+                self.run_job(job)
         ended = False
         for job in active_jobs:
-            state, reason = queue[job.external_jobid]
+            state, reason = found[job.external_jobid] if found is not None else ("UNKNOWN", "")
             if state not in ENDED:
                 yield job
             elif state == "COMPLETED" or self._has_written_all(job):
@@ -97,6 +126,12 @@ class Executor(slurm.Executor):
                 log = job.aux["slurm_logfile"]
                 said = [f"Slurm's job {job.external_jobid} failed: {state} ({reason})"]
                 said += words_of_slurm(log)
+                # Its step had not begun, as srun could not reach the controller.
+                unheard = "srun: error: Unable" in said[-1] and PASSES.search(said[-1])
+                if unheard and job.job not in self._begun_again:
+                    self._begun_again.add(job.job)
+                    self._submit_again(job.job, said[-1])
+                    continue
                 self.report_job_error(job, msg="\n".join(said), aux_logs=[str(log)])
         if ended or not active_jobs:
             self._wait = self.workflow.executor_settings.init_seconds_before_status_checks
@@ -104,13 +139,13 @@ class Executor(slurm.Executor):
             self._wait = min(self._wait + 10, LONGEST_WAIT_SECONDS)
         self.next_seconds_between_status_checks = self._wait
 
-    def _look(self, jobs: list[Any]) -> dict[str, list[str]]:
-        """Return the state and reason of each job; say reasons for which jobs begin to wait."""
+    def _look(self, jobs: list[Any]) -> dict[str, list[str]] | None:
+        """Return the state and reason of each job, None without an answer; say reasons to wait."""
         try:
             known = queue("%r")
         except WorkflowError as error:
             self.logger.warning(f"{error}; its jobs run on, it is asked again")
-            return {job.external_jobid: ["UNKNOWN", ""] for job in jobs}
+            return None
         found = {job.external_jobid: known.get(job.external_jobid, FORGOTTEN) for job in jobs}
         waits = {why: job for job, (state, why) in found.items() if state == "PENDING"}
         if waits.keys() - self._waits - {"None"}:
@@ -123,6 +158,11 @@ class Executor(slurm.Executor):
         """Return whether a job wrote all its output in this run, whatever became of it then."""
         outputs = [Path(output) for output in job.job.output]
         return all(path.exists() and path.stat().st_mtime > self._begun for path in outputs)
+
+
+def job_name(job: Any) -> str:
+    """Return the name of a job for Slurm: its rule and its wildcards."""
+    return "_".join(filter(None, [job.name, get_job_wildcards(job)]))
 
 
 def look_before(folder: Path) -> str | None:
@@ -143,9 +183,12 @@ def look_before(folder: Path) -> str | None:
 
 
 def queue(column: str) -> dict[str, list[str]]:
-    """Return the state and another column of each of this user's jobs, ended ones too, by ids."""
+    """Return the state and other columns of each of this user's jobs, ended ones too, by ids."""
     asked = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
-    rows = (line.split("|") for line in answer("squeue", "--noheader", *asked).splitlines())
+    rows = (
+        line.split("|", 2 + column.count("|"))
+        for line in answer("squeue", "--noheader", *asked).splitlines()
+    )
     return {number: told for number, *told in rows}
 
 

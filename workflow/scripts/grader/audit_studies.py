@@ -13,7 +13,7 @@ from grader import submissions as report_submissions
 from grader.study import CIFAR10_TRAIN_IMAGES, tables, timings, wanted
 from scaling.config.config_file import read_config
 from scaling.core import files
-from scaling.core.errors import UserError, program
+from scaling.core.errors import UserError, printable, program
 
 TEMPLATE = Path(__file__).with_name("published.html.j2")
 EMPTY = Path(__file__).parents[3] / "studies/template.csv"
@@ -86,7 +86,7 @@ def main(argv: list[str] | None = None) -> None:
     if args.output:
         report_submissions.write(submissions, TEMPLATE, args.output, points)
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    print(report_submissions.as_text(submissions).translate(ASCII))
+    print(printable(report_submissions.as_text(submissions)).translate(ASCII))
     if args.output:
         print(f"\nThe page is {args.output}")
     if failed := report_submissions.failed(submissions):

@@ -17,10 +17,10 @@ from grader.judged import Judged
 from grader.rows import NOT_STATED
 from scaling.core import files
 from scaling.core import numbers as fmt
-from scaling.core.errors import UserError
+from scaling.core.errors import UserError, printable
 from scaling.core.section import Section
 from scaling.report import page as html
-from scaling.tables.schema import rows_of
+from scaling.tables.schema import as_csv, rows_of
 
 
 class Points(Section):
@@ -78,7 +78,7 @@ def _read(folder: Path, train_images: int, ring: bool) -> Submission:
 
 def _plain(text: str) -> str:
     """Return `text` on one line of valid UTF-8: a folder's name may be any bytes."""
-    return text.encode("utf-8", "backslashreplace").decode().replace("\n", "\\n")
+    return printable(text).replace("\n", "\\n")
 
 
 def _failed(folder: str, error: Exception) -> str:
@@ -154,7 +154,7 @@ def write(
     )
     found = [each.rows.assign(folder=each.folder, study=each.study.name) for each in judged]
     rows = pd.concat([pd.DataFrame(columns=["folder", "study", *COLUMNS]), *found])
-    files.write_text(folder / "audit.csv", rows.to_csv(index=False))
+    files.write_text(folder / "audit.csv", as_csv(rows))
     records = [one.to_json(orient="records") for one in (pd.DataFrame(overview), rows)]
     text = '{{"submissions":{},"findings":{}}}\n'.format(*records)
     files.write_text(folder / "audit.json", text)

@@ -24,7 +24,7 @@ LAB_MODEL, LAB_SIDE, MOST_RUNS = "resnet18-cifar", 32, 100_000
 def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
     """Raise UserError with one sentence per mistake: the key, what is wrong, what is allowed.
 
-    A study that no longer reads its images may name a dataset.path that does not exist here.
+    A study that no longer reads its images may name a dataset, and a path, that are not here.
     """
     values = asked(config)
     sentences = list(_across_keys(Configuration.of(values), values, reads_images))
@@ -69,7 +69,8 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
     config: Configuration, values: dict[str, Any], reads_images: bool
 ) -> Iterator[str]:
     """What is wrong although each key is right: paths exist, and one key fits another."""
-    yield from _path(config.dataset, reads_images)
+    if reads_images:
+        yield from _path(config.dataset)
     if config.study in ("published", "replay") or Path(config.study).suffix in (".csv", ".json"):
         yield f"study is {config.study} (allowed: no name of a file or folder in results/)"
     for path in config.plugins:
@@ -144,7 +145,11 @@ def model_options(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _path(dataset: Dataset, reads_images: bool) -> Iterator[str]:
+def _path(dataset: Dataset) -> Iterator[str]:
+    known = DATASETS.names()
+    if dataset.source not in known:
+        yield f"dataset.source is {dataset.source!r}: it should be one of {', '.join(known)}"
+        return
     source, path = DATASETS.find(dataset.source), dataset.path
     if path is None:
         if source.needs_path:
@@ -153,7 +158,7 @@ def _path(dataset: Dataset, reads_images: bool) -> Iterator[str]:
     elif "path" not in source.options:
         yield f"dataset.path is {path!r} (allowed for {source.name}: null)"
     # Path.exists raises errors for a path that is too long, or of no user.
-    elif reads_images and not os.path.exists(os.path.expanduser(path)):  # noqa: PTH110, PTH111
+    elif not os.path.exists(os.path.expanduser(path)):  # noqa: PTH110, PTH111
         yield f"dataset.path is {path!r}, which does not exist from where Snakemake works"
 
 

@@ -25,12 +25,13 @@ from scaling.config.key_types import (
 )
 from scaling.config.parts import PARTS, Part
 from scaling.core.section import Section
-from scaling.registry.dataset import DATASETS
 from scaling.registry.strategy import STRATEGIES
+
+NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
 class Dataset(Section):
-    source: Annotated[str, one_of(DATASETS)]
+    source: str
     """`cifar10` (downloaded), `images` (yours), `digits` (1,797 real handwritten digits, nothing to
     download), `synthetic` (generated, for timing)."""
     path: str | None
@@ -204,7 +205,7 @@ class Slurm(Section):
 
 
 class Configuration(Section):
-    study: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
+    study: Annotated[str, StringConstraints(pattern=NAME, max_length=100)]
     """Name of the study. Its tables lie in `results/tables/{study}`, its figures in
     `results/figures/{study}`."""
     device: Literal["auto", "cpu", "cuda"]

@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
@@ -14,6 +15,8 @@ import psutil
 Main = TypeVar("Main", bound=Callable[[], None])
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
 """The process id of the Snakemake whose end also ends a script; empty for none."""
+STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Unicode's categories of control and formatting characters, and of halves of characters."""
 
 
 class UserError(Exception):
@@ -23,13 +26,19 @@ class UserError(Exception):
     """With which a script exits."""
 
 
+def printable(text: str) -> str:
+    """Return `text` with escapes for what steers a terminal or page, but tabs and ends of lines."""
+    steering = {one for one in text if unicodedata.category(one) in STEERING} - {"\t", "\n"}
+    return text.translate({ord(one): ascii(one)[1:-1] for one in steering})
+
+
 @contextmanager
 def refused() -> Iterator[None]:
     """Within the block, a UserError ends this process with its message and status."""
     try:
         yield
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(str(error))}", file=sys.stderr)
         sys.exit(error.status)
 
 

@@ -3,15 +3,19 @@
 import math
 import os
 import re
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from snakemake.logging import logger
 
 from scaling.config import config as configuration
 from scaling.config import stored
+from scaling.config.config_file import read_config
 from scaling.core import files
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch.lease import SHARE_VARIABLE
@@ -23,18 +27,25 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
     """Report and leave out what this study cannot have; UserError if `config` is wrong.
 
     `replayed` is the folder of the stored study to replay. Also sets the environment variables that
-    tell jobs their Snakemake and whether CPU jobs may overlap.
+    tell jobs their Snakemake, where compiled code is kept, and whether CPU jobs may overlap.
     """
     # `--config partial=true` is a string: Snakemake only parses Python's True and False.
     if isinstance(partial := config.get("partial"), str):
         config["partial"] = WORDS.get(partial, partial)
-    configuration.check(config, reads_images=not replayed)
+    try:
+        configuration.check(config, reads_images=not replayed)
+    except UserError as error:
+        used = replayed and read_config(replayed / stored.CONFIG).get("plugins")
+        advice = f"; a stored study brings no code: give its plugins {used}, --config 'plugins=[…]'"
+        raise UserError(f"{error}{advice if used else ''}") from error
     said = configuration.leave_out(config)
     if replayed:
         stored.check(replayed, config)
     os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
     if config["machine"]["share"]:
         os.environ[SHARE_VARIABLE] = "1"
+    # PyTorch's default is a folder in /tmp that anyone can make before, with code of theirs.
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path("resources/compiled").absolute()))
     return said
 
 
@@ -54,6 +65,7 @@ def begin(
     and then repeat every measurement that depends on it.
     """
     if not workflow.is_main_process:
+        _end_at_sigterm()
         return False
     if manifest:
         _look_at_model(config, manifest)
@@ -116,6 +128,38 @@ def _said(path: Path, key: str) -> str:
         found = re.search(rf'"{key}": *"([^"]+)"', files.read_text(path))
         return found[1] if found else ""
     return ""
+
+
+def relay_signals() -> None:
+    """Run the scheduler's handler of SIGTERM in a thread, and also when the terminal is closed.
+
+    In the main thread it may wait for a lock that this has: see docs/snakemake_sigterm.md.
+    """
+    theirs: Any = signal.getsignal(signal.SIGTERM)
+    told = SimpleQueue[Any]()
+
+    def tell(*signal_and_frame: Any) -> None:
+        theirs.__self__._user_kill = "graceful"  # No job starts before the thread has run.
+        told.put(signal_and_frame)
+
+    Thread(target=lambda: theirs(*told.get()), daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # As under nohup.
+            signal.signal(number, tell)
+
+
+def _end_at_sigterm() -> None:
+    """End this process, the Snakemake of one job, by SIGTERM, whatever handler is set later."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    signal.set_wakeup_fd(writes)
+
+    def wait() -> None:
+        while os.read(reads, 1)[0] != signal.SIGTERM:
+            pass
+        os._exit(128 + signal.SIGTERM)
+
+    Thread(target=wait, daemon=True).start()
 
 
 def _look_at_model(config: dict[str, Any], manifest: Path) -> None:

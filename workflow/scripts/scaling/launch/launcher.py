@@ -27,6 +27,7 @@ WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
 MEMBERSHIP = Path("/proc/self/cgroup")
 MOUNT = Path("/sys/fs/cgroup")
+LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -132,10 +133,12 @@ def launch(command_line: list[str], variables: dict[str, str], time_limit: float
     kills_before = oom_kills_so_far()
     start = time.monotonic()
     since = f"{environment.host()} {start!r} {time.time()!r}"
+    # On one node gloo listens there, not on the address of the host's name.
+    loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": LOOPBACK}
     try:
         process = subprocess.Popen(
             command_line,
-            env={**variables, STARTED_VARIABLE: since},
+            env={**loopback, **variables, STARTED_VARIABLE: since},
             preexec_fn=partial(die_with, os.getpid()),
             close_fds=False,  # Inherits the lease.
         )

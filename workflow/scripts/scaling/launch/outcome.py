@@ -31,6 +31,8 @@ HOST_FULL = (
 )
 WORKER_KILLED = "is killed by signal: Killed"
 """DataLoader's message about a worker that got SIGKILL."""
+SHARED_FULL = re.compile(r"(?m)(\[Errno 28\] |</torch_.*)No space left on device( \(28\))?$")
+"""Of /dev/shm; an error about a file would name it at the end."""
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
 FATAL = "Fatal Python error"
 
@@ -47,6 +49,11 @@ def classify(error: BaseException) -> Status | None:
 
 def first_sentence(error: BaseException) -> str:
     """Return the first line of an error's message, or of the out-of-memory error that caused it."""
+    if any(SHARED_FULL.search(str(origin)) for origin in _origins(error)):
+        return (
+            "/dev/shm is full, by which loaders hand over images: free it, enlarge it (docker run "
+            "--shm-size=8g), or use a recipe with loader_workers: 0"
+        )
     cause = next((origin for origin in _origins(error) if _status(origin) is not None), error)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     telling = [line for line in lines if "allocate" in line or "memory" in line]

@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.exceptions import TemplateError
 from markupsafe import Markup
 
-from scaling.core.errors import UserError
+from scaling.core.errors import UserError, printable
 
 REPORT = Path(__file__).parents[4] / "report"
 COLOURS = {
@@ -47,6 +47,7 @@ def _environment(folder: Path) -> Environment:
         loader=FileSystemLoader([folder, REPORT]),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

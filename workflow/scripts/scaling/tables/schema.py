@@ -123,12 +123,14 @@ def write_as(kind: Table, table: pd.DataFrame, path: Path) -> None:
     """Write a table as `write` does, with the columns of `kind`."""
     # Missing values turn integers into floats; Int64 allows them.
     whole = dict.fromkeys(kind.of_type("whole"), "Int64")
-    safe = {
-        column: table[column].replace(FORMULA, r"'\g<0>", regex=True)
-        for column in kind.of_type("text")
-    }
-    typed = table[list(kind.types)].astype(whole).assign(**safe)
-    files.write_text(path, typed.to_csv(index=False, lineterminator="\n"))
+    files.write_text(path, as_csv(table[list(kind.types)].astype(whole)))
+
+
+def as_csv(table: pd.DataFrame) -> str:
+    """Return a table as CSV, with an apostrophe before texts that a spreadsheet would evaluate."""
+    texts = table.select_dtypes(["object", "string"])
+    safe = texts.apply(lambda column: column.replace(FORMULA, r"'\g<0>", regex=True))
+    return table.assign(**safe).to_csv(index=False, lineterminator="\n")
 
 
 def read_all(names: Iterable[str], tables: Path, study: str = "") -> dict[str, pd.DataFrame]:

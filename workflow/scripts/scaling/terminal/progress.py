@@ -11,7 +11,7 @@ from typing import Any
 from scaling.config import devices, stored
 from scaling.core import environment
 from scaling.core import numbers as fmt
-from scaling.core.errors import UserError
+from scaling.core.errors import UserError, printable
 from scaling.core.grid import RUN_KEYS, Cell
 from scaling.core.records.run import RUN
 from scaling.tables import timing
@@ -45,7 +45,7 @@ class Progress(logging.Handler):
                 if not (sys.stderr.isatty() and "rich" in shown):
                     self._finished(record.job_id)  # type: ignore[attr-defined]
             elif event.startswith("This was a dry-run"):
-                say(self._plan())
+                say(printable(self._plan()))
             elif event.startswith("Nothing to be done"):
                 self._link()
         except Exception:

@@ -1,0 +1,12 @@
+"""What a script says at its end."""
+
+import pytest
+
+from scaling.core.errors import UserError, refused
+
+
+@pytest.mark.parametrize("steers", ["\x1b]0;title\x07", "\r\x9b2J", "\u202e\u200b\u2028", "\udcff"])
+def test_what_steers_a_terminal_is_said_as_an_escape(steers):
+    with pytest.raises(SystemExit) as ended, refused():
+        raise UserError(f"ü – 2 × 3\n\t{steers}")
+    assert ended.value.code == f"error: ü – 2 × 3\n\t{ascii(steers)[1:-1]}"

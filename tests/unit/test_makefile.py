@@ -1,0 +1,61 @@
+"""make in a folder of any name, with names of any characters; programs say what they are given."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CODE = """subs/`touch X`$(touch X)$(shell touch X)" 'ü;touch X"""
+
+
+@pytest.fixture
+def make(tmp_path):
+    """A function that runs make in a folder with the Makefile and an environment of its own."""
+    folder = tmp_path / "a b's $HOME `x` \"ü"
+    (folder / ".venv/bin").mkdir(parents=True)
+    (folder / ".venv/lib/python3/site-packages").mkdir(parents=True)
+    shutil.copy(Path(__file__).parents[2] / "Makefile", folder)
+    for name in ("requirements.lock", ".venv/requirements.lock"):
+        (folder / name).write_text("a\n")
+    for name in ("python", "snakemake"):
+        (folder / ".venv/bin" / name).write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+        (folder / ".venv/bin" / name).chmod(0o755)
+
+    def run(*words, **variables):
+        settings = {"cwd": folder, "env": os.environ | variables, "text": True}
+        done = subprocess.run(["make", *words], **settings, capture_output=True)
+        assert not list(folder.rglob("X"))
+        return done.returncode, done.stdout
+
+    run.folder = folder
+    return run
+
+
+TARGETS = ["audit", "pack", "replay", "answers", "migrate"]
+CALLS = [*(f"{name} STUDY" for name in TARGETS), "compare B=x A", "compare A=x B", "status CONFIG"]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_name_reaches_a_program_as_it_is_and_runs_nothing(make, call):
+    status, said = make(*f"{call}=".split()[:-1], f"{call.split()[-1]}={CODE}")
+    assert CODE in said and (status == 0 or call == "answers STUDY")
+
+
+def test_a_stored_studys_name_runs_nothing(make):
+    (make.folder / "studies/`touch X`").mkdir(parents=True)
+    (make.folder / "studies/`touch X`/config.yaml").touch()
+    assert "replay=`touch X`" in make("studies")[1]
+
+
+def test_the_environment_is_made_in_a_folder_of_any_name(make):
+    (make.folder / "requirements.lock").write_text("b\n")
+    assert make("env")[0] == 0
+    assert (make.folder / ".venv/requirements.lock").read_text() == "b\n"
+
+
+def test_a_home_that_cannot_be_written_is_one_sentence(make):
+    status, said = make("replay", "STUDY=x", HOME="/dev/null", XDG_CACHE_HOME="")
+    assert status == 2 and said.startswith("error: /dev/null/.cache cannot be written: clone into")
+    assert make("replay", "STUDY=x", HOME="/dev/null", XDG_CACHE_HOME="cache")[0] == 0
