@@ -203,7 +203,7 @@ def evaluate(expression: str, row: Mapping[str, Any]) -> Any:
 def _cells(columns: Sequence[ColumnSpec], row: Mapping[str, Any]) -> list[TableCell]:
     """Return the cells of a row; without values its status is shown once."""
     cells = [spec.cell(row) for spec in columns]
-    state = TableCell(str(row.get("status")))
+    state = TableCell(fmt.words(row.get("status")))
     alone = cells[:1] == [state] and set(cells) <= {state}
     return [state, *([TableCell("")] * (len(cells) - 1))] if alone else cells
 
