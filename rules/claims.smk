@@ -15,9 +15,10 @@ rule claims_evaluate:
     params:
         code=digest("claims_evaluate"),
         study=STUDY,
+        source=config["dataset"]["source"],
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/claims_evaluate.py --study {params.study:q}'
-        " --tables {input.tables:q} --output {output:q} > {log:q} 2>&1"
+        " --source {params.source:q} --tables {input.tables:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule claims:

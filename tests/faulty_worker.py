@@ -25,7 +25,7 @@ class FaultyEager(Eager):
         kind, failing, last = os.environ["FAULT"].split(":")
         if kind == "slowing":
             found = super().run_epoch(epoch)
-            said = 1 + 0.1 * min(epoch, int(last)) * (self._rank.index == int(failing))
+            said = 0.01 + 0.001 * min(epoch, int(last)) * (self._rank.index == int(failing))
             waited = min(found.loader_seconds, said)
             return dataclasses.replace(found, seconds=said, loader_seconds=waited)
         if is_due(self._rank, epoch):

@@ -50,6 +50,13 @@ def test_without_any_table_each_question_has_one_claim_that_says_what_to_add(tmp
         assert one.hypothesis and one.evidence[0].test and not one.evidence[0].figures
 
 
+def test_of_random_images_nothing_is_claimed_to_be_learned(tmp_path):
+    path = tmp_path / "claims.json"
+    claims_evaluate.main(["--study", "demo", "--source", "synthetic", "--output", str(path)])
+    without = [name for name in registry.CLAIMS if not name.startswith("Q4")]
+    assert [one.id for one in claim.read(path)] == without
+
+
 def test_claims_of_a_kind_stand_side_by_side_and_what_none_has_is_said_once(monkeypatch):
     def claims(tables):
         missing = [tables.missing("Q3.1-falls", name) for name in ("a/ddp", "b/ddp")]

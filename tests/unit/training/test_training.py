@@ -96,8 +96,8 @@ def test_the_same_seed_gives_the_same_training(images, single, tmp_path):
 def test_ranks_measure_on_together_until_the_slowest_ones_epochs_are_steady(
     images, tmp_path, monkeypatch, double
 ):
-    """Rank 1 says that epochs 1 to 3 take 1.1 to 1.3 s, and all others 1.3 s; rank 0 says 1 s."""
-    limits = {"max-measured-seconds": 60, "measured-seconds": 1}
+    """Rank 1 says that epochs 1 to 3 take 11 to 13 ms, and all others 13 ms; rank 0 says 10."""
+    limits = {"max-measured-seconds": 0.6, "measured-seconds": 0.01}
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "slowing:1:3", **limits)
     measured = [row for row in record["epochs"] if row["role"] == "measured"]
     # One of them was faster: only of the first 3 is the median as long as of the last 3.
@@ -111,9 +111,9 @@ def test_ranks_measure_on_together_until_the_slowest_ones_epochs_are_steady(
 def test_a_cell_that_goes_on_drifting_ends_at_the_maximum_and_says_so(
     images, tmp_path, monkeypatch
 ):
-    limits = {"max-measured-seconds": 9, "warmup-seconds": 2}
+    limits = {"max-measured-seconds": 0.09, "warmup-seconds": 0.02}
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "slowing:1:99", **limits)
-    # 1.1 and 1.2 s of warm-up; 1.3 + ... + 1.7 s = 7.5, and 1.8 = 9.3.
+    # 11 and 12 ms of warm-up; 13 + ... + 17 ms = 75, and 18 = 93.
     roles = [row["role"] for row in record["epochs"] if row["rank"] == 1]
     assert roles == 2 * ["warmup"] + 6 * ["measured"]
     assert record["settling"] == {"drift": pytest.approx(1.75 / 1.35 - 1), "settled": False}

@@ -34,13 +34,16 @@ CLAIMS: dict[str, list[Callable[[ClaimTables], list[Claim]]]] = {
 """Pure functions by question; they return no claims if the study lacks their data."""
 
 
-def evaluate(tables: ClaimTables) -> list[Claim]:
+def evaluate(tables: ClaimTables, learned: bool = True) -> list[Claim]:
     """Return a study's claims in the order of the lab's questions, grouped by kind.
 
     A question without data has one claim, `not measured`; so has a kind that was never measured.
+    Those on accuracy, question 4, are left out where nothing could be `learned`.
     """
     kinds: dict[str, list[Claim]] = {}
     for question, functions in CLAIMS.items():
+        if question.startswith("Q4") and not learned:
+            continue
         found = [claim for claims in functions for claim in claims(tables)]
         for claim in found or [tables.missing(question)]:
             kinds.setdefault(claim.kind, []).append(claim)

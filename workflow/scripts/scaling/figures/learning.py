@@ -45,6 +45,8 @@ def _last_epochs(accuracy: pd.DataFrame) -> pd.DataFrame:
 
 COSTS = {"seconds": ("seconds of training", "s"), "joules": ("joules of the GPUs", "J")}
 """Costs of a training: the label of an axis, and the unit."""
+GROUPS = ("the lab’s rate", "techniques", "run to the end")
+"""What trained, each in its own colour in every study."""
 
 
 def draw_pareto(
@@ -68,11 +70,11 @@ def draw_pareto(
     keys = ["remedy", "global_batch"]
     quickest = times.sort_values("epoch_seconds").drop_duplicates(keys)[[*keys, *CELL_KEYS]]
     trained = remedies[[*keys, "epochs", "test_accuracy"]].merge(quickest, on=keys)
-    groups = {"the lab’s rate": cells.merge(spent), "techniques": trained.merge(spent)}
-    inferred = pd.concat([rows.assign(group=name) for name, rows in groups.items()])
+    groups = zip(GROUPS, (cells.merge(spent), trained.merge(spent)), strict=False)
+    inferred = pd.concat([rows.assign(group=name) for name, rows in groups])
     for cost in COSTS:
         inferred[cost] = inferred["epochs"] * inferred[f"epoch_{cost}"]
-    run = full.rename(columns={"training_seconds": "seconds"}).assign(group="run to the end")
+    run = full.rename(columns={"training_seconds": "seconds"}).assign(group=GROUPS[-1])
     points = pd.concat([inferred, run], ignore_index=True).dropna(subset=["test_accuracy"])
     known = [cost for cost in COSTS if points[cost].notna().any()]
     if not known:
@@ -83,12 +85,17 @@ def draw_pareto(
     for axes, cost in zip(panels, known, strict=True):
         shown = points.dropna(subset=[cost]).sort_values(cost)
         amounts = [f", {fmt.significant(value)} {COSTS[cost][1]}" for value in shown[cost]]
-        rows = [rows for _, rows in shown.assign(name=shown["name"] + amounts).groupby("group")]
+        shown = shown.assign(name=shown["name"] + amounts)
+        rows = [shown[shown["group"] == name] for name in GROUPS]
         style.lines(axes, rows, cost, "percent", "accuracy", linestyle="none")
         best = shown[shown["percent"] > shown["percent"].cummax().shift(fill_value=-1)]
         axes.step(best[cost], best["percent"], where="post", color=style.GREY, zorder=1)
         style.log_axis(axes.xaxis, shown[cost].min(), shown[cost].max())
         axes.set_xlabel(COSTS[cost][0])
-    front = style.line_handle("best", color=style.GREY)
-    style.legend(figure, points.groupby("group").groups, front, linestyle="none")
+    there = [
+        style.line_handle(name, **style.numbered(index), linestyle="none")
+        for index, name in enumerate(GROUPS)
+        if name in set(points["group"])
+    ]
+    style.legend(figure, [], *there, style.line_handle("best", color=style.GREY))
     return figure
