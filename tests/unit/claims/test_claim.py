@@ -73,7 +73,10 @@ def test_claims_of_stored_studies_are_short_and_have_ids_of_their_own(path):
     assert len({one.id for one in found}) == len(found)
     order = list(registry.CLAIMS)
     positions = [order.index(one.question) for one in found]
-    assert positions == sorted(positions) and set(positions) == set(range(len(order)))
+    # The models were timed on random images, of which nothing is learned.
+    made_up = path.parts[-3].startswith("h200x2-models")
+    asked = [place for place, name in enumerate(order) if not (made_up and name[:2] == "Q4")]
+    assert positions == sorted(positions) and sorted(set(positions)) == asked
     for one in found:
         # A batch size has spaces that do not break a line.
         words = [len(text.split(" ")) for text in (one.hypothesis, one.sentence)]
