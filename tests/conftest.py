@@ -29,8 +29,9 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible():
-    """A shell has what it starts in the background ignore interrupts, and children inherit that."""
+    """What a shell starts in the background ignores interrupts, nohup hang-ups; children, too."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
