@@ -29,7 +29,6 @@ SLOW_LOADER = edited(
 """A second more on 2 GPUs, all of it loading: communication without loading stays as it was."""
 NO_PARAMETERS = CLEAN.replace("11173962", "")
 DP = CLEAN.replace(",ddp,", ",dp,")
-FIGURES = [SPEEDUP, COMPUTE, COMMUNICATION, BANDWIDTH, SHARE]
 RANGE = ["epoch_seconds", "count", "epoch_seconds_min", "epoch_seconds_max"]
 NO_512 = [(2, 512), (4, 512)]
 WHOLE = edited({cell: {WITHOUT: "", BANDWIDTH: "", SHARE: ""} for cell in CELLS})
@@ -211,57 +210,6 @@ def test_what_cannot_be_checked_or_is_to_be_kept_in_mind_is_a_remark(
 def test_a_cell_whose_batch_is_larger_than_the_training_set_is_not_missing(tmp_path, batch, gaps):
     row = f"clean,ddp,resnet18-cifar,11173962,1,{batch},ok,16.000,15.800,1,,,,,5,15.9,16.1"
     assert said(study(tmp_path, f"{CLEAN}{row}\n"), "info").get("missing_cell") == gaps
-
-
-SINGLE = [(1, 128), (1, 512)]
-BARE = edited({cell: dict.fromkeys(FIGURES, "") for cell in [*SINGLE, *CELLS]})
-"""Times without a figure."""
-
-
-def timed(times, without=None):
-    """`BARE` with other times, and with none without loading unless they are given."""
-    rows = {
-        cell: dict.fromkeys(RANGE, "") | {"epoch_seconds": f"{t:.4f}", WITHOUT: w}
-        for cell, t, w in zip([*SINGLE, *CELLS], times, without or [""] * 6, strict=True)
-    }
-    return edited(rows, BARE)
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        # Images per second: 50,000 / 18.0 and so on, without loading a little more
-        (
-            timed(
-                (2778, 2941, 5110, 5750, 10221, 11494),
-                ["2809", "2976", "5163", "5817", "10326", "11628"],
-            ),
-            {"throughput_as_time": [*SINGLE, *CELLS] * 2},
-        ),
-        # 5 % more than N times as fast
-        (timed((18, 17, 8.55, 8.1, 4.3, 4.1)), {}),
-        (timed((0.3, 0.28, 0.16, 0.145, 0.08, 0.07)), {"in_minutes": [*SINGLE, *CELLS]}),
-    ],
-)
-def test_times_that_stand_for_something_else_are_told_without_any_figure(tmp_path, text, found):
-    assert said(study(tmp_path, text)) == found
-
-
-@pytest.mark.parametrize(
-    ("hardware", "cells"),
-    [("2 x Quadro RTX 8000", [(1, 128), (2, 128)]), ("A100", []), ("unknown", [])],
-)
-def test_no_gpu_computes_faster_than_at_its_peak(tmp_path, hardware, cells):
-    # 50,000 · 3.33 GFLOP / 16.3 TFLOP/s = 10.2 s on one RTX 8000, 1.07 s on an A100
-    (tmp_path / "studies.yaml").write_text(f"clean: {{hardware: {hardware}}}")
-    text = timed((18, 17, 12, 11, 6, 5), ["9.5", "16", "5.0", "10", "5.8", "4.8"])
-    assert said(study(tmp_path, text)).get("launch_times", []) == cells
-
-
-def test_a_part_that_is_as_long_on_several_gpus_as_on_one_is_a_remark(tmp_path):
-    # 1.2 s of evaluation on each GPU and (18 - 1.2)/N, with 10 ms for each of 196 to 25 iterations
-    times = (18, 17, 11.56, 9.59, 6.38, 5.40)
-    assert "fixed_part" in said(study(tmp_path, timed(times)), "info")
 
 
 def test_a_stated_definition_is_tested_first(tmp_path):

@@ -1,4 +1,4 @@
-"""The tables of a file as texts: of CSV by any separator, Markdown, aligned columns, a workbook."""
+"""Split a file into tables of texts: CSV of any kind, Markdown, aligned columns, workbooks."""
 
 import csv
 import re
@@ -16,7 +16,7 @@ from grader.rows import MOST_BYTES, MOST_ROWS, read_bytes, read_text
 from scaling.core.errors import UserError
 
 MOST_SHEET_ROWS = 2000
-"""Of a workbook, whose columns may be many."""
+"""Limit of the cells of a workbook."""
 Records = list[tuple[int, list[str]]]
 """Lines by their number, as fields."""
 SPACES = [r"\s{2,}", r"\s+"]
@@ -25,7 +25,7 @@ VALUE = re.compile(r"[~≈<>(* ]*[-+−]?[.,]?\d")
 
 
 class Grid(NamedTuple):
-    """A table: the text before it, its first line, its header, its rows, what separates fields."""
+    """A table of texts: caption, number of its first line, header, rows and field separator."""
 
     caption: str
     line: int
@@ -61,7 +61,7 @@ def grids(path: Path) -> list[Grid]:
 
 
 def records(path: Path) -> tuple[str, Records]:
-    """What separates the fields of a text file, and its lines as fields."""
+    """Return the separator of a text file, and its lines split into fields."""
     lines = read_text(path).splitlines(keepends=True)
     if len(lines) > MOST_ROWS:
         raise UserError(f"{path}: there are more than {MOST_ROWS:,} lines; hand in fewer")
@@ -94,7 +94,7 @@ def records(path: Path) -> tuple[str, Records]:
 
 
 def _rules(line: str) -> bool:
-    """Whether a line is drawn, as the one below the header of a table in Markdown is."""
+    """Return whether a line only draws a rule, like the one below a header in Markdown."""
     return "-" in line and not line.strip(" \t\r\n|:+=-")
 
 
@@ -106,12 +106,12 @@ def _split(lines: list[str], separator: str) -> Records:
 
 
 def _alike(lines: Records) -> int:
-    """How many lines have the commonest number of fields above one."""
+    """Return how many lines share the most common number of fields, if that is more than one."""
     return max(Counter(len(fields) for _, fields in lines if len(fields) > 1).values(), default=0)
 
 
 def _grids(path: Path, lines: Records, separator: str, name: str = "") -> Iterator[Grid]:
-    """A table begins with a header, after lines of text; the next header begins another one."""
+    """Split lines into tables: each header line starts one, and lines of text may precede it."""
     texts, header, rows, first = [name], list[list[str]](), Records(), 0
     for line, fields in [*lines, (0, ["the end"])]:
         heads = any(fields) and (not header or _heads(fields))
@@ -131,7 +131,7 @@ def _grids(path: Path, lines: Records, separator: str, name: str = "") -> Iterat
 
 
 def check_width(path: Path, line: int, fields: list[str], header: list[str]) -> None:
-    """Refuse a line that has not as many fields as the header."""
+    """Raise UserError for a line whose number of fields differs from the header's."""
     if len(fields) < len(header) or any(fields[len(header) :]):
         raise UserError(
             f"{path}, line {line}: the line has not as many fields as the first one; count its "
@@ -140,7 +140,10 @@ def check_width(path: Path, line: int, fields: list[str], header: list[str]) -> 
 
 
 def _heads(fields: list[str]) -> bool:
-    """Whether a line has no figure, or names what the whole numbers beside the name are of."""
+    """Return whether a line is a header: no number in it, or a name followed by its values.
+
+    `GPUs, 1, 2, 4` is a header of the second kind.
+    """
     first, *others = filter(None, fields)
     if not any(VALUE.match(f) or f.lower() in MISSING or OOM.fullmatch(f) for f in fields):
         return True

@@ -1,4 +1,4 @@
-"""The cells of a table by what they hold, whether its columns or its rows say so."""
+"""Find out what each cell of a table means, from the headers of its column and row."""
 
 import re
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from scaling.core.records.fields import Status
 
 AXES = {"gpus": "batch_size", "batch_size": "gpus"}
 REPEATED = [*AXES, "study", "strategy", "model"]
-"""What may stand in the first of several rows alone."""
+"""Fields that may be written in the first of several rows only."""
 IDENTITY = [*REPEATED, "parameters", "status", "count"]
 FIGURES = [name for name in Timing.model_fields if name not in IDENTITY]
 WHOLE, WITHOUT = "epoch_seconds", "epoch_seconds_without_loading"
 TIMES = [WHOLE, "time", "throughput"]
 QUANTITIES = [*FIGURES, *TIMES]
 EXACT = {*Timing.model_fields} - {"count", "epoch_seconds_min", "epoch_seconds_max"}
-"""The columns of timings.csv: what has them all is read as it stands."""
+"""The columns of timings.csv: a table that has all of them is read without interpretation."""
 Row = dict[str, str]
 """The fields of a cell as texts, and the `line` of the file it stands in."""
 
@@ -65,12 +65,12 @@ class Table:
         return comma is not False
 
     def _tells(self, j: int, cells: list[str]) -> bool:
-        """Whether the cells of a column are labels, as `1-GPU` is."""
+        """Return whether all cells of a column are labels such as `1-GPU`."""
         told = self.labels[j].field not in IDENTITY and bool(cells)
         return told and all(label(cell).values for cell in cells)
 
     def _keys(self) -> dict[str, int]:
-        """The columns of what a row is about: of two batch sizes that of each GPU."""
+        """Return the column of each field that identifies a row; the batch size is that per GPU."""
         found = dict[str, int]()
         for j, one in sorted(enumerate(self.labels), key=lambda pair: pair[1].whole):
             if one.field in IDENTITY and not one.values and self._counts(j):
@@ -81,12 +81,12 @@ class Table:
         return found
 
     def _counts(self, j: int) -> bool:
-        """Whether a column that is called by an axis has whole numbers."""
+        """Return whether a column named GPUs or batch size contains only whole numbers."""
         axis = self.labels[j].field
         return self.exact or axis not in AXES or all(self._count(f, axis) for f in self.cells[j])
 
     def _fields(self) -> dict[int, tuple[str, Label]]:
-        """The field of each column of figures, and the words that say what they are."""
+        """Return the field and the label of each column of measured figures."""
         alike = dict[tuple[str, str], list[int]]()
         for j, one in enumerate(self.labels):
             if j in {*self.told, *self.keys.values()} or not (self.cells[j] or self.exact):
@@ -114,7 +114,7 @@ class Table:
         return {j: (field, self._quantity(j)) for j, field in found.items()}
 
     def _quantity(self, j: int) -> Label:
-        """What a column's figures are, by its header or else by the corner or the text above."""
+        """Return a column's quantity, from its header, the top left cell or the caption."""
         own, others = self.labels[j], [self.labels[0], label(self.grid.caption)]
         known = [one for one in others if one.field in QUANTITIES]
         if own.field not in QUANTITIES and not known:
@@ -127,7 +127,11 @@ class Table:
         return own._replace(field=field, factor=own.factor or unit)
 
     def _shorter(self, a: int, b: int) -> tuple[list[int], list[int]]:
-        """Of two times the one that is no total, else is never longer; then the other or both."""
+        """Return which of two time columns excludes loading, and which is the epoch.
+
+        The first is the one that is not called total, or else is never longer. If neither is, the
+        first list is empty and the second has both.
+        """
         one, other = self.labels[a], self.labels[b]
         pairs = [[number(fields[j], self.comma) for j in (a, b)] for _, fields in self.grid.rows]
         less = {Decimal(x[0]) < Decimal(y[0]) for x, y in pairs if x and y and x[0] != y[0]}
@@ -138,7 +142,7 @@ class Table:
         return ([a], [b]) if less.pop() else ([b], [a])
 
     def rows(self) -> list[Row]:
-        """The cells of the table, one for each of what its rows and columns are about."""
+        """Return one row of fields for each combination of GPUs, batch size and so on."""
         found, above = list[Row](), Row()
         for line, fields in self.grid.rows:
             for field, j in self.keys.items():
@@ -163,12 +167,12 @@ class Table:
 
     @property
     def _across(self) -> str:
-        """What a header is that is a number alone."""
+        """Return the field of headers that are only numbers."""
         told = {axis for j in self.told for text in self.cells[j] for axis in label(text).values}
         return AXES["batch_size" if "batch_size" in {*self.keys, *told} else "gpus"]
 
     def sources(self) -> Iterator[tuple[str, str, str]]:
-        """Each field that was found, the words that say so, and what its figures are of."""
+        """Return each field that was found, its header, and its unit or reference in words."""
         caption = label(self.grid.caption)
         found = [(axis, caption.text) for axis in caption.values]
         found += [
@@ -197,7 +201,7 @@ class Table:
         return row
 
     def _plain(self, field: str, text: str) -> str:
-        """A cell of a field that is no figure, as `Timing` has it."""
+        """Return the text of a cell without a measured figure, spelled as in timings.csv."""
         if field in ("strategy", "status"):
             return label(text).values.get(field, "oom" if OOM.fullmatch(text) else text.lower())
         if field in ("study", "model"):
@@ -205,13 +209,13 @@ class Table:
         return self._count(text, field) or text
 
     def _count(self, text: str, axis: str) -> str:
-        """The whole number in a cell, "" if there is none."""
+        """Return the whole number in a cell, or ""."""
         digits, _ = number(text, self.comma) or ("", None)
         found = re.fullmatch(r"(\d+)(?:\.0+)?", digits)
         return found[1] if found else label(text).values.get(axis, "")
 
     def _figure(self, text: str, one: Label, row: Row) -> str:
-        """A figure in seconds, GB/s, percent or times; as it stands where it is none."""
+        """Return a figure converted to seconds, GB/s, percent or a ratio; other texts unchanged."""
         if not (found := number(text, self.comma)):
             return text
         digits, unit = found
@@ -239,12 +243,12 @@ def _note(field: str, one: Label) -> str:
 
 
 def _small(text: str) -> int:
-    """A number that a batch or GPUs may have, else 0."""
+    """Return a possible batch size or number of GPUs, or 0."""
     return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 def _heads(header: list[list[str]]) -> list[list[str]]:
-    """The parts of each column's header; an empty one above others continues the one before."""
+    """Return the parts of each column's header, top down; an empty merged cell repeats its left."""
     width, lines = len(header[0]), list[list[str]]()
     for above, line in enumerate(header, 1 - len(header)):
         filled = list[str]()
@@ -255,6 +259,6 @@ def _heads(header: list[list[str]]) -> list[list[str]]:
 
 
 def said(field: str) -> str:
-    """A field of `Timing` in words."""
+    """Return the name of a field of `Timing` in words."""
     words = {"gpus": "GPUs", "batch_size": "batch"}
     return words.get(field, field.removeprefix("printed_").replace("epoch_", "").replace("_", " "))

@@ -1,4 +1,4 @@
-"""The studies of a file of times, whatever its columns are called, and how they were read."""
+"""Read the studies in a file of times, whatever its columns are called."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -35,7 +35,7 @@ def read_rows(path: Path, model: type[models.Row]) -> Iterator[dict[str, Any]]:
 
 
 def read_timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataFrame, str]]:
-    """The rows of each study in the file at `path`, and in words how they were read.
+    """Return the rows of each study in the file at `path`, and in words how they were read.
 
     A table that goes on with the cells of the one before is a part of its study. `name` is that of
     a study that states none; a rate of `images` becomes the time of an epoch. The words are empty
@@ -67,7 +67,7 @@ def read_timings(path: Path, name: str, images: int) -> dict[str, tuple[pd.DataF
 
 
 def _add(found: dict[str, list[Row]], study: str, rows: list[Row]) -> None:
-    """Add the cells of a table to a study, or to a new one where they contradict it."""
+    """Add a table's rows to a study, or to a new study if they contradict it."""
     for name in [study, *(f"{study}-{number}" for number in range(2, 1000))]:
         known = {_key(row): row for row in found.get(name, [])}
         pairs = [(row, known.get(_key(row), row)) for row in rows]
@@ -106,7 +106,7 @@ def _frame(path: Path, study: str, rows: list[Row], heads: dict[str, str]) -> pd
 
 
 def _words(sources: dict[str, dict[str, str]], passed: list[str]) -> str:
-    """Which words of the tables were taken for what, what is not there and what was not read."""
+    """Return in words how headers were understood, what is missing and what was ignored."""
     parts = [
         f"{said(field)} = `{words}`{' etc.' if len(sources[field]) > 1 else ''}{note}"
         for field in [*IDENTITY, *FIGURES]

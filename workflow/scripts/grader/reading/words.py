@@ -1,4 +1,4 @@
-"""What the words of a table mean: labels of its rows and columns, and figures with their units."""
+"""Interpret the words of a table: labels of rows and columns, numbers and their units."""
 
 import re
 from collections.abc import Mapping
@@ -38,14 +38,14 @@ FIELDS = {
     "study": r"\bstudy|experiment|\bgroup\b|\bteam\b|author|student",
     "count": r"^(?:n )?(?:count|runs|repeats)$",
 }
-"""What a label is called by, the first that is found; "" for what is passed over."""
+"""Patterns of each field's names, tried in order; the field "" is ignored."""
 VALUES = {
     "batch_size": rf"(?:batch(?: ?size)?|\bbs|\bb)(?: ?(?:per|/) ?{GPU})?(?: of)? ?[=:]? ?(\d+)"
     rf"|(\d+) ?(?:{IMAGE})? ?(?:per|/) ?{GPU}|(\d+) batch",
     "gpus": rf"(\d+) ?[x×]? ?{GPU}\b|\b{GPU} ?[=:]? ?(\d+)|\bn ?[=:]? ?(\d+)"
     r"|^(\d+) ?[x×]? ?(?:[avhptl]\d|rtx|gtx|tesla|nvidia)",
 }
-"""What a label fixes, as `Batch size 32 per GPU` does."""
+"""Patterns of labels that contain a value, such as `Batch size 32 per GPU`."""
 STRATEGIES = {"ddp": r"\bddp\b|distributed(?: data parallel)?", "dp": r"\bdp\b|data ?parallel"}
 UNITS = {
     "60": r"[(\[/ ]min\w*[)\]]|\bin min|minutes|mins\b",
@@ -56,7 +56,7 @@ UNITS = {
     "0.001048576": r"\bmib",
     "1": r"\bs(?:ecs?)?\b|second|\bgb",
 }
-"""What a unit is worth, in seconds or GB/s."""
+"""Patterns of units, by their factor to seconds or GB/s."""
 MISSING = {"-", "–", "—", "--", "---", "−", "n/a", "na", "nan", "none", "null", "/", "?", "#n/a"}
 OOM = re.compile(r"(?i)(?:cuda |gpu )?(?:oom|out.of.memory)(?: error)?")
 NUMBER = re.compile(
@@ -65,7 +65,7 @@ NUMBER = re.compile(
 
 
 class Label(NamedTuple):
-    """What a label says: a `field` of `Timing` or `FIELDS`, and the `values` that it fixes.
+    """The meaning of a label: a `field` of `Timing` or `FIELDS`, and the `values` that it fixes.
 
     A number counts `factor` seconds or GB/s, None where no unit is named. A rate may be that
     `per_gpu`, a batch or a time the `whole`.
@@ -81,7 +81,7 @@ class Label(NamedTuple):
 
 @lru_cache(10_000)
 def label(text: str) -> Label:
-    """What the label `text` says."""
+    """Return the meaning of the label `text`."""
     if text.strip().lower() in Timing.model_fields:
         return Label(text, text.strip().lower(), factor=Decimal(1))
     raw = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=\w)\(s\)|[\s_#*`$-]+", " ", text[:200]).strip()
@@ -108,7 +108,7 @@ def label(text: str) -> Label:
 
 
 def number(text: str, comma: bool) -> tuple[str, Decimal | None] | None:
-    """The digits of a number and what its unit is worth, with `comma` for a decimal comma."""
+    """Return the digits of a number and its unit's factor; `comma` means a decimal comma."""
     found = NUMBER.fullmatch(text.strip("* `$"))
     if not found or (found[2].isalpha() and found[2] != "x" and not label(f"({found[2]})").field):
         return None
@@ -121,7 +121,7 @@ def number(text: str, comma: bool) -> tuple[str, Decimal | None] | None:
 
 
 def decimal_comma(cells: list[str]) -> bool | None:
-    """Whether numbers of these cells have a decimal comma; None where that cannot be told."""
+    """Return whether the numbers in these cells use a decimal comma; None if ambiguous."""
     figures = [found[1] for cell in cells if (found := NUMBER.fullmatch(cell.strip("* `$")))]
     commas = [one for one in figures if "," in one]
     if not commas or any(re.search(r"^[^,]*\.(?!\d{3}(?:,|$))\d|,\d+[.,]", one) for one in figures):

@@ -8,8 +8,8 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.registry.datasets.synthetic import ENTRY as SYNTHETIC
-from scaling.report import doubled_gpus
 from scaling.report import frames_quantization as part_b
+from scaling.report import gpu_counts
 from scaling.tables import accuracy, noise
 from scaling.tables.communication import MOVING, preferred_estimates
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
@@ -78,7 +78,7 @@ def learned(cells: pd.DataFrame) -> pd.Series:
 def how_many_gpus(tables: StudyTables) -> pd.DataFrame:
     """Return each number of GPUs at the batch size of the fastest cell on one that learned.
 
-    Where no accuracy is known it is the fastest cell on one. See `doubled_gpus.rows`.
+    Where no accuracy is known it is the fastest cell on one. See `gpu_counts.rows`.
     """
     found = cells(tables)
     alone = found[found["gpus"] == 1]
@@ -88,7 +88,7 @@ def how_many_gpus(tables: StudyTables) -> pd.DataFrame:
         for recipe, strategy, own in by_configuration(alone)
         if (row := fastest(own[own.index.isin(good.index)]) or fastest(own))
     }
-    return pd.DataFrame(doubled_gpus.rows(found, tables.startup, chosen))
+    return pd.DataFrame(gpu_counts.rows(found, tables.startup, chosen))
 
 
 def strategies(tables: StudyTables) -> pd.DataFrame:
