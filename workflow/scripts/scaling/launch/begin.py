@@ -1,11 +1,8 @@
-"""Checks before the first job: the configuration, the machine, the files of finished runs."""
+"""What precedes the first job: checks of configuration and finished runs, handling of signals."""
 
-import math
 import os
-import re
 import signal
 import sys
-from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -16,7 +13,7 @@ from snakemake.logging import logger
 from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.config.config_file import read_config
-from scaling.core import files
+from scaling.config.record_dates import keep_dates
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch.lease import SHARE_VARIABLE
 
@@ -80,54 +77,6 @@ def begin(
     for sentence in sentences:
         logger.info(sentence)
     return True
-
-
-def keep_dates(records: Path, manifest: Path) -> None:
-    """Date the manifest before every record that names its images, and the others before it.
-
-    Snakemake goes by dates, which copies and clocks change: a record counts for what it was
-    measured on. One that names no images keeps its place before or after the manifest, unless all
-    others name these. Weights are dated before what says that it began when they were trained.
-    """
-    dates = {path: path.stat().st_mtime for path in _records(records)}
-    named, own = {path: _said(path, "checksum") for path in dates}, _said(manifest, "checksum")
-    if own not in named.values():
-        return
-    dated, others = manifest.stat().st_mtime, bool(set(named.values()) - {own, ""})
-    stale = [
-        path
-        for path, images in named.items()
-        if images != own and (images or (others and dates[path] < dated))
-    ]
-    _date(manifest, *(date for path, date in dates.items() if path not in stale))
-    for path in stale:
-        _date(path, manifest.stat().st_mtime - 1)
-    for name, prefix in (("float32.pt", ""), ("resnet18.pt", "resnet18_")):
-        for weights in records.glob(f"quantization/seed~*/{name}"):
-            trained = _said(weights.with_name(f"{prefix}training.json"), "ended")
-            made = [path for path in dates if weights.parent in path.parents]
-            made = [path for path in made if path.name.startswith("resnet18") == bool(prefix)]
-            if trained and all(_said(path, "started") >= trained for path in made):
-                _date(weights, *(dates[path] for path in made))
-
-
-def _records(folder: Path) -> list[Path]:
-    found = [folder / path for path in stored.own_files(folder) if path.suffix == ".json"]
-    return [path for path in found if not path.name.endswith("training.json")]
-
-
-def _date(path: Path, *latest: float) -> None:
-    """Date a file no later than any of these."""
-    if min(latest, default=math.inf) < path.stat().st_mtime:
-        os.utime(path, (min(latest), min(latest)))
-
-
-def _said(path: Path, key: str) -> str:
-    """Return the first text with this key in a JSON file: the checksum of images, a time."""
-    with suppress(UserError):
-        found = re.search(rf'"{key}": *"([^"]+)"', files.read_text(path))
-        return found[1] if found else ""
-    return ""
 
 
 def relay_signals() -> None:
