@@ -16,7 +16,7 @@ from scaling.synchronization.plan import Plan
 def main(argv: list[str] | None = None) -> None:
     """Write synchronization.json: the results of `synchronization.worker`, and the environment."""
     plan = command_line.parse(Plan, argv, __doc__)
-    spec = plan.spec_of("plain", "ddp", plan.seeds[0])
+    spec = plan.spec_of(plan.training())
     log_folder = launcher.worker_folder()
     if log_folder is not None:
         from scaling.launch import ranks

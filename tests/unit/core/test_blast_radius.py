@@ -91,7 +91,8 @@ def changed(project):
     ("path", "cells"),
     [
         ("../extras/kernels/norm_kernels.py", {"resident/dp", "resident/ddp"}),
-        ("training/step.py", {"resident/dp", "resident/ddp"}),
+        ("training/step.py", CELLS),
+        ("training/flat_sgd.py", {"resident/dp", "resident/ddp"}),
         ("training/resident.py", {"resident/dp", "resident/ddp"}),
         ("registry/engines/resident.py", {"resident/dp", "resident/ddp"}),
         ("training/eager.py", {"eager/dp", "eager/ddp"}),
@@ -146,7 +147,8 @@ MEASURED = [
     ("data/images.py", "BILINEAR", "NEAREST", {"dataset_prepare"}),
     ("training/eager.py", "shuffle=True, seed", "shuffle=False, seed", STUDIED),
     ("training/eager.py", "cell.seed * 1000", "cell.seed * 100", STUDIED),
-    ("training/step.py", "part / size / self._ranks", "part / size", TUNED | RANKS | LARGE),
+    ("training/step.py", "left > 0", "left == 0", STUDIED | TUNED | LARGE),
+    ("training/flat_sgd.py", "share / self._ranks", "share", TUNED | RANKS | LARGE | LINK),
     ("training/update.py", "STEPS = 3", "STEPS = 5", TUNED | RANKS | LARGE | LINK),
     (
         *("training/distributed_data_parallel.py", "device_ids=devices", "device_ids=None"),

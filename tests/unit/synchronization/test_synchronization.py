@@ -14,7 +14,6 @@ from scaling.instruments import messages as instrument
 from scaling.instruments.messages import Messages
 from scaling.models.resnet import ResNet18
 from scaling.synchronization.plan import Plan
-from scaling.synchronization.worker import modes_of
 from training_runs import in_ranks
 
 
@@ -27,8 +26,7 @@ def test_a_study_without_recipe_tuned_records_no_messages_of_it(images, tmp_path
     data = {"dataset": images / "images.npz", "manifest": images / "manifest.json"}
     plan = Plan(**data, output=tmp_path / "none.json", device="cpu")
     with_it = replace(plan, tuned_options={"precision": "float32"})
-    names = [[mode.name for mode in modes_of(one)] for one in (plan, with_it)]
-    assert [*names[0], "tuned"] == names[1]
+    assert [*plan.modes, "tuned"] == [*with_it.modes]
 
 
 def trained(document, **conditions):

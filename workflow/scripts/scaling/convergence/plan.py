@@ -124,7 +124,6 @@ def run_of(
     train_images: int,
     factor: float,
     seed: int,
-    *,
     epochs: int | None = None,
     held_out: bool = False,
 ) -> Run:

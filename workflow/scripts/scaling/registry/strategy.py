@@ -16,7 +16,7 @@ class Strategy:
     `sweep_kind`. `overlaps` means that it communicates during the backward pass, `replicates` that
     all ranks end with equal parameters, `needs_gpu` that it requires GPUs, `spans_nodes` that it
     can use several machines. `wrap` refers to a function from (model, rank, gpus) to a
-    `scaling.training.trainer.Wrapped`.
+    `scaling.training.wrapped.Wrapped`.
     """
 
     name: str
