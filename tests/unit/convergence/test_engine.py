@@ -5,8 +5,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from examples import ddp_training as real
-from examples.small_convergence import RUN, STUDY, distance, engine, trained, with_options
+from examples.small_convergence import (
+    GPUS,
+    RATES,
+    RUN,
+    STUDY,
+    distance,
+    engine,
+    train_by_torch,
+    trained,
+    with_options,
+)
 from scaling.models.resnet import BasicBlock
 from training_runs import in_ranks
 
@@ -17,7 +26,7 @@ def metrics(epoch, kind):
 
 def test_the_emulation_gives_what_ddp_over_two_processes_gives(tmp_path):
     files = str(tmp_path / "rendezvous"), str(tmp_path / "state.pt")
-    in_ranks(real.train, *files, count=real.GPUS)
+    in_ranks(train_by_torch, *files, count=GPUS)
     by_ddp = torch.load(tmp_path / "state.pt")
     emulated, _ = trained(RUN, engine())
     assert emulated.keys() == by_ddp.keys()
@@ -45,7 +54,7 @@ def test_a_run_does_not_depend_on_those_before_it_but_on_each_option():
         replace(with_options(muon=1.0), rest=(0.0,) * 6),
         with_options(ghost_batch=4),
         replace(RUN, momentum=0.5),
-        replace(RUN, rates=tuple(reversed(real.RATES[:3])) * 2),
+        replace(RUN, rates=tuple(reversed(RATES[:3])) * 2),
         replace(RUN, seed=5),
     ):
         one_epoch = replace(run, epochs=1)
@@ -72,11 +81,11 @@ def test_a_ghost_batch_of_all_images_is_a_plain_one_and_parts_are_normalised_by_
     plain, _ = trained(replace(RUN, epochs=1), made)
     whole, _ = trained(replace(with_options(ghost_batch=16), epochs=1), made)
     assert distance(plain, whole) == 0
-    norm, images = made.model.stem[1], torch.randn(6, real.WIDTH, 4, 4)
+    norm, images = made.model.stem[1], torch.randn(6, STUDY.model_width, 4, 4)
     made.start(with_options(ghost_batch=3))
     norm.train()
     found = norm(images)
-    fresh = torch.nn.BatchNorm2d(real.WIDTH)
+    fresh = torch.nn.BatchNorm2d(STUDY.model_width)
     assert torch.allclose(found, torch.cat([fresh(part) for part in images.split(3)]))
     assert torch.allclose(norm.running_mean, fresh.running_mean)
 

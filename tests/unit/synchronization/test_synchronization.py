@@ -1,20 +1,14 @@
 """The experiments in small, with real processes."""
 
-import json
 from dataclasses import replace
 
 import pytest
-import torch
-import torch.distributed as dist
 
 from examples.small_synchronization import measure
 from examples.synchronization_claims import make
 from scaling.core.errors import UserError
-from scaling.instruments import messages as instrument
-from scaling.instruments.messages import Messages
 from scaling.models.resnet import ResNet18
 from scaling.synchronization.plan import Plan
-from training_runs import in_ranks
 
 
 @pytest.fixture(scope="module")
@@ -109,36 +103,3 @@ def test_epochs_with_each_kind_of_buffers_are_timed_in_turn_and_equally_often(do
 def test_a_batch_larger_than_the_images_is_refused_with_the_key_to_change(images, tmp_path):
     with pytest.raises(UserError, match=r"2·10 = 20 .*synchronization\.batch_size"):
         measure(images, tmp_path / "out.json", train_images=15)
-
-
-def step_at_full_width(index, folder):
-    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=index, world_size=2)
-    torch.set_num_threads(1)
-    messages = Messages()
-    with instrument.collectives(messages):
-        messages.phase = "start"
-        model = torch.nn.parallel.DistributedDataParallel(ResNet18())
-        messages.phase = None
-        with messages.phases_of(model):
-            for messages.step in (1, 2, 3):
-                model(torch.randn(1, 3, 16, 16)).sum().backward()
-                messages.phase = None
-    if index == 0:
-        (folder / "messages.json").write_text(json.dumps(messages.rows))
-    dist.destroy_process_group()
-
-
-def test_a_step_of_the_full_model_sends_what_ddp_documents(tmp_path):
-    in_ranks(step_at_full_width, tmp_path)
-    rows = json.loads((tmp_path / "messages.json").read_text())
-    sent = [(row["phase"], row["kind"], row["bytes"]) for row in rows if row["step"] == 3]
-    # 9,600 running statistics and 20 counters; 11,173,962 parameters.
-    assert sent == [
-        ("forward", "broadcast", 38_400),
-        ("forward", "broadcast", 160),
-        ("backward", "all_reduce", 9_461_800),
-        ("backward", "all_reduce", 26_494_976),
-        ("backward", "all_reduce", 8_739_072),
-    ]
-    start = [row["bytes"] for row in rows if row["step"] == 0]
-    assert start[-2:] == [44_695_848 + 38_400, 160]

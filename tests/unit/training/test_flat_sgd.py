@@ -86,17 +86,6 @@ def test_two_processes_take_the_steps_of_one_on_all_their_images(tmp_path):
         assert torch.allclose(one, expected, atol=1e-6)
 
 
-def test_without_communication_a_rank_of_two_gives_half_of_its_gradient():
-    optimizer = flat_sgd(resnet(), RANKS)
-    alone = flat_sgd(resnet())
-    with optimizer.without_communication():
-        for made in (optimizer, alone):
-            made.backward(loss_of(made.model, 0, 0), 1)
-    assert alone.gradients.norm() > 0
-    torch.testing.assert_close(optimizer.gradients, alone.gradients / 2)
-    assert alone.without_communication() is None
-
-
 def test_the_messages_hold_every_gradient_and_less_than_a_thousandth_of_padding():
     messages = bucket_bytes(ResNet18())
     assert len(messages) == 2

@@ -62,8 +62,6 @@ class RanksInTurn:
 
     def __init__(self, shards: list[ResidentImages], norms: list[nn.BatchNorm2d]) -> None:
         self.shards, self._norms, self._next = shards, norms, 0
-        on_gpu = norms[0].weight.is_cuda
-        self.memory_format = torch.channels_last if on_gpu else torch.contiguous_format
 
     def draw(self, epoch: int) -> None:
         """Begin an epoch: draw its order and crops."""
@@ -79,16 +77,11 @@ class RanksInTurn:
         rank = self._next
         self._next = (rank + 1) % len(self.shards)
         self._track(rank == 0)
-        return self.of_rank(rank, size)
+        return self.shards[rank].next_batch(size)
 
     def _track(self, statistics: bool) -> None:
         for norm in self._norms:
             norm.track_running_stats = statistics
-
-    def of_rank(self, rank: int, size: int) -> Batch:
-        """Return the next images of a rank in the model's memory format, and their labels."""
-        images, labels = self.shards[rank].next_batch(size)
-        return images.contiguous(memory_format=self.memory_format), labels
 
 
 class Engine:
@@ -105,32 +98,24 @@ class Engine:
         self.study, self.global_batch = study, global_batch
         self.train_images = len(dataset.data.train_images)
         self.classes = len(dataset.data.classes)
-        self._dataset, self._device = dataset, device
+        self.captures = device.type == "cuda"
         self._sizes = [gpus * size for size in study.batch_sizes(self.train_images, global_batch)]
         allow_tf32(study.precision != "float32")
         self.model = ResNet18(study.model_width, self.classes).to(device)
-        modules = list(self.model.modules())
-        self._norms = [module for module in modules if isinstance(module, nn.BatchNorm2d)]
-        shards = [
-            ResidentImages(
-                dataset.data,
-                dataset.mean,
-                dataset.std,
-                study.crop_padding,
-                study.horizontal_flip,
-                device,
-                rank,
-                gpus,
-                seed=0,
-            )
-            for rank in range(gpus)
-        ]
-        self._images = RanksInTurn(shards, self._norms)
-        self.model.to(memory_format=self._images.memory_format)
+        if self.captures:
+            self.model.to(memory_format=torch.channels_last)
+        self._norms = [one for one in self.model.modules() if isinstance(one, nn.BatchNorm2d)]
+        padding, flip = study.crop_padding, study.horizontal_flip
+        images = partial(ResidentImages, dataset.data, dataset.mean, dataset.std, padding, flip)
+        self._shards = [images(device, rank, gpus, seed=0) for rank in range(gpus)]
+        self._images = RanksInTurn(self._shards, self._norms)
         self._replica = FlatSGD(self.model)
         self._trained = InPrecision(self.model, study.precision == "bf16")
+        self._evaluate = partial(evaluate, self._trained, dataset, device)
         self._step = DeviceStep(
-            self._trained, self._replica, self._images, device, gpus, Technique(), self._sizes[:1]
+            *(self._trained, self._replica, self._images, device, gpus, Technique()),
+            self._sizes[:1],
+            channels_last=self.captures,
         )
         self._fresh: dict[int, dict[str, Tensor]] = {}
 
@@ -147,17 +132,13 @@ class Engine:
         for norm in self._norms:
             norm.__dict__["forward"] = partial(_in_parts, norm, technique.ghost_batch)
         self._replica.start({"lr": 0.0, "momentum": run.momentum, "weight_decay": decay}, technique)
-        self._step.rule = run.update
-        for shard in self._images.shards:
+        self._step.rule = technique
+        for shard in self._shards:
             shard.seed = run.seed
-        if self._device.type == "cuda":
-            self._capture()
-
-    def _capture(self) -> None:
-        """Capture the updates as CUDA graphs where there are none yet."""
         self.model.train()
-        with algorithm_search(True):
-            self._step.capture(self._sizes)
+        if self.captures:
+            with algorithm_search(True):
+                self._step.capture(self._sizes)
 
     def train_epoch(self, run: Run, epoch: int) -> Epoch:
         """Train epoch number `epoch` (from 1) of the run that `start` began, and evaluate."""
@@ -183,9 +164,6 @@ class Engine:
             figures["noise_scale"] = [finite(value) for value in noise]
         return Epoch([t / size for t, size in zip(totals, self._sizes, strict=True)], figures)
 
-    def _evaluate(self) -> dict[str, float | None]:
-        return evaluate(self._trained, self._dataset, self._device)
-
     def _precise(self, epoch: int) -> dict[str, float | None]:
         """Evaluate with statistics of the epoch's images."""
         with self._buffers_kept():
@@ -195,12 +173,11 @@ class Engine:
 
     def _training_images(self) -> Iterator[Tensor]:
         """Yield up to `PRECISE_IMAGES` of the epoch's images, in equal batches."""
-        ranks = len(self._images.shards)
-        wanted = min(self._images.shards[0].samples, math.ceil(PRECISE_IMAGES / ranks))
-        batches = math.ceil(wanted / BATCH_SIZE)
-        for rank in range(ranks):
+        for shard in self._shards:
+            wanted = min(shard.samples, math.ceil(PRECISE_IMAGES / len(self._shards)))
+            batches = math.ceil(wanted / BATCH_SIZE)
             for _ in range(batches):
-                yield self._images.of_rank(rank, wanted // batches)[0]
+                yield shard.next_batch(wanted // batches)[0]
 
     def _noise_scale(self, epoch: int) -> NoiseScale | None:
         """Estimate the gradient noise scale from 3 batches or more; the model is unchanged."""
@@ -208,8 +185,8 @@ class Engine:
         with self._buffers_kept():
             self.model.train()
             self._images.draw(epoch)
-            for _ in range(min(NOISE_BATCHES, self._images.shards[0].samples // size)):
-                images, labels = self._images.of_rank(0, size)
+            for _ in range(min(NOISE_BATCHES, self._shards[0].samples // size)):
+                images, labels = self._shards[0].next_batch(size)
                 losses(self._trained(images), labels, 0.0)[0].backward()
                 gradients.append(self._replica.gradients.clone())
         return noise_scale(torch.stack(gradients), size) if len(gradients) > 2 else None

@@ -48,10 +48,7 @@ OF_A_RUN = ("epochs", "max_epochs", "seeds", "factors", "more_factors", "precise
 
 
 def run(session: Session) -> None:
-    """Train all techniques and write each record as soon as it is complete.
-
-    Reads the images before it leases a GPU, so that a queued job can start at once.
-    """
+    """Train all techniques and write each record as soon as it is complete."""
     torch.set_num_threads(session.cpu_threads)
     techniques, described = session.techniques, DATASET.read(session.manifest)
     dataset = TrainingData.read(session.dataset, session.manifest, session.study.train_images)
@@ -60,6 +57,7 @@ def run(session: Session) -> None:
     refuse_bf16(kind, {"convergence": asdict(session.study)})
     precision: Any = environment.applied_precision(session.study.precision, kind)
     study = replace(session.study, precision=precision)
+    # The images are there before a GPU is leased, which the next job can have at once.
     with _device(kind) as (device, host_info):
         name = torch.cuda.get_device_name(device) if kind == "cuda" else kind
         shared = {key: value for key, value in asdict(study).items() if key not in OF_A_RUN}

@@ -94,20 +94,19 @@ class Plan(DataOptions, TrainingOptions):
     @property
     def modes(self) -> dict[str, Training]:
         """Return the modes of parallel training, by name, whose messages ranks record here."""
-        modes = {
-            "ddp": self.training(),
-            "ddp, buffers local": self.training(buffers="local"),
-            "ddp, SyncBatchNorm": self.training(buffers="sync_batch_norm"),
-            "fsdp": self.training(strategy="fsdp"),
-            "zero1": self.training(strategy="zero1"),
+        modes: dict[str, dict[str, Any]] = {
+            "ddp": {},
+            "ddp, buffers local": {"buffers": "local"},
+            "ddp, SyncBatchNorm": {"buffers": "sync_batch_norm"},
+            "fsdp": {"strategy": "fsdp"},
+            "zero1": {"strategy": "zero1"},
             # Last, as recipe tuned sets precision and algorithms for the whole process.
-            "tuned": self.training(recipe="tuned"),
+            "tuned": {"recipe": "tuned"},
         }
-        return {
-            name: mode
-            for name, mode in modes.items()
-            if mode.buffers in self.kinds and (mode.recipe == "plain" or self.tuned_options)
-        }
+        if not self.tuned_options:
+            del modes["tuned"]
+        found = {name: self.training(**chosen) for name, chosen in modes.items()}
+        return {name: mode for name, mode in found.items() if mode.buffers in self.kinds}
 
     def spec_of(self, training: Training) -> RunSpec:
         """Return the parameters of a training, or of one step, on the plan's number of GPUs."""
@@ -115,7 +114,8 @@ class Plan(DataOptions, TrainingOptions):
         options = {**(self.tuned_options or {}), **dict.fromkeys(WITHOUT_MESSAGES, False)}
         return RunSpec(
             cell=Cell(
-                training.recipe, training.strategy, self.gpus, self.batch_size, training.seed
+                *(training.recipe, training.strategy, self.gpus),
+                *(self.batch_size, training.seed),
             ),
             device=environment.resolve_device(self.device),
             warmup_epochs=1,

@@ -51,39 +51,32 @@ def trainer_of(
 def run(plan: Plan, training: Training, rank: Rank, dataset: TrainingData) -> dict[str, Any]:
     """Train with recipe `plain` and return a comparison of the ranks, equal on every rank.
 
-    Returns the training's options; `epochs`, a row per epoch and rank (an EpochResult); `orders`,
-    the rows of `orders.describe` for what its samplers drew; `ranks`, for each rank `test_loss` and
-    `test_accuracy` of its model, and the SHA-256 of its parameters and of its buffers; and the
-    `drift` of their running statistics.
+    `epochs` has a row per epoch and rank (an EpochResult), `orders` the rows of `orders.describe`
+    for what its samplers drew, `ranks` the quality of each rank's model and the SHA-256 of its
+    parameters and of its buffers, and `drift` is that of their running statistics.
     """
     model, trainer = trainer_of(plan, training, rank, dataset)
     assert isinstance(trainer, Eager)
-    epochs, drawn = [], []
+    images, epochs, drawn = len(dataset.data.train_labels), [], []
     for epoch in range(plan.epochs):
         result = trainer.run_epoch(epoch if training.set_epoch else 0)
-        epochs.append({"epoch": epoch, "rank": rank.index, **asdict(result)})
-        drawn.append(orders.drawn(trainer.sampler))
+        epochs += rank.gather({"epoch": epoch, "rank": rank.index, **asdict(result)})
+        drawn += orders.describe(rank.gather(orders.drawn(trainer.sampler)), images, epoch)
     own = {
         "rank": rank.index,
         **evaluation.evaluate(model, dataset, rank.device),
         "parameters_sha256": evaluation.sha256(model.parameters()),
         "buffers_sha256": evaluation.sha256(model.buffers()),
     }
-    found = rank.gather((epochs, drawn, own, running_statistics(model)))
-    epoch_rows, drawn_by_all, ranks, statistics = zip(*found, strict=True)
-    images = len(dataset.data.train_labels)
+    apart = drift(rank.gather(running_statistics(model)))
     return {
         "buffers": training.buffers,
         "set_epoch": training.set_epoch,
         "seed": training.seed,
-        "epochs": [row for rows in zip(*epoch_rows, strict=True) for row in rows],
-        "orders": [
-            row
-            for epoch, of_ranks in enumerate(zip(*drawn_by_all, strict=True))
-            for row in orders.describe(of_ranks, images, epoch)
-        ],
-        "ranks": list(ranks),
-        "drift": {name: finite(value) for name, value in drift(statistics).items()},
+        "epochs": epochs,
+        "orders": drawn,
+        "ranks": rank.gather(own),
+        "drift": {name: finite(value) for name, value in apart.items()},
     }
 
 

@@ -61,15 +61,8 @@ class Resident(Trainer):
         self._replicated = rank.processes == 1 and cell.gpus > 1
         streams = streamed.must_stream(dataset.data, spec.crop_padding, rank.device)
         self._images = (StreamedImages if streams else ResidentImages)(
-            dataset.data,
-            dataset.mean,
-            dataset.std,
-            spec.crop_padding,
-            spec.horizontal_flip,
-            rank.device,
-            rank.index,
-            rank.processes,
-            cell.seed,
+            *(dataset.data, dataset.mean, dataset.std, spec.crop_padding, spec.horizontal_flip),
+            *(rank.device, rank.index, rank.processes, cell.seed),
         )
         allow_tf32(options.precision != "float32")
         # DataParallel uses new threads in each step, and cuDNN would search again in each.
@@ -155,12 +148,7 @@ class Resident(Trainer):
             wrap = STRATEGIES.find(spec.cell.strategy).wrap.load()
             self.model = wrap(self.model, rank, spec.cell.gpus).model
         self._step = DeviceStep(
-            self.model,
-            self.replica,
-            self._images,
-            rank.device,
-            spec.micro_batches,
-            self._rule,
+            *(self.model, self.replica, self._images, rank.device, spec.micro_batches, self._rule),
             _sizes_to_compile(self._sizes),
             compiled=options.compile,
             channels_last=options.channels_last,
@@ -178,9 +166,9 @@ class Resident(Trainer):
             self._fresh.close()
 
     def _run(self, epoch: int, sizes: list[int]) -> EpochResult:
+        self.model.train()
         if self._captures:
-            # Without communication the steps are others.
-            self._step.capture(self._sizes)
+            self._step.capture(self._sizes)  # Without communication the steps are others.
         return self._train(self._batches(epoch, sizes), epoch, len(sizes))
 
     def _batches(self, epoch: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
