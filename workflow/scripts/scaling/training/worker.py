@@ -14,7 +14,6 @@ from typing import Any
 
 import psutil
 import torch
-from torch import Tensor, nn
 
 from scaling.core import environment
 from scaling.core.gpu_counters import GpuCounters, power_capped_seconds
@@ -61,86 +60,10 @@ def run(
     reports are on disk, and PyTorch's clean-up takes seconds.
     """
     with measure.rank_process(log_folder, partial(_report, spec)) as log:
-        rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
-        clock.end("join")
-        dataset = TrainingData.read(images, manifest)
-        clock.end("dataset")
-        torch.manual_seed(spec.cell.seed)
-        classes = len(dataset.data.classes)
-        model = build(spec, classes).to(rank.device)
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
-        trainer: Trainer = ENGINES.find(spec.engine).trainer.load()(spec, rank, model, dataset)
-        clock.end("recipe")
-        log.append("startup", clock.ends)
-        if trainer.progress:
-            give_up = partial(_stalled, log, spec)
-            stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
-
-        _train(spec, rank, log, trainer, model)
-        test: dict[str, float | None] | None = None
-        peak = memory(spec)
-        # A sharded model needs all ranks to run.
-        if rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates:
-            test = evaluation.evaluate(model, dataset, rank.device)
-        digest = evaluation.sha256(model.parameters())
-        # On a new model: a sharded or compiled one cannot run on the meta device.
-        side = dataset.data.train_images.shape[1]
-        flops, activation_bytes = evaluation.count_step(build(spec, classes), (3, side, side))
-        rank.barrier()
-        log.append(
-            "end",
-            {
-                "memory": peak,
-                "evaluation": test,
-                "parameters_sha256": digest,
-                "communication": {
-                    "backend": ranks.backend(spec.device) if spec.cell.gpus > 1 else None,
-                    "bucket_bytes": trainer.replica.bucket_bytes,
-                    "sent_share": trainer.replica.sent_share,
-                },
-                "applied": trainer.applied,
-                "compiled_batch_sizes": trainer.compiled_batch_sizes,
-                "compiled_graphs": compiled.cache_use(),
-                "flops_per_image": flops,
-                "activation_bytes_per_image": activation_bytes,
-            },
-        )
-        found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": []}
-        if limit := spec.instrumented_iterations:
-            found = instruments(trainer, rank, spec.cell.gpus, limit)
-        log.append("readings", {**found, "seconds": clock.elapsed()})
-        rank.barrier()
-        trainer.close()
-        rank.leave()
+        _train(spec, images, manifest, log, clock, instruments)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
-
-
-def _train(spec: RunSpec, rank: Rank, log: RankLog, trainer: Trainer, model: nn.Module) -> None:
-    """Train until the measured epochs suffice; leave the model as it was after `spec.epochs`."""
-    counters = GpuCounters(environment.visible_gpus() if spec.device == "cuda" else [])
-    taken: dict[Role, list[float]] = {"warmup": [], "measured": []}
-    epoch, kept = 0, list[Tensor]()
-    while role := spec.next_role(**taken):
-        epoch += 1
-        counters.read()
-        result = asdict(trainer.run_epoch(epoch))
-        read = counters.read()
-        capped = power_capped_seconds(read)
-        about: Any = {"power_capped_seconds": capped, "gpu_readings": read}
-        log.append("epoch", {"epoch": epoch, "role": role, **result, **about})
-        # The slowest rank's, so that all ranks decide alike.
-        taken[role].append(max(rank.gather(result["seconds"])))
-        if rank.is_first:
-            _print_progress(epoch, role, result)
-        if epoch == spec.epochs and spec.next_role(**taken):
-            kept = [part.to("cpu", copy=True) for part in evaluation.own_parts(model)]
-    log.append("trained", {})
-    if kept:
-        for part, value in zip(evaluation.own_parts(model), kept, strict=True):
-            part.copy_(value)
 
 
 def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
@@ -174,6 +97,90 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
         time.sleep(stall.REPORT_GRACE_SECONDS)
     finally:
         os._exit(1)
+
+
+def _train(
+    spec: RunSpec,
+    images: Path,
+    manifest: Path,
+    log: RankLog,
+    clock: StartupClock,
+    instruments: Instruments,
+) -> None:
+    rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
+    clock.end("join")
+    dataset = TrainingData.read(images, manifest)
+    clock.end("dataset")
+    torch.manual_seed(spec.cell.seed)
+    classes = len(dataset.data.classes)
+    model = build(spec, classes).to(rank.device)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    log.append("start", {**ranks.versions(spec.device), "parameters": parameters})
+
+    trainer: Trainer = ENGINES.find(spec.engine).trainer.load()(spec, rank, model, dataset)
+    clock.end("recipe")
+    log.append("startup", clock.ends)
+    if trainer.progress:
+        give_up = partial(_stalled, log, spec)
+        stall.watch(trainer.progress.position, spec.collective_timeout_seconds, give_up)
+    counters = GpuCounters(environment.visible_gpus() if spec.device == "cuda" else [])
+    taken: dict[Role, list[float]] = {"warmup": [], "measured": []}
+    epoch, evaluated = 0, None
+    while role := spec.next_role(**taken):
+        epoch += 1
+        counters.read()
+        result = asdict(trainer.run_epoch(epoch))
+        read = counters.read()
+        capped = power_capped_seconds(read)
+        about: Any = {"power_capped_seconds": capped, "gpu_readings": read}
+        log.append("epoch", {"epoch": epoch, "role": role, **result, **about})
+        # The slowest rank's, so that all ranks decide alike.
+        taken[role].append(max(rank.gather(result["seconds"])))
+        if rank.is_first:
+            _print_progress(epoch, role, result)
+        if epoch == spec.epochs and spec.next_role(**taken):
+            evaluated = [part.to("cpu", copy=True) for part in evaluation.own_parts(model)]
+    log.append("trained", {})
+    peak = memory(spec)
+    # Evaluated after equal epochs in all cells, however many one needed until steady.
+    if evaluated:
+        for part, value in zip(evaluation.own_parts(model), evaluated, strict=True):
+            part.copy_(value)
+    test: dict[str, float | None] | None = None
+    # A sharded model needs all ranks to run.
+    if rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates:
+        test = evaluation.evaluate(model, dataset, rank.device)
+    digest = evaluation.sha256(model.parameters())
+    # On a new model: a sharded or compiled one cannot run on the meta device.
+    side = dataset.data.train_images.shape[1]
+    counted = evaluation.count_step(build(spec, classes), (3, side, side))
+    rank.barrier()
+    log.append(
+        "end",
+        {
+            "memory": peak,
+            "evaluation": test,
+            "parameters_sha256": digest,
+            "communication": {
+                "backend": ranks.backend(spec.device) if spec.cell.gpus > 1 else None,
+                "bucket_bytes": trainer.replica.bucket_bytes,
+                "sent_share": trainer.replica.sent_share,
+            },
+            "applied": trainer.applied,
+            "compiled_batch_sizes": trainer.compiled_batch_sizes,
+            "compiled_graphs": compiled.cache_use(),
+            "flops_per_image": counted.flops,
+            "activation_bytes_per_image": counted.activation_bytes,
+        },
+    )
+    found: dict[str, Any] = {"in_memory": None, "readings": [], "device_time": []}
+    if spec.instrumented_iterations:
+        limit = spec.instrumented_iterations
+        found = instruments(trainer, rank, spec.cell.gpus, limit)
+    log.append("readings", {**found, "seconds": clock.elapsed()})
+    rank.barrier()
+    trainer.close()
+    rank.leave()
 
 
 def memory(spec: RunSpec) -> dict[str, Any]:
