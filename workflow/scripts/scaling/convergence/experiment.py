@@ -122,17 +122,14 @@ class Experiment:
         """
         study, left = self._study, dict(techniques)
         images = len(dataset.data.train_labels) - study.held_out_images
-        status, message = (
-            "infeasible",
-            f"the global batch is larger than the {images} training images",
-        )
+        sweeps: dict[str, Sweep] = {}
+        status = "infeasible"
+        message = f"the global batch is larger than the {images} training images"
         try:
+            if study.held_out_images and self._global_batch <= images:
+                self._load(dataset.judged_by(study.held_out_images))
+                sweeps = {name: self._sweep(name, left[name]) for name in left}
             if self._global_batch <= images:
-                sweeps: dict[str, Sweep] = {}
-                if study.held_out_images:
-                    self._load(dataset.judged_by(study.held_out_images))
-                    for name, technique in techniques.items():
-                        sweeps[name] = self._sweep(name, technique)
                 self._load(dataset)
                 for name, technique in techniques.items():
                     sweep = sweeps.get(name) or self._sweep(name, technique)
@@ -149,7 +146,8 @@ class Experiment:
 
     def _load(self, dataset: TrainingData) -> None:
         """Hold these images; memory has room for one engine at a time."""
-        self.__dict__.pop("_engine", None)
+        if hasattr(self, "_engine"):
+            del self._engine
         gc.collect()
         self._engine = Engine(self._study, dataset, self._global_batch, self._device)
 
@@ -175,17 +173,16 @@ class Experiment:
         `at_edge` is whether the chosen factor is the smallest or largest of several.
         """
         study, factors, chosen = self._study, list(sweep), choose(losses(sweep))
-        by_loss = not study.held_out_images
-        swept = [{**run, "chosen": by_loss and run["factor"] == chosen} for run in sweep.values()]
-        runs = [(None, seed) for seed in study.seeds[by_loss:]]
-        lengths = [(epochs, seed) for epochs in technique.lengths or [] for seed in study.seeds]
-        trained, longer = (
-            [
-                {**self._run(name, technique, chosen, seed, epochs=epochs), "chosen": True}
-                for epochs, seed in pairs
-            ]
-            for pairs in (runs, lengths)
-        )
+
+        def trained(seed: int, epochs: int | None = None) -> Result:
+            return {**self._run(name, technique, chosen, seed, epochs=epochs), "chosen": True}
+
+        runs = [{**run, "chosen": run["factor"] == chosen} for run in sweep.values()]
+        left = study.seeds[1:]
+        if study.held_out_images:
+            runs, left = [{**run, "chosen": False} for run in runs], study.seeds
+        runs += [trained(seed) for seed in left]
+        lengths = technique.lengths or []
         images, scale = self._engine.train_images, self._global_batch / study.reference_batch
         return {
             "gpus": study.gpus_of(self._global_batch),
@@ -194,8 +191,8 @@ class Experiment:
             "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
             "updates_per_epoch": len(study.batch_sizes(images, self._global_batch)),
             "reference_updates": reference_updates(study, images),
-            "runs": [*swept, *trained],
-            "longer": longer,
+            "runs": runs,
+            "longer": [trained(seed, epochs) for epochs in lengths for seed in study.seeds],
         }
 
     def _run(
