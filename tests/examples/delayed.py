@@ -3,7 +3,7 @@
 import time
 
 from scaling.registry.engine import Engine
-from scaling.registry.engines.eager import Options
+from scaling.registry.eager import Options
 from scaling.registry.registry import Reference
 
 DELAY = 0.15

@@ -23,7 +23,7 @@ MEASURES = (
             *("convergence/", "synchronization/", "quantization/"),
             # Data of ranks, meanings of options, counters.
             *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
-            *("registry/datasets/", "registry/engines/", "registry/update_rule"),
+            *("registry/eager", "registry/resident", "registry/update_rule"),
             *("config/scheme", "config/technique"),
             *("core/gpu_counters", "core/paired_accuracy", "core/training_options"),
         )
