@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scaling.config import config, extras, parts, stored
+from scaling.config import config, stored
+from scaling.config.keys import PARTS
 from scaling.core.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -181,7 +182,7 @@ def test_options_that_a_strategy_cannot_have_are_refused(strategies, option):
     config.check(document)
 
 
-@pytest.mark.parametrize("off", parts.PARTS)
+@pytest.mark.parametrize("off", PARTS)
 def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off):
     wrong = {
         "scaling": ("grid.repeats", [{"gpus": [7], "repeats": 2}]),
@@ -192,7 +193,7 @@ def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off):
     document = changed(*wrong[off])
     with pytest.raises(UserError) if off != "proofs" else nullcontext():
         config.check(document)
-    document["parts"] = [part for part in parts.PARTS if part != off]
+    document["parts"] = [part for part in PARTS if part != off]
     config.check(document)
 
 
@@ -203,7 +204,7 @@ def test_a_part_alone_has_no_records_of_others():
         "proofs": [stored.synchronization_records],
         "int8": [stored.quantization_records],
     }
-    for part in parts.PARTS:
+    for part in PARTS:
         document = changed("parts", [part])
         document["time_to_accuracy"] |= {"gpus": [1]}
         config.leave_out(document)
@@ -232,7 +233,7 @@ def test_a_study_of_accuracy_alone_asks_for_the_gpus_of_its_trainings():
 def test_what_an_extra_measures_is_refused_where_it_is_not_here(key, asked, monkeypatch):
     document = changed(f"quantization.{key}", asked)
     config.check(document)
-    monkeypatch.setattr(extras, "has_extra", lambda name: name != "bits")
+    monkeypatch.setattr(config.plugins, "has_extra", lambda name: name != "bits")
     with pytest.raises(UserError, match=rf"{key}.* needs workflow/scripts/extras/bits, which is n"):
         config.check(document)
     config.check(document, reads_images=False)
@@ -245,7 +246,7 @@ def test_our_own_kernels_are_refused_where_they_are_not_here(monkeypatch):
     document = changed("grid.recipes", ["tuned"]) | {"device": "cuda"}
     document["recipes"]["tuned"] |= {"fused_norms": True, "channels_last": True}
     config.check(document)
-    monkeypatch.setattr(extras, "has_extra", lambda name: False)
+    monkeypatch.setattr(config.plugins, "has_extra", lambda name: False)
     with pytest.raises(UserError, match=r"fused_norms needs workflow/scripts/extras"):
         config.check(document)
     config.check(document, reads_images=False)

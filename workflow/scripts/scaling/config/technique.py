@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from scaling.config.key_types import AboveZero, Count, Fraction, NotNegative, Positive, Some
+from scaling.core.section import AboveZero, Count, Fraction, NotNegative, Positive, Some
 from scaling.registry.update_rule import UpdateRule
 
 
