@@ -4,6 +4,7 @@ import argparse
 import re
 import shutil
 import tempfile
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,15 @@ RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("s
 def sources(config: dict[str, Any]) -> dict[Path, Path]:
     """Return the path of each file of the study, by its path in the packed folder.
 
-    Missing logs are skipped, and missing records of runs and techniques with `partial` in the
-    configuration. Any other missing file, or a record made with another configuration, is a
-    UserError.
+    Missing logs are skipped, and with `partial` in the configuration missing records of trainings.
+    Any other missing file, or a record made with another configuration, is a UserError.
     """
-    records = [*stored.run_records(config), *stored.convergence_records(config)]
+    records = stored.records(config)
     if config["partial"]:
-        records = [path for path in records if (RESULTS / path).exists()]
-    others = [*stored.full_training_records(config), Path(CONFIG), *stored.other_records(config)]
-    found = {path: RESULTS / path for path in [*records, *others, *stored.backend_records(config)]}
+        for kind in stored.TRAININGS:
+            records[kind] = [path for path in records[kind] if (RESULTS / path).exists()]
+    paths = [*chain.from_iterable(records.values()), Path(CONFIG)]
+    found = {path: RESULTS / path for path in paths}
     found[Path(MANIFEST)] = DATASETS / stored.dataset_folder(config) / MANIFEST
     missing = [source for source in found.values() if not source.exists()]
     if missing:
@@ -44,7 +45,7 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
         )
     found |= {log: log for log in stored.run_logs(config) if log.exists()}
     checksum = DATASET.read(found[Path(MANIFEST)])["checksum"]
-    for path in records:
+    for path in records["runs"] + records["convergence"]:
         _check(found[path], config, checksum)
     return found
 

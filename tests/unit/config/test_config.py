@@ -198,18 +198,18 @@ def test_what_is_wrong_with_a_part_that_is_off_is_not_looked_at(off):
 
 
 def test_a_part_alone_has_no_records_of_others():
-    lists = {
-        "scaling": [stored.run_records, stored.limits_records],
-        "accuracy": [stored.convergence_records, stored.full_training_records],
-        "proofs": [stored.synchronization_records],
-        "int8": [stored.quantization_records],
+    kinds = {
+        "scaling": ["runs", "limits"],
+        "accuracy": ["convergence", "full_trainings"],
+        "proofs": ["synchronization"],
+        "int8": ["quantization", "export"],
     }
     for part in PARTS:
         document = changed("parts", [part])
         document["time_to_accuracy"] |= {"gpus": [1]}
         config.leave_out(document)
-        found = {name: [bool(records(document)) for records in lists[name]] for name in lists}
-        assert found == {name: [name == part] * len(lists[name]) for name in lists}
+        found = stored.records(document)
+        assert [kind for kind in found if found[kind]] == kinds[part]
         config.check(document)
 
 
