@@ -36,14 +36,6 @@ def atomic_path(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-@contextmanager
-def same_times(target: Path) -> Iterator[None]:
-    """Restore the access and modification times of `target` after the block."""
-    before = target.stat()
-    yield
-    os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
 def write_text(target: Path, text: str) -> None:
     """Write `text` to `target` atomically, as UTF-8."""
     with atomic_path(target) as temporary:
