@@ -4,6 +4,10 @@ Users may add other files (README.md): only `config.yaml`, `manifest.json` and t
 records belong to the study.
 """
 
+import math
+import os
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +146,48 @@ def check(folder: Path, config: dict[str, Any]) -> None:
             f"{folder / unknown[0]} is no part of the study that its {CONFIG} describes: remove "
             "it, or add it to the grid there"
         )
+
+
+def keep_dates(records: Path, manifest: Path) -> None:
+    """Make the manifest older than every record that names its images, and newer than all others.
+
+    Snakemake decides by dates what is measured again, but a record is valid for the images that it
+    names. A record that names none stays older or newer than the manifest as it was, unless all
+    others name these images. Trained weights become older than the records made from them.
+    """
+    there = [records / path for path in own_files(records) if path.suffix == ".json"]
+    made = [path for path in there if not path.name.endswith("training.json")]
+    dates = {path: path.stat().st_mtime for path in made}
+    named, own = {path: _value(path, "checksum") for path in dates}, _value(manifest, "checksum")
+    if own not in named.values():
+        return
+    dated, others = manifest.stat().st_mtime, bool(set(named.values()) - {own, ""})
+    stale = [
+        path
+        for path, images in named.items()
+        if images != own and (images or (others and dates[path] < dated))
+    ]
+    _date(manifest, *(date for path, date in dates.items() if path not in stale))
+    for path in stale:
+        _date(path, manifest.stat().st_mtime - 1)
+    for name, prefix in (("float32.pt", ""), ("resnet18.pt", "resnet18_")):
+        for weights in records.glob(f"quantization/seed~*/{name}"):
+            trained = _value(weights.with_name(f"{prefix}training.json"), "ended")
+            of_them = [path for path in dates if weights.parent in path.parents]
+            of_them = [path for path in of_them if path.name.startswith("resnet18") == bool(prefix)]
+            if trained and all(_value(path, "started") >= trained for path in of_them):
+                _date(weights, *(dates[path] for path in of_them))
+
+
+def _date(path: Path, *latest: float) -> None:
+    """Set a file's date to the earliest of `latest` if it is newer."""
+    if min(latest, default=math.inf) < path.stat().st_mtime:
+        os.utime(path, (min(latest), min(latest)))
+
+
+def _value(path: Path, key: str) -> str:
+    """Return the first text value of `key` in a JSON file, or ""."""
+    with suppress(UserError):
+        found = re.search(rf'"{key}": *"([^"]+)"', files.read_text(path))
+        return found[1] if found else ""
+    return ""
