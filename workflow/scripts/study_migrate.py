@@ -5,7 +5,6 @@ Repeating it changes nothing. Files keep their times, so that Snakemake makes no
 
 import copy
 import os
-import re
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -24,7 +23,6 @@ from scaling.core.records.kinds import KINDS
 from scaling.core.settling import settling
 
 STUDIES = Path("studies")
-Rows = list[dict[str, Any]]
 LATER: dict[str, Any] = {
     stored.CONFIG: {
         "quantization": {
@@ -44,8 +42,10 @@ LATER: dict[str, Any] = {
             **dict.fromkeys(["recipe_applied", "compiled_batch_sizes", "compiled_graphs"]),
             **{"micro_batches": 1, "measured_seconds": 0.0},
         },
+        "memory": {"capacity_bytes": None},
         "epochs": [{"power_capped_seconds": None, "gpu_readings": []}],
         "communication": {"readings": [], "sent_share": 1.0},
+        "in_memory": [],
         "device_time": [],
         **dict.fromkeys(["startup", "run_seconds", "shutdown_seconds"]),
     },
@@ -62,8 +62,6 @@ What a list has here came later in each entry of it.
 """
 ENGINES = {"plain": "eager", "tuned": "resident"}
 """The engines of recipes that named none; a plug-in's is called as its recipe."""
-CAPACITY = r"total capacity of ([\d.]+) GiB"
-"""What a GPU's memory holds, as PyTorch says where that was too little."""
 
 
 def complete(found: Any, later: Any) -> None:
@@ -77,45 +75,11 @@ def complete(found: Any, later: Any) -> None:
 
 
 def run(record: Any) -> None:
-    """Add a run's missing fields, derived from the others."""
+    """Give a run's recipe today's name, and its engine."""
     cell = record["cell"]
     recipe = cell["recipe"] = RENAMED.get(cell["recipe"], cell["recipe"])
     record["training"].setdefault("engine", ENGINES.get(recipe, recipe))
-    told = re.search(CAPACITY, record["message"] or "")
-    record["memory"].setdefault("capacity_bytes", float(told[1]) * 2**30 if told else None)
     record.setdefault("settling", settling(record["epochs"]))
-    gpus, readings = cell["gpus"], record["communication"]["readings"]
-    record["device_time"] = [_device_time(rank, gpus) for rank in record["device_time"]]
-    record.setdefault("in_memory", _in_memory(record["device_time"], readings))
-    record["communication"]["readings"] = [one for one in readings if "seconds" not in one]
-
-
-def _device_time(rank: dict[str, Any], gpus: int) -> dict[str, Any]:
-    """Complete a GPU's busy time: one GPU alone computed all of it, of several it is not known."""
-    if "busy_seconds" not in rank or "compute_seconds" in rank:
-        return rank
-    if gpus == 1:
-        return {**rank, "compute_seconds": rank["busy_seconds"]}
-    note = "computing was not told from communicating"
-    return {"rank": rank["rank"], "iterations": 0, "note": note}
-
-
-def _in_memory(device_time: Rows, readings: Rows) -> Rows:
-    """Return the steps in memory, from ones timed with and without exchange, or traced ones."""
-    found = {
-        rank["rank"]: {**rank, "seconds": [rank["seconds"]], "seconds_without": None}
-        for rank in device_time
-        if rank["iterations"]
-    }
-    found |= {rank["rank"]: rank for rank in readings if "seconds_without" in rank}
-    return [
-        {
-            **{key: rank[key] for key in ("rank", "iterations", "seconds")},
-            "samples": None,
-            "seconds_without_exchange": rank["seconds_without"],
-        }
-        for rank in found.values()
-    ]
 
 
 def peaks(record: Any) -> None:
