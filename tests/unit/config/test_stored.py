@@ -52,10 +52,6 @@ def test_what_is_no_file_of_the_study_is_neither_waited_for_nor_shown(study, kin
         stored.check(study, config())
 
 
-def test_a_study_is_fine_beside_a_page_written_by_hand(study):
-    stored.check(study, config())
-
-
 @pytest.mark.parametrize(
     ("grid", "machine", "found"),
     [
@@ -107,37 +103,29 @@ def test_the_record_of_onnx_files_is_of_the_first_seed_and_of_resnet_where_that_
         assert found == [f"quantization/seed~3/{name}.json" for name in names]
 
 
-REMEDIES = {
-    "remedies": [{"name": "none"}, {"name": "lars", "lars": 0.001}],
-    "global_batches": [128],
-}
+REMEDIES = {"remedies": [{"name": "none"}, {"name": "lars"}], "global_batches": [128]}
+RECORDS = [f"convergence/remedy~{name}/global_batch~128/runs.json" for name in ("none", "lars")]
 
 
-def keep_remedies(study, *names):
-    for name in names:
-        record = study / f"convergence/remedy~{name}/global_batch~128/runs.json"
-        record.parent.mkdir(parents=True)
-        record.write_text("{}")
+def keep(study, *paths):
+    for path in paths:
+        (study / path).parent.mkdir(parents=True, exist_ok=True)
+        (study / path).write_text("{}")
 
 
 def test_remedies_are_all_there(study):
     asked = config(convergence=REMEDIES)
-    keep_remedies(study, "none")
-    missing = "convergence/remedy~lars/global_batch~128/runs.json"
-    with pytest.raises(UserError, match=f"lacks 1 of the 10 .* the first is {missing}"):
+    keep(study, RECORDS[0])
+    with pytest.raises(UserError, match=f"lacks 1 of the 10 .* the first is {RECORDS[1]}"):
         stored.check(study, asked)
-    stored.check(study, config(convergence=REMEDIES, partial=True))
-    keep_remedies(study, "lars")
+    stored.check(study, asked | {"partial": True})
+    keep(study, RECORDS[1])
     stored.check(study, asked)
 
 
-@pytest.mark.parametrize(
-    "path", ["runs/old.json", "convergence/remedy~luck/global_batch~128/runs.json"]
-)
+@pytest.mark.parametrize("path", ["runs/old.json", RECORDS[0].replace("none", "luck")])
 def test_a_record_that_the_study_does_not_ask_for_is_named(study, path):
-    keep_remedies(study, "none", "lars")
-    (study / path).parent.mkdir(parents=True, exist_ok=True)
-    (study / path).write_text("{}")
+    keep(study, *RECORDS, path)
     with pytest.raises(UserError, match=rf"mine/{path} is no part of the study"):
         stored.check(study, config(convergence=REMEDIES))
 
