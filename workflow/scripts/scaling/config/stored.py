@@ -41,7 +41,7 @@ def find(studies: Path, name: str) -> Path:
 
 def read(folder: Path) -> dict[str, Any]:
     """Return the configuration of the study in `folder`; UserError for a link to elsewhere."""
-    return read_config(folder / CONFIG, linked=False)
+    return read_config(files.regular(folder / CONFIG, linked=False))
 
 
 def dataset_folder(config: dict[str, Any]) -> Path:

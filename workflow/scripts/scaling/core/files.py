@@ -71,10 +71,10 @@ def regular(source: Path, most_bytes: int = 50_000_000, *, linked: bool = True) 
     return source
 
 
-def read_text(source: Path, most_bytes: int = 50_000_000, *, linked: bool = True) -> str:
+def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
     """Return the text of a file; UserError as `regular`, and if it is not UTF-8."""
     try:
-        return regular(source, most_bytes, linked=linked).read_text(encoding="utf-8")
+        return regular(source, most_bytes).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{source} cannot be read as UTF-8 text ({error})") from error
 
