@@ -25,12 +25,8 @@ from scaling.core.settling import settling
 STUDIES = Path("studies")
 LATER: dict[str, Any] = {
     stored.CONFIG: {
-        "quantization": {
-            **{"variants": [], "peers": [], "resnet18": False},
-            "bit_widths": {"weights": [], "activations": [], "both": []},
-        },
+        "quantization": {"variants": [], "peers": [], "resnet18": False},
         "convergence": {"remedies": [], "accuracies": []},
-        "time_to_accuracy": {"gpus": []},
         "synchronization": {"seeds": []},
         "machine": {"check": "off"},
     },
