@@ -26,7 +26,7 @@ from scaling.models import compiled
 from scaling.models.parts import blocks
 from scaling.models.resnet import ResNet18
 from scaling.registry.engine import ENGINES
-from scaling.registry.engines.resident import KERNELS, Options
+from scaling.registry.resident import KERNELS, Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.step import DeviceStep, InPrecision, allow_tf32
