@@ -61,11 +61,11 @@ class RanksInTurn:
     """
 
     def __init__(self, shards: list[ResidentImages], norms: list[nn.BatchNorm2d]) -> None:
-        self.shards, self._norms, self._next = shards, norms, 0
+        self._shards, self._norms, self._next = shards, norms, 0
 
     def draw(self, epoch: int) -> None:
         """Begin an epoch: draw its order and crops."""
-        for shard in self.shards:
+        for shard in self._shards:
             shard.draw(epoch)
         self._next = 0
         self._track(True)
@@ -75,9 +75,9 @@ class RanksInTurn:
 
     def next_batch(self, size: int) -> Batch:
         rank = self._next
-        self._next = (rank + 1) % len(self.shards)
+        self._next = (rank + 1) % len(self._shards)
         self._track(rank == 0)
-        return self.shards[rank].next_batch(size)
+        return self._shards[rank].next_batch(size)
 
     def _track(self, statistics: bool) -> None:
         for norm in self._norms:
