@@ -6,7 +6,7 @@ The only step of the study that needs a network, and only for cifar10 without --
 from dataclasses import dataclass
 from pathlib import Path
 
-from scaling.core import command_line
+from scaling.core import command_line, files
 from scaling.core.errors import UserError, program
 from scaling.core.records.dataset import DATASET
 from scaling.data import dataset
@@ -30,6 +30,10 @@ def main(argv: list[str] | None = None) -> None:
     source, path = DATASETS.find(command.request.source), command.request.path
     if path and "path" not in source.options:
         raise UserError(f"the source {source.name} takes no --path ({path}): leave it out")
+    if source.name == "own":
+        files.write_text(command.output, "")
+        DATASET.write(command.manifest, {"source": "own", "origin": "data of the command's own"})
+        return
     read, origin = source.read.load()(command.request)
     side = command.request.image_size
     data = dataset.resized(read, side)

@@ -17,6 +17,7 @@ from scaling.config.scheme import STAGES
 from scaling.core import plugins
 from scaling.core.grid import repeats_of
 from scaling.registry.dataset import DATASETS
+from scaling.registry.engines import command
 
 LAB_MODEL, LAB_SIDE, MOST_RUNS = "resnet18-cifar", 32, 100_000
 
@@ -174,12 +175,21 @@ def _cells(config: Configuration) -> Iterator[str]:
         return
     for name in grid.recipes:
         limits = getattr(config.recipes, name).strategies or grid.strategies
-        if not set(limits) & set(grid.strategies):
+        if limits == [recipes.OWN]:
+            named = command.places(getattr(config.recipes, name).command)
+            if len(grid.batch_sizes) > 1 and named.isdisjoint(("batch_size", "global_batch_size")):
+                yield (
+                    f"recipes.{name}.command has no {{batch_size}}, and grid.batch_sizes has several "
+                    "(allowed: one batch size for a command that takes none)"
+                )
+        elif not set(limits) & set(grid.strategies):
             yield (
                 f"recipes.{name}.strategies is {', '.join(limits)} and grid.strategies has none of "
                 f"them (it has {', '.join(grid.strategies)}): the recipe would have no cell"
             )
-    cells = list(product(grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes))
+    cells = list(
+        product(grid.recipes, [*grid.strategies, recipes.OWN], grid.gpus, grid.batch_sizes)
+    )
     for place, wanted in enumerate(grid.repeats):
         if not any(repeats_of(wanted.model_dump(), *cell) for cell in cells):
             yield f"grid.repeats[{place}] is of no cell (allowed: values of the grid's own lists)"

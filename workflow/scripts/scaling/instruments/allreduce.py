@@ -48,8 +48,8 @@ def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
 def _messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int], list[int]]:
     """Return the bytes of all gradients, of DDP's final buckets, and of recipe tuned's messages."""
     described = DATASET.read(sweep.manifest)
-    side = described["image_shape"][0]
-    model = build(sweep, len(described["classes"])).to(rank.device)
+    side, *_ = described.get("image_shape", [32])
+    model = build(sweep, len(described.get("classes", range(10)))).to(rank.device)
     replica = distributed_data_parallel.wrap(model, rank, rank.processes)
     for _ in range(SETTLING_STEPS):
         images = torch.randn(LEAST_BATCH, 3, side, side, device=rank.device)

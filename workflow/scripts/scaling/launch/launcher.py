@@ -1,6 +1,7 @@
 """Launch a run's processes with a time limit, and end all of them."""
 
 import ctypes
+import io
 import os
 import platform
 import shlex
@@ -8,8 +9,10 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -37,8 +40,8 @@ class ProcessResult:
     """How the processes ended.
 
     The exit status (negative for a signal), whether the time limit was reached, the seconds they
-    took, how many processes of our cgroup were killed for lack of memory meanwhile, and the GPUs
-    they had, as CUDA_VISIBLE_DEVICES entries.
+    took, how many processes of our cgroup were killed for lack of memory meanwhile, the GPUs they
+    had, as CUDA_VISIBLE_DEVICES entries, and which processes outlived the first and were ended.
     """
 
     returncode: int
@@ -46,6 +49,7 @@ class ProcessResult:
     seconds: float = 0.0
     oom_kills: int = 0
     gpus: tuple[str, ...] = ()
+    left_behind: tuple[str, ...] = ()
 
 
 def worker_folder() -> Path | None:
@@ -123,10 +127,17 @@ def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) 
     return [*srun, "sh", "-c", agent]
 
 
-def launch(command_line: list[str], variables: dict[str, str], time_limit: float) -> ProcessResult:
+def launch(
+    command_line: list[str],
+    variables: dict[str, str],
+    time_limit: float,
+    each_line: Callable[[str], None] | None = None,
+) -> ProcessResult:
     """Run a command with inherited output; kill its process tree after `time_limit` seconds.
 
-    The tree is also killed if the wait ends otherwise, as by SIGTERM within `terminable`.
+    The tree is also killed if the wait ends otherwise, as by SIGTERM within `terminable`. With
+    `each_line` its output is passed to that instead, line by line; a UserError ends the command,
+    and is raised when it has ended.
     """
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
@@ -135,24 +146,54 @@ def launch(command_line: list[str], variables: dict[str, str], time_limit: float
     since = f"{environment.host()} {start!r} {time.time()!r}"
     # On one node gloo listens there, not on the address of the host's name.
     loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": LOOPBACK}
+    reader, behind = None, ()
     try:
         process = subprocess.Popen(
             command_line,
             env={**loopback, **variables, STARTED_VARIABLE: since},
             preexec_fn=partial(die_with, os.getpid()),
             close_fds=False,  # Inherits the lease.
+            **({"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if each_line else {}),
         )
+        if each_line:
+            reader = _Reader(process, each_line)
+            reader.start()
         returncode, timed_out = process.wait(timeout=time_limit), False
     except subprocess.TimeoutExpired:
         returncode, timed_out = -signal.SIGKILL, True
     finally:
-        _end_all_but(before)
+        behind = _end_all_but(before)
+    if reader:
+        reader.join()
+        if reader.error:
+            raise reader.error
     return ProcessResult(
         returncode,
         timed_out,
         seconds=time.monotonic() - start,
         oom_kills=oom_kills_so_far() - kills_before,
+        left_behind=() if timed_out else behind,
     )
+
+
+class _Reader(threading.Thread):
+    """Passes each line of a process's output to a function; the first UserError ends the process."""
+
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", each_line: Callable[[str], None]
+    ) -> None:
+        super().__init__(daemon=True)
+        self._process, self._each_line = process, each_line
+        self.error: UserError | None = None
+
+    def run(self) -> None:
+        for line in io.TextIOWrapper(self._process.stdout, errors="replace"):
+            try:
+                self._each_line(line)
+            except UserError as error:
+                if self.error is None:
+                    self.error = error
+                    self._process.terminate()
 
 
 def oom_kills_so_far(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int:
@@ -170,14 +211,27 @@ def oom_kills_so_far(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int:
         return 0
 
 
-def _end_all_but(before: list[psutil.Process]) -> None:
-    """Send SIGTERM to our descendants that are not among `before`, later SIGKILL."""
+def _end_all_but(before: list[psutil.Process]) -> tuple[str, ...]:
+    """Send SIGTERM to our descendants that are not among `before`, later SIGKILL.
+
+    Returns the commands of those that ran on.
+    """
     family = [p for p in psutil.Process().children(recursive=True) if p not in before]
+    names = tuple(_command(member) for member in family)
     for send in (psutil.Process.terminate, psutil.Process.kill):
         for member in family:
             with suppress(psutil.NoSuchProcess):
                 send(member)
         _, family = psutil.wait_procs(family, timeout=KILL_GRACE_SECONDS)
+    return names
+
+
+def _command(process: psutil.Process) -> str:
+    """Return a process's id and command, shortened."""
+    command = ""
+    with suppress(psutil.Error):
+        command = shlex.join(process.cmdline())
+    return f"process {process.pid} ({textwrap.shorten(command, 100) or 'it has ended'})"
 
 
 @contextmanager

@@ -69,12 +69,16 @@ def _origins(error: BaseException) -> Iterator[BaseException]:
 
 
 def _status(error: BaseException) -> Status | None:
-    text = str(error)
-    if type(error).__name__ == "OutOfMemoryError" or any(words in text for words in DEVICE_FULL):
+    if type(error).__name__ == "OutOfMemoryError":
         return "oom"
-    if isinstance(error, MemoryError) or any(words in text for words in HOST_FULL):
-        return "oom_host"
-    return None
+    return "oom_host" if isinstance(error, MemoryError) else status_of(str(error))
+
+
+def status_of(text: str) -> Status | None:
+    """Return the status that a message of PyTorch about memory means, None for other texts."""
+    if any(words in text for words in DEVICE_FULL):
+        return "oom"
+    return "oom_host" if any(words in text for words in HOST_FULL) else None
 
 
 def verdict(spec: RunSpec, lines: LinesByKind, result: ProcessResult) -> tuple[Status, str | None]:

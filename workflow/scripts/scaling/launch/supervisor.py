@@ -154,8 +154,9 @@ def summary(record: RunRecord) -> str:
     if record["epochs"]:
         last = [row for row in record["epochs"] if row["epoch"] == record["epochs"][-1]["epoch"]]
         seconds = max(row["seconds"] for row in last)
-        waiting = max(row["loader_seconds"] for row in last)
-        lines.append(f"last epoch: {seconds:.3f} s, {seconds - waiting:.3f} s without data loading")
+        waits = [row["loader_seconds"] for row in last if row["loader_seconds"] is not None]
+        known = f", {seconds - max(waits):.3f} s without data loading" if waits else ""
+        lines.append(f"last epoch: {seconds:.3f} s{known}")
     if record["evaluation"] and record["status"] == "ok":
         lines.append(f"test accuracy: {100 * record['evaluation']['test_accuracy']:.2f} %")
     if record["memory"]["peak_bytes"]:

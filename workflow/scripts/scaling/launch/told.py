@@ -7,6 +7,7 @@ from scaling.config.scheme import scheme_options
 from scaling.core import grid
 from scaling.core.command_line import options
 from scaling.registry.dataset import DATASETS
+from scaling.registry.engines import command
 
 Config = dict[str, Any]
 OF_ALL = ["learning_rate", "momentum", "weight_decay", "crop_padding", "horizontal_flip"]
@@ -65,6 +66,18 @@ def recipe(config: Config, name: str, **others: Any) -> str:
 def _recipe(config: Config, name: str, **others: Any) -> dict[str, Any]:
     own = grid.recipe_options(config, name) | others
     return {"engine": config["recipes"][name]["engine"], "recipe_options": own}
+
+
+def own(config: Config, name: str) -> str:
+    """The command of a recipe, and how many epochs it trains."""
+    chosen = {key: config["training"][key] for key in ("warmup_epochs", "measured_epochs")}
+    chosen |= {"device": config["device"], "command": config["recipes"][name]["command"]}
+    return f"{options(chosen)} {options(config['machine'], 'cpu_threads', 'time_limit_seconds')}"
+
+
+def files(config: Config, name: str) -> dict[str, str]:
+    """The checksums of the files that the command of a recipe names."""
+    return command.files(config["recipes"][name]["command"])
 
 
 def cells(config: Config) -> str:
