@@ -31,7 +31,7 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
     now = time.monotonic()
     said = {"epoch": number, "seconds": now - _before if seconds is None else seconds}
     said.update(samples=samples, loss=loss, test_accuracy=test_accuracy)
-    if os.environ.get("RANK", "0") == "0":
+    if os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0":
         known = {name: float(value) for name, value in said.items() if value is not None}
         print(json.dumps({**known, "epoch": number}), flush=True)
     _before = time.monotonic()

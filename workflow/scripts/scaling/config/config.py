@@ -63,7 +63,30 @@ def asked(config: dict[str, Any]) -> dict[str, Any]:
     # Each list empty, as a file that is laid over another replaces lists alone.
     none = BitWidths().model_dump()
     written = {"quantization": section | {"variants": variants, "bit_widths": none}}
-    return parts.without_those_off(config | written, known.parts)
+    return _with_own_data(parts.without_those_off(config | written, known.parts))
+
+
+def _with_own_data(config: dict[str, Any]) -> dict[str, Any]:
+    """Return `config` without images where every training is a command of the user's own."""
+    if _needs_images(config):
+        return config
+    return config | {"dataset": config["dataset"] | {"source": recipes.OWN, "path": None}}
+
+
+def _needs_images(config: dict[str, Any]) -> str | None:
+    """Return what of a configuration trains on its images, by a key; None for nothing."""
+    uses = {
+        f"grid.recipes has {name}": config["recipes"].get(name, {}).get("engine") != "command"
+        for name in config["grid"]["recipes"]
+        if config["grid"]["seeds"]
+    }
+    uses |= {
+        "convergence.remedies": config["convergence"]["remedies"],
+        "time_to_accuracy.gpus": config["time_to_accuracy"]["gpus"],
+        "synchronization.seeds": config["synchronization"]["seeds"],
+        "quantization.seeds": config["quantization"]["seeds"],
+    }
+    return next((key for key, asked in uses.items() if asked), None)
 
 
 def _across_keys(  # noqa: C901  (one sentence after the other)
@@ -72,6 +95,8 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
     """What is wrong although each key is right: paths exist, and one key fits another."""
     if reads_images:
         yield from _path(config.dataset)
+    if config.dataset.source == recipes.OWN and (key := _needs_images(values)):
+        yield f"dataset.source is own, and {key} needs images (allowed: recipes of commands alone)"
     if config.study in ("published", "replay") or Path(config.study).suffix in (".csv", ".json"):
         yield f"study is {config.study} (allowed: no name of a file or folder in results/)"
     for path in config.plugins:
@@ -178,10 +203,7 @@ def _cells(config: Configuration) -> Iterator[str]:
         if limits == [recipes.OWN]:
             named = command.places(getattr(config.recipes, name).command)
             if len(grid.batch_sizes) > 1 and named.isdisjoint(("batch_size", "global_batch_size")):
-                yield (
-                    f"recipes.{name}.command has no {{batch_size}}, and grid.batch_sizes has several "
-                    "(allowed: one batch size for a command that takes none)"
-                )
+                yield f"recipes.{name}.command takes no {{batch_size}} (allowed: one in the grid)"
         elif not set(limits) & set(grid.strategies):
             yield (
                 f"recipes.{name}.strategies is {', '.join(limits)} and grid.strategies has none of "

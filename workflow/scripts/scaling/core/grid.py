@@ -46,7 +46,8 @@ class Cell:
 
     def log_path(self, logs: Path) -> Path:
         """Return the path of this run's log below the folder `logs`."""
-        return self.record_path(logs / "train_run").parent.with_suffix(".log")
+        rule = "train_command" if self.strategy == "own" else "train_run"
+        return self.record_path(logs / rule).parent.with_suffix(".log")
 
     def __str__(self) -> str:
         return (

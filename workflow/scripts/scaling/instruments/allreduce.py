@@ -1,5 +1,6 @@
 """The all-reduce sweep: one process of it."""
 
+import math
 from pathlib import Path
 from time import perf_counter
 
@@ -17,6 +18,7 @@ from scaling.training.captured_steps import CapturedSteps
 
 BYTES_PER_ELEMENT = 4
 SETTLING_STEPS = 3
+MOST_BYTES_ON_CPU = 2**24
 
 
 def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
@@ -28,8 +30,10 @@ def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
     with measure.joined(log_folder, device, 1, sweep.time_limit_seconds) as (rank, log):
         gradient_bytes, buckets, tuned_buckets = _messages(sweep, rank)
         log.append("model", {"gradient_bytes": gradient_bytes})
+        # Larger messages take a CPU minutes.
+        most = math.inf if rank.device.type == "cuda" else MOST_BYTES_ON_CPU
         messages = [
-            *(("sweep", size) for size in sweep.message_bytes),
+            *(("sweep", size) for size in sweep.message_bytes if size <= most),
             *(("bucket", size) for size in buckets),
             *(("tuned_bucket", size) for size in tuned_buckets),
             ("gradients", gradient_bytes),

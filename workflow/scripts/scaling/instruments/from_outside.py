@@ -55,10 +55,10 @@ class FromOutside:
         """Return a record's `memory`: the peak of each GPU, or of the host's processes together."""
         kind = "device" if self._handles else "host"
         peaks = pd.DataFrame(self._rows).groupby("gpu")["bytes"].max()
-        capacity = float(psutil.virtual_memory().total)
+        whole: Any = psutil.virtual_memory()
         if self._handles:
-            read = ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, self._handles[0])
-            capacity = float(read.total) if read else None
+            whole = ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, self._handles[0])
+        capacity = float(whole.total) if whole else None
         return {"kind": kind, "peak_bytes": list(map(int, peaks)), "capacity_bytes": capacity}
 
     def readings(self, start: float, end: float) -> list[GpuReading]:

@@ -20,6 +20,8 @@ from scaling.launch import measure
 PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
 """The minimum duration of a repeat, which makes timer overhead negligible."""
+LARGEST_ON_CPU, MOST_BYTES_ON_CPU = 1024, 2**27
+"""What a CPU measures of sizes that are a GPU's: the largest of them take it minutes."""
 REST_SECONDS = 1.0
 """How long a GPU idles before a sprint."""
 
@@ -48,10 +50,14 @@ def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
     devices = [torch.device("cpu")]
     if device == "cuda":
         devices = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
+    sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
+    if device == "cpu":
+        sizes = tuple(size for size in sizes if size <= LARGEST_ON_CPU) or (LARGEST_ON_CPU,)
+        copy_bytes = min(copy_bytes, MOST_BYTES_ON_CPU)
     old = device == "cuda" and environment.older_gpu(environment.AMPERE)
     for precision in ["float32"] if old else PRECISIONS[device]:
         rates = {}
-        for size in probe.matrix_sizes:
+        for size in sizes:
             time.sleep(REST_SECONDS if device == "cuda" else 0)
             seconds = _matrix_product(precision, size, devices[0], probe.repeats)
             rates[size] = size**3 / median(seconds)
@@ -61,12 +67,12 @@ def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
             size = max(rates, key=rates.__getitem__)
             seconds = _matrix_product(precision, size, devices[0], probe.repeats, least)
             yield {**kind, "matrix_size": size, "state": "sustained", "seconds": seconds}
-    seconds = _copy(devices[0], devices[0], probe.copy_bytes, probe.repeats)
-    yield {"quantity": "device_copy", "copy_bytes": probe.copy_bytes, "seconds": seconds}
+    seconds = _copy(devices[0], devices[0], copy_bytes, probe.repeats)
+    yield {"quantity": "device_copy", "copy_bytes": copy_bytes, "seconds": seconds}
     for source, target in permutations(range(len(devices)), 2):
-        seconds = _copy(devices[source], devices[target], probe.copy_bytes, probe.repeats)
+        seconds = _copy(devices[source], devices[target], copy_bytes, probe.repeats)
         kind = {"quantity": "gpu_to_gpu_copy", "source_gpu": source, "target_gpu": target}
-        yield {**kind, "copy_bytes": probe.copy_bytes, "seconds": seconds}
+        yield {**kind, "copy_bytes": copy_bytes, "seconds": seconds}
 
 
 def _matrix_product(

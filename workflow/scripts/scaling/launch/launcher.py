@@ -26,6 +26,8 @@ from scaling.core import environment
 from scaling.core.errors import UserError
 
 KILL_GRACE_SECONDS = 3.0
+END_GRACE_SECONDS = 1.0
+"""How long processes may take to end after the first one has."""
 WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
 MEMBERSHIP = Path("/proc/self/cgroup")
@@ -146,14 +148,16 @@ def launch(
     since = f"{environment.host()} {start!r} {time.time()!r}"
     # On one node gloo listens there, not on the address of the host's name.
     loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": LOOPBACK}
-    reader, behind = None, ()
+    reader: _Reader | None = None
+    behind: tuple[str, ...] = ()
     try:
         process = subprocess.Popen(
             command_line,
             env={**loopback, **variables, STARTED_VARIABLE: since},
             preexec_fn=partial(die_with, os.getpid()),
             close_fds=False,  # Inherits the lease.
-            **({"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if each_line else {}),
+            stdout=subprocess.PIPE if each_line else None,
+            stderr=subprocess.STDOUT if each_line else None,
         )
         if each_line:
             reader = _Reader(process, each_line)
@@ -177,7 +181,7 @@ def launch(
 
 
 class _Reader(threading.Thread):
-    """Passes each line of a process's output to a function; the first UserError ends the process."""
+    """Passes each line of a process's output to a function; a UserError ends the process."""
 
     def __init__(
         self, process: "subprocess.Popen[bytes]", each_line: Callable[[str], None]
@@ -187,6 +191,7 @@ class _Reader(threading.Thread):
         self.error: UserError | None = None
 
     def run(self) -> None:
+        assert self._process.stdout is not None
         for line in io.TextIOWrapper(self._process.stdout, errors="replace"):
             try:
                 self._each_line(line)
@@ -217,6 +222,7 @@ def _end_all_but(before: list[psutil.Process]) -> tuple[str, ...]:
     Returns the commands of those that ran on.
     """
     family = [p for p in psutil.Process().children(recursive=True) if p not in before]
+    _, family = psutil.wait_procs(family, timeout=END_GRACE_SECONDS)
     names = tuple(_command(member) for member in family)
     for send in (psutil.Process.terminate, psutil.Process.kill):
         for member in family:

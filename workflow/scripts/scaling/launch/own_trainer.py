@@ -283,7 +283,9 @@ def _device_time(
 ) -> list[dict[str, Any]]:
     """Return for each GPU how long its driver saw it busy in the measured epochs."""
     busy: dict[int, float] = {}
-    measured = [(row, epoch) for row, epoch in zip(rows, epochs) if row["role"] == "measured"]
+    measured = [
+        (row, epoch) for row, epoch in zip(rows, epochs, strict=True) if row["role"] == "measured"
+    ]
     for row, epoch in measured:
         for gpu, share in enumerate(outside.busy_shares(epoch.end - row["seconds"], epoch.end)):
             busy[gpu] = busy.get(gpu, 0.0) + share * row["seconds"]

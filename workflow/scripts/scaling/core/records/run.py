@@ -230,7 +230,7 @@ class RunRecord(Record):
     model: Annotated[Row, As(Model)]
     training: Annotated[Row, As(Parameters | OwnTraining)]
     epochs: list[EpochRow]
-    evaluation: Annotated[dict[str, float] | None, As(Evaluation | None)]
+    evaluation: Annotated[Row | None, As(Evaluation | None)]
     settling: Annotated[Row, As(Settling)]
     memory: Annotated[Row, As(Memory)]
     communication: Annotated[Row, As(Communication)]
@@ -242,7 +242,7 @@ class RunRecord(Record):
     measured_as: NotRequired[str]
 
 
-def _contradictions(record: RunRecord) -> Iterator[str]:
+def _of_a_run(record: RunRecord) -> Iterator[str]:
     """Yield what is impossible in a run, each in a few words."""
     cell, status, rows = record["cell"], record["status"], record["epochs"]
     complete, processes = status in ("ok", "diverged"), len({row["rank"] for row in rows})
@@ -256,8 +256,6 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
     roles = [get_args(Role).index(row["role"]) for row in rows]
     if places != wanted or roles != sorted(roles):
         yield "epochs or their ranks are missing, twice, or out of order"
-    if record["training"]["engine"] == "command":
-        return
     images, samples = record["dataset"]["train_images"], dict.fromkeys(range(1, last + 1), 0)
     for row in rows:
         share = cell["batch_size"] * cell["gpus"] // processes
@@ -312,6 +310,12 @@ def _parts(record: RunRecord, processes: int) -> Iterator[str]:
         ),
     }
     yield from (what for what, found in wrong.items() if found)
+
+
+def _contradictions(record: RunRecord) -> Iterator[str]:
+    """Yield what is impossible; what a user's own command prints is checked as it comes."""
+    if record["training"]["engine"] != "command":
+        yield from _of_a_run(record)
 
 
 RUN = Kind[RunRecord]("a run", RunRecord, _contradictions)

@@ -53,10 +53,10 @@ class Options(Section):
     """The option of a recipe that is a command."""
 
     command: Annotated[str, AfterValidator(_can_be_started)]
-    """A command that trains, started in the folder of the study once for each cell, without a
-    shell. In braces: `gpus`, `batch_size` (per GPU), `global_batch_size`, `seed`, `repeat`, `epochs`
-    (warm-up and measured), `nodes`, `gpus_per_node`, `host`, `port` (a free one). It may stand in
-    the place of `engine`. See docs/own_trainer.md."""
+    """A command of yours that trains, in the place of `engine`. It is started once for each cell,
+    without a shell, with values in the place of `{gpus}`, `{batch_size}` (per GPU),
+    `{global_batch_size}`, `{seed}`, `{repeat}`, `{epochs}` (warm-up and measured), `{nodes}`,
+    `{gpus_per_node}`, `{host}` and `{port}` (a free one). See docs/own_trainer.md."""
 
 
 ENTRY = Engine(name="command", trainer=Reference("scaling.launch.own_trainer:run"), options=Options)
