@@ -28,7 +28,7 @@ from scaling.instruments.from_outside import FromOutside
 from scaling.launch import launcher, lease, outcome
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.printed_epochs import Printed, PrintedEpochs
-from scaling.registry.engines import command
+from scaling.registry import command
 
 CLIENT = Path(__file__).parents[3] / "client"
 UNKNOWN_OF_MODEL = (
