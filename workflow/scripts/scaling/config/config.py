@@ -15,8 +15,8 @@ from scaling.config.recipes import wrong
 from scaling.config.scheme import STAGES
 from scaling.core import plugins
 from scaling.core.grid import repeats_of
-from scaling.registry.dataset import DATASETS
 from scaling.registry import command
+from scaling.registry.dataset import DATASETS
 
 LAB_MODEL, LAB_SIDE, MOST_RUNS = "resnet18-cifar", 32, 100_000
 
@@ -104,6 +104,8 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
     """What is wrong although each key is right: paths exist, and one key fits another."""
     if reads_images:
         yield from _path(config.dataset)
+    if recipes.OWN in config.grid.strategies:
+        yield "grid.strategies has own (allowed: leave it out, recipes that are commands have it)"
     if config.dataset.source == recipes.OWN and (key := _needs_images(values)):
         yield f"dataset.source is own, and {key} needs images (allowed: recipes of commands alone)"
     if config.study in ("published", "replay") or Path(config.study).suffix in (".csv", ".json"):

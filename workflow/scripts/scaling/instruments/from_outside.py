@@ -16,7 +16,8 @@ from scaling.core.environment import ask_nvml, gpu_handle
 from scaling.core.gpu_counters import REASONS, counts
 from scaling.core.records.run import GpuReading
 
-INTERVAL_SECONDS = 0.2
+INTERVAL_SECONDS, OF_HOST = 0.2, 1.0
+"""Between two samples of GPUs, and of the host's memory, which takes milliseconds."""
 
 
 class FromOutside:
@@ -84,7 +85,7 @@ class FromOutside:
                 self._rows.append({"time": now, "gpu": 0, "bytes": _resident_bytes()})
             for gpu, handle in enumerate(self._handles):
                 self._rows.append({"time": now, "gpu": gpu, **_state(handle), **counts(handle)})
-            over = self._over.wait(INTERVAL_SECONDS)
+            over = self._over.wait(INTERVAL_SECONDS if self._handles else OF_HOST)
 
 
 def _state(handle: Any) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from scaling.config.config import model_options
 from scaling.config.technique import by_name
 from scaling.core import grid
 from scaling.core.command_line import options
-from scaling.registry.dataset import DATASETS
 from scaling.registry import command
+from scaling.registry.dataset import DATASETS
 
 Config = dict[str, Any]
 OF_ALL = ["learning_rate", "momentum", "weight_decay", "crop_padding", "horizontal_flip"]
