@@ -15,7 +15,7 @@ EPOCHS = """
 import time
 from scaling_client import epoch
 for number in range({count}):
-    time.sleep(0.1)
+    time.sleep(0.3)
     epoch(number, samples=64, loss=1 / (1 + number), test_accuracy=0.5)
 """
 
@@ -33,7 +33,7 @@ def test_epochs_are_recorded(tmp_path):
     RUN.write(tmp_path / "run.json", record)
     assert record["status"] == "ok" and record["message"] is None
     assert [row["role"] for row in record["epochs"]] == ["warmup"] + 3 * ["measured"]
-    assert all(0.1 <= row["seconds"] < 0.5 for row in record["epochs"])
+    assert all(row["seconds"] >= 0.3 for row in record["epochs"])
     assert [row["iterations"] for row in record["epochs"]] == [2] * 4
     assert record["evaluation"]["test_accuracy"] == 0.5
     assert record["memory"]["peak_bytes"][0] > 1e6

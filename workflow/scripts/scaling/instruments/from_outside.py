@@ -16,7 +16,7 @@ from scaling.core.environment import ask_nvml, gpu_handle
 from scaling.core.gpu_counters import REASONS, counts
 from scaling.core.records.run import GpuReading
 
-INTERVAL_SECONDS, OF_HOST = 0.2, 1.0
+INTERVAL_SECONDS, OF_HOST = 0.2, 0.5
 """Between two samples of GPUs, and of the host's memory, which takes milliseconds."""
 
 
