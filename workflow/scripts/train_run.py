@@ -17,7 +17,6 @@ from scaling.core.errors import UserError, program
 from scaling.core.training_options import DataOptions
 from scaling.launch import launcher, supervisor
 from scaling.launch.run_spec import RunSpec
-from scaling.launch.startup_clock import StartupClock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,17 +32,15 @@ class Command(DataOptions):
 def main(argv: list[str] | None = None) -> None:
     command = command_line.parse(Command, argv)
     spec = command.run.resolved()
-    ranks_folder = launcher.worker_folder()
-    if ranks_folder is not None:
-        clock = StartupClock(launcher.started())
-        clock.end("launch")
+    if ranks_folder := launcher.worker_folder():
+        phases = {"launch": launcher.elapsed()}
         from scaling.instruments import communication
         from scaling.launch import ranks
         from scaling.training import worker
 
         worker.load(spec)
-        clock.end("imports")
-        job = (spec, command.dataset, command.manifest, ranks_folder, clock)
+        phases["imports"] = launcher.elapsed()
+        job = (spec, command.dataset, command.manifest, ranks_folder, phases)
         ranks.start(spec.processes, worker.run, *job, communication.measure_all)
         return
     if launcher.under_torchrun():

@@ -1,6 +1,7 @@
 """What errors and the end of processes mean: a result of the study, or a failure and its cause."""
 
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
@@ -45,8 +46,8 @@ def failed(message, time=1.0):
 
 
 def of(gpus, ending, *ranks, strategy="ddp"):
-    lines = rank_log.by_kind([line for lines in ranks for line in lines])
-    return verdict(spec(gpus, strategy), lines, ending)
+    lines = rank_log.by_kind(line for lines in ranks for line in lines)
+    return verdict(spec(gpus, strategy), replace(ending, lines=lines))
 
 
 def causes(gpus, ending, *ranks):

@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 
-from scaling.launch import safe_fork
+from scaling.launch import ranks
 
 ROUNDS = 200_000
 
@@ -57,15 +57,15 @@ def ends(child, seconds=10):
 
 
 def test_it_waits_for_threads_that_run_and_then_for_the_gil(lock_takers):
-    safe_fork.wait_for_threads()
+    ranks.wait_for_threads()
     assert all(thread.ended.is_set() for thread in lock_takers)
 
 
 @pytest.mark.parametrize("attempt", range(10))
 def test_what_is_forked_beside_threads_that_take_pythons_lock_runs(lock_takers, attempt):
     """Every second attempt fails where Python needs the wait and there is none."""
-    if sys.version_info < safe_fork.FIRST_WITHOUT_FAULT:
-        safe_fork.wait_for_threads()
+    if sys.version_info < ranks.FIRST_SAFE_FORK:
+        ranks.wait_for_threads()
     child = os.fork()
     if not child:
         os._exit(0)

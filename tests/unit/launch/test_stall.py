@@ -16,10 +16,7 @@ def at(finished, training=1, launched=20, epoch=2):
 def stalled(timeout, *positions):
     """What is said of these positions, seen every 4 s from second 100 on; None for nothing."""
     looks = ((100 + 4 * number, position) for number, position in enumerate(positions))
-    try:
-        return stall.first_stall(looks, timeout)
-    except ValueError:
-        return None
+    return next(stall.stalls(looks, timeout), None)
 
 
 def test_steps_that_end_in_time_another_training_or_none_are_no_stall():

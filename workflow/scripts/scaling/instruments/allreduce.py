@@ -6,10 +6,9 @@ from time import perf_counter
 import torch
 import torch.distributed as dist
 
-from scaling.core.environment import Device
 from scaling.core.records.dataset import DATASET
 from scaling.instruments.options import Sweep
-from scaling.launch import measure
+from scaling.launch import ranks
 from scaling.launch.ranks import Rank
 from scaling.models.build import LEAST_BATCH, build
 from scaling.training import distributed_data_parallel, flat_sgd
@@ -19,13 +18,14 @@ BYTES_PER_ELEMENT = 4
 SETTLING_STEPS = 3
 
 
-def run(sweep: Sweep, device: Device, log_folder: Path) -> None:
+def run(sweep: Sweep, log_folder: Path) -> None:
     """Measure every size together with the other ranks; rank 0 reports to `log_folder`.
 
     A reported `row` has kind, message_bytes, seconds per all-reduce (the slowest rank's, one value
     per repeat), launch and correct; `model` has gradient_bytes.
     """
-    with measure.joined(log_folder, device, 1, sweep.time_limit_seconds) as (rank, log):
+    joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
+    with joined as (rank, log):
         gradient_bytes, buckets, tuned_buckets = _messages(sweep, rank)
         log.append("model", {"gradient_bytes": gradient_bytes})
         messages = [

@@ -20,7 +20,6 @@ from scaling.core import environment
 from scaling.core.environment import ask_nvml
 from scaling.core.gpu_counters import GpuCounters
 from scaling.instruments.options import MachineCheck
-from scaling.launch import measure
 
 FREE_MEMORY = 0.9
 """The minimum share of free memory on an unused GPU."""
@@ -88,10 +87,12 @@ def gpu(entry: str) -> dict[str, Any]:
 
 def run(check: MachineCheck, log_folder: Path) -> None:
     """Check one GPU as its process, then run matrix products while all others do."""
+    from scaling.launch import ranks
+
     local = int(os.environ.get("LOCAL_RANK", "0"))
     entry = environment.visible_gpus()[local]
     seen, own_host = gpu(entry), host() if local == 0 else None
-    with measure.joined(log_folder, "cuda", 1, check.time_limit_seconds) as (rank, log):
+    with ranks.joined(log_folder, "cuda", 1, check.time_limit_seconds) as (rank, log):
         counters = GpuCounters([entry])
         rank.barrier()
         counters.read()

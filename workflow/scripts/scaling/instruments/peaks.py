@@ -12,10 +12,9 @@ from typing import Any
 import torch
 
 from scaling.core import environment
-from scaling.core.environment import Device
 from scaling.core.settling import drift
 from scaling.instruments.options import Probe
-from scaling.launch import measure
+from scaling.launch import ranks
 
 PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
@@ -24,17 +23,17 @@ REST_SECONDS = 1.0
 """How long a GPU idles before a sprint."""
 
 
-def run(probe: Probe, device: Device, log_folder: Path) -> None:
+def run(probe: Probe, log_folder: Path) -> None:
     """Measure on the visible GPUs (or the CPU) and report each `row` to `log_folder`."""
-    joined = measure.joined(log_folder, device, probe.cpu_threads, probe.time_limit_seconds)
-    with joined as (_, log):
-        for row in rows(probe, device):
+    limit = probe.time_limit_seconds
+    with ranks.joined(log_folder, probe.device, probe.cpu_threads, limit) as (rank, log):
+        for row in rows(probe, rank.device.type):
             log.append("row", {"row": row})
             what = ", ".join(f"{key} {value}" for key, value in row.items() if key != "seconds")
             print(f"{what}: {min(row['seconds']):.3e} to {max(row['seconds']):.3e} s", flush=True)
 
 
-def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
+def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row for each matrix size and precision, and for each copy.
 
     A row has `quantity` (matrix_product, device_copy, gpu_to_gpu_copy), `seconds` per operation

@@ -1,4 +1,4 @@
-"""Launch a run's processes with a time limit, and end all of them."""
+"""Launch a run's processes with a time limit, and end all of them. Linux only."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -21,13 +21,13 @@ import psutil
 
 from scaling.core import environment
 from scaling.core.errors import UserError
+from scaling.launch.rank_log import LinesByKind, by_kind
 
 KILL_GRACE_SECONDS = 3.0
 WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
 MEMBERSHIP = Path("/proc/self/cgroup")
 MOUNT = Path("/sys/fs/cgroup")
-LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -37,8 +37,8 @@ class ProcessResult:
     """How the processes ended.
 
     The exit status (negative for a signal), whether the time limit was reached, the seconds they
-    took, how many processes of our cgroup were killed for lack of memory meanwhile, and the GPUs
-    they had, as CUDA_VISIBLE_DEVICES entries.
+    took, how many processes of our cgroup were killed for lack of memory meanwhile; and, from
+    `measure.launch_ranks`, the GPUs they had (CUDA_VISIBLE_DEVICES entries) and their reports.
     """
 
     returncode: int
@@ -46,6 +46,7 @@ class ProcessResult:
     seconds: float = 0.0
     oom_kills: int = 0
     gpus: tuple[str, ...] = ()
+    lines: LinesByKind = field(default_factory=lambda: by_kind([]))
 
 
 def worker_folder() -> Path | None:
@@ -54,26 +55,24 @@ def worker_folder() -> Path | None:
     return Path(folder) if folder else None
 
 
-def started() -> float:
-    """Return when the supervisor started this process, on the clock of time.monotonic()."""
+def elapsed() -> float:
+    """Return the seconds since the supervisor launched this process, on whichever machine."""
     host, monotonic, day = os.environ[STARTED_VARIABLE].split()
     if host == environment.host():
-        return float(monotonic)
-    return time.monotonic() - (time.time() - float(day))
+        return time.monotonic() - float(monotonic)
+    return time.time() - float(day)
 
 
 def die_with(parent: int) -> None:
     """Have the kernel kill this process when its parent dies, or now if it is already dead."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
     """Make this process the parent of orphaned descendants (subreaper), so it can end them."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def under_torchrun() -> bool:
@@ -106,12 +105,12 @@ def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) 
     if nodes == 1:
         return [sys.executable, *own]
     of_a_node = processes // nodes
-    torchrun = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={of_a_node}"]
     if "SLURM_JOB_ID" not in os.environ or processes % nodes:
         raise UserError(
             f"{processes} processes are to be spread over {nodes} nodes: that takes a Slurm job "
             "with so many nodes, and the same number of processes on each"
         )
+    torchrun = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={of_a_node}"]
     torchrun += [f"--nnodes={nodes}", f"--master-addr={platform.node()}"]
     torchrun += [f"--master-port={reserve_port()}"]
     # Only the shell that srun starts on a node knows its number. Rank 0 must be on the first node,
@@ -134,7 +133,7 @@ def launch(command_line: list[str], variables: dict[str, str], time_limit: float
     start = time.monotonic()
     since = f"{environment.host()} {start!r} {time.time()!r}"
     # On one node gloo listens there, not on the address of the host's name.
-    loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": LOOPBACK}
+    loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": "lo"}
     try:
         process = subprocess.Popen(
             command_line,
@@ -147,12 +146,8 @@ def launch(command_line: list[str], variables: dict[str, str], time_limit: float
         returncode, timed_out = -signal.SIGKILL, True
     finally:
         _end_all_but(before)
-    return ProcessResult(
-        returncode,
-        timed_out,
-        seconds=time.monotonic() - start,
-        oom_kills=oom_kills_so_far() - kills_before,
-    )
+    seconds, kills = time.monotonic() - start, oom_kills_so_far() - kills_before
+    return ProcessResult(returncode, timed_out, seconds, kills)
 
 
 def oom_kills_so_far(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> int:

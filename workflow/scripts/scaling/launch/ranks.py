@@ -1,12 +1,17 @@
-"""Start and join the processes of a run, and assign their devices."""
+"""The processes of a run: how they start, join one another, report and end."""
 
 import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -19,9 +24,22 @@ from torch.multiprocessing import (
 
 from scaling.core import environment
 from scaling.core.environment import Device
-from scaling.launch import launcher, safe_fork
+from scaling.launch import launcher
+from scaling.launch.rank_log import RankLog
 
 T = TypeVar("T")
+GRACE_SECONDS = 5.0
+"""How long the other ranks may take to fail by themselves after the first one; later they count as
+hung."""
+STORE_VARIABLE = "SCALING_STUDY_STORE"
+"""Environment variable with the file descriptor of the socket for the ranks' store."""
+QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
+"""After a collective's timeout, PyTorch waits four times this before it ends the rank. Its default
+of 15 s, for dumps that nobody reads here, would add a minute to the configured timeout."""
+FIRST_SAFE_FORK = (3, 11, 10)
+FORK_PATIENCE_SECONDS = 5.0
+"""A process forks anyway after this time: a thread that is busy for so long drops no objects."""
+THREADS = Path("/proc/self/task")
 
 
 @dataclass(frozen=True)
@@ -60,18 +78,6 @@ class Rank:
         if self.device.type == "cuda":
             for index in range(gpus) if self.processes == 1 else [self.local_index]:
                 torch.cuda.synchronize(index)
-
-
-GRACE_SECONDS = 5.0
-"""How long the other ranks may take to fail by themselves after the first one; later they count as
-hung."""
-
-
-STORE_VARIABLE = "SCALING_STUDY_STORE"
-"""Environment variable with the file descriptor of the socket for the ranks' store."""
-QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
-"""After a collective's timeout, PyTorch waits four times this before it ends the rank. Its default
-of 15 s, for dumps that nobody reads here, would add a minute to the configured timeout."""
 
 
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
@@ -146,7 +152,8 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
             world_size=processes,
             device_id=own if own.type == "cuda" else None,
         )
-        safe_fork.beside_sleeping_threads()
+        if sys.version_info < FIRST_SAFE_FORK:
+            os.register_at_fork(before=wait_for_threads)
     return Rank(index, local_index, processes, own)
 
 
@@ -160,6 +167,30 @@ def _store(index: int, processes: int, timeout: timedelta) -> dist.TCPStore | No
         return dist.TCPStore(host, port, processes, True, timeout, master_listen_fd=int(fd))
     os.close(int(fd))
     return dist.TCPStore(host, port, processes, False, timeout)
+
+
+def wait_for_threads() -> None:
+    """Wait, before a fork, until no other PyTorch thread runs, in two consecutive checks.
+
+    When a gloo thread ends a collective it drops Python objects, and for that registers as a Python
+    thread, without the GIL, under the lock of the list of threads. A child forked just then waits
+    for the lock for ever, inside os.fork(); Python 3.11.10 and 3.12 reset it (gh-112275). A
+    sleeping thread does not hold the lock. Each check releases the GIL, so that a thread that
+    sleeps because it waits for the GIL runs before the next one.
+    """
+    asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
+    while asleep < 2 and time.monotonic() < end:
+        asleep = 0 if any(map(_runs, THREADS.iterdir())) else asleep + 1
+
+
+def _runs(thread: Path) -> bool:
+    """Return whether this is another PyTorch thread that runs or waits for a core."""
+    if int(thread.name) == threading.get_native_id():
+        return False
+    with suppress(FileNotFoundError, ProcessLookupError):
+        name, _, rest = (thread / "stat").read_bytes().partition(b"(")[2].rpartition(b") ")
+        return name.startswith(b"pt_") and not rest.startswith(b"S")
+    return False
 
 
 def backend(device: Device) -> str:
@@ -177,3 +208,42 @@ def versions(device: Device) -> dict[str, Any]:
         "cuda": torch.version.cuda if device == "cuda" else None,
         "nccl": nccl,
     }
+
+
+@contextmanager
+def process(
+    log_folder: Path, report: Callable[[RankLog, Exception], None] | None = None
+) -> Iterator[RankLog]:
+    """Set up this process as a rank of a measurement, and yield its log.
+
+    An exception in the block is passed to `report` and ends the process with status 1; the launcher
+    then ends the others. It exits at once, as an orderly shutdown would wait for ever for a rank
+    that is in a collective.
+    """
+    launcher.die_with(os.getppid())
+    log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
+    with log.stacks_kept():
+        try:
+            yield log
+        except Exception as error:
+            traceback.print_exc()
+            try:
+                if report:
+                    report(log, error)
+            finally:
+                os._exit(1)
+
+
+@contextmanager
+def joined(
+    log_folder: Path, requested: Device, cpu_threads: int, timeout_seconds: float
+) -> Iterator[tuple[Rank, RankLog]]:
+    """Set up this process as a rank that has joined the others; log its start and its end."""
+    device = environment.resolve_device(requested)
+    with process(log_folder) as log:
+        rank = join(device, cpu_threads, timeout_seconds)
+        log.append("start", versions(device))
+        yield rank, log
+        rank.barrier()
+        log.append("end", {})
+        rank.leave()
