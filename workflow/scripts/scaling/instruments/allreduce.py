@@ -26,14 +26,8 @@ def run(sweep: Sweep, log_folder: Path) -> None:
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
     with joined as (rank, log):
-        gradient_bytes, buckets, tuned_buckets = _messages(sweep, rank)
-        log.append("model", {"gradient_bytes": gradient_bytes})
-        messages = [
-            *(("sweep", size) for size in sweep.message_bytes),
-            *(("bucket", size) for size in buckets),
-            *(("tuned_bucket", size) for size in tuned_buckets),
-            ("gradients", gradient_bytes),
-        ]
+        messages = [("sweep", size) for size in sweep.message_bytes] + _of_model(sweep, rank)
+        log.append("model", {"gradient_bytes": dict(messages)["gradients"]})
         # Warm-up: otherwise the first size, whichever it is, takes twice as long.
         _measure(sweep, rank, max(size for _, size in messages))
         for kind, size in messages:
@@ -45,8 +39,8 @@ def run(sweep: Sweep, log_folder: Path) -> None:
                 print(f"{kind} {size} B: {min(seconds):.3e} to {max(seconds):.3e} s", flush=True)
 
 
-def _messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int], list[int]]:
-    """Return the bytes of all gradients, of DDP's final buckets, and of recipe tuned's messages."""
+def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
+    """Return the bytes of DDP's final buckets, recipe tuned's messages, and all gradients."""
     described = DATASET.read(sweep.manifest)
     side = described["image_shape"][0]
     model = build(sweep, len(described["classes"])).to(rank.device)
@@ -55,7 +49,11 @@ def _messages(sweep: Sweep, rank: Rank) -> tuple[int, list[int], list[int]]:
         images = torch.randn(LEAST_BATCH, 3, side, side, device=rank.device)
         replica.model(images).sum().backward()
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return parameters * BYTES_PER_ELEMENT, replica.bucket_bytes, flat_sgd.bucket_bytes(model)
+    return [
+        *(("bucket", size) for size in replica.bucket_bytes),
+        *(("tuned_bucket", size) for size in flat_sgd.bucket_bytes(model)),
+        ("gradients", parameters * BYTES_PER_ELEMENT),
+    ]
 
 
 def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float], bool]:
@@ -68,8 +66,7 @@ def _measure(sweep: Sweep, rank: Rank, message_bytes: int) -> tuple[list[float],
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1
     first_sum = rank.processes * (rank.processes + 1) / 2
     expected = pattern * first_sum * rank.processes ** (sweep.iterations - 1)
-    own_seconds = []
-    correct = True
+    own_seconds, correct = [], True
     message, captured = torch.empty_like(pattern), CapturedSteps()
 
     def begin() -> None:

@@ -58,6 +58,7 @@ def gpu(entry: str) -> dict[str, Any]:
     `cores_near` are those of this process's cores that are local to the GPU (NUMA).
     """
     nvml, handle = pynvml, environment.gpu_handle(entry)
+    ecc = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
     memory = ask_nvml(nvml.nvmlDeviceGetMemoryInfo, handle)
     others = ask_nvml(nvml.nvmlDeviceGetComputeRunningProcesses, handle) or []
     rows = ask_nvml(nvml.nvmlDeviceGetRemappedRows, handle)
@@ -73,10 +74,7 @@ def gpu(entry: str) -> dict[str, Any]:
         "processes": [process.pid for process in others],
         "memory_bytes": memory and memory.total,
         "free_bytes": memory and memory.free,
-        "uncorrected_errors": ask_nvml(
-            nvml.nvmlDeviceGetTotalEccErrors,
-            *(handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC),
-        ),
+        "uncorrected_errors": ask_nvml(nvml.nvmlDeviceGetTotalEccErrors, handle, *ecc),
         "rows_to_remap": rows and rows[2] + rows[3],
         "nvlinks": links.count(1),
         "nvlink_version": ask_nvml(nvml.nvmlDeviceGetNvLinkVersion, handle, 0),

@@ -44,9 +44,8 @@ def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     Matrix products and device copies run on the first GPU, copies between GPUs on every ordered
     pair.
     """
-    devices = [torch.device("cpu")]
-    if device == "cuda":
-        devices = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
+    count = torch.cuda.device_count() if device == "cuda" else 1
+    devices = [torch.device(device, index) for index in range(count)]
     old = device == "cuda" and environment.older_gpu(environment.AMPERE)
     for precision in ["float32"] if old else PRECISIONS[device]:
         rates = {}
@@ -96,13 +95,17 @@ def _repeated(
     given, repeats continue as described in `rows`.
     """
 
+    def now() -> float:
+        for device in devices:
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+        return perf_counter()
+
     def block(operations: int) -> float:
-        _synchronize(devices)
-        started = perf_counter()
+        started = now()
         for _ in range(operations):
             operation()
-        _synchronize(devices)
-        return perf_counter() - started
+        return now() - started
 
     block(1)
     operations = math.ceil(BLOCK_SECONDS / block(1))
@@ -113,9 +116,3 @@ def _repeated(
             break
         seconds.append(block(operations) / operations)
     return seconds[-repeats:]
-
-
-def _synchronize(devices: list[torch.device]) -> None:
-    for device in devices:
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
