@@ -1,3 +1,5 @@
+"""Images on the device: shuffled, cropped and flipped; those that are streamed are the same."""
+
 import numpy as np
 import pytest
 import torch
@@ -5,19 +7,19 @@ from torchvision import transforms
 
 from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages
+from scaling.data.streamed import StreamedImages
 
 MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
 
 
-def images_of(count):
-    pixels = np.random.default_rng(1).integers(0, 256, (count, 32, 32, 3), dtype=np.uint8)
+def images_of(count, side=32):
+    pixels = np.random.default_rng(1).integers(0, 256, (count, side, side, 3), dtype=np.uint8)
     labels = np.arange(count, dtype=np.int64)
     return ImageDataset(pixels, labels, pixels, labels, [str(label) for label in labels])
 
 
-def resident(data, padding=4, flip=True, rank=0, ranks=1, seed=0):
-    device = torch.device("cpu")
-    return ResidentImages(data, MEAN, STD, padding, flip, device, rank, ranks, seed)
+def resident(data, padding=4, flip=True, rank=0, ranks=1, kind=ResidentImages):
+    return kind(data, MEAN, STD, padding, flip, torch.device("cpu"), rank, ranks, seed=0)
 
 
 def places(count, **rank):
@@ -93,3 +95,19 @@ def test_without_padding_and_flip_images_stay_as_they_are():
     batch, labels = images.next_batch(5)
     expected = (data.train_images[labels] / 255 - MEAN) / STD
     assert np.allclose(batch.permute(0, 2, 3, 1).numpy(), expected, atol=1e-5)
+
+
+def test_streamed_batches_are_the_resident_ones():
+    resident_images, streamed = (
+        resident(images_of(26, side=12), padding=2, rank=1, ranks=2, kind=kind)
+        for kind in (ResidentImages, StreamedImages)
+    )
+    # Whole batches, a smaller last one; then an epoch that is left before its end.
+    for epoch, sizes in ((1, (5, 5, 3)), (2, (5,)), (3, (5, 5))):
+        for images in (resident_images, streamed):
+            images.draw(epoch)
+        for size in sizes:
+            streamed.stage(size)
+            pairs = zip(resident_images.next_batch(size), streamed.next_batch(size), strict=True)
+            assert all(torch.equal(one, other) for one, other in pairs)
+    assert streamed.waited > 0 == resident_images.waited
