@@ -90,7 +90,7 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
     strays += [file for file in files if file.is_dir()]
     if strays:
         raise UserError(f"{path} holds {strays[0].relative_to(folder)}; they must lie as {LAYOUT}")
-    arrays: list[NDArray[Any]] = []
+    arrays: list[Any] = []
     resized = 0
     for split in SPLITS:
         own = [file for file in files if file.parent.parent.name == split]
@@ -104,7 +104,7 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
         arrays += [images, np.array([classes.index(file.parent.name) for file in own], np.int64)]
     if len(classes) < 2 or not np.ptp(arrays[0], axis=(0, 1, 2)).all():
         raise UserError(f"{path} has one class, or one value of a colour everywhere; give others")
-    return ImageDataset(*arrays, classes), resized
+    return ImageDataset(*[*arrays, classes]), resized
 
 
 def _visible(folder: Path) -> list[Path]:

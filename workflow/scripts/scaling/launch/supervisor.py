@@ -83,7 +83,7 @@ def assemble(
     ]
     epochs.sort(key=lambda row: (row["epoch"], row["rank"]))
     memory = [line["memory"] for line in [*ends, *lines["outcome"]]]
-    silent = {"backend": None, "bucket_bytes": [], "sent_share": None}
+    silent: dict[str, Any] = {"backend": None, "bucket_bytes": [], "sent_share": None}
     shutdown = None
     if len(read) == spec.processes:
         shutdown = result.seconds - max(line["seconds"] for line in read)
