@@ -1,6 +1,6 @@
 r"""Train one run of the grid and write its record, run.json.
 
-Checks that the cell can run, leases the GPUs, starts the processes (by torchrun on several nodes),
+Checks that the cell can run, leases the GPUs, starts the processes (by srun on several nodes),
 limits their time and writes the record.
 
     python workflow/scripts/train_run.py --gpus 2 --batch-size 512 \
@@ -8,6 +8,7 @@ limits their time and writes the record.
         --manifest resources/dataset/digits/manifest.json --output run.json
 """
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,7 @@ def main(argv: list[str] | None = None) -> None:
         job = (spec, command.dataset, command.manifest, ranks_folder, phases)
         ranks.start(spec.processes, worker.run, *job, communication.measure_all)
         return
-    if launcher.under_torchrun():
+    if "TORCHELASTIC_RUN_ID" in os.environ:
         raise UserError("start train_run.py with python: it starts its processes itself")
     arguments = sys.argv[1:] if argv is None else argv
     line = launcher.command(Path(__file__), arguments, spec.processes, spec.nodes)

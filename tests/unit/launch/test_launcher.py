@@ -66,15 +66,15 @@ def test_dataparallel_over_two_nodes_is_infeasible():
     assert reason == "DataParallel is one process and cannot reach the GPUs of 2 machines"
 
 
-def test_srun_starts_one_torchrun_a_node_with_the_nodes_share_of_the_processes(monkeypatch):
+def test_srun_starts_one_process_a_node_which_knows_where_all_meet(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setattr(launcher, "reserve_port", lambda: 12345)
-    line = launcher.command(Path("train.py"), ["--note", "two words"], processes=8, nodes=2)
+    arguments = ["--note", "two words"]
+    line = launcher.command(Path("train.py"), arguments, processes=8, nodes=2)
     assert line[:4] == ["srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1"]
-    agent = line[-1]
-    assert agent.startswith(f"exec {sys.executable} -m torch.distributed.run --nproc-per-node=4 ")
-    assert f" --master-addr={platform.node()} --master-port=12345 " in agent
-    assert "--node-rank=\"$SLURM_NODEID\" train.py --note 'two words'" in agent
+    assert "--gpus-per-node=4" in line
+    own = [f"{launcher.NODES_VARIABLE}=2", f"MASTER_ADDR={platform.node()}", "MASTER_PORT=12345"]
+    assert line[line.index("env") + 1 :] == [*own, sys.executable, "train.py", *arguments]
 
 
 @pytest.mark.parametrize(("job", "processes"), [(None, 4), ("7", 5)])

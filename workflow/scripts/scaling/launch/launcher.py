@@ -3,7 +3,6 @@
 import ctypes
 import os
 import platform
-import shlex
 import signal
 import socket
 import subprocess
@@ -26,6 +25,7 @@ from scaling.launch.rank_log import LinesByKind, by_kind
 KILL_GRACE_SECONDS = 3.0
 WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
+NODES_VARIABLE = "SCALING_STUDY_NODES"
 MEMBERSHIP = Path("/proc/self/cgroup")
 MOUNT = Path("/sys/fs/cgroup")
 PR_SET_PDEATHSIG = 1
@@ -75,11 +75,6 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def under_torchrun() -> bool:
-    """Return whether torchrun started this process."""
-    return "TORCHELASTIC_RUN_ID" in os.environ
-
-
 def reserve_port() -> int:
     """Return a TCP port that stays reserved until this process ends.
 
@@ -97,29 +92,23 @@ def reserve_port() -> int:
 def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) -> list[str]:
     """Return the command line that runs `script` in `processes` processes on `nodes` nodes.
 
-    On one node it starts one process, which forks the others (`ranks.start`). On several nodes of a
-    Slurm job srun starts one torchrun per node, with the rendezvous on this node, the job's first.
-    Raises UserError outside of a Slurm job.
+    It starts one process, on several nodes of a Slurm job one each by srun, which forks the node's
+    others (`ranks.start`). They meet on this node, the job's first. Raises UserError for several
+    nodes outside of a Slurm job.
     """
-    own = [str(script), *arguments]
+    own = [sys.executable, str(script), *arguments]
     if nodes == 1:
-        return [sys.executable, *own]
-    of_a_node = processes // nodes
+        return own
     if "SLURM_JOB_ID" not in os.environ or processes % nodes:
         raise UserError(
             f"{processes} processes are to be spread over {nodes} nodes: that takes a Slurm job "
             "with so many nodes, and the same number of processes on each"
         )
-    torchrun = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={of_a_node}"]
-    torchrun += [f"--nnodes={nodes}", f"--master-addr={platform.node()}"]
-    torchrun += [f"--master-port={reserve_port()}"]
-    # Only the shell that srun starts on a node knows its number. Rank 0 must be on the first node,
-    # while c10d's rendezvous would assign ranks in the order of arrival.
-    agent = f'exec {shlex.join(torchrun)} --node-rank="$SLURM_NODEID" {shlex.join(own)}'
     srun = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     # Otherwise a task is bound to one core, and sees all GPUs of an exclusive job.
-    srun += ["--cpu-bind=none", f"--gpus-per-node={of_a_node}", "--kill-on-bad-exit=1"]
-    return [*srun, "sh", "-c", agent]
+    srun += ["--cpu-bind=none", f"--gpus-per-node={processes // nodes}", "--kill-on-bad-exit=1"]
+    meeting = [f"MASTER_ADDR={platform.node()}", f"MASTER_PORT={reserve_port()}"]
+    return [*srun, "env", f"{NODES_VARIABLE}={nodes}", *meeting, *own]
 
 
 def launch(command_line: list[str], variables: dict[str, str], time_limit: float) -> ProcessResult:

@@ -83,20 +83,23 @@ class Rank:
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     """Call `run(*arguments)` in `processes` processes; exit with status 1 when one of them fails.
 
-    The processes are forks, so PyTorch is imported once; this process must not have initialized
-    CUDA. Under torchrun, and for one process, `run` is called here.
+    The processes are forks, so PyTorch is imported once on each node, whose share of them is
+    started here; this process must not have initialized CUDA. For one process `run` is called here.
     """
-    if processes == 1 or launcher.under_torchrun():
+    if processes == 1:
         run(*arguments)
         return
     # Ignored here: ranks are killed with their parent, and have to report first.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    nodes = int(os.environ.get(launcher.NODES_VARIABLE, "1"))
+    here = processes // nodes
+    first = here * int(os.environ["SLURM_NODEID"]) if nodes > 1 else 0
     # Rank 0 inherits it: the port is reserved, and only reachable from this machine.
     with socket.create_server(("127.0.0.1", 0), backlog=processes) as store:
         context = start_processes(
             _run_as_rank,
-            (processes, store, os.getpid(), run, arguments),
-            nprocs=processes,
+            (first, processes, store if nodes == 1 else None, os.getpid(), run, arguments),
+            nprocs=here,
             join=False,
             start_method="fork",
         )
@@ -108,18 +111,25 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
 
 
 def _run_as_rank(
-    index: int,
+    local: int,
+    first: int,
     processes: int,
-    store: socket.socket,
+    store: socket.socket | None,
     parent: int,
     run: Callable[..., None],
     arguments: tuple[object, ...],
 ) -> None:
     launcher.die_with(parent)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", STORE_VARIABLE)
-    values = (index, index, processes, *store.getsockname(), store.detach())
-    os.environ.update(zip(names, map(str, values), strict=True))
+    variables: dict[str, Any] = {
+        "RANK": first + local,
+        "LOCAL_RANK": local,
+        "WORLD_SIZE": processes,
+    }
+    if store:
+        host, port = store.getsockname()
+        variables |= {"MASTER_ADDR": host, "MASTER_PORT": port, STORE_VARIABLE: store.detach()}
+    os.environ |= {name: str(value) for name, value in variables.items()}
     run(*arguments)
 
 
@@ -158,15 +168,15 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
 
 
 def _store(index: int, processes: int, timeout: timedelta) -> dist.TCPStore | None:
-    """Return the store of the ranks of `start`, which rank 0 serves; None under torchrun."""
+    """Return the store of the ranks of `start`, which rank 0 serves; None over several nodes."""
     fd = os.environ.get(STORE_VARIABLE)
     if fd is None:
         return None
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    if index == 0:
-        return dist.TCPStore(host, port, processes, True, timeout, master_listen_fd=int(fd))
-    os.close(int(fd))
-    return dist.TCPStore(host, port, processes, False, timeout)
+    if index:
+        os.close(int(fd))
+        return dist.TCPStore(host, port, processes, False, timeout)
+    return dist.TCPStore(host, port, processes, True, timeout, master_listen_fd=int(fd))
 
 
 def wait_for_threads() -> None:

@@ -1,7 +1,7 @@
 """Run one cell of the grid and write its record.
 
 The start-up of a run has phases. `launch`: from the start of the command to main() of the process,
-with srun and torchrun on several nodes; `imports`: PyTorch and the modules that need it; `join`:
+with srun on several nodes; `imports`: PyTorch and the modules that need it; `join`:
 the device and the process group; `dataset`: reading and unpacking the images; `recipe`: building
 the model and its trainer, with compilation and algorithm search for CUDA graphs. Without a graph
 these are in the warm-up epoch.
