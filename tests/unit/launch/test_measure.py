@@ -1,11 +1,12 @@
 """The harness of measurements: what it makes of the processes' ends and reports."""
 
-import os
 import subprocess
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -66,34 +67,18 @@ def test_what_a_killed_measurement_left_beside_its_output_goes_at_the_next_start
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_lease_is_waited_for_as_long_as_the_run_may_take(tmp_path, monkeypatch, device):
-    waited = []
-
-    def leased(*arguments):
-        waited.append(arguments[-1])
-        return nullcontext(["GPU-a"])
-
-    monkeypatch.setattr(measure.lease, "cpu", leased)
-    monkeypatch.setattr(measure.lease, "gpus", leased)
-    monkeypatch.setattr(measure.environment, "visible_gpus", lambda: ["GPU-a"])
+@pytest.mark.parametrize(("device", "kind"), [("cpu", "cpu"), ("cuda", "gpus")])
+def test_a_lease_is_waited_for_as_long_as_the_run_may_take(tmp_path, monkeypatch, device, kind):
+    leased = Mock(return_value=nullcontext(["GPU-a"]))
+    monkeypatch.setattr(measure.lease, kind, leased)
     measure.launch_ranks([sys.executable, "-c", ""], tmp_path / "run.json", device, 1, 1, 59.5)
-    assert waited == [59.5]
+    assert leased.call_args.args[-1] == 59.5
 
 
-LAUNCHES = """
-import os, subprocess, sys
-from pathlib import Path
-from scaling.launch.measure import bytecode_kept
-environment = os.environ | bytecode_kept(Path("kept"))
-subprocess.run([sys.executable, "-c", "import torch"], env=environment, check=True)
-"""
-
-
-def test_modules_are_kept_compiled_where_pytorch_came_without(tmp_path):
+def test_modules_are_kept_compiled_where_pytorch_came_without(tmp_path, monkeypatch):
     (tmp_path / "torch.py").touch()
-    scripts = Path("workflow/scripts").absolute()
-    variables = {"PYTHONPATH": f"{tmp_path}:{scripts}", "PYTHONDONTWRITEBYTECODE": "1"}
-    environment = os.environ | variables
-    subprocess.run([sys.executable, "-c", LAUNCHES], env=environment, cwd=tmp_path, check=True)
+    found = spec_from_file_location("torch", tmp_path / "torch.py")
+    monkeypatch.setattr(measure, "find_spec", lambda name: found)
+    kept = {"PYTHONPATH": str(tmp_path), **measure.bytecode_kept(tmp_path / "kept")}
+    subprocess.run([sys.executable, "-c", "import torch"], env=kept, check=True)
     assert list((tmp_path / "kept").rglob("torch.*.pyc"))
