@@ -40,40 +40,6 @@ def supervise(spec: RunSpec, manifest: Path, output: Path, command_line: list[st
         gpus, limit = spec.cell.gpus // spec.nodes, spec.time_limit_seconds
         result = launch_ranks(command_line, output, spec.device, gpus, spec.cpu_threads, limit)
         status, message = verdict(spec, result)
-    about = completed(host_info, result) | {"config_digest": spec.digest()}
-    record = assemble(spec, dataset, status, message, result, about)
-    RUN.write(output, record)
-    return record
-
-
-def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
-    """Return why the cell can never run (global batch above the dataset's size), or None."""
-    cell = spec.cell
-    if cell.global_batch_size > train_images:
-        return (
-            f"a global batch of {cell.gpus}·{cell.batch_size} = {cell.global_batch_size} samples "
-            f"is larger than the {train_images} training images"
-        )
-    if cell.batch_size % spec.micro_batches:
-        return f"a batch of {cell.batch_size} does not divide into {spec.micro_batches} parts"
-    strategy = STRATEGIES.find(cell.strategy)
-    if spec.nodes > 1 and not strategy.spans_nodes:
-        return f"{strategy.title} is one process and cannot reach the GPUs of {spec.nodes} machines"
-    machine = len(environment.gpu_names())
-    if spec.device == "cuda" and cell.gpus > machine * spec.nodes:
-        return f"{cell.gpus // spec.nodes} GPUs are asked for and the machine has {machine}"
-    return None
-
-
-def assemble(
-    spec: RunSpec,
-    dataset: dict[str, Any],
-    status: Status,
-    message: str | None,
-    result: ProcessResult,
-    surroundings: dict[str, Any],
-) -> RunRecord:
-    """Return the record made from the ranks' reports."""
     lines = result.lines
     ends, read, startups = lines["end"], lines["readings"], lines["startup"]
     end = next((line for line in ends if line["rank"] == 0), {})
@@ -87,7 +53,7 @@ def assemble(
     shutdown = None
     if len(read) == spec.processes:
         shutdown = result.seconds - max(line["seconds"] for line in read)
-    return RunRecord(
+    record = RunRecord(
         cell=vars(spec.cell).copy(),
         status=status,
         message=message,
@@ -122,11 +88,32 @@ def assemble(
         },
         in_memory=[line["in_memory"] for line in read if line["in_memory"]],
         device_time=[device for line in read for device in line["device_time"]],
-        environment=surroundings,
+        environment=completed(host_info, result) | {"config_digest": spec.digest()},
         startup=merged_phases(startups) if len(startups) == spec.processes else None,
         run_seconds=result.seconds or None,
         shutdown_seconds=shutdown,
     )
+    RUN.write(output, record)
+    return record
+
+
+def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
+    """Return why the cell can never run (global batch above the dataset's size), or None."""
+    cell = spec.cell
+    if cell.global_batch_size > train_images:
+        return (
+            f"a global batch of {cell.gpus}·{cell.batch_size} = {cell.global_batch_size} samples "
+            f"is larger than the {train_images} training images"
+        )
+    if cell.batch_size % spec.micro_batches:
+        return f"a batch of {cell.batch_size} does not divide into {spec.micro_batches} parts"
+    strategy = STRATEGIES.find(cell.strategy)
+    if spec.nodes > 1 and not strategy.spans_nodes:
+        return f"{strategy.title} is one process and cannot reach the GPUs of {spec.nodes} machines"
+    machine = len(environment.gpu_names())
+    if spec.device == "cuda" and cell.gpus > machine * spec.nodes:
+        return f"{cell.gpus // spec.nodes} GPUs are asked for and the machine has {machine}"
+    return None
 
 
 def merged_phases(ends: list[dict[str, float]]) -> dict[str, float]:
