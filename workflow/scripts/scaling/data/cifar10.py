@@ -45,11 +45,10 @@ def _located(path: Path) -> Path:
     batches = [*CIFAR10.train_list, *CIFAR10.test_list]
     batches.append((CIFAR10.meta["filename"], CIFAR10.meta["md5"]))
     for place in (path, path / CIFAR10.base_folder, path / CIFAR10.filename):
-        checked = [(place / name, md5) for name, md5 in batches]
-        if place.is_file():
-            checked = [(place, CIFAR10.tgz_md5)]
-        if any(file.exists() for file, _ in checked):
-            for file, md5 in checked:
+        archive = {place: CIFAR10.tgz_md5} if place.is_file() else {}
+        checked = archive or {place / name: md5 for name, md5 in batches}
+        if any(file.exists() for file in checked):
+            for file, md5 in checked.items():
                 if not check_integrity(file, md5):
                     raise UserError(
                         f"{file} is missing, truncated or damaged (its md5 must be {md5}); fetch "

@@ -210,13 +210,13 @@ def backend(device: Device) -> str:
 
 def versions(device: Device) -> dict[str, Any]:
     """Return this process's `host` and GPUs, and PyTorch's `cuda` and `nccl` versions."""
-    nccl = ".".join(map(str, torch.cuda.nccl.version())) if device == "cuda" else None
+    on_gpu = device == "cuda"
     return {
-        **environment.leased_gpus(environment.visible_gpus() if device == "cuda" else []),
+        **environment.leased_gpus(environment.visible_gpus() if on_gpu else []),
         "host": environment.host(),
         "slurm_gpus": environment.slurm_gpus(),
-        "cuda": torch.version.cuda if device == "cuda" else None,
-        "nccl": nccl,
+        "cuda": torch.version.cuda if on_gpu else None,
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())) if on_gpu else None,
     }
 
 
