@@ -5,7 +5,7 @@ from pathlib import Path
 from scaling.claims import claim, registry
 from scaling.claims.claim_tables import ClaimTables
 from scaling.core import command_line
-from scaling.registry.datasets.synthetic import ENTRY as SYNTHETIC
+from scaling.registry.dataset import SYNTHETIC
 from scaling.tables import schema
 
 
