@@ -3,7 +3,7 @@
 The only step of the study that needs a network, and only for cifar10 without --path.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scaling.core import command_line, files
@@ -34,10 +34,11 @@ def main(argv: list[str] | None = None) -> None:
         files.write_text(command.output, "")
         DATASET.write(command.manifest, {"source": "own", "origin": "data of the command's own"})
         return
-    read, origin = source.read.load()(command.request)
+    data, origin = source.read.load()(command.request)
     side = command.request.image_size
-    data = dataset.resized(read, side)
-    if data is not read:
+    if data.train_images.shape[1] != side:
+        train, test = (dataset.resize(own, side) for own in (data.train_images, data.test_images))
+        data = replace(data, train_images=train, test_images=test)
         origin += f"; resized to {side}x{side}"
     dataset.save(data, command.output)
     DATASET.write(command.manifest, dataset.manifest(data, source.name, origin))

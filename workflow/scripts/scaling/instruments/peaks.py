@@ -12,10 +12,9 @@ from typing import Any
 import torch
 
 from scaling.core import environment
-from scaling.core.environment import Device
 from scaling.core.settling import drift
 from scaling.instruments.options import Probe
-from scaling.launch import measure
+from scaling.launch import ranks
 
 PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
@@ -26,17 +25,17 @@ REST_SECONDS = 1.0
 """How long a GPU idles before a sprint."""
 
 
-def run(probe: Probe, device: Device, log_folder: Path) -> None:
+def run(probe: Probe, log_folder: Path) -> None:
     """Measure on the visible GPUs (or the CPU) and report each `row` to `log_folder`."""
-    joined = measure.joined(log_folder, device, probe.cpu_threads, probe.time_limit_seconds)
-    with joined as (_, log):
-        for row in rows(probe, device):
+    limit = probe.time_limit_seconds
+    with ranks.joined(log_folder, probe.device, probe.cpu_threads, limit) as (rank, log):
+        for row in rows(probe, rank.device.type):
             log.append("row", {"row": row})
             what = ", ".join(f"{key} {value}" for key, value in row.items() if key != "seconds")
             print(f"{what}: {min(row['seconds']):.3e} to {max(row['seconds']):.3e} s", flush=True)
 
 
-def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
+def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row for each matrix size and precision, and for each copy.
 
     A row has `quantity` (matrix_product, device_copy, gpu_to_gpu_copy), `seconds` per operation
@@ -47,13 +46,12 @@ def rows(probe: Probe, device: Device) -> Iterator[dict[str, Any]]:
     Matrix products and device copies run on the first GPU, copies between GPUs on every ordered
     pair.
     """
-    devices = [torch.device("cpu")]
-    if device == "cuda":
-        devices = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":
         sizes = tuple(size for size in sizes if size <= LARGEST_ON_CPU) or (LARGEST_ON_CPU,)
         copy_bytes = min(copy_bytes, MOST_BYTES_ON_CPU)
+    count = torch.cuda.device_count() if device == "cuda" else 1
+    devices = [torch.device(device, index) for index in range(count)]
     old = device == "cuda" and environment.older_gpu(environment.AMPERE)
     for precision in ["float32"] if old else PRECISIONS[device]:
         rates = {}
@@ -103,13 +101,17 @@ def _repeated(
     given, repeats continue as described in `rows`.
     """
 
+    def now() -> float:
+        for device in devices:
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+        return perf_counter()
+
     def block(operations: int) -> float:
-        _synchronize(devices)
-        started = perf_counter()
+        started = now()
         for _ in range(operations):
             operation()
-        _synchronize(devices)
-        return perf_counter() - started
+        return now() - started
 
     block(1)
     operations = math.ceil(BLOCK_SECONDS / block(1))
@@ -120,9 +122,3 @@ def _repeated(
             break
         seconds.append(block(operations) / operations)
     return seconds[-repeats:]
-
-
-def _synchronize(devices: list[torch.device]) -> None:
-    for device in devices:
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)

@@ -1,4 +1,4 @@
-"""Launch a run's processes with a time limit, and end all of them."""
+"""Launch a run's processes with a time limit, and end all of them. Linux only."""
 
 import ctypes
 import io
@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -24,15 +24,16 @@ import psutil
 
 from scaling.core import environment
 from scaling.core.errors import UserError
+from scaling.launch.rank_log import LinesByKind, by_kind
 
 KILL_GRACE_SECONDS = 3.0
 END_GRACE_SECONDS = 1.0
 """How long processes may take to end after the first one has."""
 WORKER_VARIABLE = "SCALING_STUDY_RANKS_FOLDER"
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
+NODES_VARIABLE = "SCALING_STUDY_NODES"
 MEMBERSHIP = Path("/proc/self/cgroup")
 MOUNT = Path("/sys/fs/cgroup")
-LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -42,8 +43,9 @@ class ProcessResult:
     """How the processes ended.
 
     The exit status (negative for a signal), whether the time limit was reached, the seconds they
-    took, how many processes of our cgroup were killed for lack of memory meanwhile, the GPUs they
-    had, as CUDA_VISIBLE_DEVICES entries, and which processes outlived the first and were ended.
+    took, how many processes of our cgroup were killed for lack of memory meanwhile, and which
+    processes outlived the first and were ended; and, from `measure.launch_ranks`, the GPUs they had
+    (CUDA_VISIBLE_DEVICES entries) and their reports.
     """
 
     returncode: int
@@ -52,6 +54,7 @@ class ProcessResult:
     oom_kills: int = 0
     gpus: tuple[str, ...] = ()
     left_behind: tuple[str, ...] = ()
+    lines: LinesByKind = field(default_factory=lambda: by_kind([]))
 
 
 def worker_folder() -> Path | None:
@@ -60,31 +63,24 @@ def worker_folder() -> Path | None:
     return Path(folder) if folder else None
 
 
-def started() -> float:
-    """Return when the supervisor started this process, on the clock of time.monotonic()."""
+def elapsed() -> float:
+    """Return the seconds since the supervisor launched this process, on whichever machine."""
     host, monotonic, day = os.environ[STARTED_VARIABLE].split()
     if host == environment.host():
-        return float(monotonic)
-    return time.monotonic() - (time.time() - float(day))
+        return time.monotonic() - float(monotonic)
+    return time.time() - float(day)
 
 
 def die_with(parent: int) -> None:
     """Have the kernel kill this process when its parent dies, or now if it is already dead."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
     """Make this process the parent of orphaned descendants (subreaper), so it can end them."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-
-
-def under_torchrun() -> bool:
-    """Return whether torchrun started this process."""
-    return "TORCHELASTIC_RUN_ID" in os.environ
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def reserve_port() -> int:
@@ -104,29 +100,23 @@ def reserve_port() -> int:
 def command(script: Path, arguments: list[str], processes: int, nodes: int = 1) -> list[str]:
     """Return the command line that runs `script` in `processes` processes on `nodes` nodes.
 
-    On one node it starts one process, which forks the others (`ranks.start`). On several nodes of a
-    Slurm job srun starts one torchrun per node, with the rendezvous on this node, the job's first.
-    Raises UserError outside of a Slurm job.
+    It starts one process, on several nodes of a Slurm job one each by srun, which forks the node's
+    others (`ranks.start`). They meet on this node, the job's first. Raises UserError for several
+    nodes outside of a Slurm job.
     """
-    own = [str(script), *arguments]
+    own = [sys.executable, str(script), *arguments]
     if nodes == 1:
-        return [sys.executable, *own]
-    of_a_node = processes // nodes
-    torchrun = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={of_a_node}"]
+        return own
     if "SLURM_JOB_ID" not in os.environ or processes % nodes:
         raise UserError(
             f"{processes} processes are to be spread over {nodes} nodes: that takes a Slurm job "
             "with so many nodes, and the same number of processes on each"
         )
-    torchrun += [f"--nnodes={nodes}", f"--master-addr={platform.node()}"]
-    torchrun += [f"--master-port={reserve_port()}"]
-    # Only the shell that srun starts on a node knows its number. Rank 0 must be on the first node,
-    # while c10d's rendezvous would assign ranks in the order of arrival.
-    agent = f'exec {shlex.join(torchrun)} --node-rank="$SLURM_NODEID" {shlex.join(own)}'
     srun = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     # Otherwise a task is bound to one core, and sees all GPUs of an exclusive job.
-    srun += ["--cpu-bind=none", f"--gpus-per-node={of_a_node}", "--kill-on-bad-exit=1"]
-    return [*srun, "sh", "-c", agent]
+    srun += ["--cpu-bind=none", f"--gpus-per-node={processes // nodes}", "--kill-on-bad-exit=1"]
+    meeting = [f"MASTER_ADDR={platform.node()}", f"MASTER_PORT={reserve_port()}"]
+    return [*srun, "env", f"{NODES_VARIABLE}={nodes}", *meeting, *own]
 
 
 def launch(
@@ -147,7 +137,7 @@ def launch(
     start = time.monotonic()
     since = f"{environment.host()} {start!r} {time.time()!r}"
     # On one node gloo listens there, not on the address of the host's name.
-    loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": LOOPBACK}
+    loopback = {} if command_line[0] == "srun" else {"GLOO_SOCKET_IFNAME": "lo"}
     reader: _Reader | None = None
     behind: tuple[str, ...] = ()
     try:

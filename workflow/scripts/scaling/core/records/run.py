@@ -30,7 +30,7 @@ from scaling.core.settling import settling
 
 Phase = Literal["launch", "imports", "join", "dataset", "recipe"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
-"""The phases of a run's start-up; see `scaling.launch.startup_clock`."""
+"""The phases of a run's start-up; see `scaling.launch.supervisor`."""
 Startup = Annotated[dict[Literal[Phase, "total"], Amount], Len(1, 6)]
 """Seconds of `PHASES` and their total; of a user's own command the total alone."""
 PARTS = ("communication_seconds", "exposed_seconds", "overlapped_seconds")
