@@ -48,8 +48,8 @@ named:
 demo: env ## the whole study in small, on the CPU: results/report.html in minutes
 	$(SNAKEMAKE) --configfile config/demo.yaml
 
-study: env ## the study of config/config.yaml on this machine
-	$(SNAKEMAKE)
+study: env ## a study on this machine: of config/config.yaml, or of yours by CONFIG=mine.yaml
+	$(SNAKEMAKE) $(if $(CONFIG),--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG")
 
 status: small-env ## the state of each cell of the study in results/, while it runs or after
 	@python workflow/scripts/study_status.py $${CONFIG:+--config "$$CONFIG"}

@@ -32,14 +32,10 @@ def main(argv: list[str] | None = None) -> None:
     found = measure.run(
         __file__,
         argv,
-        plan.output,
+        plan,
         name=f"the synchronization experiments on {plan.gpus} GPUs",
         advice="; where memory is short, set synchronization.batch_size to a smaller value",
-        device=spec.device,
-        gpus=plan.gpus,
         processes=plan.gpus,
-        cpu_threads=plan.cpu_threads,
-        time_limit=plan.time_limit_seconds,
     )
     document = {
         "gpus": plan.gpus,

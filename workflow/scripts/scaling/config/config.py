@@ -15,6 +15,7 @@ from scaling.config.recipes import wrong
 from scaling.config.scheme import STAGES
 from scaling.core import plugins
 from scaling.core.grid import repeats_of
+from scaling.registry import command
 from scaling.registry.dataset import DATASETS
 
 LAB_MODEL, LAB_SIDE, MOST_RUNS = "resnet18-cifar", 32, 100_000
@@ -55,7 +56,7 @@ def asked(config: dict[str, Any]) -> dict[str, Any]:
     if "recipes" in config:
         config = config | {"recipes": recipes.resolved(config["recipes"])}
     known = Configuration.of(config)
-    return _without_parts_off(known.model_dump(), known.parts)
+    return _with_own_data(_without_parts_off(known.model_dump(), known.parts))
 
 
 def _without_parts_off(config: dict[str, Any], on: Iterable[str]) -> dict[str, Any]:
@@ -74,12 +75,39 @@ def _without_parts_off(config: dict[str, Any], on: Iterable[str]) -> dict[str, A
     return config
 
 
+def _with_own_data(config: dict[str, Any]) -> dict[str, Any]:
+    """Return `config` without images where every training is a command of the user's own."""
+    if _needs_images(config) or not config["grid"]["seeds"]:
+        return config
+    return config | {"dataset": config["dataset"] | {"source": recipes.OWN, "path": None}}
+
+
+def _needs_images(config: dict[str, Any]) -> str | None:
+    """Return what of a configuration trains on its images, by a key; None for nothing."""
+    uses = {
+        f"grid.recipes has {name}": config["recipes"].get(name, {}).get("engine") != "command"
+        for name in config["grid"]["recipes"]
+        if config["grid"]["seeds"]
+    }
+    uses |= {
+        "convergence.remedies": config["convergence"]["remedies"],
+        "time_to_accuracy.gpus": config["time_to_accuracy"]["gpus"],
+        "synchronization.seeds": config["synchronization"]["seeds"],
+        "quantization.seeds": config["quantization"]["seeds"],
+    }
+    return next((key for key, asked in uses.items() if asked), None)
+
+
 def _across_keys(  # noqa: C901  (one sentence after the other)
     config: Configuration, values: dict[str, Any], reads_images: bool
 ) -> Iterator[str]:
     """What is wrong although each key is right: paths exist, and one key fits another."""
     if reads_images:
         yield from _path(config.dataset)
+    if recipes.OWN in config.grid.strategies:
+        yield "grid.strategies has own (allowed: leave it out, recipes that are commands have it)"
+    if config.dataset.source == recipes.OWN and (key := _needs_images(values)):
+        yield f"dataset.source is own, and {key} needs images (allowed: recipes of commands alone)"
     if config.study in ("published", "replay") or Path(config.study).suffix in (".csv", ".json"):
         yield f"study is {config.study} (allowed: no name of a file or folder in results/)"
     for path in config.plugins:
@@ -183,12 +211,18 @@ def _cells(config: Configuration) -> Iterator[str]:
         return
     for name in grid.recipes:
         limits = getattr(config.recipes, name).strategies or grid.strategies
-        if not set(limits) & set(grid.strategies):
+        if limits == [recipes.OWN]:
+            named = command.places(getattr(config.recipes, name).command)
+            if len(grid.batch_sizes) > 1 and named.isdisjoint(("batch_size", "global_batch_size")):
+                yield f"recipes.{name}.command takes no {{batch_size}} (allowed: one in the grid)"
+        elif not set(limits) & set(grid.strategies):
             yield (
                 f"recipes.{name}.strategies is {', '.join(limits)} and grid.strategies has none of "
                 f"them (it has {', '.join(grid.strategies)}): the recipe would have no cell"
             )
-    cells = list(product(grid.recipes, grid.strategies, grid.gpus, grid.batch_sizes))
+    cells = list(
+        product(grid.recipes, [*grid.strategies, recipes.OWN], grid.gpus, grid.batch_sizes)
+    )
     for place, wanted in enumerate(grid.repeats):
         if not any(repeats_of(wanted.model_dump(), *cell) for cell in cells):
             yield f"grid.repeats[{place}] is of no cell (allowed: values of the grid's own lists)"

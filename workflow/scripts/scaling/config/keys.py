@@ -91,7 +91,7 @@ def _for_all(repeats: Any) -> Any:
 class Grid(Section):
     recipes: Some[str]
     """How to train: names of sections of `recipes`."""
-    strategies: Some[Annotated[str, one_of(STRATEGIES)]]
+    strategies: Some[Annotated[str, one_of(STRATEGIES)]] = Field(default_factory=lambda: ["ddp"])
     """`dp` is torch.nn.DataParallel (GPUs only), `ddp` is one process a GPU and an all-reduce: by
     DistributedDataParallel in recipe `plain`, by its own in `tuned`; `fsdp` one a GPU that keeps
     its part of the model (fully_shard, each block for itself), `zero1` one that keeps its part of

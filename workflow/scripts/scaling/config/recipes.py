@@ -13,6 +13,8 @@ from scaling.registry.engine import ENGINES
 from scaling.registry.registry import Registry
 from scaling.registry.strategy import STRATEGIES
 
+OWN = "own"
+"""The strategy of recipes that are a command."""
 RENAMED = {"course": "plain"}
 """Today's names of recipes, by those of older configurations."""
 
@@ -60,11 +62,13 @@ def _with_base(
     name: str, recipes: Mapping[str, dict[str, Any]], above: tuple[str, ...]
 ) -> dict[str, Any]:
     own = dict(recipes[name])
+    if "command" in own and own.keys().isdisjoint(("engine", "base")):
+        own |= {"engine": "command", "strategies": [OWN]}
     if "base" not in own:
         if "engine" not in own:
             raise wrong(
                 f"recipes.{name} has neither engine nor base (allowed: engine: "
-                f"{' or '.join(ENGINES.names())}, or base: another recipe)"
+                f"{' or '.join(ENGINES.names())}, base: another recipe, or command: your own)"
             )
         return own
     if "engine" in own:

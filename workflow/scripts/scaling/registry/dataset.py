@@ -41,4 +41,6 @@ DATASETS = Registry[Dataset](
         needs_path=True,
     ),
     SYNTHETIC,
+    # Of a user's own command: nothing is prepared.
+    Dataset(name="own", read=Reference("scaling.launch.own_trainer:run")),
 )

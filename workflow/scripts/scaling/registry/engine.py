@@ -33,4 +33,5 @@ ENGINES = Registry[Engine](
     Engine,
     Reference("scaling.registry.eager:ENTRY"),
     Reference("scaling.registry.resident:ENTRY"),
+    Reference("scaling.registry.command:ENTRY"),
 )

@@ -97,4 +97,16 @@ ZERO1 = replace(
     busiest_bytes=_sharded,
     wrap=Reference("scaling.training.zero_redundancy:wrap"),
 )
-STRATEGIES = Registry[Strategy]("strategy", Strategy, DDP, DP, FSDP, ZERO1)
+OWN = Strategy(
+    name="own",
+    title="a command of the user's own",
+    processes=lambda gpus: 1,
+    busiest_bytes=lambda gpus, gradient_bytes: 0.0,
+    sweep_kind="",
+    overlaps=False,
+    replicates=False,
+    needs_gpu=False,
+    spans_nodes=True,
+    wrap=Reference("scaling.launch.own_trainer:run"),
+)
+STRATEGIES = Registry[Strategy]("strategy", Strategy, DDP, DP, FSDP, ZERO1, OWN)

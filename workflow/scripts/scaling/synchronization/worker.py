@@ -5,9 +5,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from scaling.core import environment
 from scaling.instruments.messages import Messages, collectives, copies
-from scaling.launch import measure
+from scaling.launch import ranks
 from scaling.launch.rank_log import RankLog
 from scaling.launch.ranks import Rank
 from scaling.models.build import build
@@ -56,8 +55,8 @@ def run_data_parallel(plan: Plan, log_folder: Path) -> None:
 
 
 def _joined(plan: Plan, log_folder: Path) -> AbstractContextManager[tuple[Rank, RankLog]]:
-    device = environment.resolve_device(plan.device)
-    return measure.joined(log_folder, device, plan.cpu_threads, plan.collective_timeout_seconds)
+    limit = plan.collective_timeout_seconds
+    return ranks.joined(log_folder, plan.device, plan.cpu_threads, limit)
 
 
 def _permutations(plan: Plan) -> Iterator[dict[str, Any]]:
