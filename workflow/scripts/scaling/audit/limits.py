@@ -8,16 +8,20 @@ batch counts as a whole step), or where it is beyond by no more than noise; the 
 so. A time measured once has no noise.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import pandas as pd
 
-from scaling.audit.finding import TOLERANCE, Check, Study, beyond, findings
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise, schema
 from scaling.tables.bandwidth import BLIND, blind
-from scaling.tables.schema import rows_of
+from scaling.tables.schema import StudyTables, rows_of
 from scaling.tables.speedup import VIEWS, why_above_gpus
 
+TOLERANCE = 1e-6
+"""Relative difference that rounding explains: far above float noise, far below any real mistake."""
 COMMUNICATION_FACTOR = 2.0
 """Largest over smallest communication time of an iteration that noise may explain: subtracting two
 large times leaves a small one, easily wrong by tens of percent, hardly by a factor of 2."""
@@ -25,7 +29,22 @@ SLOW = 0.05
 """How much slower a rank may be than the others: GPUs of a kind differ by 1 or 2 %."""
 
 
-def negative_communication(study: Study) -> pd.DataFrame:
+def findings(
+    rows: pd.DataFrame, message: Any, found: Any, limit: Any, reasons: Any = ""
+) -> pd.DataFrame:
+    """Return a finding on the cell of each row: what was `found`, and the limit that it is beyond.
+
+    A warning, or a remark where there is a reason, which is added to the message. Each argument is
+    one for all rows, or has one for each.
+    """
+    added = pd.Series(reasons, rows.index, str)
+    severity = added.map(lambda reason: "info" if reason else "warning")
+    said = message + added.map(lambda reason: f"; {reason}" if reason else "")
+    figures = {"severity": severity, "message": said, "found": found, "expected": limit}
+    return pd.DataFrame({**rows[CELL_KEYS], **figures}, index=rows.index)
+
+
+def negative_communication(study: StudyTables) -> pd.DataFrame:
     """Communication takes time: below 0 the estimate has subtracted something else.
 
     A remark where it is no further below than noise, as `noise.with_uncertainty` has it.
@@ -34,10 +53,10 @@ def negative_communication(study: Study) -> pd.DataFrame:
     rows = table[table["communication_seconds"] < 0]
     reasons = [noise.within(row.basis) if row.within_noise else "" for row in rows.itertuples()]
     message = rows["estimate"] + ": communication below 0"
-    return beyond(rows, message, reasons, rows["communication_seconds"], 0)
+    return findings(rows, message, rows["communication_seconds"], 0, reasons)
 
 
-def utilization_above_one(study: Study) -> pd.DataFrame:
+def utilization_above_one(study: StudyTables) -> pd.DataFrame:
     """No cell can communicate faster than the peak measured in the same study.
 
     A remark for an estimate that does not see communication behind computation, of a strategy
@@ -48,10 +67,10 @@ def utilization_above_one(study: Study) -> pd.DataFrame:
     rows = table[table["utilization"] > 1]
     reasons = [BLIND if blind(row) else "" for row in rows.itertuples()]
     message = rows["estimate"] + ": utilization above 100 %"
-    return beyond(rows, message, reasons, rows["utilization"], 1)
+    return findings(rows, message, rows["utilization"], 1, reasons)
 
 
-def above_the_matrix_peak(study: Study) -> pd.DataFrame:
+def above_the_matrix_peak(study: StudyTables) -> pd.DataFrame:
     """No epoch takes less time than its operations would at the matrix product rate measured.
 
     "Without loading" comes out below it where the device computes while the host waits for data:
@@ -64,12 +83,12 @@ def above_the_matrix_peak(study: Study) -> pd.DataFrame:
         "at the measured peak: the device computed while the host waited for data",
     }
     return pd.concat(
-        findings(table[table[column] > 1], "warning", message, table[column], 1)
+        findings(table[table[column] > 1], message, table[column], 1)
         for column, message in messages.items()
     )
 
 
-def speedup_above_gpus(study: Study) -> pd.DataFrame:
+def speedup_above_gpus(study: StudyTables) -> pd.DataFrame:
     """N GPUs are at most N times as fast, in each of the three views.
 
     A remark where the ranges of the two times reach N, and in the weak view where a partial last
@@ -80,11 +99,11 @@ def speedup_above_gpus(study: Study) -> pd.DataFrame:
         rows = table[table[view] > table["gpus"] * (1 + TOLERANCE)]
         reasons = ["; ".join(why_above_gpus(row, view)) for row in rows.itertuples()]
         message = f"{name} above the number of GPUs"
-        found.append(beyond(rows, message, reasons, rows[view], rows["gpus"]))
+        found.append(findings(rows, message, rows[view], rows["gpus"], reasons))
     return pd.concat(found)
 
 
-def communication_varies_with_batch(study: Study) -> pd.DataFrame:
+def communication_varies_with_batch(study: StudyTables) -> pd.DataFrame:
     """Communication of one iteration moves the same bytes at every b, so it takes the same time.
 
     For each recipe, strategy, number of GPUs and estimate: the largest communication time of an
@@ -109,10 +128,10 @@ def communication_varies_with_batch(study: Study) -> pd.DataFrame:
     worst = table.loc[groups["seconds"].idxmax()]
     rows = worst[worst["seconds"] > COMMUNICATION_FACTOR * worst["least"]]
     message = rows["estimate"] + ": communication of one iteration changes with b (in seconds)"
-    return beyond(rows, message, list(rows["reason"]), rows["seconds"], rows["least"])
+    return findings(rows, message, rows["seconds"], rows["least"], rows["reason"])
 
 
-def slow_rank(study: Study) -> pd.DataFrame:
+def slow_rank(study: StudyTables) -> pd.DataFrame:
     """No rank is slower than the others by more than `SLOW`, at computing or at loading.
 
     At computing by its own steps, without gradient exchange; at loading by what it waits for data
@@ -144,11 +163,11 @@ def slow_rank(study: Study) -> pd.DataFrame:
             message += f"waits {fmt.percent(wait)} of the epoch for data, the others "
             message += fmt.percent(usual)
             score = max(row.slower, wait - usual)
-            found.append(findings(ranks.loc[[row.Index]], "warning", message, score, SLOW))
-    return pd.concat(found) if found else findings(study.ranks.head(0), "", "", 0, 0)
+            found.append(findings(ranks.loc[[row.Index]], message, score, SLOW))
+    return pd.concat(found) if found else findings(study.ranks.head(0), "", 0, 0)
 
 
-CHECKS: list[Check] = [
+CHECKS: list[Callable[[StudyTables], pd.DataFrame]] = [
     slow_rank,
     negative_communication,
     utilization_above_one,
@@ -158,8 +177,8 @@ CHECKS: list[Check] = [
 ]
 
 
-def audit(study: Study) -> pd.DataFrame:
-    """Every finding of every check; no rows when there is nothing to say."""
+def audit(study: StudyTables) -> pd.DataFrame:
+    """Return every finding of every check."""
     found = [check(study).assign(check=check.__name__) for check in CHECKS]
     rows = [row for each in found for row in each.to_dict("records")]
     return schema.arrange("audit", rows).astype({"found": float, "expected": float})
