@@ -1,9 +1,10 @@
 """Evaluate the claims of a study on the lab's questions: answers, evidence, verdicts."""
 
+from dataclasses import asdict
 from pathlib import Path
 
-from scaling.claims import claim, questions
-from scaling.core import command_line
+from scaling.claims import questions
+from scaling.core import command_line, files
 from scaling.registry.datasets.synthetic import ENTRY as SYNTHETIC
 from scaling.tables import schema
 
@@ -15,4 +16,5 @@ def main(study: str, output: Path, source: str = "", tables: tuple[Path, ...] = 
     From random images, the dataset's `source` synthetic, nothing is learned that could be judged.
     """
     found = schema.StudyTables(study, schema.read_files(study, tables), "", {})
-    claim.write(output, questions.evaluate(found, learned=source != SYNTHETIC.name))
+    findings = questions.evaluate(found, learned=source != SYNTHETIC.name)
+    files.write_json(output, asdict(findings))

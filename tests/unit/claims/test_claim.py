@@ -1,6 +1,7 @@
 """Claims: their document, their sentences, and what a study without evidence claims."""
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 import claims_evaluate
 from scaling.claims import claim, phrases, q1, q3_1, questions
 from scaling.claims.claim import Answer, Findings
+from scaling.core import files
 from scaling.core.errors import UserError
 from scaling.tables.schema import StudyTables
 
@@ -32,7 +34,7 @@ def test_cells_that_differ_are_named_and_the_document_gives_the_claims_back(tmp_
     alone = q1.GAPS.claim("", "It is 3.", unclear="; it is not told")
     assert (alone.verdict, alone.sentence) == ("unclear", "It is 3; it is not told.")
     found = Findings("demo", {"Q1": "Yes."}, [made, alone])
-    claim.write(tmp_path / "claims.json", found)
+    files.write_json(tmp_path / "claims.json", asdict(found))
     assert claim.read(tmp_path / "claims.json") == found
 
 

@@ -143,10 +143,8 @@ def slow_rank(study: StudyTables) -> pd.DataFrame:
     for _, ranks in table.groupby(CELL_KEYS):
         for row in rows_of(ranks):
             others = ranks.drop(row.Index)
-            wait, usual = (
-                seconds / row.epoch_seconds
-                for seconds in (row.loader_seconds, others["loader_seconds"].median())
-            )
+            wait = row.loader_seconds / row.epoch_seconds
+            usual = others["loader_seconds"].median() / row.epoch_seconds
             computes = row.slower > SLOW
             computes &= row.own_epoch_seconds_min > others["own_epoch_seconds_max"].max()
             loads = wait - usual > SLOW

@@ -1,7 +1,7 @@
 """A claim on a study: what was expected, the rule that decides it, and what was measured."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -155,11 +155,6 @@ class Findings:
     study: str
     answers: dict[str, str]
     claims: list[Claim]
-
-
-def write(path: Path, findings: Findings) -> None:
-    """Write findings as JSON."""
-    files.write_json(path, asdict(findings))
 
 
 def read(path: Path) -> Findings:

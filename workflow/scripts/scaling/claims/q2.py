@@ -12,6 +12,8 @@ from scaling.tables.schema import StudyTables, by_configuration, rows_of
 from scaling.tables.speedup import UNLIKE
 
 STRONG = "fixed_global_batch_speedup"
+Times = dict[tuple[int, int], Any]
+"""Rows of timing.csv by GPUs and batch size."""
 
 
 def answer(tables: StudyTables) -> Answer:
@@ -31,7 +33,9 @@ def answer(tables: StudyTables) -> Answer:
             claims.append(FASTER.missing(f"{recipe}/{strategy}", add))
             continue
         about = f"{recipe}/{strategy}, {fmt.gpus(most['gpus'].iloc[0])}"
-        claims += [_faster(about, most, tables), _larger_batch(about, most, tables)]
+        own = tables.timing.merge(most[["recipe", "strategy"]].drop_duplicates())
+        time = {(row.gpus, row.batch_size): row for row in rows_of(own)}
+        claims += [_faster(about, most, time), _larger_batch(about, most, time)]
     missing = FASTER.missing("", "Add 2 or more to `grid.gpus`.")
     return Answer(_text(table), claims or [missing])
 
@@ -65,9 +69,9 @@ FASTER = Hypothesis(
 )
 
 
-def _faster(about: str, most: pd.DataFrame, tables: StudyTables) -> Claim:
+def _faster(about: str, most: pd.DataFrame, time: Times) -> Claim:
     least, best = extremes(most, "speedup")
-    cells, time = list(rows_of(most)), _times(most, tables)
+    cells = list(rows_of(most))
     ratios = [
         noise.ratio([time[1, cell.batch_size]], [time[cell.gpus, cell.batch_size]])
         for cell in cells
@@ -88,12 +92,12 @@ LARGER_BATCH = Hypothesis(
 )
 
 
-def _larger_batch(about: str, most: pd.DataFrame, tables: StudyTables) -> Claim:
+def _larger_batch(about: str, most: pd.DataFrame, time: Times) -> Claim:
     small, large = extremes(most, "batch_size")
     if len(most) == 1:
         add = f"Only {batch(small)} has a speedup. Add another size to `grid.batch_sizes`."
         return LARGER_BATCH.missing(about, add)
-    cells, time = list(rows_of(most.drop(small.Index))), _times(most, tables)
+    cells = list(rows_of(most.drop(small.Index)))
     alone, spread = time[1, small.batch_size], time[small.gpus, small.batch_size]
     ratios = [
         noise.ratio([time[1, cell.batch_size], spread], [time[cell.gpus, cell.batch_size], alone])
@@ -109,9 +113,3 @@ def _larger_batch(about: str, most: pd.DataFrame, tables: StudyTables) -> Claim:
 
 def _ends(cell: Any) -> str:
     return fmt.span(cell.speedup_low, cell.speedup_high)
-
-
-def _times(most: pd.DataFrame, tables: StudyTables) -> dict[tuple[int, int], Any]:
-    """Return the rows of timing.csv with the recipe and strategy of `most`, by GPUs and batch."""
-    own = tables.timing.merge(most[["recipe", "strategy"]].drop_duplicates())
-    return {(row.gpus, row.batch_size): row for row in rows_of(own)}

@@ -6,7 +6,6 @@ from scaling.claims import q4_techniques
 from scaling.claims.claim import Answer, Claim, Hypothesis
 from scaling.claims.phrases import difference, extremes, row_at, spread
 from scaling.core import numbers as fmt
-from scaling.core.grid import CELL_KEYS
 from scaling.tables import accuracy as learning
 from scaling.tables.experiments import best_remedy
 from scaling.tables.noise import repeats_for_difference, repeats_for_seeds
@@ -14,15 +13,13 @@ from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Answer by the accuracy of the best techniques or, without any, over the cells' batches."""
-    found = learning.compare_batches(tables.timing, tables.accuracy)
-    cells = (
-        found if len(found) else pd.DataFrame(columns=[*CELL_KEYS, "reference", "test_accuracy"])
-    )
-    less = _largest(tables) or _of_cells(cells)
+    """Answer by the accuracy of the best techniques or, without any, by the first claim."""
+    less = _largest(tables) or _of_cells(tables)
     add = "Add 2 or more to `grid.gpus`, or larger sizes to `grid.batch_sizes`."
     claims = less or [OF_CELLS.missing("", add)]
-    text = _best_techniques(tables.remedies) or _ends(cells)
+    text = _best_techniques(tables.remedies)
+    if less and not text:
+        text = ": ".join(filter(None, (less[0].configuration, less[0].sentence)))
     return Answer(text, [*claims, *q4_techniques.claims(tables)])
 
 
@@ -43,20 +40,6 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
     ]
     reference = f"SGD at {small} reaches {fmt.percent(sgd.test_accuracy)}"
     return f"{reference}; by held-out images {', '.join(techniques).replace('_', ' ')}."
-
-
-def _ends(cells: pd.DataFrame) -> str | None:
-    """Return the accuracy of the first recipe's reference, and that of its largest batch."""
-    known = cells[cells["test_accuracy"].notna()]
-    first = next(rows_of(known[known["reference"]]), None)
-    if first is None:
-        return None
-    own = known[known["recipe"] == first.recipe].sort_values("global_batch_size")
-    reached = dict.fromkeys(
-        f"{row.global_batch_size} reaches {fmt.percent(row.test_accuracy)}"
-        for row in (first, next(rows_of(own.tail(1))))
-    )
-    return f"Batch {', '.join(reached)} ({first.recipe}, {fmt.plural(first.seeds, 'seed')})."
 
 
 LARGEST = Hypothesis(
@@ -104,10 +87,11 @@ OF_CELLS = Hypothesis(
 )
 
 
-def _of_cells(cells: pd.DataFrame) -> list[Claim]:
+def _of_cells(tables: StudyTables) -> list[Claim]:
     """Claim it of the largest global batch of each recipe and strategy."""
+    cells = learning.compare_batches(tables.timing, tables.accuracy)
     made = []
-    for recipe, strategy, rows in by_configuration(cells):
+    for recipe, strategy, rows in by_configuration(cells) if len(cells) else []:
         known = rows[rows["difference"].notna() & (rows["gpus"] == rows["gpus"].max())]
         if known.empty:
             continue
