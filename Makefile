@@ -128,11 +128,11 @@ docs: env ## write what is generated: keys in config/README.md, conda pins, the 
 	sed -i '/^ *- pip:/q' workflow/envs/study.yaml
 	sed -n 's/^\([a-z0-9_.-]*==.*\) \\$$/      - \1/p' requirements.lock >> workflow/envs/study.yaml
 
-example: ## write docs/h200x2.html and its picture anew (needs Chromium)
-	$(MAKE) replay STUDY=h200x2
-	cp results/replay/h200x2/report.html docs/h200x2.html
+example: ## write docs/h100x2.html and its picture anew (needs Chromium)
+	$(MAKE) replay STUDY=h100x2
+	cp results/replay/h100x2/report.html docs/h100x2.html
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,800 \
-	  --screenshot=docs/report.png "file://$(CURDIR)/docs/h200x2.html"
+	  --screenshot=docs/report.png "file://$(CURDIR)/docs/h100x2.html"
 
 bench: env ## how fast the pipeline itself is: planning, no-op runs, Slurm, the demo (PARTS=…)
 	python tests/bench/bench.py $(PARTS)
