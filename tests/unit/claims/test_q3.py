@@ -10,11 +10,6 @@ from scaling.tables.epoch_parts import epoch_parts
 B = "b\u00a0=\u00a0"
 
 
-@pytest.fixture(scope="module")
-def example():
-    return claims(q3_1.answer, study())
-
-
 def test_the_preferred_estimate_alone_decides():
     # By subtraction 14 to 21 % with b=32, 12 to 16 % with b=512; read 0.31 of 3.1 s and 0.018 of
     # 0.9 s, ± 0.009 s; the traced kernels 0.248 and 0.27 s.
@@ -53,7 +48,8 @@ def test_so_many_more_runs_would_tell_the_shares_of_two_batches(large, runs, tel
     assert claims(q3_1.answer, made)["Q3.1-falls-plain-ddp"].sentence.endswith(tells)
 
 
-def test_a_larger_batch_communicates_less_more_or_neither(example):
+def test_a_larger_batch_communicates_less_more_or_neither():
+    example = claims(q3_1.answer, study())
     # 17 to 28 % at 128, 14 to 22 % at 32.
     assert told(example["Q3.1-falls-fast-ddp"]) == "rss"
     assert example["Q3.1-falls-plain-ddp"].verdict == "unclear"
@@ -128,8 +124,9 @@ def test_each_cell_tells_how_much_of_the_link_is_used(estimate, utilizations, ve
     assert claim.verdict == verdict and f"GB/s ({best} %) with" in claim.sentence
 
 
-def test_what_has_no_estimate_was_not_measured(example):
-    assert example["Q3.1-estimates-plain-ddp"].verdict == "not measured"
+def test_what_has_no_estimate_was_not_measured():
+    unread = claims(q3_1.answer, study())["Q3.1-estimates-plain-ddp"]
+    assert unread.verdict == "not measured"
     assert used("ddp_log", 0.5).verdict == "not measured"
     tables = study()
     tables["communication"]["communication_seconds"] = None

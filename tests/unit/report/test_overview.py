@@ -185,8 +185,8 @@ def test_a_question_has_an_answer_of_a_short_sentence_or_none(study):
     assert list(given) == ["Q1", "Q2", "Q3.1", "Q3.2", "Q4", "B"]
     assert all(len(text.split()) <= 30 for text in given.values()), given
     assert given["B"] == (
-        "Int8 weights, activations and biases: 62.50 % against 63.00 % in float32 "
-        "(−0.50 ± 0.17 points, 3 seeds)."
+        "Int8 weights, activations and biases: 62.50 % against 63.00 % in float32: "
+        "−0.50 ± 0.17 points over 3 seeds."
     )
 
 

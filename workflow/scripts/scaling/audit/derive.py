@@ -27,7 +27,8 @@ def tables_of_times(
     published study, which then has no utilization.
     """
     found = {name: schema.frame(name) for name in MEASURED} | dict(measured)
-    costs, parts = found["costs"], communication(timing, *map(measured.get, MEASURED[:2]))
+    parts = communication(timing, measured.get("readings"), measured.get("in_memory"))
+    costs = found["costs"]
     derived = {
         "speedup": speedup(timing, costs),
         "communication": parts,

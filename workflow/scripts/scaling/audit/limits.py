@@ -1,11 +1,10 @@
 """What N GPUs and their link cannot do: the audit of a measured study.
 
-A check is a function from the study to its findings; its name is the `check` column of audit.csv,
-its docstring says what it judges and how. A result beyond a limit is a `warning`: the arithmetic
-holds, but the estimate behind it does not measure what it is named for. It is a remark (`info`)
-where its own definition explains it (the estimate does not see all communication, a partial last
-batch counts as a whole step), or where it is beyond by no more than noise; the message then says
-so. A time measured once has no noise.
+A check is a function from the study to its findings, called as in column `check` of audit.csv. A
+result beyond a limit is a `warning`: the estimate behind it does not measure what it is named for.
+It is a remark (`info`) where its own definition explains it (a partial last batch counts as a whole
+step), or where it is beyond by no more than noise; the message then says so. A time measured once
+has no noise.
 """
 
 from collections.abc import Callable
@@ -139,7 +138,7 @@ def slow_rank(study: StudyTables) -> pd.DataFrame:
     be slower than all of theirs.
     """
     table = study.ranks.merge(study.timing[[*CELL_KEYS, "epoch_seconds"]], on=CELL_KEYS)
-    found = []
+    found = [findings(table.head(0), "", 0, SLOW)]
     for _, ranks in table.groupby(CELL_KEYS):
         for row in rows_of(ranks):
             others = ranks.drop(row.Index)
@@ -151,18 +150,14 @@ def slow_rank(study: StudyTables) -> pd.DataFrame:
             loads &= row.loader_seconds_min > others["loader_seconds_max"].max()
             if not computes and not loads:
                 continue
-            message = f"rank {row.rank} "
-            if computes:
-                message += f"computes {fmt.percent(row.slower)} slower than the others"
-                if row.sm_mhz > 0:
-                    clocks = f"{row.sm_mhz:,.0f} against {others['sm_mhz'].median():,.0f}"
-                    message += f" (clocks {clocks} MHz)"
-                message += "; it "
-            message += f"waits {fmt.percent(wait)} of the epoch for data, the others "
-            message += fmt.percent(usual)
+            clocks = f"{row.sm_mhz:,.0f} against {others['sm_mhz'].median():,.0f}"
+            clocks = f" (clocks {clocks} MHz)" if row.sm_mhz > 0 else ""
+            slower = f"computes {fmt.percent(row.slower)} slower than the others{clocks}; it "
+            message = f"rank {row.rank} {slower if computes else ''}waits {fmt.percent(wait)} of "
+            message += f"the epoch for data, the others {fmt.percent(usual)}"
             score = max(row.slower, wait - usual)
             found.append(findings(ranks.loc[[row.Index]], message, score, SLOW))
-    return pd.concat(found) if found else findings(study.ranks.head(0), "", 0, 0)
+    return pd.concat(found)
 
 
 CHECKS: list[Callable[[StudyTables], pd.DataFrame]] = [

@@ -14,8 +14,7 @@ from scaling.tables import noise
 
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
 """Supported: the values pass the test; refuted: they contradict the hypothesis; in part: cells
-differ, and the claim names them; unclear: they are too noisy to decide; not measured: there are
-none."""
+differ, and the claim names them; unclear: too noisy to decide; not measured: there are none."""
 SYMBOLS: dict[Verdict, str] = {
     "supported": "✓",
     "refuted": "✗",
@@ -24,6 +23,7 @@ SYMBOLS: dict[Verdict, str] = {
     "not measured": "–",
 }
 """Each verdict with its symbol, in the order of the counts."""
+BATCH = "b\u00a0=\u00a0"
 HELD = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
 Judged = tuple[Any, object, object]
 """A cell, whether the claim's test holds in it, and whether it clearly fails."""
@@ -44,10 +44,9 @@ class Claim:
 
     `id` is unique in the study (and an anchor of the report), `question` begins with the name of
     one of `questions.ANSWERS`. `kind`, `hypothesis` and `test` are those of its `Hypothesis`;
-    `evidence` is the table with the values. `configuration` is the part of the study
-    it is about, such as `tuned/ddp, 2 GPUs`, or "". The `sentence` says what was measured or, if
-    nothing was, what to add to the study's configuration. `parts` are the verdicts on single cells,
-    if the claim has them.
+    `evidence` is the table with the values. `configuration` is the part of the study it is about,
+    such as `tuned/ddp, 2 GPUs`, or "". The `sentence` says what was measured or, if nothing was,
+    what to add to the configuration. `parts` are the verdicts on single cells, if it has them.
     """
 
     id: str
@@ -87,12 +86,14 @@ class Hypothesis:
     ) -> Claim:
         """Return the claim on a configuration such as `tuned/ddp, 2 GPUs`.
 
-        It is supported if its test `holds`, refuted if it clearly `fails`, else unclear. The same
-        applies to each of `parts`; the verdict is then the one they share, or else "in part". If it
-        is `unclear`, the sentence ends with these words, and says how many runs would decide the
-        `ratios`.
+        It is supported if its test `holds`, refuted if it clearly `fails`, else unclear; the same
+        for each of `parts`, of which the verdict is then the one they share, or else "in part". An
+        `unclear` sentence ends with these words, and says how many runs would decide the `ratios`.
         """
-        own = [Part(int(c.gpus), int(c.batch_size), judge(*test, "unclear")) for c, *test in parts]
+        own = [
+            Part(int(cell.gpus), int(cell.batch_size), judge(yes, no, "unclear"))
+            for cell, yes, no in parts
+        ]
         found: set[Verdict] = {part.verdict for part in own} or {judge(holds, fails, "unclear")}
         verdict = next(iter(found)) if len(found) == 1 else "in part"
         if verdict == "unclear":
@@ -129,14 +130,10 @@ def above_one(cells: Iterable[Any], ratios: Iterable[noise.Ratio]) -> list[Judge
 
 def _where(parts: Sequence[Part]) -> str:
     """Describe in which cells a claim held: ` Held for b = 32, 128; not for 8192.`"""
-    cells: dict[str, list[str]] = {verdict: [] for verdict in HELD}
-    several = len({part.gpus for part in parts}) > 1
-    for part in parts:
-        size = str(part.batch_size)
-        cells[part.verdict].append(f"{part.gpus} × {size}" if several else size)
-    said = [f"{HELD[verdict]} {', '.join(own)}" for verdict, own in cells.items() if own]
-    if not several:
-        said[0] = said[0].replace(" for ", " for b\u00a0=\u00a0", 1)
+    said: list[str] = []
+    for verdict, words in HELD.items():
+        if sizes := [str(part.batch_size) for part in parts if part.verdict == verdict]:
+            said.append(f"{words} {'' if said else BATCH}{', '.join(sizes)}")
     return f" {'; '.join(said).capitalize()}."
 
 

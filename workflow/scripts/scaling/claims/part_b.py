@@ -28,23 +28,18 @@ def answer(tables: StudyTables) -> Answer:
     """Answer by the last stage; claims on the lab's stages, and on ResNet-18's last one."""
     table, resnet = tables.quantization, tables.quantization_resnet
     stages = {stage: rows for stage in STAGES[1:] if len(rows := table[table["stage"] == stage])}
-    last = resnet[resnet["stage"] == STAGES[-1]]
-    scales = {f"ResNet-18/{each}": own for each, own in last.groupby("weight_scales", sort=False)}
-    claims = [_loss(about, rows) for about, rows in (stages | scales).items()]
+    last = resnet[resnet["stage"] == STAGES[-1]].groupby("weight_scales", sort=False)
+    cases = stages | {f"ResNet-18/{scales}": rows for scales, rows in last}
+    claims = {about: _loss(about, rows) for about, rows in cases.items()}
     if not stages:
         add = "Add seeds to `quantization.seeds`."
-        return Answer(None, claims or [LOSS.missing("", add)])
-    stage, rows = stages.popitem()
+        return Answer(None, list(claims.values()) or [LOSS.missing("", add)])
+    stage = list(stages)[-1]
     what = stage.replace("+activations+bias", ", activations and biases").replace("+", " and ")
-    text = f"Int8 {what}: {_against_float32(cost(rows))}"
-    if stage == STAGES[-1] and "ResNet-18/tensor" in scales:
-        text += f"; ResNet-18: {_against_float32(cost(scales['ResNet-18/tensor']))}"
-    return Answer(f"{text}.", claims)
-
-
-def _against_float32(found: Cost) -> str:
-    ends = f"{found.accuracy_percent:.2f} % against {found.float32_percent:.2f} % in float32"
-    return f"{ends} ({found.difference} points, {fmt.plural(found.seeds, 'seed')})"
+    text = f"Int8 {what}: {claims[stage].sentence}"
+    if stage == STAGES[-1] and "ResNet-18/tensor" in claims:
+        text += f" ResNet-18: {claims['ResNet-18/tensor'].sentence}"
+    return Answer(text, list(claims.values()))
 
 
 def _loss(about: str, rows: pd.DataFrame) -> Claim:

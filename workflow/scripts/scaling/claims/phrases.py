@@ -5,13 +5,20 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.claims.claim import BATCH
 from scaling.core import numbers as fmt
 from scaling.core.statistics import Difference
+
+NO_TRACE = (
+    "These records have no traced steps: measure the cells again, with "
+    "`training.instrumented_iterations` above 0."
+)
+"""What a claim says that needs a trace, if there is none."""
 
 
 def batch(cell: Any) -> str:
     """Format the batch size of a cell: `b = 512`."""
-    return f"b\u00a0=\u00a0{cell.batch_size}"
+    return f"{BATCH}{cell.batch_size}"
 
 
 def label(row: Any) -> str:

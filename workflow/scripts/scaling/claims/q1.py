@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis, above_one
-from scaling.claims.phrases import batch, extremes, label, measured, shares
+from scaling.claims.phrases import NO_TRACE, batch, extremes, label, measured, shares
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
@@ -100,17 +100,14 @@ def _gaps(about: str, recipe: str, tables: StudyTables) -> Claim:
     steps = tables.timing[[*CELL_KEYS, "iterations"]].dropna()
     traced = rows[rows["gap_seconds"].notna()].merge(steps, on=CELL_KEYS)
     if len(traced) < 2:
-        add = "These records have no traced steps on one GPU: measure the cells again, with "
-        add += "`training.instrumented_iterations` above 0."
-        if "a CPU runs no kernels" in set(rows["note"]):
-            add = "A CPU runs no kernels; set `device` to `cuda`."
+        on_cpu = "a CPU runs no kernels" in set(rows["note"])
+        add = "A CPU runs no kernels; set `device` to `cuda`." if on_cpu else NO_TRACE
         return GAPS.missing(about, add)
     traced = traced.assign(seconds=traced["step_seconds"] * traced["iterations"])
     (small, _), (fast, _) = extremes(traced, "batch_size"), extremes(traced, "seconds")
     saved = small.seconds - fast.seconds
     if saved == 0:
-        sentence = f"The steps of the smallest batch, {batch(small)}, are the fastest."
-        return GAPS.claim(about, sentence)
+        return GAPS.claim(about, f"The steps of the smallest batch, {batch(small)}, are fastest.")
     share, least, most = (
         (max(0, of_small) * small.iterations - max(0, of_fast) * fast.iterations) / saved
         for of_small, of_fast in (
@@ -156,11 +153,5 @@ def _slower(about: str, cells: pd.DataFrame) -> list[Claim]:
     sentence += f"{fmt.seconds(best.epoch_seconds)} with {batch(best)}"
     if slower.low > 1:
         sentence += f"; waiting for data is {shares(share)} of the difference"
-    claim = SLOWER.claim(
-        about,
-        f"{sentence}.",
-        holds=slower.low > 1 and share >= HALF,
-        fails=slower.low > 1 and share < HALF,
-        ratios=[slower],
-    )
-    return [claim]
+    holds, fails = (slower.low > 1 and each for each in (share >= HALF, share < HALF))
+    return [SLOWER.claim(about, f"{sentence}.", holds=holds, fails=fails, ratios=[slower])]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim, Hypothesis
-from scaling.claims.phrases import batch, measured, row_at, shares, span_of_shares
+from scaling.claims.phrases import NO_TRACE, batch, measured, row_at, shares, span_of_shares
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.tables import noise
@@ -28,13 +28,6 @@ PARTS = {
 }
 """The parts of an epoch in order, by the columns of utilization.csv with their shares."""
 HALF = 0.5
-TOLD = 0.01
-"""Smaller shares of communication and of idling are not told."""
-LEFT_OUT = "without_communication"
-NO_TRACE = (
-    "These records have no traced steps: measure the cells again, with "
-    "`training.instrumented_iterations` above 0."
-)
 
 
 def answer(tables: StudyTables) -> Answer:
@@ -96,10 +89,12 @@ def _by_batch(cells: pd.DataFrame) -> pd.DataFrame:
     without these, compute is unknown.
     """
     known = preferred_estimates(cells).sort_values("batch_size")
-    share, unsure, times = known["share"], known["unsure"], noise.LONE_INSTRUMENT
-    low = (share - unsure).fillna(np.minimum(share / times, share * times))
-    high = (share + unsure).fillna(np.maximum(share / times, share * times))
-    idle = known["idle"].mask(known["idle"].isna() & known["estimate"].eq(LEFT_OUT), 0)
+    share, unsure = known["share"], known["unsure"]
+    half, double = share / noise.LONE_INSTRUMENT, share * noise.LONE_INSTRUMENT
+    low = (share - unsure).fillna(half.clip(upper=double))
+    high = (share + unsure).fillna(half.clip(lower=double))
+    left_out = known["estimate"].eq("without_communication")
+    idle = known["idle"].mask(known["idle"].isna() & left_out, 0)
     rest = 1 - known["wait"] - idle
     return known.assign(
         idle=idle,
@@ -140,12 +135,12 @@ def _computing(about: str, parts: pd.DataFrame) -> Claim:
 
 
 def _parts(cell: Any) -> str:
-    """Name the parts of a cell's epoch, with their shares."""
+    """Name the parts of a cell's epoch, communication and idling above 1 % of it."""
     said = [f"{shares(cell.computing_low, cell.computing_high)} computing"]
-    if cell.high > TOLD:
+    if cell.high > 0.01:
         said.append(f"{shares(cell.low, cell.high)} communication")
     said.append(f"{shares(cell.wait)} waiting")
-    if cell.idle > TOLD:
+    if cell.idle > 0.01:
         said.append(f"{shares(cell.idle)} idle")
     return f"{batch(cell)}: {', '.join(said)}."
 

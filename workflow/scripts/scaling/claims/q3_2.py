@@ -33,15 +33,14 @@ def answer(tables: StudyTables) -> Answer:
         about = f"{recipe}/{strategy}, {fmt.gpus(gpus)}"
         claims.append(_travelling(about, cells))
         best += [extremes(cells, "utilization")[1]] if len(cells) else []
-    text = None
-    if best:
-        most = max(best, key=lambda cell: cell.utilization)
-        link = (
-            f"{fmt.percent(most.utilization)} of the link’s {fmt.significant(most.peak_gb_per_s)}"
-        )
-        text = f"At most {link} GB/s ({label(most)}, by {fmt.words(most.estimate)})."
-    missing = TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")
-    return Answer(text, claims or [missing])
+    if not claims:
+        return Answer(None, [TRAVELLING.missing("", "Add 2 or more to `grid.gpus`.")])
+    if not best:
+        return Answer(None, claims)
+    most = max(best, key=lambda cell: cell.utilization)
+    share, peak = fmt.percent(most.utilization), fmt.significant(most.peak_gb_per_s)
+    by = f"{label(most)}, by {fmt.words(most.estimate)}"
+    return Answer(f"At most {share} of the link’s {peak} GB/s ({by}).", claims)
 
 
 def _believed(rows: pd.DataFrame, tables: StudyTables) -> pd.DataFrame:

@@ -19,10 +19,13 @@ from scaling.tables.schema import StudyTables, rows_of
 def claims(tables: StudyTables) -> list[Claim]:
     """Return claims on rates, techniques and updates, and on full trainings."""
     plain = next(rows_of(tables.remedies[tables.remedies["reference"].eq(True)]), None)
-    made = _full_trainings(tables)
+    made = []
     if plain is not None:
-        made = [_best_rate(plain.global_batch, tables), *_techniques(plain, tables), *made]
-    return made or [CLOSES.missing("", "Add techniques to `convergence.remedies`.")]
+        made = [_best_rate(plain.global_batch, tables), *_techniques(plain, tables)]
+        made += _equal_updates(plain, tables)
+    return [*made, *_full_trainings(tables)] or [
+        CLOSES.missing("", "Add techniques to `convergence.remedies`.")
+    ]
 
 
 BEST_RATE = Hypothesis(
@@ -106,7 +109,7 @@ def _techniques(plain: Any, tables: StudyTables) -> list[Claim]:
     if table["validation_accuracy"].isna().all():
         add = "No technique was judged on held-out images, so none is chosen: set "
         add += "`convergence.held_out_images` above 0, and sweep rates."
-        return [CLOSES.missing("", add), *_equal_updates(plain, tables)]
+        return [CLOSES.missing("", add)]
     trained = table.loc[table["planned_updates"].notna(), "global_batch"]
     larger = sorted({int(batch) for batch in trained if batch > plain.global_batch})
     own = {batch: best_remedy.best(table, batch) for batch in larger}
@@ -115,12 +118,11 @@ def _techniques(plain: Any, tables: StudyTables) -> list[Claim]:
     compared_with = [(CLOSES, there, ", best")]
     if sgd and there and sgd.remedy != there.remedy:
         compared_with.append((CLOSES_TO_SGD, sgd, ", the best SGD"))
-    made = [
+    return [
         _closes(expected, batch, row, other, tables, best)
         for expected, other, best in compared_with
         for batch, row in own.items()
     ]
-    return [*made, *_equal_updates(plain, tables)]
 
 
 def _equal_updates(plain: Any, tables: StudyTables) -> list[Claim]:
@@ -148,8 +150,8 @@ def _closes(
     """
     about = f"global batch {batch}"
     if own is None or there is None:
-        sentence = "No technique learned in every seed, there or at the small batch."
-        return expected.claim(about, sentence)
+        said = "No technique learned in every seed, there or at the small batch."
+        return expected.claim(about, said)
     found, margin = compared(own, there, tables), float(own.accuracy_margin)
     tells = non_inferiority(found.low, found.high, margin)
     at_end = bool(own.at_edge or there.at_edge)

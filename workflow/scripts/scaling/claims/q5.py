@@ -36,8 +36,7 @@ def _repeats(tables: StudyTables) -> Claim:
     drawn = tables.sampler[tables.sampler["sampler"] == "DistributedSampler"]
     reshuffled, fixed = drawn[drawn["set_epoch"]], drawn[~drawn["set_epoch"].astype(bool)]
     new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (reshuffled, fixed))
-    repeats = (fixed["first_epoch"] == fixed["epoch"].min()).all()
-    fine = new == len(reshuffled) and repeats
+    fine = new == len(reshuffled) and (fixed["first_epoch"] == fixed["epoch"].min()).all()
     epochs = drawn["epoch"].nunique()
     gpus = " and ".join(str(int(gpus)) for gpus in sorted(drawn["gpus"].unique()))
     return REPEATS.claim(
@@ -64,8 +63,7 @@ def _accuracy(tables: StudyTables) -> Claim:
     pairs = table.pivot(index="seed", columns="set_epoch", values="test_accuracy")
     diverged = int(table["train_loss"].isna().sum())
     if diverged:
-        sentence = f"{fmt.plural(diverged, 'training')} diverged."
-        return ACCURACY.claim("", sentence)
+        return ACCURACY.claim("", f"{fmt.plural(diverged, 'training')} diverged.")
     if len(pairs) < 3:
         return ACCURACY.missing("", "Add seeds to `synchronization.seeds` until there are 3.")
     found, epochs = difference((pairs[False] - pairs[True]).to_list()), int(table["epochs"].max())

@@ -4,8 +4,6 @@ from scaling.claims.claim import Answer, Hypothesis
 from scaling.core import numbers as fmt
 from scaling.tables.schema import StudyTables
 
-NAMES = {"broadcast": "broadcast", "local": "local", "sync_batch_norm": "SyncBatchNorm"}
-
 PARAMETERS = Hypothesis(
     "Q7-parameters",
     "Averaging gradients alone keeps the parameters of all ranks equal, bit for bit.",
@@ -30,11 +28,11 @@ def answer(tables: StudyTables) -> Answer:
         sent, local = map(fmt.percent, drift)
         text += f" Not for running statistics: variances end {sent} apart, {local} if not sent."
     ranks, epochs = int(modes.size().iloc[0]), int(table["epochs"].iloc[0])
+    names = ", ".join(apart or different.index).replace("sync_batch_norm", "SyncBatchNorm")
     claim = PARAMETERS.claim(
         "",
         f"On {fmt.plural(ranks, 'rank')} after {fmt.plural(epochs, 'epoch')} they "
-        f"{'differ' if apart else 'are equal'} with buffers "
-        f"{', '.join(NAMES[mode] for mode in apart or different.index)}.",
+        f"{'differ' if apart else 'are equal'} with buffers {names}.",
         holds=not apart,
         fails=apart,
     )
