@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scaling.claims import questions
 from scaling.core import command_line, files
-from scaling.registry.datasets.synthetic import ENTRY as SYNTHETIC
+from scaling.registry.dataset import SYNTHETIC
 from scaling.tables import schema
 
 

@@ -19,8 +19,7 @@ from unit.config.test_config import changed
     ("gpus", "uneven"), [([1, 2, 4], ""), ([1, 8], ""), ([3, 12], ""), ([1, 4, 6, 10], "6, 10")]
 )
 def test_gpus_have_to_fill_whole_nodes(gpus, uneven):
-    document = changed("grid.gpus", gpus)
-    document["machine"]["gpus_per_node"] = 4
+    document = changed(("grid.gpus", gpus), ("machine.gpus_per_node", 4))
     with pytest.raises(UserError) if uneven else nullcontext() as raised:
         config.check(document)
     said = f"grid.gpus has {uneven} and machine.gpus_per_node is 4 "

@@ -13,7 +13,7 @@ from scaling.data.resident import ResidentImages
 from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import ResNet18
-from scaling.registry.engines.resident import Options
+from scaling.registry.resident import Options
 from scaling.training import resident
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.step import Step

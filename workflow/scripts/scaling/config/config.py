@@ -3,15 +3,14 @@
 import json
 import math
 import os
-from collections.abc import Iterator, Sized
+from collections.abc import Iterable, Iterator, Sized
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from scaling.config import devices, extras, parts, recipes, technique
-from scaling.config.bit_widths import BitWidths
+from scaling.config import devices, recipes, technique
 from scaling.config.experiment_keys import Convergence, Quantization
-from scaling.config.keys import Configuration, Dataset, Model
+from scaling.config.keys import EMPTY, PARTS, Configuration, Dataset, Model
 from scaling.config.recipes import wrong
 from scaling.config.scheme import STAGES
 from scaling.core import plugins
@@ -56,13 +55,23 @@ def asked(config: dict[str, Any]) -> dict[str, Any]:
     if "recipes" in config:
         config = config | {"recipes": recipes.resolved(config["recipes"])}
     known = Configuration.of(config)
-    config = known.completed(config)
-    section = config["quantization"]
-    variants = [*section["variants"], *known.quantization.bit_widths.variants()]
-    # Each list empty, as a file that is laid over another replaces lists alone.
-    none = BitWidths().model_dump()
-    written = {"quantization": section | {"variants": variants, "bit_widths": none}}
-    return parts.without_those_off(config | written, known.parts)
+    return _without_parts_off(known.model_dump(), known.parts)
+
+
+def _without_parts_off(config: dict[str, Any], on: Iterable[str]) -> dict[str, Any]:
+    """Return the configuration with the sections of all parts that are not `on` emptied.
+
+    The synchronization experiments need the most GPUs of the grid; without them and the grid only
+    the GPUs of trainings to an accuracy remain.
+    """
+    for part in PARTS:
+        if part not in on:
+            emptied = {name: config[name] | keys for name, keys in EMPTY[part].items()}
+            config = config | emptied
+    if not {"scaling", "proofs"} & set(on):
+        gpus = config["time_to_accuracy"]["gpus"] or [1]
+        config = config | {"grid": config["grid"] | {"gpus": gpus}}
+    return config
 
 
 def _across_keys(  # noqa: C901  (one sentence after the other)
@@ -110,7 +119,7 @@ def _across_keys(  # noqa: C901  (one sentence after the other)
             f"global_batch is {full.global_batch} (allowed: numbers that divide it)"
         )
     if reads_images:
-        yield from extras.missing(config, recipes_used)
+        yield from _missing_extras(config, recipes_used)
     if config.quantization.seeds and (config.quantization.variants or reads_images):
         yield from _variants(config.quantization)
     for name in ("peers", "resnet18"):
@@ -215,4 +224,26 @@ def _variants(section: Quantization) -> Iterator[str]:
         yield (
             f"quantization.histograms is {section.histograms!r} (allowed: a variant with int8 "
             f"logits and one scale for each tensor, here {', '.join(drawable) or 'none'})"
+        )
+
+
+def _missing_extras(config: Configuration, recipes: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Say which keys, of the `recipes` used too, need an extra whose folder is not here."""
+    fused = [name for name, options in recipes.items() if options.get("fused_norms")]
+    if fused and not plugins.has_extra("kernels"):
+        yield (
+            f"recipes.{fused[0]}.fused_norms needs workflow/scripts/extras/kernels, which is not "
+            "here: restore that folder, or set the key to false"
+        )
+    section = config.quantization
+    asked = [name for name in ("peers", "resnet18") if getattr(section, name)]
+    asked += [
+        f"variants[{place}]"
+        for place, variant in enumerate(section.variants)
+        if variant.needs_moments
+    ]
+    if section.seeds and asked and not plugins.has_extra("bits"):
+        yield (
+            f"quantization.{asked[0]} needs workflow/scripts/extras/bits, which is not here: "
+            "restore that folder, or leave the key as in config/config.yaml"
         )

@@ -5,16 +5,27 @@ import textwrap
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import create_model
+from pydantic import AfterValidator, create_model
 
-from scaling.config.key_types import Some, one_of
 from scaling.core.errors import UserError
-from scaling.core.section import Section
+from scaling.core.section import Section, Some
 from scaling.registry.engine import ENGINES
+from scaling.registry.registry import Registry
 from scaling.registry.strategy import STRATEGIES
 
 RENAMED = {"course": "plain"}
 """Today's names of recipes, by those of older configurations."""
+
+
+def one_of(registry: Registry[Any]) -> AfterValidator:
+    """Return a type that allows the names of a registry's entries."""
+
+    def check(name: str) -> str:
+        if name not in (known := registry.names()):
+            raise ValueError(f"it should be one of {', '.join(known)}")
+        return name
+
+    return AfterValidator(check)
 
 
 class Recipe(Section):

@@ -13,7 +13,6 @@ from snakemake.logging import logger
 from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.config.config_file import read_config
-from scaling.config.record_dates import keep_dates
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.launch.lease import SHARE_VARIABLE
 
@@ -73,7 +72,7 @@ def begin(
                 f"alone first (snakemake {' '.join(missing)}), then nothing is"
             )
         if manifest.exists():
-            keep_dates(Path(records), manifest)
+            stored.keep_dates(Path(records), manifest)
     for sentence in sentences:
         logger.info(sentence)
     return True

@@ -3,7 +3,7 @@
 from typing import Any
 
 from scaling.config.config import model_options
-from scaling.config.scheme import scheme_options
+from scaling.config.technique import by_name
 from scaling.core import grid
 from scaling.core.command_line import options
 from scaling.registry.dataset import DATASETS
@@ -132,7 +132,7 @@ def quantized_resnet(config: Config) -> str:
 
 def variants(config: Config) -> dict[str, dict[str, Any]]:
     """The options of each variant of a quantized network, by its name."""
-    return {one["name"]: scheme_options(one) for one in config["quantization"]["variants"]}
+    return by_name(config["quantization"]["variants"])
 
 
 def calibration(config: Config) -> str:

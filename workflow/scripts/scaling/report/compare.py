@@ -10,7 +10,7 @@ import pandas as pd
 
 from scaling.claims.phrases import label
 from scaling.config import stored
-from scaling.config.parts import EMPTY, PARTS
+from scaling.config.keys import EMPTY, PARTS
 from scaling.core import grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError

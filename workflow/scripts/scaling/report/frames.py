@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.registry.datasets.synthetic import ENTRY as SYNTHETIC
+from scaling.registry.dataset import SYNTHETIC
 from scaling.report import frames_quantization as part_b
 from scaling.report import gpu_counts
 from scaling.tables import accuracy, noise

@@ -20,7 +20,7 @@ from torchvision import transforms
 from scaling.core import environment
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
-from scaling.registry.engines.eager import Options
+from scaling.registry.eager import Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.training.trainer import EpochResult, TrainingData, TrainIterations, Wrapped, finite
 

@@ -31,7 +31,7 @@ from scaling.launch.stall import StepProgress
 from scaling.models import compiled
 from scaling.models.resnet import ResNet18
 from scaling.registry.engine import ENGINES
-from scaling.registry.engines.resident import KERNELS, Options
+from scaling.registry.resident import KERNELS, Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.flat_sgd import FlatSGD, bucket_bytes

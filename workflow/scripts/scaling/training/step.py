@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from scaling.data.resident import ResidentImages
-from scaling.registry.engines.resident import Options
+from scaling.registry.resident import Options
 from scaling.training.captured_steps import CapturedSteps
 from scaling.training.evaluation import algorithm_search
 from scaling.training.flat_sgd import FlatSGD

@@ -1,9 +1,10 @@
 """Engine `resident`: images on the device, steps compiled and replayed as CUDA graphs."""
 
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import model_validator
 
+from scaling.core.section import Precision
 from scaling.registry.engine import Engine
 from scaling.registry.registry import Reference
 from scaling.registry.update_rule import UpdateRule
@@ -12,7 +13,7 @@ from scaling.registry.update_rule import UpdateRule
 class Options(UpdateRule):
     """The options of engine `resident`; those of the update may be left out."""
 
-    precision: Literal["float32", "tf32", "bf16"]
+    precision: Precision
     """Of convolutions and matrix products: `float32`, `tf32` or `bf16`. Weights and the update are
     float32 in all."""
     channels_last: bool
