@@ -3,6 +3,7 @@
 import re
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -18,15 +19,9 @@ EMPTY = StudyTables("demo", {}, "", {})
 SNAPSHOTS = sorted((Path(__file__).parents[2] / "snapshots").glob("expected/*/tables/claims.json"))
 
 
-class Cell:
-    gpus = 2
-
-    def __init__(self, batch_size):
-        self.batch_size = batch_size
-
-
 def test_cells_that_differ_are_named_and_the_document_gives_the_claims_back(tmp_path):
-    judged = [(Cell(32), True, False), (Cell(128), False, True), (Cell(512), False, False)]
+    cells = [SimpleNamespace(gpus=2, batch_size=size) for size in (32, 128, 512)]
+    judged = list(zip(cells, (True, False, False), (False, True, False), strict=True))
     made = q1.GAPS.claim("b/ddp, 2 GPUs", "It is 3.", parts=judged, unclear="; it is not told")
     assert (made.id, made.question, made.evidence) == ("Q1-gaps-b-ddp", "Q1", "device_time")
     assert made.verdict == "in part"

@@ -12,8 +12,6 @@ from scaling.tables.schema import StudyTables, by_configuration, rows_of
 from scaling.tables.speedup import UNLIKE
 
 STRONG = "fixed_global_batch_speedup"
-Times = dict[tuple[int, int], Any]
-"""Rows of timing.csv by GPUs and batch size."""
 
 
 def answer(tables: StudyTables) -> Answer:
@@ -69,7 +67,7 @@ FASTER = Hypothesis(
 )
 
 
-def _faster(about: str, most: pd.DataFrame, time: Times) -> Claim:
+def _faster(about: str, most: pd.DataFrame, time: dict[tuple[int, int], Any]) -> Claim:
     least, best = extremes(most, "speedup")
     cells = list(rows_of(most))
     ratios = [
@@ -92,7 +90,7 @@ LARGER_BATCH = Hypothesis(
 )
 
 
-def _larger_batch(about: str, most: pd.DataFrame, time: Times) -> Claim:
+def _larger_batch(about: str, most: pd.DataFrame, time: dict[tuple[int, int], Any]) -> Claim:
     small, large = extremes(most, "batch_size")
     if len(most) == 1:
         add = f"Only {batch(small)} has a speedup. Add another size to `grid.batch_sizes`."

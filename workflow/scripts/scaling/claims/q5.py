@@ -11,8 +11,7 @@ from scaling.tables.schema import StudyTables
 def answer(tables: StudyTables) -> Answer:
     """Answer whether orders come again; two claims."""
     if tables.sampler.empty:
-        add = "Add 3 or more to `synchronization.seeds`."
-        return Answer(None, [REPEATS.missing("", add)])
+        return Answer(None, [REPEATS.missing("", "Add 3 or more to `synchronization.seeds`.")])
     repeats = _repeats(tables)
     text = repeats.sentence
     if repeats.verdict == "supported":
@@ -37,12 +36,11 @@ def _repeats(tables: StudyTables) -> Claim:
     reshuffled, fixed = drawn[drawn["set_epoch"]], drawn[~drawn["set_epoch"].astype(bool)]
     new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (reshuffled, fixed))
     fine = new == len(reshuffled) and (fixed["first_epoch"] == fixed["epoch"].min()).all()
-    epochs = drawn["epoch"].nunique()
     gpus = " and ".join(str(int(gpus)) for gpus in sorted(drawn["gpus"].unique()))
     return REPEATS.claim(
         "",
-        f"Over {epochs} epochs on {gpus} GPUs, {old} of {len(fixed)} orders are new without "
-        f"set_epoch, {new} of {len(reshuffled)} with it.",
+        f"Over {drawn['epoch'].nunique()} epochs on {gpus} GPUs, {old} of {len(fixed)} orders are "
+        f"new without set_epoch, {new} of {len(reshuffled)} with it.",
         holds=fine,
         fails=not fine,
     )

@@ -17,8 +17,7 @@ def answer(tables: StudyTables) -> Answer:
     """Answer by parameters and running statistics after the last epoch; one claim."""
     table = tables.buffers[tables.buffers["rank"].notna()]
     if table.empty:
-        add = "Add 3 or more to `synchronization.seeds`."
-        return Answer(None, [PARAMETERS.missing("", add)])
+        return Answer(None, [PARAMETERS.missing("", "Add 3 or more to `synchronization.seeds`.")])
     modes = table.groupby("buffers", sort=False)
     different = modes["parameters_sha256"].nunique()
     apart = list(different.index[different > 1])

@@ -78,14 +78,14 @@ def answered(study: StudyTables, findings: Findings) -> list[dict[str, Any]]:
                 "question": question,
                 "answer": answer,
                 "counts": [(verdict, counts[verdict]) for verdict in SYMBOLS if counts[verdict]],
-                "claims": by_configuration(own if answer else []),
+                "claims": claim_table(own if answer else []),
                 "tables": tables(question.name, frame) if answer else [],
             }
         )
     return made
 
 
-def by_configuration(claims: Sequence[Claim]) -> tuple[list[str], list[list[Claim | None]]]:
+def claim_table(claims: Sequence[Claim]) -> tuple[list[str], list[list[Claim | None]]]:
     """Return the configurations, and for each kind of claims its claim in each, or None."""
     configurations = list(dict.fromkeys(claim.configuration for claim in claims))
     found = {(claim.kind, claim.configuration): claim for claim in claims}
