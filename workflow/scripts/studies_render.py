@@ -6,13 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims import claim
+from scaling.claims.claim import SYMBOLS, read
 from scaling.config import stored
 from scaling.core import command_line, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.report import frames, overview, page, provenance
-from scaling.report.claims import VERDICTS
 from scaling.report.table import tables
 from scaling.tables import schema
 
@@ -21,7 +20,7 @@ COLUMNS = ["headline", "cells", "run", "scales", "verdicts", "CPU", "Commit", "m
 
 def _row(config: Path, shared: Path) -> dict[str, Any]:
     """Return a study's row of the index, from its tables and claims."""
-    counts = Counter(claim.verdict for claim in claim.read(shared / "claims.json"))
+    counts = Counter(claim.verdict for claim in read(shared / "claims.json").claims)
     name = stored.read(config.parent)["study"]
     there = (table.path(shared, name) for table in schema.TABLES.values())
     made = [path for path in there if path.exists()]
@@ -29,7 +28,7 @@ def _row(config: Path, shared: Path) -> dict[str, Any]:
     measured = study.provenance[study.provenance["status"] != "missing"]
     row = dict(provenance.run_facts(measured)) | {
         "headline": provenance.headline(study),
-        "verdicts": ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]),
+        "verdicts": ", ".join(f"{counts[name]} {name}" for name in SYMBOLS if counts[name]),
     }
     if len(measured):
         run, scales, *_ = overview.cards(study, frames.cells(study))

@@ -103,7 +103,7 @@ TELLING = [
     ("registry/strategy.py", "2 * (gpus - 1) / gpus", "3 * (gpus - 1) / gpus"),
     ("tables/speedup.py", "speedup", "acceleration"),
     ("tables/noise.py", "within", "inside"),
-    ("claims/speedup.py", "tables", "tablets"),
+    ("claims/q2.py", "finish an epoch sooner", "end an epoch earlier"),
     ("report/overview.py", "Not always faster", "Rarely faster"),
     ("terminal/estimate.py", "one after another", "in turn"),
 ]

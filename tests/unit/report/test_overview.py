@@ -8,7 +8,8 @@ import pytest
 
 from examples import report_tables
 from examples.records import full_training
-from scaling.report import answers, cell_map, frames, overview, provenance
+from scaling.claims import questions
+from scaling.report import cell_map, frames, overview, provenance
 from scaling.report.frames import audit_counts
 from scaling.tables import schema
 from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
@@ -77,7 +78,6 @@ def test_random_images_recommend_nothing_by_accuracy(study):
     made_up = replace(study, manifest={**study.manifest, "source": "synthetic"})
     card, *_ = overview.cards(made_up, frames.cells(made_up))
     assert (card.title, card.text[-21:]) == ("Fastest", "No accuracy is known.")
-    assert answers.large_batches(made_up, frames.cells(made_up)) is None
 
 
 def test_an_accuracy_of_several_seeds_is_believed_before_that_of_one(study, cells):
@@ -180,22 +180,14 @@ def test_a_share_below_zero_is_noise_wherever_it_is_printed(study, cells):
     assert all(bar["parts"][3] == 0 for bar in cell_map.bars(below))
 
 
-def test_an_answer_is_one_short_sentence_or_none(study, cells):
-    given = {name: answer(study, cells) for name, answer in answers.ANSWERS.items()}
-    assert [name for name, text in given.items() if text is None] == ["Q5", "Q6", "Q7"]
-    assert all(len(text.split()) <= 30 for text in given.values() if text), given
+def test_a_question_has_an_answer_of_a_short_sentence_or_none(study):
+    given = questions.evaluate(study).answers
+    assert list(given) == ["Q1", "Q2", "Q3.1", "Q3.2", "Q4", "B"]
+    assert all(len(text.split()) <= 30 for text in given.values()), given
     assert given["B"] == (
-        "Int8 weights, activations and biases: 62.50 % against 63.00 % in float32 "
-        "(−0.50 ± 0.17 points, 3 seeds)."
+        "Int8 weights, activations and biases: 62.50 % against 63.00 % in float32: "
+        "−0.50 ± 0.17 points over 3 seeds."
     )
-
-
-def test_equal_shares_of_communication_are_said_once_and_none_is_below_zero(study, cells):
-    several = cells[cells["gpus"] > 1]
-    said = answers.communication(study, several.assign(communication_share=-0.02))
-    assert said and " 0 %" in said and "–" not in said
-    two = several.assign(communication_share=[0.1, *[0.2] * (len(several) - 1)])
-    assert "10–20 %" in answers.communication(study, two)
 
 
 def test_how_many_gpus_are_worth_it_at_the_batch_that_learns_fastest_on_one(study):

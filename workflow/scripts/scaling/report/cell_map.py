@@ -7,20 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scaling.claims.phrases import label
+from scaling.claims.q3_1 import PARTS
 from scaling.core import numbers as fmt
 from scaling.report import frames
 from scaling.report.frames import fastest
 from scaling.tables.schema import rows_of
-
-PARTS = {
-    "utilization": "arithmetic at peak",
-    "slower_share": "slower kernels",
-    "idle_share": "GPU idle",
-    "communication_share": "exposed communication",
-    "loading_share": "waiting for data",
-    "unknown_share": "not known",
-}
-"""The parts of a bar in order, by the columns of their shares."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +66,7 @@ def map_rows(
         found = {
             row.batch_size: {
                 "id": cell_id(row),
-                "name": frames.label(row),
+                "name": label(row),
                 "status": fmt.words(row.status),
                 "detail": _detail(row),
                 "values": {
@@ -125,7 +117,7 @@ def bars(cells: pd.DataFrame) -> list[dict[str, Any]]:
             made.append(
                 {
                     "id": cell_id(row),
-                    "name": frames.label(row),
+                    "name": label(row),
                     "parts": parts,
                     "seconds": fmt.seconds(row.epoch_seconds),
                     "detail": f"{_detail(row)}: {', '.join(texts)}",

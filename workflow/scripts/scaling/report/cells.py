@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.claims.phrases import label
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import Cell
 from scaling.report.cell_map import bars, cell_id
-from scaling.report.frames import label, shown_once
+from scaling.report.frames import shown_once
 from scaling.tables.schema import StudyTables, rows_of
 
 COMPRESSED_FROM = {"text/csv": 50_000, "application/json": 10_000}

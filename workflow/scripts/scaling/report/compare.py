@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.claims.phrases import label
 from scaling.config import stored
 from scaling.config.keys import EMPTY, PARTS
 from scaling.core import grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS
-from scaling.report.frames import label
 from scaling.report.provenance import machine, run_facts
 from scaling.report.table import tables
 from scaling.tables import comparison, schema

@@ -26,12 +26,6 @@ OF_A_RUN = [
 """Columns of provenance.csv that differ between runs of one environment."""
 
 
-def label(row: Any) -> str:
-    """Return `tuned/ddp, 2 × 512`; one GPU has no strategy."""
-    configuration = row.recipe if row.gpus == 1 else f"{row.recipe}/{row.strategy}"
-    return f"{configuration}, {int(row.gpus)} × {int(row.batch_size)}"
-
-
 def frame(tables: StudyTables, name: str) -> pd.DataFrame:
     """Return the frame called `name`: one of `FRAMES`, or else a table of the study."""
     return FRAMES[name](tables) if name in FRAMES else getattr(tables, name)

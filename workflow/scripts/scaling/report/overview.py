@@ -5,11 +5,13 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.claims.phrases import label, span_of_times
+from scaling.claims.q2 import by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.report import frames
 from scaling.report.frames import fastest, learned
-from scaling.tables.schema import StudyTables, by_configuration, rows_of
+from scaling.tables.schema import StudyTables, rows_of
 
 LIMITS = {
     "loading_share": (
@@ -121,7 +123,7 @@ def _soonest(best: Any, tables: StudyTables, cells: pd.DataFrame) -> Card:
     apart = (
         "" if recommended(tables, cells) else " A training of its own: the map has no such cell."
     )
-    return Card("Run this", frames.label(best), "", f"{text}.{apart}")
+    return Card("Run this", label(best), "", f"{text}.{apart}")
 
 
 def _run_this(chosen: Any | None, cells: pd.DataFrame) -> Card:
@@ -130,35 +132,21 @@ def _run_this(chosen: Any | None, cells: pd.DataFrame) -> Card:
         known = "reference" in cells and cells["test_accuracy"].notna().any()
         text = f"{fmt.seconds(quickest.epoch_seconds)} an epoch. "
         text += "No cell learned as its reference." if known else "No accuracy is known."
-        return Card("Fastest", frames.label(quickest), "", text)
+        return Card("Fastest", label(quickest), "", text)
     several = chosen.test_accuracy_count > 1
     title = "Run this" if several else "Fastest that learned, one seed"
     text = f"{fmt.seconds(chosen.epoch_seconds)} an epoch: "
     text += f"the fastest that learns ({fmt.percent(chosen.test_accuracy)}, "
     text += f"{seeds(chosen.test_accuracy_count)})."
     if chosen.Index != quickest.Index:
-        text += f" Fastest of all: {frames.label(quickest)}, {fmt.seconds(quickest.epoch_seconds)}"
+        text += f" Fastest of all: {label(quickest)}, {fmt.seconds(quickest.epoch_seconds)}"
         reached = quickest.test_accuracy
         text += ", accuracy unknown." if pd.isna(reached) else f", but {fmt.percent(reached)}."
-    return Card(title, frames.label(chosen), "", text)
-
-
-def speedups(cells: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return the cells on the most GPUs by configuration, the most efficient first."""
-    known = cells[(cells["gpus"] > 1) & cells["speedup"].notna()]
-    known = known[known["gpus"] == known["gpus"].max()]
-    named = [(f"{recipe}/{strategy}", rows) for recipe, strategy, rows in by_configuration(known)]
-    return sorted(named, key=lambda one: -one[1]["efficiency"].median())
-
-
-def times_span(values: pd.Series) -> str:
-    """Return `1.83–1.98×`."""
-    low, high = fmt.significant(values.min()), fmt.times(values.max())
-    return high if len(values) == 1 else f"{low}–{high}"
+    return Card(title, label(chosen), "", text)
 
 
 def _scaling(cells: pd.DataFrame) -> Card:
-    found = speedups(cells)
+    found = by_efficiency(cells)
     if not found:
         return Card("Scaling", "not measured", "", "No cell on several GPUs has a speedup.")
     (name, best), *others = found
@@ -168,8 +156,8 @@ def _scaling(cells: pd.DataFrame) -> Card:
     text = f"{name}: {' to '.join(dict.fromkeys(ends))} efficient."
     if speedup.max() > gpus:
         text += f" Above {gpus}× the GPUs alone cannot be the cause."
-    text += "".join(f" {other}: {times_span(rows['speedup'])}." for other, rows in others[:3])
-    return Card(f"{said} on {fmt.gpus(gpus)}", times_span(speedup), "", text)
+    text += "".join(f" {other}: {span_of_times(rows['speedup'])}." for other, rows in others[:3])
+    return Card(f"{said} on {fmt.gpus(gpus)}", span_of_times(speedup), "", text)
 
 
 def _the_limit(chosen: Any, cells: pd.DataFrame) -> Card:
@@ -179,7 +167,7 @@ def _the_limit(chosen: Any, cells: pd.DataFrame) -> Card:
         return Card("The limit is", "not measured", "", "No peak was measured.")
     name = max(known, key=lambda one: known[one])
     words, advice = LIMITS[name]
-    text = f"{fmt.percent(known[name])} of an epoch of {frames.label(chosen)}. {advice}"
+    text = f"{fmt.percent(known[name])} of an epoch of {label(chosen)}. {advice}"
     if name in LARGER_HELP:
         text += _larger_batches(chosen, cells)
     if (capped := chosen.power_capped_share) >= CAPPED:

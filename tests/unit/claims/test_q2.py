@@ -3,13 +3,13 @@
 import pytest
 
 from examples.claim_study import claims, set_time, study, told
-from scaling.claims import speedup
+from scaling.claims import q2
 
 LARGER = "Q2-batch-fast-ddp"
 
 
 def changed(change=None):
-    return claims(speedup.claims, study(change))
+    return claims(q2.answer, study(change))
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,6 @@ def test_what_is_missing_is_named():
     tables = study()
     cells = tables["speedup"][tables["speedup"]["batch_size"] == 32].copy()
     cells.loc[cells["recipe"] == "fast", "speedup"] = None
-    found = claims(speedup.claims, tables | {"speedup": cells})
+    found = claims(q2.answer, tables | {"speedup": cells})
     missing = {id for id, claim in found.items() if claim.verdict == "not measured"}
     assert missing == {"Q2-faster-fast-ddp", "Q2-batch-plain-dp", "Q2-batch-plain-ddp"}
