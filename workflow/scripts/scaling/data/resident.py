@@ -17,8 +17,7 @@ class ResidentImages:
     image of S×S pixels gets one of (2·padding + 1)² crops with equal probability and is flipped
     with probability 1/2. `draw` starts an epoch; each `stage` and `next_batch` return the next
     images. They only launch work on the device, and a CUDA graph can capture `next_batch`. A new
-    `seed` applies from the next `draw`. `waited` is the total host seconds spent waiting for
-    images.
+    `seed` applies from the next `draw`.
     """
 
     def __init__(
@@ -41,7 +40,6 @@ class ResidentImages:
         self._rank, self._ranks, self.seed = rank, ranks, seed
         self.samples = math.ceil(len(self._labels) / ranks)
         self._side = torch.arange(data.train_images.shape[1], device=device)
-        self.waited = 0.0
         self._hold(data.train_images)
         self._order = torch.zeros(self.samples, dtype=torch.long, device=device)
         self._top = torch.zeros_like(self._order)

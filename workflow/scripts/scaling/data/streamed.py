@@ -1,7 +1,6 @@
 """Training images that exceed GPU memory: each batch is collected while the previous one trains."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from time import perf_counter
 
 import numpy as np
 import torch
@@ -42,12 +41,10 @@ class StreamedImages(ResidentImages):
         self._ahead, self._at, self._places = {}, 0, self._order.cpu()
 
     def stage(self, size: int) -> None:
-        asked = perf_counter()
         if len(self._batch) < size:
             self._batch = self._batch.new_zeros((size, *self._batch.shape[1:]))
         wanted = self._ahead.pop((self._at, size), None) or self._collect(size)
         self._batch[:size].copy_(wanted.result(), non_blocking=True)
-        self.waited += perf_counter() - asked
         self._at += size
         following = min(size, self.samples - self._at)
         self._ahead = {(self._at, following): self._collect(following)}
