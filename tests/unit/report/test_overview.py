@@ -10,6 +10,7 @@ from examples import report_tables
 from examples.records import full_training
 from scaling.report import answers, cell_map, frames, overview, provenance
 from scaling.report.frames import audit_counts
+from scaling.report.views import scaling
 from scaling.tables import schema
 from scaling.tables.experiments.full_trainings import full_trainings, trained_to_accuracy
 
@@ -198,8 +199,8 @@ def test_equal_shares_of_communication_are_said_once_and_none_is_below_zero(stud
     assert "10–20 %" in answers.communication(study, two)
 
 
-def test_how_many_gpus_are_worth_it_at_the_batch_that_learns_fastest_on_one(study):
-    found = frames.how_many_gpus(study)
+def test_how_many_gpus_are_worth_it_at_the_batch_that_learns_fastest_on_one(study, cells):
+    found = scaling.how_many_gpus.rows(study, cells)
     fast = found[found["recipe"] == "fast"].set_index("gpus")
     # 128 is the reference; 1.76, 0.99 and 0.6 s on 1, 2 and 4 GPUs, 2.2 s on 4 with 32 each.
     assert set(fast["batch_size"]) == {128}

@@ -11,6 +11,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.report import frames
 from scaling.report.cell_map import PARTS
 from scaling.report.overview import seeds, speedups, times_span
+from scaling.report.views import scaling, synchronization
 from scaling.tables.experiments import best_remedy
 from scaling.tables.experiments.quantization_cost import cost
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
@@ -72,7 +73,7 @@ def _ends(shares: pd.Series) -> str:
 
 def bandwidth(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     """Return the highest bandwidth of a cell, relative to the link's."""
-    known = frames.bandwidth_estimates(tables)
+    known = scaling.bandwidth.rows(tables, cells)
     known = known[known["utilization"].notna() & (known["utilization"] <= 1)]
     if known.empty:
         return None
@@ -118,7 +119,7 @@ def _techniques(table: pd.DataFrame) -> Answer:
 
 def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     """Describe whether orders change from epoch to epoch, with and without set_epoch."""
-    drawn = frames.orders(tables)
+    drawn = synchronization.sampler.rows(tables, cells)
     if drawn.empty:
         return None
     said = {called: same["different"].iloc[0] for called, same in drawn.groupby("set_epoch")}
@@ -137,7 +138,7 @@ def set_epoch(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 def messages(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     """Return whether DDP sends more than gradients in a step, in bytes."""
-    sent = frames.messages(tables)
+    sent = synchronization.messages.rows(tables, cells)
     ddp = sent[(sent["way"] == "ddp") & (sent["phase"] != "start")]
     if ddp.empty:
         return None
@@ -151,10 +152,10 @@ def messages(tables: StudyTables, cells: pd.DataFrame) -> Answer:
 
 def buffers(tables: StudyTables, cells: pd.DataFrame) -> Answer:
     """Return whether ranks end with equal parameters, and how far their statistics drift apart."""
-    found = frames.ranks(tables)
+    found = synchronization.buffers.rows(tables, cells)
     if found.empty:
         return None
-    same = found["parameters"].eq(frames.IDENTICAL).all()
+    same = found["parameters"].eq(synchronization.IDENTICAL).all()
     said = "For parameters yes, bit for bit." if same else "No: parameters differ between ranks."
     drift = found.set_index("buffers")["variance_drift_max"]
     if not drift.reindex(["broadcast", "local"]).gt(0).all():

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from scaling.core import grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS
+from scaling.core.numbers import significant, times
 from scaling.report.frames import label
 from scaling.report.provenance import machine, run_facts
-from scaling.report.table import tables
+from scaling.report.quantities import named, span
+from scaling.report.table import Column, View, tables
 from scaling.tables import comparison, schema
 from scaling.tables.runs import provenance, read_runs
 from scaling.tables.timing import TIMED, timing
@@ -24,6 +27,57 @@ from scaling.tables.timing import TIMED, timing
 STUDIES = Path("studies")
 FACTS_NOT_ON_CARDS = ["Training", "Recipe options", "Units"]
 """Facts that are shown only where they differ, and not on the cards."""
+
+
+def _configuration(row: Any) -> str:
+    return " · ".join(filter(None, [row.recipe, row.strategy]))
+
+
+def _time(side: str) -> Callable[[Any], str]:
+    """Return a text: the seconds of a side, or its status without any."""
+
+    def said(row: Any) -> str:
+        seconds, status = (getattr(row, f"{side}_{name}") for name in ("epoch_seconds", "status"))
+        return str(status) if pd.isna(seconds) else significant(seconds)
+
+    return said
+
+
+MATCHED = [
+    Column("configuration", name="recipe", text=_configuration),
+    *named("gpus batch_size"),
+]
+VIEWS = [
+    View(
+        "matched",
+        "Seconds per epoch of A and B",
+        itemgetter("matched"),
+        MATCHED,
+        [
+            Column("A, s", significant, span("a_epoch_seconds"), "a_epoch_seconds"),
+            Column("B, s", significant, span("b_epoch_seconds"), "b_epoch_seconds"),
+            Column("A / B", times, span("ratio"), "ratio"),
+            Column("B is", name="verdict"),
+        ],
+    ),
+    View(
+        "alone-cells",
+        "Cells with a time in one only",
+        itemgetter("alone"),
+        MATCHED,
+        [
+            Column("A", name="a_status", text=_time("a")),
+            Column("B", name="b_status", text=_time("b")),
+        ],
+    ),
+    View(
+        "configuration",
+        "Machine, versions and keys of the configuration",
+        itemgetter("differences"),
+        [Column("what", name="what")],
+        [Column("A", name="a"), Column("B", name="b")],
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -146,7 +200,7 @@ def values(a: Side, b: Side, found: pd.DataFrame) -> dict[str, Any]:
         "sides": [("A, baseline", a), ("B, contender", b)],
         "summary": summary(found),
         "alone": alone["verdict"].value_counts(sort=False).to_dict(),
-        "tables": {table.name: table for table in tables("compare", frames.__getitem__)},
+        "tables": {table.name: table for table in tables(VIEWS, frames)},
         "bars": list(zip(low, high - low, matched["verdict"], strict=True)),
         "unlike": bool(images) or (all(sizes) and sizes[0] != sizes[1]),
     }

@@ -16,6 +16,7 @@ from scaling.report import cells as cell_pages
 from scaling.report.answers import ANSWERS
 from scaling.report.claims import VERDICTS, claim_table
 from scaling.report.table import tables
+from scaling.report.views import PARTS
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
@@ -70,7 +71,6 @@ def answered(study: StudyTables, claims: Sequence[Claim]) -> list[dict[str, Any]
     The answer is None if it was not measured.
     """
     cells = frames.cells(study)
-    frame = partial(frames.frame, study)
     made = []
     for question in QUESTIONS:
         own = [claim for claim in claims if claim.question.startswith(question.name)]
@@ -82,7 +82,7 @@ def answered(study: StudyTables, claims: Sequence[Claim]) -> list[dict[str, Any]
                 "answer": answer,
                 "counts": [(verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict]],
                 "claims": claim_table(own) if own and answer else None,
-                "tables": tables(question.name, frame) if answer else [],
+                "tables": tables(PARTS[question.name], study, cells) if answer else [],
             }
         )
     return made
@@ -116,7 +116,6 @@ def renderer(
             f"{missing[0]}; run them, or ask for a partial report with --partial"
         )
     cells = frames.cells(study)
-    frame = partial(frames.frame, study)
     questions = answered(study, claims)
     alone = [each["question"].name for each in questions if each["answer"]] == ["B"]
     return partial(
@@ -143,7 +142,7 @@ def renderer(
         appendix=[
             (name, title, figure, found, ANSWERS[name](study, cells) if name in ANSWERS else "")
             for name, (title, figure) in APPENDIX.items()
-            if not (alone and name == "limits") and (found := tables(name, frame))
+            if not (alone and name == "limits") and (found := tables(PARTS[name], study, cells))
         ],
         topology=study.topology,
         cells=cell_pages.pages(study, cells, runs, Path(replayed_from or "", "logs"))
