@@ -11,7 +11,7 @@ import pandas as pd
 
 from scaling.core import numbers as fmt
 from scaling.core.numbers import data, part, percent, rate, significant, times, words
-from scaling.report.table import EMPTY, Column, Figure, OfRow, View
+from scaling.report.table import Column, Figure, OfRow, View, figure
 
 
 def span(name: str, write: Callable[[float], str] = significant) -> OfRow:
@@ -103,13 +103,18 @@ def define(**columns: Column) -> None:
 
 
 def named(names: str) -> list[Column]:
-    """Return the columns of these quantities, separated by spaces."""
-    return [QUANTITIES[name] for name in names.split()]
+    """Return the columns of these quantities, separated by spaces.
+
+    One that is not defined is a text, headed by its name.
+    """
+    return [QUANTITIES.get(name, Column(words(name), name=name)) for name in names.split()]
 
 
-def printed(row: Any, quantity: str) -> Figure:
-    """Return the figure of a row as its tables have it, or a dash."""
-    return QUANTITIES[quantity].figure(row) or Figure(EMPTY)
+def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) -> Figure:
+    """Return a quantity of a row for a sentence, as its tables write it or as `write` does."""
+    (column,) = named(quantity)
+    value = getattr(row, column.name)
+    return figure((write or column.write)(value), row, quantity, value)
 
 
 def view(
@@ -139,7 +144,6 @@ def view(
 define(
     # What rows are of.
     configuration=Column("configuration", text="{0.recipe} · {0.strategy}".format, name="recipe"),
-    recipe=Column("recipe"),
     gpus=Column("GPUs", whole),
     batch_size=Column("b", whole),
     seed=Column("seed", whole),
@@ -191,7 +195,6 @@ define(
     messages_seconds=Column("messages, s", significant, name="communication_seconds"),
     estimate=Column("measured by", words),
     peak_gb_per_s=Column("link, GB/s", significant),
-    backend=Column("backend"),
     latency_seconds=Column("α, µs", scaled(1e6)),
     seconds_per_byte=Column("β, ps per byte", scaled(1e12)),
     asymptotic_busbw_gb_per_s=Column("large messages, GB/s", significant),
@@ -210,9 +213,8 @@ define(
     test_accuracy=Column("test accuracy", percent, span("test_accuracy", percent)),
     # The machine and a run.
     quantity=Column("what", words),
-    precision=Column("precision"),
-    state=Column("state", text=lambda row: row.state if row.state == "sustained" else ""),
-    size=Column("size", value=size),
+    state=Column("state", text=lambda row: row.state * (row.state == "sustained"), apart=True),
+    size=Column("size", value=size, apart=True),
     rate=Column(
         "rate",
         detail=lambda row: span("value", scaled(1e-12 if row.value >= 1e12 else 1e-9))(row),

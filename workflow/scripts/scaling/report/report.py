@@ -117,6 +117,7 @@ def renderer(
         )
     cells = frames.cells(study)
     questions = answered(study, claims)
+    mapped = cell_map.map_rows(cells, overview.recommended(study, cells)) if measured else []
     alone = [each["question"].name for each in questions if each["answer"]] == ["B"]
     return partial(
         page.render,
@@ -131,8 +132,9 @@ def renderer(
         replayed_from=replayed_from,
         cards=overview.cards(study, cells),
         metrics=cell_map.METRICS,
-        batch_sizes=sorted(cells["batch_size"].unique()),
-        map=cell_map.map_rows(cells, overview.recommended(study, cells)) if measured else [],
+        recommended=overview.RECOMMENDED,
+        batch_sizes=sorted({size for _, row in mapped for size in row}),
+        map=mapped,
         recipes=provenance.recipes(study),
         questions=questions,
         of_the_lab=provenance.of_the_lab(study),

@@ -13,6 +13,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from scaling.core import numbers as fmt
+from scaling.core.errors import printable
 from scaling.core.grid import CELL_KEYS
 from scaling.tables.schema import rows_of
 
@@ -36,7 +37,17 @@ class Figure:
         return self.text
 
     def __html__(self) -> Markup:
-        return Markup("<span{}>{}</span>").format(self.attributes, self.text)
+        return Markup("<span{}>{}</span>").format(self.attributes, printable(self.text))
+
+
+class Text(tuple[str | Figure, ...]):
+    """Words and figures, which a template prints one after another; as a string plain."""
+
+    def __str__(self) -> str:
+        return "".join(map(str, self))
+
+    def __html__(self) -> Markup:
+        return Markup().join(printable(one) if isinstance(one, str) else one for one in self)
 
 
 @dataclass(frozen=True)
@@ -56,8 +67,13 @@ def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         return Figure(text)
-    said = Markup(' data-cell="{}" data-quantity="{}" data-value="{:.9g}"')
-    return Figure(text, said.format("/".join(place(row).values()), quantity, float(value)))
+    said = Markup('{} data-quantity="{}" data-value="{:.9g}"')
+    return Figure(text, said.format(of_cell(row), quantity, float(value)))
+
+
+def of_cell(row: Any) -> Markup:
+    """Return the attribute `data-cell`."""
+    return Markup(' data-cell="{}"').format(printable("/".join(place(row).values())))
 
 
 def place(row: Any) -> dict[str, str]:
@@ -73,7 +89,8 @@ class Column:
 
     `value` returns what is no column of the row. `quantity` is the figure's name on the page, where
     that is not `name`.
-    `detail` returns the second line; a flag is shown if its function holds.
+    `detail` returns the second line; a flag is shown if its function holds. With `apart` the text
+    tells rows apart, as keys do.
     """
 
     head: str
@@ -84,6 +101,7 @@ class Column:
     value: OfRow | None = None
     text: OfRow | None = None
     flags: Mapping[str, OfRow] = field(default_factory=dict)
+    apart: bool = False
     link: OfRow | None = None
 
     def figure(self, row: Any, qualifier: str = "") -> Figure | None:
@@ -189,11 +207,12 @@ class View:
     def _cells(self, row: Any, head: Sequence[TableCell]) -> list[TableCell]:
         """Return the cells of a row; without values its status is shown once."""
         known = place(row)
-        named = zip(self.keys, head, strict=True)
-        keys = [f"{one.text} {one.detail}".strip() for of, one in named if of.name not in known]
+        named = [*zip(self.keys, head, strict=True)]
+        named += [(column, column.cell(row)) for column in self.columns if column.apart]
+        apart = [f"{one.text} {one.detail}".strip() for of, one in named if of.name not in known]
         if self.across and self.across not in known:
-            keys.append(str(getattr(row, self.across)))
-        qualifier = f" ({', '.join(keys)})" if keys else ""
+            apart.append(str(getattr(row, self.across)))
+        qualifier = f" ({', '.join(apart)})" if apart else ""
         cells = [column.cell(row, qualifier) for column in self.columns]
         state = TableCell(fmt.words(getattr(row, "status", "")))
         alone = cells[:1] == [state] and set(cells) <= {state}

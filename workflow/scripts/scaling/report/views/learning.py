@@ -28,7 +28,6 @@ define(
     pair=Column("cell", text="{0.strategy}, {0.gpus} × {0.batch_size}".format, name="strategy"),
     recipes=Column("recipes", text="{0.first}, {0.second}".format, name="first"),
     recipes_apart=Column("points apart", points, interval("low", "high", 100), "difference"),
-    verdict=Column("verdict"),
     technique=Column("technique", words, attrgetter("options"), "remedy"),
     compared_with=Column("against", words),
     gain=Column(

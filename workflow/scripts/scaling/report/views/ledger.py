@@ -34,7 +34,6 @@ def bias(row: Any) -> str:
 
 
 define(
-    layer=Column("layer"),
     weight_range=Column(
         "range",
         text=equation("{} to {}", "weight_minimum", "weight_maximum", digits=3),

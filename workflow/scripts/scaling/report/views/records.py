@@ -16,12 +16,7 @@ OF_A_RUN = [
 """Columns of provenance.csv that differ between runs of one environment."""
 
 define(
-    severity=Column("severity"),
     message=Column("finding", fmt.words),
-    cells=Column("cells"),
-    found=Column("found"),
-    expected=Column("expected"),
-    property=Column("property"),
     value=Column(""),
 )
 

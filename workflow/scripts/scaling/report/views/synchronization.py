@@ -10,7 +10,6 @@ from scaling.tables.schema import StudyTables
 IDENTICAL = "identical"
 
 define(
-    sampler=Column("sampler"),
     set_epoch=Column("set_epoch", lambda called: "yes" if called else "no"),
     epochs=Column("epochs", whole),
     different=Column("different orders of a rank"),
@@ -20,12 +19,11 @@ define(
     way=Column("parallel mode", words),
     phase=Column("when", words),
     kind=Column("kind", words),
-    content=Column("content"),
+    content=Column("content", apart=True),
     messages=Column("messages", whole),
     bytes=Column("bytes", count),
     share_of_gradients=Column("of K", share, value=lambda row: row.bytes / row.gradient_bytes),
     buffers=Column("buffers", words),
-    parameters=Column("parameters"),
     hashes=Column("buffers on the ranks"),
     variance_drift_mean=Column(
         "running variances apart", percent, lambda row: percent(row.variance_drift_max)
