@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from scaling.claims.claim import Claim
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -65,12 +67,13 @@ APPENDIX = {
 """Parts below the questions, by the name of their tables: title and figure."""
 
 
-def answered(study: StudyTables, claims: Sequence[Claim]) -> list[dict[str, Any]]:
+def answered(
+    study: StudyTables, cells: pd.DataFrame, claims: Sequence[Claim]
+) -> list[dict[str, Any]]:
     """Return every question with its answer, verdict counts, claims and tables.
 
     The answer is None if it was not measured.
     """
-    cells = frames.cells(study)
     made = []
     for question in QUESTIONS:
         own = [claim for claim in claims if claim.question.startswith(question.name)]
@@ -116,7 +119,7 @@ def renderer(
             f"{missing[0]}; run them, or ask for a partial report with --partial"
         )
     cells = frames.cells(study)
-    questions = answered(study, claims)
+    questions = answered(study, cells, claims)
     mapped = cell_map.map_rows(cells, overview.recommended(study, cells)) if measured else []
     alone = [each["question"].name for each in questions if each["answer"]] == ["B"]
     return partial(
