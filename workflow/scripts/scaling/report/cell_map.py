@@ -29,7 +29,7 @@ APART = "trained apart"
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of the map; `colour` maps its value, or its logarithm, to a colour."""
+    """A metric of the map, the column that has it, and how its colour follows from it."""
 
     name: str
     label: str

@@ -187,12 +187,11 @@ def _scaling(cells: pd.DataFrame) -> Card:
     (name, best), *others = found
     gpus, speedup = int(best["gpus"].iloc[0]), best["speedup"]
     said = "Faster" if speedup.min() > 1 else "Slower" if speedup.max() < 1 else "Not always faster"
-    ends = {
-        str(end): end for row in _ends(best, "efficiency") for end in [printed(row, "efficiency")]
-    }
-    text: list[str | Figure] = [f"{name}: ", *ends.values(), " efficient."]
-    if len(ends) > 1:
-        text.insert(2, " to ")
+    low, high = (printed(row, "efficiency") for row in _ends(best, "efficiency"))
+    text: list[str | Figure] = [f"{name}: ", low]
+    if str(low) != str(high):
+        text += [" to ", high]
+    text += [" efficient."]
     if speedup.max() > gpus:
         text += [f" Above {gpus}× the GPUs alone cannot be the cause."]
     for other, rows in others[:3]:

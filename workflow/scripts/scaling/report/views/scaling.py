@@ -89,16 +89,17 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     found = [timed.iloc[:0]]
     for _, _, own in by_configuration(timed):
         alone = own[own["gpus"] == 1]
-        best = fastest(alone[alone["good"]]) or fastest(alone)
+        best: Any = fastest(alone[alone["good"]]) or fastest(alone)
         same = own[own["batch_size"] == best.batch_size].sort_values("gpus") if best else alone
         if len(same) < 2 or same["speedup"].iloc[-1] <= 1:
             continue
-        seconds = own.set_index(["gpus", "batch_size"])["epoch_seconds"]
-        split = [seconds.get((n, best.batch_size // n)) for n in same["gpus"]]
-        double = same.tail(1).assign(startup_seconds=math.nan, extrapolated=True)
+        split = own[own["gpus"] * own["batch_size"] == best.batch_size].set_index("gpus")
+        same = same.assign(same_global_seconds=same["gpus"].map(split["epoch_seconds"]))
+        unknown = dict.fromkeys(("startup_seconds", "same_global_seconds"), math.nan)
+        double = same.tail(1).assign(**unknown, extrapolated=True)
         double[["gpus", "speedup"]] *= 2
         double["epoch_seconds"] /= 2
-        found += [same.assign(same_global_seconds=split), double]
+        found += [same, double]
     return pd.concat(found)
 
 
