@@ -3,6 +3,7 @@
 from operator import attrgetter, itemgetter
 
 from scaling.core.numbers import percent, words
+from scaling.report.frames import SEVERITIES
 from scaling.report.quantities import whole
 from scaling.report.table import Column, View
 
@@ -15,11 +16,14 @@ PRINTED_HEADS = {
     "bandwidth_gb_per_s": "GB/s",
     "utilization_percent": "utilization, %",
 }
+CAUSE = Column("cause", words, name="cause")
+WHAT = Column("what happened", name="sentence")
 CELL = "{0.strategy}, {0.gpus} × {0.batch_size}".format
 
 
-def _variants(names: str) -> str:
-    return words(names).replace("+", " + ")
+def _texts(names: str) -> list[Column]:
+    """Return columns that are headed by their names."""
+    return [Column(name, name=name) for name in names.split()]
 
 
 OF_A_STUDY = [
@@ -27,17 +31,11 @@ OF_A_STUDY = [
         "causes",
         "Findings",
         itemgetter("causes"),
+        [Column("no.", name="number"), Column("severity", name="name"), CAUSE],
         [
-            Column("no.", name="number"),
-            Column("severity", name="name"),
-            Column("cause", words, name="cause"),
-        ],
-        [
-            Column("what happened", name="sentence"),
+            WHAT,
             Column("cells (GPUs x b)", name="places", text="{0.strategy}: {0.places}".format),
-            Column("explains", name="explains"),
-            Column("found", name="found"),
-            Column("expected", name="expected"),
+            *_texts("explains found expected"),
         ],
     ),
     View(
@@ -54,11 +52,11 @@ OF_A_STUDY = [
         "quantization",
         "Int8 quantization as printed",
         itemgetter("printed_quantization"),
-        [Column("stage", name="stage")],
+        _texts("stage"),
         [
             Column("accuracy", "{} %".format, name="accuracy_percent"),
-            Column("where", name="where"),
-            Column("our variants", _variants, name="variants"),
+            *_texts("where"),
+            Column("our variants", lambda of: words(of).replace("+", " + "), name="variants"),
             Column("their range, %", name="ranges"),
             Column("points beyond", name="beyond"),
         ],
@@ -82,25 +80,16 @@ OF_ALL = [
         itemgetter("overview"),
         [Column("study", name="study", link=attrgetter("link"))],
         [
-            Column("folder", name="folder"),
-            Column("cells", whole, name="cells"),
-            Column("errors", whole, name="error"),
-            Column("warnings", whole, name="warning"),
-            Column("remarks", whole, name="info"),
-            Column("causes", name="causes"),
-            Column("points", name="points"),
+            *_texts("folder cells"),
+            *(Column(f"{name}s", whole, name=key) for key, name in SEVERITIES.items()),
+            *_texts("causes points"),
         ],
     ),
     View(
         "mistakes",
         "Causes, and where they occur",
         itemgetter("mistakes"),
-        [Column("cause", words, name="cause")],
-        [
-            Column("gravity", name="severity"),
-            Column("what happened", name="sentence"),
-            Column("studies", name="studies"),
-            Column("where", name="where"),
-        ],
+        [CAUSE],
+        [Column("gravity", name="severity"), WHAT, *_texts("studies where")],
     ),
 ]

@@ -176,8 +176,9 @@ def _speedup_span(cells: pd.DataFrame) -> Text:
     """Return `1.83–1.98×`, figures of the two cells at the ends."""
     low, high = _ends(cells, "speedup")
     most = printed(high, "speedup", fmt.times)
-    fewer = [] if len(cells) == 1 else [printed(low, "speedup", fmt.significant), "–"]
-    return Text([*fewer, most])
+    if len(cells) == 1:
+        return Text([most])
+    return Text([printed(low, "speedup", fmt.significant), "–", most])
 
 
 def _scaling(cells: pd.DataFrame) -> Card:

@@ -14,11 +14,11 @@ from scaling.tables.schema import StudyTables
 INT32 = 2**31 - 1
 
 
-def equation(pattern: str, *names: str, digits: int = 5) -> Callable[[Any], str]:
+def equation(pattern: str, names: str, digits: int = 5) -> Callable[[Any], str]:
     """Return a text: `pattern` filled with columns, for a pocket calculator; "" if one is empty."""
 
     def said(row: Any) -> str:
-        values = [getattr(row, name) for name in names]
+        values = [getattr(row, name) for name in names.split()]
         known = not any(map(pd.isna, values))
         return pattern.format(*(significant(value, digits) for value in values)) if known else ""
 
@@ -30,49 +30,35 @@ def bias(row: Any) -> str:
     if row.largest_bias == 0:
         return "no bias"
     result = f"round({{}} × {{}}) = {fixed(row.bias_steps, 0)}"
-    return equation(result, "largest_bias", "accumulator_scale")(row)
+    return equation(result, "largest_bias accumulator_scale")(row)
 
+
+def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
+    """Return a column of an `equation`; the value is the column called `name`."""
+    return Column(head, name=name, text=equation(pattern, names, digits))
+
+
+REACH = "{} ± {}"
+N_W = "127 / {} = {}", "weight_amax weight_scale"
 
 define(
-    weight_range=Column(
-        "range",
-        text=equation("{} to {}", "weight_minimum", "weight_maximum", digits=3),
-        name="weight_amax",
-    ),
-    weight_mean=Column(
-        "mean ± 3σ", text=equation("{} ± {}", "weight_mean", "weight_reach", digits=3)
-    ),
+    weight_range=formula("range", "{} to {}", "weight_minimum weight_maximum", "weight_amax", 3),
+    weight_mean=formula("mean ± 3σ", REACH, "weight_mean weight_reach", digits=3),
     weight_amax_in_reaches=Column(
         "largest over 3σ", times, value=lambda row: row.weight_amax / row.weight_reach
     ),
-    levels=Column(
-        "n_W, levels per unit",
-        text=equation("127 / {} = {}", "weight_amax", "weight_scale"),
-        name="weight_scale",
-    ),
+    levels=formula("n_W, levels per unit", *N_W, "weight_scale"),
     weight_clipped_share=Column("clipped", share),
     weight_sqnr_db=Column("SQNR, dB", significant),
     float32_bytes=Column("float32", data),
     packed_bytes=Column("packed", data),
-    output_range=Column(
-        "range",
-        text=equation("{} to {}", "output_minimum", "output_maximum", digits=3),
-        name="amax",
-    ),
-    output_mean=Column(
-        "mean ± 3σ", text=equation("{} ± {}", "output_mean", "output_reach", digits=3)
-    ),
-    weight_scale=Column("n_W", text=equation("127 / {} = {}", "weight_amax", "weight_scale")),
-    pixel_scale=Column("n_in", text=equation("127 / {} = {}", "amax", "pixel_scale")),
-    accumulator_scale=Column(
-        "S", text=equation("{} × {} = {}", "weight_scale", "input_scale", "accumulator_scale")
-    ),
-    output_scale=Column(
-        "o", text=equation("127 / ({} × {}) = {}", "accumulator_scale", "amax", "output_scale")
-    ),
-    passed_scale=Column(
-        "next A", text=equation("{} × {} = {}", "accumulator_scale", "output_scale", "passed_scale")
-    ),
+    output_range=formula("range", "{} to {}", "output_minimum output_maximum", "amax", 3),
+    output_mean=formula("mean ± 3σ", REACH, "output_mean output_reach", digits=3),
+    weight_scale=formula("n_W", *N_W),
+    pixel_scale=formula("n_in", "127 / {} = {}", "amax pixel_scale"),
+    accumulator_scale=formula("S", "{} × {} = {}", "weight_scale input_scale accumulator_scale"),
+    output_scale=formula("o", "127 / ({} × {}) = {}", "accumulator_scale amax output_scale"),
+    passed_scale=formula("next A", "{} × {} = {}", "accumulator_scale output_scale passed_scale"),
     clipped_share_test=Column("clipped, test", share),
     sqnr_after_relu_db=Column("SQNR, dB", significant),
     largest_bias=Column("of the largest b", text=bias),
