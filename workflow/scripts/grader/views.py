@@ -80,7 +80,8 @@ OF_ALL = [
         itemgetter("overview"),
         [Column("study", name="study", link=attrgetter("link"))],
         [
-            *_texts("folder cells"),
+            *_texts("folder"),
+            Column("cells", whole, name="cells"),
             *(Column(f"{name}s", whole, name=key) for key, name in SEVERITIES.items()),
             *_texts("causes points"),
         ],
