@@ -168,9 +168,7 @@ define(
     # Its parts, and what travels.
     compute_seconds=Column("compute and idle", significant),
     communication_seconds=Column(
-        "communication",
-        significant,
-        flags={"below 0": lambda row: row.communication_seconds < 0},
+        "communication", significant, flags={"below 0": lambda row: row.communication_seconds < 0}
     ),
     estimated_communication_seconds=Column(
         "", significant, name="communication_seconds", flags=NOISE
@@ -202,9 +200,7 @@ define(
     message_kind=Column("what", words, name="kind"),
     message_seconds=Column("µs", scaled(1e6), span("seconds", scaled(1e6)), name="seconds"),
     busbw_gb_per_s=Column(
-        "bus bandwidth, GB/s",
-        significant,
-        flags={"wrong result": lambda row: not row.correct},
+        "bus bandwidth, GB/s", significant, flags={"wrong result": lambda row: not row.correct}
     ),
     # Accuracies.
     epoch=Column("epochs", whole),

@@ -6,16 +6,7 @@ import pandas as pd
 
 from scaling.config.scheme import MISTAKES, STAGES, Scheme
 from scaling.core.numbers import data, plural, times, words
-from scaling.report.quantities import (
-    NOISE,
-    count,
-    define,
-    fixed,
-    scaled,
-    span,
-    view,
-    whole,
-)
+from scaling.report.quantities import NOISE, count, define, fixed, scaled, span, view, whole
 from scaling.report.table import Column
 from scaling.tables.experiments.quantization_cost import (
     STANDARD_ERRORS,
@@ -25,9 +16,7 @@ from scaling.tables.experiments.quantization_cost import (
     low_bits,
     method,
 )
-from scaling.tables.experiments.quantization_cost import (
-    bits as bits_of,
-)
+from scaling.tables.experiments.quantization_cost import bits as bits_of
 from scaling.tables.experiments.quantization_diagnostics import DIAGNOSTICS
 from scaling.tables.schema import StudyTables
 

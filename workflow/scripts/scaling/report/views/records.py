@@ -15,10 +15,7 @@ OF_A_RUN = [
 ]
 """Columns of provenance.csv that differ between runs of one environment."""
 
-define(
-    message=Column("finding", fmt.words),
-    value=Column(""),
-)
+define(message=Column("finding", fmt.words), value=Column(""))
 
 
 @view("audit", "Findings", "severity message", "cells found expected")

@@ -29,8 +29,7 @@ define(
         "running variances apart", percent, lambda row: percent(row.variance_drift_max)
     ),
     lowest=Column(
-        "test accuracy by rank",
-        text=lambda row: f"{percent(row.lowest)} to {percent(row.highest)}",
+        "test accuracy by rank", text=lambda row: f"{percent(row.lowest)} to {percent(row.highest)}"
     ),
 )
 
