@@ -18,6 +18,7 @@ def test_a_stored_study_yields_what_it_did(study):
     assert snapshots.compare(study, snapshots.texts(study, results)) == []
     for path in results.glob("report.html"):
         page = Page(path.read_text(encoding="utf-8"))
+        assert page.contradictions() == []
         assert page.visible_words <= 1500 and page.words <= 8000, (page.visible_words, page.words)
 
 

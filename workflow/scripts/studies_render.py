@@ -1,6 +1,7 @@
 """Render the index of the stored studies, from the tables of their replays."""
 
 from collections import Counter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,29 @@ from scaling.core import command_line, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.report import frames, overview, page, provenance
-from scaling.report.table import tables
+from scaling.report.table import Column, View, tables
 from scaling.tables import schema
 
+
+def _command(row: Any) -> str:
+    return "" if row.link else f"make replay STUDY={row.study}"
+
+
 COLUMNS = ["headline", "cells", "run", "scales", "verdicts", "CPU", "Commit", "measured"]
+VIEW = View(
+    "studies",
+    "Studies, what they found, and where",
+    lambda rows: pd.DataFrame(rows, columns=["study", "link", *COLUMNS]),
+    [Column("study", detail=_command, name="study", link=attrgetter("link"))],
+    [
+        Column("measured on", detail=attrgetter("CPU"), name="headline"),
+        Column("cells", name="cells"),
+        Column("first to look at", name="run"),
+        Column("more GPUs", name="scales"),
+        Column("claims", name="verdicts"),
+        Column("commit", detail=attrgetter("measured"), name="Commit"),
+    ],
+)
 
 
 def _row(config: Path, shared: Path) -> dict[str, Any]:
@@ -56,7 +76,5 @@ def main(folder: Path, results: Path, template: Path) -> None:
         except UserError as error:
             row = {"headline": f"cannot be shown: {error}"}
         rows.append({"study": config.parent.name, "link": link, **row})
-    frame = pd.DataFrame(rows, columns=["study", "link", *COLUMNS])
-    shown = tables("studies", lambda _: frame)
-    html = page.render(template, count=len(rows), tables=shown)
+    html = page.render(template, count=len(rows), tables=tables([VIEW], rows))
     files.write_text(results / "studies.html", html)

@@ -64,7 +64,7 @@ rule published_render:
     input:
         sources=PUBLISHED.files(),
         networks=f"{OURS}studies/published/lab_networks.csv",
-        texts=[*FORMULAS, f"{GRADER}/tables.yaml"],
+        texts=FORMULAS,
         figure=rules.tables_comparison.output.figure,
         template=f"{GRADER}/published.html.j2",
         shared=TEMPLATE,

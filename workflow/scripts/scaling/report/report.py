@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from scaling.claims.claim import SYMBOLS, Claim, Findings
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -14,6 +16,7 @@ from scaling.figures.registry import FIGURES
 from scaling.report import cell_map, frames, overview, page, provenance
 from scaling.report import cells as cell_pages
 from scaling.report.table import tables
+from scaling.report.views import PARTS
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
@@ -62,12 +65,11 @@ APPENDIX = {
 """Parts below the questions, by the name of their tables: title and figure."""
 
 
-def answered(study: StudyTables, findings: Findings) -> list[dict[str, Any]]:
+def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[dict[str, Any]]:
     """Return every question with its answer, verdict counts, claims and tables.
 
     The answer is None if it was not measured.
     """
-    frame = partial(frames.frame, study)
     made = []
     for question in QUESTIONS:
         own = [claim for claim in findings.claims if claim.question.startswith(question.name)]
@@ -79,7 +81,7 @@ def answered(study: StudyTables, findings: Findings) -> list[dict[str, Any]]:
                 "answer": answer,
                 "counts": [(verdict, counts[verdict]) for verdict in SYMBOLS if counts[verdict]],
                 "claims": claim_table(own if answer else []),
-                "tables": tables(question.name, frame) if answer else [],
+                "tables": tables(PARTS[question.name], study, cells) if answer else [],
             }
         )
     return made
@@ -121,8 +123,8 @@ def renderer(
             f"{missing[0]}; run them, or ask for a partial report with --partial"
         )
     cells = frames.cells(study)
-    frame = partial(frames.frame, study)
-    questions = answered(study, findings)
+    questions = answered(study, cells, findings)
+    mapped = cell_map.map_rows(cells, overview.recommended(study, cells)) if measured else []
     alone = [each["question"].name for each in questions if each["answer"]] == ["B"]
     return partial(
         page.render,
@@ -137,8 +139,9 @@ def renderer(
         replayed_from=replayed_from,
         cards=overview.cards(study, cells),
         metrics=cell_map.METRICS,
-        batch_sizes=sorted(cells["batch_size"].unique()),
-        map=cell_map.map_rows(cells, overview.recommended(study, cells)) if measured else [],
+        recommended=overview.RECOMMENDED,
+        batch_sizes=sorted({size for _, row in mapped for size in row}),
+        map=mapped,
         recipes=provenance.recipes(study),
         questions=questions,
         of_the_lab=provenance.of_the_lab(study),
@@ -148,7 +151,7 @@ def renderer(
         appendix=[
             (name, title, figure, found)
             for name, (title, figure) in APPENDIX.items()
-            if not (alone and name == "limits") and (found := tables(name, frame))
+            if not (alone and name == "limits") and (found := tables(PARTS[name], study, cells))
         ],
         topology=study.topology,
         cells=cell_pages.pages(study, cells, runs, Path(replayed_from or "", "logs"))
