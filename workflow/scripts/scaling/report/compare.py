@@ -10,6 +10,7 @@ import pandas as pd
 
 from scaling.claims.phrases import label
 from scaling.config import stored
+from scaling.config.keys import EMPTY
 from scaling.core import grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
