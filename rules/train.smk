@@ -59,7 +59,7 @@ if OWN := [name for name, own in config["recipes"].items() if "command" in own]:
         resources:
             **TIMED,
         params:
-            code=digest("train_command"),
+            code=measuring("train_command"),
             files=lambda wildcards: told.files(config, wildcards.recipe),
             nodes=TIMED["nodes"],
             repeat=lambda wildcards: wildcards.repeat.rpartition("~")[2] or 0,

@@ -8,11 +8,12 @@ r"""Run a user's own training command as one cell of the grid, and write its rec
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from scaling.command import own_trainer
+from scaling.command.own_trainer import OwnRun
 from scaling.core import command_line, environment
 from scaling.core.errors import program
 from scaling.core.records.run import RUN
-from scaling.launch import own_trainer, supervisor
-from scaling.launch.own_trainer import OwnRun
+from scaling.launch import supervisor
 
 
 @dataclass(frozen=True, kw_only=True)

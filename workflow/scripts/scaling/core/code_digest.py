@@ -16,6 +16,7 @@ MEASURING = (
     *("data/", "models/", "training/", "instruments/"),
     *("convergence/", "synchronization/", "quantization/"),
     # Data of ranks, meanings of options, counters.
+    "command/",
     *("launch/measure", "launch/ranks", "launch/run_spec", "launch/supervisor"),
     *("registry/eager", "registry/resident", "registry/update_rule"),
     *("config/scheme", "config/technique"),

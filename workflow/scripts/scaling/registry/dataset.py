@@ -42,5 +42,5 @@ DATASETS = Registry[Dataset](
     ),
     SYNTHETIC,
     # Of a user's own command: nothing is prepared.
-    Dataset(name="own", read=Reference("scaling.launch.own_trainer:run")),
+    Dataset(name="own", read=Reference("scaling.command.own_trainer:run")),
 )

@@ -107,6 +107,6 @@ OWN = Strategy(
     replicates=False,
     needs_gpu=False,
     spans_nodes=True,
-    wrap=Reference("scaling.launch.own_trainer:run"),
+    wrap=Reference("scaling.command.own_trainer:run"),
 )
 STRATEGIES = Registry[Strategy]("strategy", Strategy, DDP, DP, FSDP, ZERO1, OWN)

@@ -162,9 +162,7 @@ def configuration(_: pd.DataFrame, a: Side, b: Side) -> pd.DataFrame:
     Keys of other parts than scaling, which no time of a cell depends on, are last.
     """
     both = {what: (a.facts[what], b.facts[what]) for what in a.facts if what in b.facts}
-    apart = {
-        section for part in keys_of.PARTS if part != "scaling" for section in keys_of.EMPTY[part]
-    }
+    apart = {section for part, own in EMPTY.items() if part != "scaling" for section in own}
     keys = [*a.settings, *b.settings] if a.settings and b.settings else []
     for key in sorted(keys, key=lambda key: key.partition(".")[0] in apart):
         both[key] = (a.settings.get(key, "not set"), b.settings.get(key, "not set"))

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from scaling.command.printed_epochs import PrintedEpochs
 from scaling.core.errors import UserError
-from scaling.launch.printed_epochs import PrintedEpochs
 
 
 def epochs_of(*lines, wanted=2):

@@ -5,11 +5,11 @@ from dataclasses import replace
 import psutil
 import pytest
 
+from scaling.command import own_trainer
+from scaling.command.own_trainer import OwnRun
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
 from scaling.core.records.run import RUN
-from scaling.launch import own_trainer
-from scaling.launch.own_trainer import OwnRun
 
 EPOCHS = """
 import time

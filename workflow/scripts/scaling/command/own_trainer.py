@@ -1,7 +1,7 @@
 """Run a user's own training command as a cell of the grid, and record what it prints.
 
 The command starts its processes itself. Times and losses are what it prints
-(`scaling.launch.printed_epochs`); busy time, energy and memory are read from outside.
+(`scaling.command.printed_epochs`); busy time, energy and memory are read from outside.
 """
 
 import hashlib
@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from scaling.command.from_outside import FromOutside
+from scaling.command.printed_epochs import Printed, PrintedEpochs
 from scaling.core import environment
 from scaling.core.environment import Device
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
@@ -24,10 +26,8 @@ from scaling.core.grid import Cell
 from scaling.core.records.fields import Status
 from scaling.core.records.run import EpochRow, RunRecord
 from scaling.core.settling import settling
-from scaling.instruments.from_outside import FromOutside
 from scaling.launch import launcher, lease, outcome
 from scaling.launch.launcher import ProcessResult
-from scaling.launch.printed_epochs import Printed, PrintedEpochs
 from scaling.registry import command
 
 CLIENT = Path(__file__).parents[3] / "client"

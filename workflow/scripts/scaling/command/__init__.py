@@ -1,0 +1,1 @@
+"""A user's own training command as a cell of the grid."""
