@@ -7,29 +7,26 @@ from itertools import combinations, product
 
 import numpy as np
 
-from grader.cells import FORMULAS, Cells
-from grader.definitions import AROUND, BANDWIDTH, SUSPECTS, Slip, Verdict, slips
-from grader.intervals import FUZZ, Interval, of
+from grader.cells import FORMULAS, UNKNOWN, Cells
+from grader.definitions import BANDWIDTH, Verdict
+from grader.intervals import FUZZ, Interval
+from grader.mistakes import MISTAKES, SUSPECTS, Slip, slips
 from grader.study import PRINTED, TIMES
 
-CHANCE = 0.05
+CHANCE = -math.log(0.05)
 """A cause is named that explains figures which luck would explain more seldom than this."""
 SPREAD = 4.0
 """A figure that is wrong for no known reason may be anywhere within a factor of e⁴."""
 LARGE = 1000
 """Of a study with more cells none are tried as exchanged, nor a time of one as wrong."""
-BOTH = [("epoch_seconds", "T", "W"), ("epoch_seconds_without_loading", "W", "T")]
-"""Each time, its name in formulas.yaml, and that of the other one."""
-FROM_TIMES = list(FORMULAS["implied"])
-Wrong = dict[str, np.ndarray]
-
-
 ROWS = {
     "rows_swapped": [*TIMES, *PRINTED],
     "times_swapped": TIMES,
     "figures_swapped": list(PRINTED),
 }
 """What two cells may have exchanged, the likelier the later."""
+Wrong = dict[str, np.ndarray]
+"""Figures of each quantity, as true or false for each cell."""
 
 
 @dataclass(frozen=True)
@@ -51,30 +48,24 @@ class Cause:
     weight: float = 0.0
 
 
-def causes(cells: Cells, found: dict[str, Verdict]) -> list[Cause]:
-    """Every cause, the one that explains most figures first; then what no cause explains."""
+def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
+    """Every cause, the one that explains most figures first, and what none explains."""
     wrong = {name: one.wrong.copy() for name, one in found.items()}
-    blank = {name: one.open & bool(one.unchecked) for name, one in found.items()}
+    blank = {name: one.blank.copy() for name, one in found.items()}
     tried = {
         name: [
             (slip, math.log(rank), meets, -np.log(_luck(one.said, slip.values)))
-            for rank, slip in enumerate(slips(cells, one), start=2)
+            for rank, slip in enumerate(slips(one), start=2)
             if ((meets := one.said.meets(slip.values)) & (wrong[name] | blank[name])).any()
         ]
         for name, one in found.items()
         if (wrong[name] | blank[name]).any()
     }
-    named = []
+    named = list[Cause]()
     while any(each.any() for each in [*wrong.values(), *blank.values()]):
-        options = [
-            *_of_rows(cells, found, wrong),
-            *_of_times(cells, found, wrong),
-            *(
-                cause
-                for name, options in tried.items()
-                for cause in _of_slips(cells, found[name], options, wrong[name], blank[name])
-            ),
-        ]
+        options = [*_of_rows(found, wrong), *_of_times(found, wrong)]
+        for name, slipped in tried.items():
+            options += _of_slips(found[name], slipped, wrong[name], blank[name])
         if not options:
             break
         best = max(options, key=lambda cause: cause.weight)
@@ -82,23 +73,10 @@ def causes(cells: Cells, found: dict[str, Verdict]) -> list[Cause]:
         for name, resolved in best.resolved.items():
             wrong[name] &= ~resolved
             blank[name] &= ~resolved
-    for name, one in found.items():
-        near = one.said.near(one.values[0])
-        beyond = {
-            f"unexplained;{words}": cells.evaluate(formula)
-            for words, formula in FORMULAS["impossible"].get(name, {}).items()
-        }
-        left = {**beyond, "nearly": near, "unexplained": ~near}
-        for words, place in left.items():
-            rest = wrong[name] & place
-            wrong[name] &= ~place
-            if rest.any():
-                named.append(_explained(cells, Slip(words, one.values[0]), rest, one, rest))
-    return named
+    return named, wrong
 
 
 def _of_slips(
-    cells: Cells,
     one: Verdict,
     tried: list[tuple[Slip, float, np.ndarray, np.ndarray]],
     wrong: np.ndarray,
@@ -108,8 +86,8 @@ def _of_slips(
 
     Figures without a definition (`blank`) have to agree on a slip.
     """
-    suspects = wrong | blank
-    best, most = None, -math.log(CHANCE)
+    suspects, cells = wrong | blank, one.cells
+    best, most = None, CHANCE
     for slip, among, meets, surprise in tried:
         explained = suspects & meets
         if explained.sum() < (2 if blank.any() else 1):
@@ -121,7 +99,7 @@ def _of_slips(
         slip, explained = best
         if explained.sum() > 1:
             explained = explained | (suspects & one.said.near(slip.values))
-        yield _explained(cells, slip, explained, one, suspects)
+        yield _explained(slip, explained, one, suspects)
         return
     surprise = np.zeros(len(suspects))
     for index in np.flatnonzero(wrong)[:SUSPECTS]:
@@ -134,34 +112,26 @@ def _of_slips(
             luck = _luck(said, one.values[0])[hits].min()
             surprise[index] = -np.log(min(1.0, luck * same.sum()))
     other = surprise > 0
-    if other.any() and _beyond_luck(surprise, other, suspects) > -math.log(CHANCE):
-        yield _explained(cells, Slip("another_row", one.values[0]), other, one, suspects)
+    if other.any() and _beyond_luck(surprise, other, suspects) > CHANCE:
+        yield _explained(Slip("another_row", one.values[0]), other, one, suspects)
 
 
 def _beyond_luck(surprise: np.ndarray, explained: np.ndarray, suspects: np.ndarray) -> float:
     """How unlikely it is, as -log, that so many of the suspects are explained by luck alone."""
-    m, k = int(suspects.sum()), int(explained.sum())
-    choices = math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1)
-    return float(surprise[explained].sum()) - choices
+    return float(surprise[explained].sum()) - math.log(math.comb(suspects.sum(), explained.sum()))
 
 
-def _explained(
-    cells: Cells, slip: Slip, explained: np.ndarray, one: Verdict, suspects: np.ndarray
-) -> Cause:
+def _explained(slip: Slip, explained: np.ndarray, one: Verdict, suspects: np.ndarray) -> Cause:
     # What concerns one of several batch sizes may as well be its T(1,b).
+    cells = one.cells
     known = one.said.known & (cells.gpus > 1)
     alone = len(set(cells.batch[explained])) == 1 < len(set(cells.batch[known]))
     alone &= not (one.said.meets(slip.values) | ~known).all()
+    weight = float(explained.sum()) - 0.75 * alone
+    given = {"found": one.said, "expected": one.values[0], "resolved": {one.quantity: explained}}
+    total = int(suspects.sum())
     return Cause(
-        slip.name,
-        explained,
-        one.quantity,
-        slip.rule,
-        one.said,
-        one.values[0],
-        int(suspects.sum()),
-        {one.quantity: explained},
-        float(explained.sum()) - 0.75 * alone,
+        slip.name, explained, one.quantity, slip.rule, suspects=total, weight=weight, **given
     )
 
 
@@ -173,21 +143,23 @@ def _luck(said: Interval, value: Interval) -> np.ndarray:
     return np.clip(np.where(np.isnan(share), 1.0, share), 1e-6, 1.0)
 
 
-def _of_rows(cells: Cells, found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
+def _of_rows(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
     """Two cells whose times, figures or both stand in each other's row."""
-    total = sum(int(each.sum()) for each in wrong.values())
+    cells = found["speedup"].cells
     for i, j in combinations(_suspects(cells, wrong), 2):
         if cells.gpus[i] != cells.gpus[j] and cells.batch[i] != cells.batch[j]:
             continue
         for bonus, (name, columns) in enumerate(ROWS.items()):
-            changed = cells.changed(columns, [i, j], [j, i])
-            resolved = _resolved(changed, found, wrong)
-            count = sum(int(each.sum()) for each in resolved.values())
-            if count >= 2:
+            resolved = _resolved(cells.changed(columns, [i, j], [j, i]), found, wrong)
+            if (count := _count(resolved)) >= 2:
                 place = np.isin(np.arange(len(cells.gpus)), [i, j])
-                rule = f"{cells.gpus[j]} x {cells.batch[j]}"
                 weight = count + 0.3 + 0.1 * bonus
-                yield Cause(name, place, "", rule, None, None, total, resolved, weight)
+                total = _count(wrong)
+                yield Cause(name, place, suspects=total, resolved=resolved, weight=weight)
+
+
+def _count(figures: Wrong) -> int:
+    return sum(int(each.sum()) for each in figures.values())
 
 
 def _suspects(cells: Cells, wrong: Wrong) -> list[int]:
@@ -209,39 +181,40 @@ def _resolved(changed: Cells, found: dict[str, Verdict], wrong: Wrong) -> Wrong:
     return resolved
 
 
-def _of_times(cells: Cells, found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
+def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
     """A time that at least two figures contradict, and agree on what it was.
 
     As good as a second figure are the range of the cell's epochs, and that its other time is wrong
     by the same factor.
     """
-    total = sum(int(each.sum()) for each in wrong.values())
-    suspects, n, spread = _suspects(cells, wrong), cells.gpus, cells.names["range"]
-    implied = {letter: _implied(cells, found, letter, wrong) for letter in "TW"}
-    every = {letter: _implied(cells, found, letter) for letter in "TW"} if suspects else {}
-    for index, (column, letter, other) in product(suspects, BOTH):
-        own, place, time = cells.names[letter], np.arange(len(n)) == index, "T"
+    cells = found["speedup"].cells
+    suspects, n, names = _suspects(cells, wrong), cells.gpus, cells.names
+    implied = {letter: _implied(found, letter, wrong) for letter in "TW"}
+    every = {letter: _implied(found, letter) for letter in "TW"} if suspects else {}
+    for index, (column, letter, other) in product(suspects, zip(TIMES, "TW", "WT", strict=False)):
+        own, place, time = names[letter], np.arange(len(n)) == index, "T"
         same = place
         if n[index] == 1:
             same, time = (cells.batch == cells.batch[index]) & (n > 1), "T1"
         evidence = [(each, same) for each in implied[letter][time]]
         beside = _agreed([(each, same) for each in every[other][time]])
         if beside.known.all():
-            evidence.append((own * (beside / cells.names[other]) * AROUND, place))
+            evidence.append((own * (beside / names[other]) * names["around"], place))
         if letter == "T":
-            evidence.append((spread, place & ~spread.meets(own)))
+            evidence.append((names["range"], place & ~names["range"].meets(own)))
         agreed = _agreed(evidence, least=2)
         if agreed.known.all():
-            changed = cells.with_time(column, index, agreed)
+            changed = cells.with_time(column, place, agreed)
             resolved = _resolved(changed, found, wrong)
-            if count := sum(int(each.sum()) for each in resolved.values()):
+            if count := _count(resolved):
                 name, rule = _time_slip(cells, own, index, agreed)
-                to = changed.columns[column]
-                yield Cause(name, place, column, rule, own, to, total, resolved, count - 0.5)
+                given = {"found": own, "expected": changed.columns[column], "resolved": resolved}
+                total = _count(wrong)
+                yield Cause(name, place, column, rule, suspects=total, weight=count - 0.5, **given)
 
 
 def _implied(
-    cells: Cells, found: dict[str, Verdict], letter: str, wrong: Wrong | None = None
+    found: dict[str, Verdict], letter: str, wrong: Wrong | None = None
 ) -> dict[str, list[Interval]]:
     """What the wrong figures by times of one kind say of T(1,b) and T(N,b).
 
@@ -249,15 +222,16 @@ def _implied(
     """
     implied = {"T1": list[Interval](), "T": list[Interval]()}
     rates, moved = found[BANDWIDTH], found["communication_seconds"]
-    again = cells.evaluate(rates.source, moving=rates.said) * rates.constant
+    cells = rates.cells
+    times = {"T": cells.names[letter], "T1": cells.names[f"{letter}1"]}
+    again = cells.evaluate(rates.formula, moving=rates.said)
     again = again.where(rates.agrees, again * np.nan)
-    for name, formulas in FORMULAS["implied"].items() if cells.names[letter].known.any() else ():
+    for name, formulas in FORMULAS["implied"].items() if times["T"].known.any() else ():
         one = found[name]
         place = one.wrong if wrong is None else wrong[name]
         for said, (time, formula) in product([one.said, again], formulas.items()):
-            if letter in one.source and (said is one.said or one is moved):
+            if letter in one.formula and (said is one.said or one is moved):
                 value = said.where(place, said * np.nan)
-                times = {"T": cells.names[letter], "T1": cells.names[f"{letter}1"]}
                 implied[time].append(cells.evaluate(formula, value=value, **times))
     return implied
 
@@ -270,16 +244,17 @@ def _agreed(evidence: list[tuple[Interval, np.ndarray]], least: int = 1) -> Inte
     )
     known = ~np.isnan(lows)
     if known.sum() < least or lows[known].max() > highs[known].min():
-        return of(np.nan)
+        return UNKNOWN
     return Interval(lows[known].max(), highs[known].min())
 
 
-def _time_slip(cells: Cells, times: Interval, index: int, time: Interval) -> tuple[str, str]:
-    for name, factors in FORMULAS["time_slips"].items():
-        for factor in factors:
-            if (times * factor).meets(time)[index]:
-                return name, f"{1 / factor:.0f}"
-    for other in np.flatnonzero(times.meets(time)):
+def _time_slip(cells: Cells, own: Interval, index: int, time: Interval) -> tuple[str, str]:
+    """The mistake that made a time of another one, and its rule."""
+    for name, mistake in MISTAKES.items():
+        for rule, formula in mistake.formulas.get("time", []):
+            if cells.evaluate(formula, value=own).meets(time)[index]:
+                return name, rule
+    for other in np.flatnonzero(own.meets(time)):
         same = cells.gpus[other] == cells.gpus[index] or cells.batch[other] == cells.batch[index]
         if other != index and same:
             return "time_of_another", f"{cells.gpus[other]} x {cells.batch[other]}"

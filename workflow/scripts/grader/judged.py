@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from grader.findings import MISTAKES
+from grader.mistakes import MISTAKES
 from grader.study import CIFAR10_TRAIN_IMAGES, PRINTED, PublishedStudy, by_name, folders
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
@@ -139,7 +139,7 @@ def index(rows: Iterable[dict[str, Any]], studies: Sequence[Judged]) -> list[Tab
     occurring = [
         {
             **{"cause": name, "severity": SEVERITIES[MISTAKES[name].severity]},
-            **{"sentence": MISTAKES[name].sentence.replace("{rule}", "another")},
+            **{"sentence": MISTAKES[name].sentence.replace("{rule}", "…")},
             **{"where": ", ".join(same["study"][:SHOWN_CELLS]), "studies": len(same)},
         }
         for name, same in found.groupby("cause")

@@ -42,7 +42,7 @@ def comparison(studies: list[PublishedStudy]) -> pd.DataFrame:
             place = {"study": study.name, "strategy": strategy, "gpus": cells.gpus}
             table = pd.DataFrame(place | {"batch_size": cells.batch})
             for name, (_, formula, _) in COMPARED.items():
-                value = cells.evaluate(formula, K=of(cells.gradient_bytes)).middle
+                value = cells.evaluate(formula).middle
                 table[name] = np.where(np.isfinite(value) & (value > 0), value, np.nan)
             found.append(table[(cells.gpus * cells.batch <= cells.images)])
     return pd.concat(found[min(1, len(studies)) :], ignore_index=True)
