@@ -96,9 +96,7 @@ def test_a_name_belongs_to_one_study(tmp_path):
     folders = [write(tmp_path / name) for name in ("a", "b")]
     with pytest.raises(UserError, match=r"/b and .*/a both have a study clean"):
         published.by_name(folders)
-    with pytest.raises(UserError, match="and the configuration both have a study clean"):
-        published.by_name(folders[:1], reserved="clean")
-    assert set(published.by_name(folders[:1], reserved="mine")) == {"clean"}
+    assert set(published.by_name(folders[:1])) == {"clean"}
 
 
 @given(

@@ -20,8 +20,6 @@ FIGURES = [name for name in Timing.model_fields if name not in IDENTITY]
 WHOLE, WITHOUT = "epoch_seconds", "epoch_seconds_without_loading"
 TIMES = [WHOLE, "time", "throughput"]
 QUANTITIES = [*FIGURES, *TIMES]
-EXACT = {*Timing.model_fields} - {"count", "epoch_seconds_min", "epoch_seconds_max"}
-"""The columns of timings.csv: a table that has all of them is read without interpretation."""
 Row = dict[str, str]
 """The fields of a cell as texts, and the `line` of the file it stands in."""
 
@@ -42,8 +40,6 @@ class Table:
         self.labels = [label(text.strip()) for text in [corner, *words[1:]]]
         columns = zip(*(fields for _, fields in grid.rows), strict=True)
         self.cells = [[text for text in column if text] for column in columns]
-        self.exact = {one.field for one in self.labels} >= EXACT
-        self.ours = grid.separator == "," and {parts[0] for parts in self.heads} >= EXACT
         self.comma = self._decimal_comma()
         self.told = [j for j, cells in enumerate(self.cells) if self._tells(j, cells)]
         self.keys = self._keys()
@@ -54,8 +50,6 @@ class Table:
 
     def _decimal_comma(self) -> bool:
         cells = [text for column in self.cells for text in column]
-        if self.exact and self.grid.separator == ",":
-            return False
         if (comma := decimal_comma(cells)) is None and self.grid.separator != ";":
             one = next(text for text in cells if re.search(r"\d,\d", text))
             raise UserError(
@@ -83,13 +77,13 @@ class Table:
     def _counts(self, j: int) -> bool:
         """Return whether a column named GPUs or batch size contains only whole numbers."""
         axis = self.labels[j].field
-        return self.exact or axis not in AXES or all(self._count(f, axis) for f in self.cells[j])
+        return axis not in AXES or all(self._count(text, axis) for text in self.cells[j])
 
     def _fields(self) -> dict[int, tuple[str, Label]]:
         """Return the field and the label of each column of measured figures."""
         alike = dict[tuple[str, str], list[int]]()
         for j, one in enumerate(self.labels):
-            if j in {*self.told, *self.keys.values()} or not (self.cells[j] or self.exact):
+            if j in {*self.told, *self.keys.values()} or not self.cells[j]:
                 continue
             if one.field.startswith("?"):
                 raise UserError(f"{self.where}: `{one.text}` may be {one.field[1:]}; say which")
@@ -146,10 +140,10 @@ class Table:
         found, above = list[Row](), Row()
         for line, fields in self.grid.rows:
             for field, j in self.keys.items():
-                if fields[j] or self.exact or field not in REPEATED:
+                if fields[j] or field not in REPEATED:
                     above[field] = self._plain(field, fields[j])
             about = {"line": str(line), **label(self.grid.caption).values}
-            about |= {field: text for field, text in above.items() if text or self.exact}
+            about |= {field: text for field, text in above.items() if text}
             for j in self.told:
                 about |= label(fields[j]).values
             by = dict[str, Row]()
@@ -160,9 +154,9 @@ class Table:
                 text = fields[j]
                 if text.lower() in get_args(Status) or OOM.fullmatch(text):
                     row.setdefault("status", self._plain("status", text))
-                elif self.exact or (text and text.lower() not in MISSING):
+                elif text and text.lower() not in MISSING:
                     row[field] = self._figure(text, one, row)
-            found += [r for r in by.values() if self.exact or r.keys() & {*FIGURES, "status"}]
+            found += [row for row in by.values() if row.keys() & {*FIGURES, "status"}]
         return [self._of_each_gpu(row) for row in found]
 
     @property
