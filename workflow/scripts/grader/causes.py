@@ -19,11 +19,12 @@ SPREAD = 4.0
 """A figure that is wrong for no known reason may be anywhere within a factor of e⁴."""
 LARGE = 1000
 """Of a study with more cells none are tried as exchanged, nor a time of one as wrong."""
-ROWS = {
-    "rows_swapped": [*TIMES, *PRINTED],
-    "times_swapped": TIMES,
-    "figures_swapped": list(PRINTED),
-}
+ROWS = [
+    *(("another_row", [quantity]) for quantity in PRINTED),
+    ("rows_swapped", [*TIMES, *PRINTED]),
+    ("times_swapped", TIMES),
+    ("figures_swapped", [*PRINTED]),
+]
 """What two cells may have exchanged, the likelier the later."""
 Wrong = dict[str, np.ndarray]
 """Figures of each quantity, as true or false for each cell."""
@@ -82,11 +83,11 @@ def _of_slips(
     wrong: np.ndarray,
     blank: np.ndarray,
 ) -> Iterator[Cause]:
-    """The slip that explains most of a quantity's wrong figures, or other rows that do.
+    """The slip that explains most of a quantity's wrong figures.
 
     Figures without a definition (`blank`) have to agree on a slip.
     """
-    suspects, cells = wrong | blank, one.cells
+    suspects = wrong | blank
     best, most = None, CHANCE
     for slip, among, meets, surprise in tried:
         explained = suspects & meets
@@ -100,20 +101,6 @@ def _of_slips(
         if explained.sum() > 1:
             explained = explained | (suspects & one.said.near(slip.values))
         yield _explained(slip, explained, one, suspects)
-        return
-    surprise = np.zeros(len(suspects))
-    for index in np.flatnonzero(wrong)[:SUSPECTS]:
-        same = (cells.gpus == cells.gpus[index]) | (cells.batch == cells.batch[index])
-        same &= (cells.gpus > 1) == (cells.gpus[index] > 1)
-        same[index] = False
-        said = one.said.take(np.full(len(same), index))
-        hits = same & said.meets(one.values[0])
-        if hits.any():
-            luck = _luck(said, one.values[0])[hits].min()
-            surprise[index] = -np.log(min(1.0, luck * same.sum()))
-    other = surprise > 0
-    if other.any() and _beyond_luck(surprise, other, suspects) > CHANCE:
-        yield _explained(Slip("another_row", one.values[0]), other, one, suspects)
 
 
 def _beyond_luck(surprise: np.ndarray, explained: np.ndarray, suspects: np.ndarray) -> float:
@@ -149,13 +136,21 @@ def _of_rows(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
     for i, j in combinations(_suspects(cells, wrong), 2):
         if cells.gpus[i] != cells.gpus[j] and cells.batch[i] != cells.batch[j]:
             continue
-        for bonus, (name, columns) in enumerate(ROWS.items()):
-            resolved = _resolved(cells.changed(columns, [i, j], [j, i]), found, wrong)
+        place = np.isin(np.arange(len(cells.gpus)), [i, j])
+        order = np.arange(len(place))
+        order[[i, j]] = j, i
+        for rank, (name, columns) in enumerate(ROWS):
+            one = found.get(columns[0])
+            if one and len(columns) == 1 and not wrong[one.quantity][place].all():
+                continue
+            moved = {column: cells.columns[column].take(order) for column in columns}
+            resolved = _resolved(cells.with_columns(moved), found, wrong)
             if (count := _count(resolved)) >= 2:
-                place = np.isin(np.arange(len(cells.gpus)), [i, j])
-                weight = count + 0.3 + 0.1 * bonus
-                total = _count(wrong)
-                yield Cause(name, place, suspects=total, resolved=resolved, weight=weight)
+                weight = count + 0.3 + 0.01 * rank
+                given = {"suspects": _count(wrong), "resolved": resolved, "weight": weight}
+                if len(columns) == 1:
+                    given |= {"quantity": columns[0], "found": one.said, "expected": one.values[0]}
+                yield Cause(name, place, **given)
 
 
 def _count(figures: Wrong) -> int:
@@ -204,11 +199,11 @@ def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
             evidence.append((names["range"], place & ~names["range"].meets(own)))
         agreed = _agreed(evidence, least=2)
         if agreed.known.all():
-            changed = cells.with_time(column, place, agreed)
-            resolved = _resolved(changed, found, wrong)
+            times = agreed.where(place, cells.columns[column])
+            resolved = _resolved(cells.with_columns({column: times}), found, wrong)
             if count := _count(resolved):
                 name, rule = _time_slip(cells, own, index, agreed)
-                given = {"found": own, "expected": changed.columns[column], "resolved": resolved}
+                given = {"found": own, "expected": times, "resolved": resolved}
                 total = _count(wrong)
                 yield Cause(name, place, column, rule, suspects=total, weight=count - 0.5, **given)
 

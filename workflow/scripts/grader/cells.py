@@ -104,10 +104,6 @@ class Cells:
         found |= {"TNb": whole.take(together), "WNb": without.take(together)}
         found |= {"lowest": lowest, "highest": highest, "lowest1": lowest.take(first)}
         found["range"] = Interval(lowest.low, highest.high)
-        fits, unknown = compute.low <= whole.high, whole * np.nan
-        sound = compute.meets(found["T1"] / n) | compute.meets(found["W1"] / n)
-        found["fitting"] = compute.where(fits & ~sound, unknown)
-        found["exceeding"] = compute.where(~fits, unknown)
         votes = []
         for time in ("T", "W"):
             # The share as printed, where that is the same to its last digit or all there is.
@@ -123,7 +119,7 @@ class Cells:
         rest = found["rest"] = reduce(Interval.hull, [r for count, r in votes if count == most])
         return found | {
             **self.constants,
-            **{"moving": moving.or_derived(rest), "every": _every, "unknown": unknown},
+            **{"moving": moving.or_derived(rest), "every": _every, "unknown": whole * np.nan},
             **{"own_row": np.arange(len(n)) < self.own, "several": n > 1},
             "around": Interval(np.array(1 - NEARLY), np.array(1 + NEARLY)),
             "at": lambda figure, gpus: figure.take(self.of_batch(gpus)),
@@ -139,17 +135,9 @@ class Cells:
         """These cells with another K or share."""
         return replace(self, constants=self.constants | {name: value})
 
-    def changed(self, columns: list[str], index: list[int], to: list[int]) -> "Cells":
-        """These cells where those of `index` have in `columns` what those `to` have."""
-        order = np.arange(len(self.gpus))
-        order[index] = to
-        moved = {name: self.columns[name].take(order) for name in columns}
-        return replace(self, columns=self.columns | moved)
-
-    def with_time(self, column: str, where: np.ndarray, time: Interval) -> "Cells":
-        """These cells with another interval for the time of some."""
-        times = time.where(where, self.columns[column])
-        return replace(self, columns=self.columns | {column: times})
+    def with_columns(self, columns: dict[str, Interval]) -> "Cells":
+        """These cells with other times or figures."""
+        return replace(self, columns=self.columns | columns)
 
 
 @cache

@@ -5,7 +5,6 @@ A check that is a formula stands in mistakes.yaml; the others are here.
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ def as_seconds(cells: Cells) -> tuple[Cells, list[Cause]]:
             names = [TIMES[0], TIMES[2], TIMES[3]] if column == TIMES[0] else [column]
             names_of = zip(names, [names[0], *reversed(names[1:])], strict=True)
             seconds = {time: cells.names["images"] / printed[other] for time, other in names_of}
-            cells = replace(cells, columns=printed | seconds)
+            cells = cells.with_columns(seconds)
             found = {"found": printed[column], "expected": seconds[column]}
             named.append(Cause(name, printed[column].known, column, **found))
     return cells, named
@@ -94,22 +93,19 @@ def fixed_part(cells: Cells) -> Iterator[Cause]:
 
 def identical(cells: Cells) -> Iterator[Cause]:
     """Two cells hardly ever take the same time to the last digit, with loading and without."""
-    columns, own = ("T", "W"), np.arange(len(cells.gpus)) < cells.own
-    same, luck = np.zeros((3, len(own)), dtype=bool), [1.0, 1.0, 1.0]
-    for index, column in enumerate(columns):
-        times = cells.names[column]
+    own, luck = np.arange(len(cells.gpus)) < cells.own, 1.0
+    again = own.copy()
+    for times in (cells.columns[name] for name in TIMES[:2]):
         known = times.known & own
         if known.sum() > 1:
-            values = times.middle[known]
-            again, count = np.unique(values, return_inverse=True, return_counts=True)[1:]
-            same[index, known] = count[again] > 1
+            values, rows = times.middle[known], np.flatnonzero(known)
+            places, count = np.unique(values, return_inverse=True, return_counts=True)[1:]
+            again[rows[count[places] == 1]] = False
             width = np.median((times.high - times.low)[known]) / (np.ptp(values) or 1.0)
-            luck[index] = min(1.0, known.sum() ** 2 / 2 * width)
-    same[2], luck[2] = same[0] & same[1], luck[0] * luck[1]
-    same[:2] &= ~same[2]
-    for place, share, column in zip(same, luck, (*columns, "T"), strict=True):
-        if share < COINCIDENCE:
-            yield Cause("identical_times", place, TIMES[0], found=cells.names[column])
+            luck *= min(1.0, known.sum() ** 2 / 2 * width)
+    again &= cells.names["T"].known
+    if luck < COINCIDENCE:
+        yield Cause("identical_times", again, TIMES[0], found=cells.names["T"])
 
 
 def missing(cells: Cells) -> list[tuple[int, int]]:

@@ -38,7 +38,8 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
             for cause in explained:
                 # What a wrong time implies is no finding of its own.
                 if cause.quantity in TIMES:
-                    cells = cells.with_time(cause.quantity, cause.cells, UNKNOWN)
+                    known = UNKNOWN.where(cause.cells, cells.columns[cause.quantity])
+                    cells = cells.with_columns({cause.quantity: known})
             named += [*explained, *checks.by_formula(cells, found, left)]
             named += [*checks.identical(cells), *checks.fixed_part(cells)]
             rows += [row for one in named for row in _rows(cells, one, id(one))]

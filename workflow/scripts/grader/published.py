@@ -1,6 +1,5 @@
 """The page of published studies: their printed figures, the errors in them, all side by side."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +37,7 @@ def comparison(studies: list[PublishedStudy]) -> pd.DataFrame:
         for strategy in study.strategies:
             cells = of_strategy(study, strategy, CIFAR10_TRAIN_IMAGES)
             exact = {name: of(one.middle) for name, one in cells.columns.items()}
-            cells = replace(cells, columns=exact)
+            cells = cells.with_columns(exact)
             place = {"study": study.name, "strategy": strategy, "gpus": cells.gpus}
             table = pd.DataFrame(place | {"batch_size": cells.batch})
             for name, (_, formula, _) in COMPARED.items():
