@@ -1,15 +1,15 @@
 """What is wrong with the figures of a study: the causes that explain most of them, one by one."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 
 import numpy as np
 
-from grader.cells import FORMULAS, UNKNOWN, Cells
+from grader.cells import FORMULAS, Cells
 from grader.definitions import BANDWIDTH, Verdict
-from grader.intervals import FUZZ, Interval
+from grader.intervals import FUZZ, Interval, of
 from grader.mistakes import MISTAKES, SUSPECTS, Slip, slips
 from grader.study import PRINTED, TIMES
 
@@ -36,6 +36,7 @@ class Cause:
 
     `rule` stands for `{rule}` in its words, `quantity` is "" for a cause in the times. `found` and
     `expected` have an interval for each cell, `suspects` counts the figures that were unexplained.
+    `times` are columns in which these cells are wrong.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Cause:
     expected: Interval | None = None
     suspects: int = 0
     resolved: Wrong = field(default_factory=dict)
+    times: Sequence[str] = ()
     weight: float = 0.0
 
 
@@ -177,41 +179,52 @@ def _resolved(changed: Cells, found: dict[str, Verdict], wrong: Wrong) -> Wrong:
 
 
 def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
-    """A time that at least two figures contradict, and agree on what it was.
+    """A time of a cell wrong by a factor on which two figures agree, or both by nearly the same.
 
-    As good as a second figure are the range of the cell's epochs, and that its other time is wrong
-    by the same factor.
+    The range of the cell's epochs is as good as a figure.
     """
     cells = found["speedup"].cells
     suspects, n, names = _suspects(cells, wrong), cells.gpus, cells.names
     implied = {letter: _implied(found, letter, wrong) for letter in "TW"}
-    every = {letter: _implied(found, letter) for letter in "TW"} if suspects else {}
-    for index, (column, letter, other) in product(suspects, zip(TIMES, "TW", "WT", strict=False)):
-        own, place, time = names[letter], np.arange(len(n)) == index, "T"
+    for index, letters in product(suspects, ["TW", "T", "W"]):
+        place, time = np.arange(len(n)) == index, "T"
         same = place
         if n[index] == 1:
             same, time = (cells.batch == cells.batch[index]) & (n > 1), "T1"
-        evidence = [(each, same) for each in implied[letter][time]]
-        beside = _agreed([(each, same) for each in every[other][time]])
-        if beside.known.all():
-            evidence.append((own * (beside / names[other]) * names["around"], place))
-        if letter == "T":
-            evidence.append((names["range"], place & ~names["range"].meets(own)))
-        agreed = _agreed(evidence, least=2)
-        if agreed.known.all():
-            times = agreed.where(place, cells.columns[column])
-            resolved = _resolved(cells.with_columns({column: times}), found, wrong)
-            if count := _count(resolved):
-                name, rule = _time_slip(cells, own, index, agreed)
-                given = {"found": own, "expected": times, "resolved": resolved}
-                total = _count(wrong)
-                yield Cause(name, place, column, rule, suspects=total, weight=count - 0.5, **given)
+        tolerance = {letters[0]: of(1.0), letters[1:]: names["around"]}
+        evidence = [
+            (factor * tolerance[letter], same)
+            for letter in letters
+            for factor in implied[letter][time]
+        ]
+        if "T" in letters:
+            off = place & ~names["range"].meets(names["T"])
+            evidence.append((names["range"] / names["T"], off))
+        lows, highs = (
+            np.concatenate([[np.nan], *(getattr(one, end)[there] for one, there in evidence)])
+            for end in ("low", "high")
+        )
+        low, high = np.nanmax(lows, initial=-np.inf), np.nanmin(highs, initial=np.inf)
+        if (~np.isnan(lows)).sum() < 2 or low > high:
+            continue
+        times = {
+            TIMES["TW".index(letter)]: (
+                names[letter] * Interval(low, high) * tolerance[letter]
+            ).where(place, names[letter])
+            for letter in letters
+        }
+        resolved = _resolved(cells.with_columns(times), found, wrong)
+        if count := _count(resolved):
+            column = next(iter(times))
+            own, right = cells.columns[column], times[column]
+            name, rule = _time_slip(cells, own, index, right.take(np.full(len(n), index)))
+            given = {"found": own, "expected": right, "resolved": resolved, "times": [*times]}
+            total, weight = _count(wrong), count - 0.5
+            yield Cause(name, place, column, rule, suspects=total, weight=weight, **given)
 
 
-def _implied(
-    found: dict[str, Verdict], letter: str, wrong: Wrong | None = None
-) -> dict[str, list[Interval]]:
-    """What the wrong figures by times of one kind say of T(1,b) and T(N,b).
+def _implied(found: dict[str, Verdict], letter: str, wrong: Wrong) -> dict[str, list[Interval]]:
+    """By what the wrong figures by times of one kind say that T(1,b) and T(N,b) are to multiply.
 
     A bandwidth that goes on from a wrong communication says it again.
     """
@@ -223,24 +236,11 @@ def _implied(
     again = again.where(rates.agrees, again * np.nan)
     for name, formulas in FORMULAS["implied"].items() if times["T"].known.any() else ():
         one = found[name]
-        place = one.wrong if wrong is None else wrong[name]
         for said, (time, formula) in product([one.said, again], formulas.items()):
             if letter in one.formula and (said is one.said or one is moved):
-                value = said.where(place, said * np.nan)
-                implied[time].append(cells.evaluate(formula, value=value, **times))
+                value = said.where(wrong[name], said * np.nan)
+                implied[time].append(cells.evaluate(formula, value=value, **times) / times[time])
     return implied
-
-
-def _agreed(evidence: list[tuple[Interval, np.ndarray]], least: int = 1) -> Interval:
-    """What intervals have in common in these places; unknown where fewer than `least` are known."""
-    lows, highs = (
-        np.concatenate([[np.nan], *(getattr(each, end)[place] for each, place in evidence)])
-        for end in ("low", "high")
-    )
-    known = ~np.isnan(lows)
-    if known.sum() < least or lows[known].max() > highs[known].min():
-        return UNKNOWN
-    return Interval(lows[known].max(), highs[known].min())
 
 
 def _time_slip(cells: Cells, own: Interval, index: int, time: Interval) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from grader.causes import Cause, causes
 from grader.cells import FORMULAS, PARAMETERS, UNKNOWN, Cells, of_strategy
 from grader.definitions import verdicts
 from grader.mistakes import MISTAKES, SEVERITIES
-from grader.study import TIMES, PublishedStudy
+from grader.study import PublishedStudy
 
 WORDS: dict[str, str] = FORMULAS["words"]
 COLUMNS = ["number", "severity", "cause", "strategy", "gpus", "batch_size", "quantity", "found"]
@@ -37,9 +37,8 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
             cells = found["speedup"].cells
             for cause in explained:
                 # What a wrong time implies is no finding of its own.
-                if cause.quantity in TIMES:
-                    known = UNKNOWN.where(cause.cells, cells.columns[cause.quantity])
-                    cells = cells.with_columns({cause.quantity: known})
+                known = {x: UNKNOWN.where(cause.cells, cells.columns[x]) for x in cause.times}
+                cells = cells.with_columns(known)
             named += [*explained, *checks.by_formula(cells, found, left)]
             named += [*checks.identical(cells), *checks.fixed_part(cells)]
             rows += [row for one in named for row in _rows(cells, one, id(one))]
