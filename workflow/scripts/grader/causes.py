@@ -186,7 +186,7 @@ def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
     cells = found["speedup"].cells
     suspects, n, names = _suspects(cells, wrong), cells.gpus, cells.names
     implied = {letter: _implied(found, letter, wrong) for letter in "TW"}
-    for index, letters in product(suspects, ["TW", "T", "W"]):
+    for index, letters in product(suspects, ["T", "W", "TW"]):
         place, time = np.arange(len(n)) == index, "T"
         same = place
         if n[index] == 1:
