@@ -8,9 +8,9 @@ from itertools import combinations, product
 import numpy as np
 
 from grader.cells import FORMULAS, Cells
-from grader.definitions import BANDWIDTH, Verdict
+from grader.definitions import Verdict
 from grader.intervals import FUZZ, Interval, of
-from grader.mistakes import MISTAKES, SUSPECTS, Slip, slips
+from grader.mistakes import MISTAKES, SUSPECTS, slips
 from grader.study import PRINTED, TIMES
 
 CHANCE = -math.log(0.05)
@@ -57,12 +57,12 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
     blank = {name: one.blank.copy() for name, one in found.items()}
     tried = {
         name: [
-            (slip, math.log(rank), meets, -np.log(_luck(one.said, slip.values)))
+            (rank, slip)
             for rank, slip in enumerate(slips(one), start=2)
-            if ((meets := one.said.meets(slip.values)) & (wrong[name] | blank[name])).any()
+            if (one.said.meets(slip[1]) & (one.wrong | one.blank)).any()
         ]
         for name, one in found.items()
-        if (wrong[name] | blank[name]).any()
+        if (one.wrong | one.blank).any()
     }
     named = list[Cause]()
     while any(each.any() for each in [*wrong.values(), *blank.values()]):
@@ -81,47 +81,35 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
 
 def _of_slips(
     one: Verdict,
-    tried: list[tuple[Slip, float, np.ndarray, np.ndarray]],
+    tried: list[tuple[int, tuple[str, Interval, str]]],
     wrong: np.ndarray,
     blank: np.ndarray,
 ) -> Iterator[Cause]:
-    """The slip that explains most of a quantity's wrong figures.
+    """The slip that explains most of a quantity's wrong figures: that luck would do so is rarest.
 
     Figures without a definition (`blank`) have to agree on a slip.
     """
-    suspects = wrong | blank
-    best, most = None, CHANCE
-    for slip, among, meets, surprise in tried:
-        explained = suspects & meets
-        if explained.sum() < (2 if blank.any() else 1):
-            continue
-        score = _beyond_luck(surprise, explained, suspects) - among
-        if score > most + FUZZ:
-            best, most = (slip, explained), score
-    if best is not None:
-        slip, explained = best
-        if explained.sum() > 1:
-            explained = explained | (suspects & one.said.near(slip.values))
-        yield _explained(slip, explained, one, suspects)
-
-
-def _beyond_luck(surprise: np.ndarray, explained: np.ndarray, suspects: np.ndarray) -> float:
-    """How unlikely it is, as -log, that so many of the suspects are explained by luck alone."""
-    return float(surprise[explained].sum()) - math.log(math.comb(suspects.sum(), explained.sum()))
-
-
-def _explained(slip: Slip, explained: np.ndarray, one: Verdict, suspects: np.ndarray) -> Cause:
+    suspects, best, most = wrong | blank, None, CHANCE
+    for rank, (name, values, rule) in tried:
+        meets = suspects & one.said.meets(values)
+        total, count = int(suspects.sum()), int(meets.sum())
+        if count >= (2 if blank.any() else 1):
+            score = -float(np.log(_luck(one.said, values)[meets]).sum())
+            score -= math.log(rank * math.comb(total, count))
+            if score > most + FUZZ:
+                best, most = (name, values, rule, meets), score
+    if best is None:
+        return
+    name, values, rule, meets = best
+    if meets.sum() > 1:
+        meets = meets | (suspects & one.said.near(values))
     # What concerns one of several batch sizes may as well be its T(1,b).
-    cells = one.cells
-    known = one.said.known & (cells.gpus > 1)
-    alone = len(set(cells.batch[explained])) == 1 < len(set(cells.batch[known]))
-    alone &= not (one.said.meets(slip.values) | ~known).all()
-    weight = float(explained.sum()) - 0.75 * alone
-    given = {"found": one.said, "expected": one.values[0], "resolved": {one.quantity: explained}}
-    total = int(suspects.sum())
-    return Cause(
-        slip.name, explained, one.quantity, slip.rule, suspects=total, weight=weight, **given
-    )
+    batch, known = one.cells.batch, one.said.known & (one.cells.gpus > 1)
+    alone = len(set(batch[meets])) == 1 < len(set(batch[known]))
+    alone &= not (one.said.meets(values) | ~known).all()
+    weight = float(meets.sum()) - 0.75 * alone
+    given = {"found": one.said, "expected": one.values[0], "resolved": {one.quantity: meets}}
+    yield Cause(name, meets, one.quantity, rule, suspects=total, weight=weight, **given)
 
 
 def _luck(said: Interval, value: Interval) -> np.ndarray:
@@ -224,22 +212,14 @@ def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
 
 
 def _implied(found: dict[str, Verdict], letter: str, wrong: Wrong) -> dict[str, list[Interval]]:
-    """By what the wrong figures by times of one kind say that T(1,b) and T(N,b) are to multiply.
-
-    A bandwidth that goes on from a wrong communication says it again.
-    """
-    implied = {"T1": list[Interval](), "T": list[Interval]()}
-    rates, moved = found[BANDWIDTH], found["communication_seconds"]
-    cells = rates.cells
+    """By what the wrong figures by times of one kind say that T(1,b) and T(N,b) are to multiply."""
+    cells, implied = found["speedup"].cells, {"T1": list[Interval](), "T": list[Interval]()}
     times = {"T": cells.names[letter], "T1": cells.names[f"{letter}1"]}
-    again = cells.evaluate(rates.formula, moving=rates.said)
-    again = again.where(rates.agrees, again * np.nan)
     for name, formulas in FORMULAS["implied"].items() if times["T"].known.any() else ():
         one = found[name]
-        for said, (time, formula) in product([one.said, again], formulas.items()):
-            if letter in one.formula and (said is one.said or one is moved):
-                value = said.where(wrong[name], said * np.nan)
-                implied[time].append(cells.evaluate(formula, value=value, **times) / times[time])
+        for time, formula in formulas.items() if letter in one.formula else ():
+            value = one.said.where(wrong[name], one.said * np.nan)
+            implied[time].append(cells.evaluate(formula, value=value, **times) / times[time])
     return implied
 
 

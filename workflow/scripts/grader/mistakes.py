@@ -61,17 +61,11 @@ MISTAKES = {
 }
 
 
-@dataclass(frozen=True)
-class Slip:
-    """A mistake, and what it makes of each figure."""
+def slips(one: Verdict) -> Iterator[tuple[str, Interval, str]]:
+    """What every mistake makes of a quantity, by its definition and then by others.
 
-    name: str
-    values: Interval
-    rule: str = ""
-
-
-def slips(one: Verdict) -> Iterator[Slip]:
-    """What every mistake makes of a quantity, by its definition and then by others."""
+    Yields its name, what it makes of each figure, and its rule.
+    """
     cells, keys = one.cells, [one.quantity, "any"]
     if one.quantity == BANDWIDTH and not cells.names["K"].known.any():
         # Slips that no other number explains are tried with that of the lab's network.
@@ -91,7 +85,7 @@ def slips(one: Verdict) -> Iterator[Slip]:
         for base in bases if "value" in formula else bases[:1]:
             for words, number in _numbers(cells, formula) or [(rule, {})]:
                 values = cells.evaluate(formula, value=base, figure=one.said, **number)
-                yield Slip(name, values, words)
+                yield name, values, words
     if one.quantity == BANDWIDTH:
         own = [
             (name, cells.evaluate(formula, value=cells.names["one"]))
@@ -101,7 +95,7 @@ def slips(one: Verdict) -> Iterator[Slip]:
         ]
         for (x, first), (y, second) in combinations(own, 2):
             for base in bases if x != y else ():
-                yield Slip(f"{x};{y}", base * first * second)
+                yield f"{x};{y}", base * first * second, ""
 
 
 def _numbers(cells: Cells, formula: str) -> list[tuple[str, dict[str, int]]]:

@@ -173,11 +173,6 @@ def wanted(path: Path) -> bool:
     return not path.name.startswith((".", "~$", "__MACOSX"))
 
 
-def folders(studies: Path) -> list[Path]:
-    """The folders of published studies below `studies`."""
-    return sorted(path.parent for path in studies.glob(f"*/{TIMINGS}"))
-
-
 def by_name(paths: Iterable[Path]) -> dict[str, tuple[Path, PublishedStudy]]:
     """The studies of all folders `paths` by name, each with its folder.
 
