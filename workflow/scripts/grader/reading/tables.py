@@ -34,15 +34,21 @@ class Table:
     def __init__(self, path: Path, grid: Grid, images: int) -> None:
         self.where, self.grid, self.images = f"{path}, line {grid.line}", grid, images
         self.heads = _heads(grid.header)
-        self.bare = [next(filter(str.isdecimal, parts), "") for parts in self.heads]
+        bare = [next(filter(str.isdecimal, parts), "") for parts in self.heads]
         words = [" ".join(p for p in dict.fromkeys(h) if not p.isdecimal()) for h in self.heads]
-        corner = re.split(r"[\\/|]", words[0])[0] if any(self.bare) else words[0]
+        corner = re.split(r"[\\/|]", words[0])[0] if any(bare) else words[0]
         self.labels = [label(text.strip()) for text in [corner, *words[1:]]]
         columns = zip(*(fields for _, fields in grid.rows), strict=True)
         self.cells = [[text for text in column if text] for column in columns]
         self.comma = self._decimal_comma()
         self.told = [j for j, cells in enumerate(self.cells) if self._tells(j, cells)]
         self.keys = self._keys()
+        self.of_all = "batch_size" in self.keys and self.labels[self.keys["batch_size"]].whole
+        across = self._across
+        for j, number_only in enumerate(bare):
+            if number_only:
+                values = {**self.labels[j].values, across: number_only}
+                self.labels[j] = self.labels[j]._replace(values=values)
         self.fields = self._fields()
         read = {*self.told, *self.keys.values(), *self.fields}
         left = [j for j, cells in enumerate(self.cells) if cells and j not in read]
@@ -87,17 +93,17 @@ class Table:
                 continue
             if one.field.startswith("?"):
                 raise UserError(f"{self.where}: `{one.text}` may be {one.field[1:]}; say which")
-            if one.field in QUANTITIES or self.bare[j] or one.values:
+            if one.field in QUANTITIES or one.values:
                 quantity = self._quantity(j)
                 field = WHOLE if quantity.field in TIMES else quantity.field
-                alike.setdefault((field, f"{one.values} {self.bare[j]}"), []).append(j)
+                alike.setdefault((field, str(one.values)), []).append(j)
         found = dict[int, str]()
         for (field, where), same in alike.items():
             if field == WHOLE:
                 same = [j for j in same if self.labels[j].field != "throughput"] or same
-                if len(same) == 2 and (WITHOUT, where) not in alike:
-                    shorter, same = self._shorter(*same)
-                    found |= dict.fromkeys(shorter, WITHOUT)
+                two = len(same) == 2 and (WITHOUT, where) not in alike
+                if two and (pair := self._shorter(*same)):
+                    found[pair[0]], same = WITHOUT, pair[1:]
             if len(same) > 1:
                 names = " and ".join(f"`{self.labels[j].text}`" for j in same[:4])
                 raise UserError(
@@ -120,11 +126,10 @@ class Table:
         unit = next((one.factor for one in known if one.field == field), None)
         return own._replace(field=field, factor=own.factor or unit)
 
-    def _shorter(self, a: int, b: int) -> tuple[list[int], list[int]]:
-        """Return which of two time columns excludes loading, and which is the epoch.
+    def _shorter(self, a: int, b: int) -> list[int]:
+        """Return which of two time columns excludes loading, then which is the epoch.
 
-        The first is the one that is not called total, or else is never longer. If neither is, the
-        first list is empty and the second has both.
+        The first is the one that is not called total, or else is never longer. Empty if neither is.
         """
         one, other = self.labels[a], self.labels[b]
         pairs = [[number(fields[j], self.comma) for j in (a, b)] for _, fields in self.grid.rows]
@@ -132,8 +137,8 @@ class Table:
         if one.whole != other.whole:
             less = {other.whole}
         if len(less) != 1 or one.text == other.text:
-            return [], [a, b]
-        return ([a], [b]) if less.pop() else ([b], [a])
+            return []
+        return [a, b] if less.pop() else [b, a]
 
     def rows(self) -> list[Row]:
         """Return one row of fields for each combination of GPUs, batch size and so on."""
@@ -148,8 +153,7 @@ class Table:
                 about |= label(fields[j]).values
             by = dict[str, Row]()
             for j, (field, one) in self.fields.items():
-                bare = {self._across: self.bare[j]} if self.bare[j] else {}
-                where = {**about, **one.values, **bare}
+                where = {**about, **one.values}
                 row = by.setdefault(str([where.get(name) for name in REPEATED]), where)
                 text = fields[j]
                 if text.lower() in get_args(Status) or OOM.fullmatch(text):
@@ -167,30 +171,22 @@ class Table:
 
     def sources(self) -> Iterator[tuple[str, str, str]]:
         """Return each field that was found, its header, and its unit or reference in words."""
-        caption = label(self.grid.caption)
-        found = [(axis, caption.text) for axis in caption.values]
+        told = [self.grid.caption, *(text for j in self.told for text in self.cells[j])]
+        found = [(axis, text) for text in told for axis in label(text).values]
+        columns = [(field, j) for field, j in self.keys.items()]
+        for j, (field, one) in self.fields.items():
+            found += [(axis, self.heads[j][0]) for axis in one.values]
+            columns.append((field, j))
         found += [
-            (field, self.heads[j][-1] or self.labels[j].text or field)
-            for field, j in self.keys.items()
+            (field, self.heads[j][-1] or self.labels[j].text or field) for field, j in columns
         ]
-        found += [
-            (x, text) for j in self.told for text in self.cells[j] for x in label(text).values
-        ]
-        for j, (field, _) in self.fields.items():
-            found += [(axis, self.heads[j][0]) for axis in self.labels[j].values]
-            found += [(self._across, self.bare[j])] if self.bare[j] else []
-            found += [(field, self.heads[j][-1] or self.labels[j].text)]
         notes = {field: _note(field, one) for field, one in self.fields.values()}
-        notes["batch_size"] = ", of all GPUs" if self._of_all else ", per GPU"
+        notes["batch_size"] = ", of all GPUs" if self.of_all else ", per GPU"
         yield from ((field, words, notes.get(field, "")) for field, words in found)
-
-    @property
-    def _of_all(self) -> bool:
-        return "batch_size" in self.keys and self.labels[self.keys["batch_size"]].whole
 
     def _of_each_gpu(self, row: Row) -> Row:
         batch, gpus = _small(row.get("batch_size", "")), _small(row.get("gpus", ""))
-        if self._of_all and batch and gpus:
+        if self.of_all and batch and gpus:
             row["batch_size"] = f"{batch} / {gpus}" if batch % gpus else str(batch // gpus)
         return row
 
