@@ -45,10 +45,10 @@ class Cause:
     rule: str = ""
     found: Interval | None = None
     expected: Interval | None = None
-    suspects: int = 0
     resolved: Wrong = field(default_factory=dict)
-    times: Sequence[str] = ()
     weight: float = 0.0
+    times: Sequence[str] = ()
+    suspects: int = 0
 
 
 def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
@@ -72,7 +72,9 @@ def causes(found: dict[str, Verdict]) -> tuple[list[Cause], Wrong]:
         if not options:
             break
         best = max(options, key=lambda cause: cause.weight)
-        named.append(best)
+        others = [best.quantity] if best.quantity in found else list(found)
+        suspects = sum(int((wrong[name] | blank[name]).sum()) for name in others)
+        named.append(replace(best, suspects=suspects))
         for name, resolved in best.resolved.items():
             wrong[name] &= ~resolved
             blank[name] &= ~resolved
@@ -108,8 +110,8 @@ def _of_slips(
     alone = len(set(batch[meets])) == 1 < len(set(batch[known]))
     alone &= not (one.said.meets(values) | ~known).all()
     weight = float(meets.sum()) - 0.75 * alone
-    given = {"found": one.said, "expected": one.values[0], "resolved": {one.quantity: meets}}
-    yield Cause(name, meets, one.quantity, rule, suspects=total, weight=weight, **given)
+    resolved, expected = {one.quantity: meets}, one.values[0]
+    yield Cause(name, meets, one.quantity, rule, one.said, expected, resolved, weight)
 
 
 def _luck(said: Interval, value: Interval) -> np.ndarray:
@@ -130,17 +132,18 @@ def _of_rows(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
         order = np.arange(len(place))
         order[[i, j]] = j, i
         for rank, (name, columns) in enumerate(ROWS):
-            one = found.get(columns[0])
-            if one and len(columns) == 1 and not wrong[one.quantity][place].all():
+            one = found[columns[0]] if len(columns) == 1 else None
+            if one and not wrong[one.quantity][place].all():
                 continue
             moved = {column: cells.columns[column].take(order) for column in columns}
             resolved = _resolved(cells.with_columns(moved), found, wrong)
             if (count := _count(resolved)) >= 2:
                 weight = count + 0.3 + 0.01 * rank
-                given = {"suspects": _count(wrong), "resolved": resolved, "weight": weight}
-                if len(columns) == 1:
-                    given |= {"quantity": columns[0], "found": one.said, "expected": one.values[0]}
-                yield Cause(name, place, **given)
+                cause = Cause(name, place, resolved=resolved, weight=weight)
+                if one:
+                    right = one.values[0]
+                    cause = replace(cause, quantity=columns[0], found=one.said, expected=right)
+                yield cause
 
 
 def _count(figures: Wrong) -> int:
@@ -206,9 +209,8 @@ def _of_times(found: dict[str, Verdict], wrong: Wrong) -> Iterator[Cause]:
             column = next(iter(times))
             own, right = cells.columns[column], times[column]
             name, rule = _time_slip(cells, own, index, right.take(np.full(len(n), index)))
-            given = {"found": own, "expected": right, "resolved": resolved, "times": [*times]}
-            total, weight = _count(wrong), count - 0.5
-            yield Cause(name, place, column, rule, suspects=total, weight=weight, **given)
+            cause = Cause(name, place, column, rule, own, right, resolved, count - 0.5)
+            yield replace(cause, times=[*times])
 
 
 def _implied(found: dict[str, Verdict], letter: str, wrong: Wrong) -> dict[str, list[Interval]]:

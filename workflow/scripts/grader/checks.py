@@ -47,7 +47,7 @@ def by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterator
     for name, mistake in MISTAKES.items():
         for key, when in mistake.when.items():
             for column in PRINTED if key == "any" else [key]:
-                rule, one, found_there = cells.gpu, found.get(column), cells.columns.get(column)
+                rule, one = cells.gpu, found.get(column)
                 if one:
                     least = np.fmin.reduce([value.low for value in one.values])
                     names |= {"figure": one.said, "value": one.values[0], "least": least}
@@ -55,17 +55,17 @@ def by_formula(cells: Cells, found: dict[str, Verdict], left: Wrong) -> Iterator
                     names |= {"noted": one.note == name, "stated": one.note == "stated"}
                     rule = one.rule
                 place = cells.evaluate(when, **names)
-                given = {"found": found_there}
-                for what in ("found", "expected"):
-                    if formula := getattr(mistake, what):
-                        given[what] = cells.evaluate(formula, **names)
+                seen, right = (
+                    cells.evaluate(formula, **names) if formula else None
+                    for formula in (mistake.found, mistake.expected)
+                )
                 if one:
                     both = place & left[column]
                     yield _left(f"unexplained;{name}", one, both)
                     left[column] = left[column] & ~both
                     place = place & ~one.wrong
                 names[f"is_{name}"] = place
-                yield Cause(name, place, column, rule, **given)
+                yield Cause(name, place, column, rule, seen or cells.columns.get(column), right)
     for column, one in found.items():
         near = one.said.near(one.values[0])
         yield _left("nearly", one, left[column] & near)

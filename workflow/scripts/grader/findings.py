@@ -49,9 +49,9 @@ def judge(study: PublishedStudy, train_images: int, ring: bool = False) -> pd.Da
     if study.parameters != expected and study.parameters in PARAMETERS.values():
         rows.append(_said("parameters_of_other_model") | {"found": study.parameters})
     rows.sort(key=lambda row: SEVERITIES.index(row["severity"]))
-    found = pd.DataFrame(rows, columns=COLUMNS)
-    numbers = found.groupby(["number", "cause", "strategy"], sort=False).ngroup() + 1
-    return found.assign(number=numbers)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    numbers = table.groupby(["number", "cause", "strategy"], sort=False).ngroup() + 1
+    return table.assign(number=numbers)
 
 
 def _rows(cells: Cells, cause: Cause, number: int) -> Iterator[dict[str, Any]]:

@@ -6,14 +6,18 @@ PRINTED = sorted(Path(f"{OURS}studies").glob("*/timings.csv"))
 
 rule published:
     input:
-        sources=[str(path) for times in PRINTED for path in sorted(times.parent.glob("*.*"))],
+        sources=[
+            str(path) for times in PRINTED for path in sorted(times.parent.glob("*.*"))
+        ],
         networks=f"{OURS}studies/published/lab_networks.csv",
         texts=expand(f"{GRADER}/{{name}}.yaml", name=["mistakes", "formulas", "tables"]),
         template=f"{GRADER}/published.html.j2",
         shared=TEMPLATE,
         style=f"{OURS}report/figures.mplstyle",
     output:
-        page=report("<results>/published.html", caption="published.rst", category="Report"),
+        page=report(
+            "<results>/published.html", caption="published.rst", category="Report"
+        ),
         table="<results>/tables/published/comparison.csv",
         figure=report(
             "<results>/figures/published/comparison.svg",
