@@ -17,8 +17,6 @@ from scaling.registry.strategy import STRATEGIES
 
 FORMULAS = yaml.safe_load(Path(__file__).with_name("formulas.yaml").read_text(encoding="utf-8"))
 PARAMETERS: dict[str, int] = FORMULAS["parameters"]
-BYTES = 4
-"""Of a gradient, as float32."""
 UNKNOWN = of(np.nan)
 
 
@@ -194,7 +192,7 @@ def of_strategy(study: PublishedStudy, strategy: str, train_images: int) -> Cell
         columns=columns,
         count=np.array([row.get("count") or np.nan for row in every], dtype=float),
         images=train_images,
-        constants={"K": of(float(BYTES * (study.parameters or np.nan))), "share": UNKNOWN},
+        constants={"K": of(study.gradient_bytes), "share": UNKNOWN},
         gpu=f"{gpu}, {peak:g} TFLOP/s; {gflop:g} GFLOP an image",
         arithmetic=train_images * gflop / peak / 1e3,
     )

@@ -14,6 +14,7 @@ import yaml
 from grader.cells import PARAMETERS, Cells
 from grader.definitions import BANDWIDTH, DEFINITIONS, UTILIZATION, Verdict
 from grader.intervals import Interval, of
+from grader.study import BYTES_PER_PARAMETER
 
 SEVERITIES = ["error", "warning", "info"]
 SUSPECTS = 40
@@ -69,7 +70,9 @@ def slips(one: Verdict) -> Iterator[tuple[str, Interval, str]]:
     cells, keys = one.cells, [one.quantity, "any"]
     if one.quantity == BANDWIDTH and not cells.names["K"].known.any():
         # Slips that no other number explains are tried with that of the lab's network.
-        cells = cells.with_constant("K", of(4.0 * PARAMETERS["resnet18-cifar"]))
+        cells = cells.with_constant(
+            "K", of(float(BYTES_PER_PARAMETER * PARAMETERS["resnet18-cifar"]))
+        )
     if one.quantity == UTILIZATION:
         keys.append(BANDWIDTH)
     choices = [x for x in DEFINITIONS.get(one.quantity, {}).values() if x != one.formula]

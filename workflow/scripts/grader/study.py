@@ -11,7 +11,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.reading.timings import read_rows, read_timings
-from grader.rows import NOT_STATED, Accuracy, Quantization, Row, Sweep, read_text
+from grader.rows import NOT_STATED, Accuracy, Quantization, Row, Sweep, Timing, read_text
 from scaling.config.config_file import MOST_BYTES, parsed
 from scaling.core.errors import UserError
 from scaling.tables import schema
@@ -28,11 +28,7 @@ MOST_STUDIES = 100
 """Of a folder: each is judged for itself."""
 
 PRINTED = {
-    "speedup": "printed_speedup",
-    "compute_seconds": "printed_compute_seconds",
-    "communication_seconds": "printed_communication_seconds",
-    "bandwidth_gb_per_s": "printed_bandwidth_gb_per_s",
-    "utilization_percent": "printed_utilization_percent",
+    name.removeprefix("printed_"): name for name in Timing.model_fields if "printed_" in name
 }
 """Every derived figure a document may print, and its column."""
 TIMES = ["epoch_seconds", "epoch_seconds_without_loading", "epoch_seconds_min", "epoch_seconds_max"]
@@ -50,7 +46,7 @@ Peak = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Definitions(BaseModel):
-    """The definitions that a document states, by the names of `published.definitions`."""
+    """The definitions that a document states, by their names in formulas.yaml."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     speedup: Times | None = None
