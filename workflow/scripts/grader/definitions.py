@@ -74,9 +74,11 @@ class Verdict:
         return f"{np.nanmin(100 / self.cells.names['share'].middle):.3g} GB/s" if fitted else ""
 
     @property
-    def votes(self) -> int:
-        """How many figures on several GPUs agree."""
-        return int((self.agrees & (self.cells.gpus > 1)).sum())
+    def votes(self) -> tuple[int, int]:
+        """How many figures on several GPUs agree, and how many by the first of the values."""
+        several = self.cells.gpus > 1
+        nearest = self.said.meets(self.values[0])
+        return int((self.agrees & several).sum()), int((nearest & several).sum())
 
 
 def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[str, Verdict]:
@@ -90,7 +92,8 @@ def verdicts(cells: Cells, stated: dict[str, Any], ring: bool = False) -> dict[s
     found, peak = {}, stated.get(UTILIZATION)
 
     def gives(one: Verdict) -> Any:
-        return one.votes, one.quantity == BANDWIDTH and _utilization(one, peak).votes
+        rates = one.quantity == BANDWIDTH and _utilization(one, peak).votes
+        return one.votes, rates, int(one.wrong.any())
 
     for quantity, choices in DEFINITIONS.items():
         names = [stated[quantity]] if quantity in stated else list(choices)
