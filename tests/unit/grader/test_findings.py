@@ -101,6 +101,18 @@ def test_a_clean_study_agrees_in_every_figure(tmp_path):
             },
             {"one_way": [(4, 128), (4, 512)]},
         ),
+        # 1.840/2 = 0.9200, 0.9775, 0.9199, 0.9770
+        (CLEAN, column(SPEEDUP, "0.920", "0.978", "0.920", "0.977"), {"efficiency": CELLS}),
+        (CLEAN, column(SPEEDUP, "2.000", "2.000", "4.000", "4.000"), {"ideal": CELLS}),
+        # 1.840 and 1.955 in each other's place
+        (CLEAN, column(SPEEDUP, "1.955", "1.840", "3.679", "3.908"), {"another_row": CELLS[:2]}),
+        (CLEAN, column(COMPUTE, "9.684", "8.596", "4.842", "4.300"), {"total_as_compute": CELLS}),
+        # 17.8, 16.8: not divided by N
+        (CLEAN, column(COMPUTE, "17.800", "16.800", "17.800", "16.800"), {"not_divided": CELLS}),
+        # 11.173962e9 / 2^30 = 10.4066, 16.760943e9 / 2^30 = 15.6098
+        (CLEAN, column(BANDWIDTH, "10.407", "10.407", "15.610", "15.610"), {"gib": CELLS}),
+        (CLEAN, {(2, 128): {"epoch_seconds_min": "9.800"}}, {"range": [(2, 128)]}),
+        (CLEAN, {(4, 128): {"count": "1"}}, {"range_of_one": [(4, 128)]}),
         # No T(1,512): 17/8.696 = 1.95 and 18/8.696 = 2.07 are both 2.0 to its last digit: chance.
         (WITHOUT_512, {(2, 512): {SPEEDUP: "2.0"}}, {}),
         # 2 · 12.0 = 24 where T(1,128) = 18.0: any figure follows from some T(1,b)
